@@ -1,0 +1,105 @@
+# Two commands do everything: `make quickstart` and `make test`. `make help` lists the rest.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+
+# Parallel test processes; each uses one compute thread, so two fill a two-core machine.
+TEST_WORKERS ?= 2
+# Proofs use the machine as a user does: one process, its own threads.
+PROVE_WORKERS ?= 0
+# COV=1 makes `make test` record coverage, for `make floors` to judge.
+COV ?=
+
+PIP := $(PY) -m pip install --quiet --quiet --disable-pip-version-check -c constraints.txt
+PYTEST := $(PY) -m pytest
+COVERAGE_ARGS := --cov --cov-report=
+SPHINX := $(PY) -m sphinx --fail-on-warning --keep-going --fresh-env --quiet
+
+# Idle OpenMP threads must not spin: it slows small models several times over.
+export OMP_WAIT_POLICY ?= PASSIVE
+
+.DEFAULT_GOAL := help
+.PHONY: help install quickstart test check static docs cover floors check-after-test sizes prove evidence format clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
+
+# ------------------------------------------------------------------------------------------------------------- install
+# Each stamp depends on what decides the environment, so a second run is instant.
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "assay needs Python 3.11 or newer; name one: make PYTHON=python3.12 ...")'
+	@echo "creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed-train: pyproject.toml constraints.txt | $(VENV)/.made
+	@echo "installing assay for training (a minute or two, once)"
+	@$(PIP) -e '.[train,report]'
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/.made
+	@echo "installing assay and its development tools (a minute or two, once)"
+	@$(PIP) -e '.[train,report,tensorboard,wandb,dev]'
+	@touch $(VENV)/.installed-train $@
+
+install: $(VENV)/.installed-dev  ## the environment with every tool, nothing run
+
+# ---------------------------------------------------------------------------------------------------------------- use
+
+quickstart: $(VENV)/.installed-train  ## environment, install, then improve a small language model by RL
+	@$(BIN)/assay train quickstart
+
+test: $(VENV)/.installed-dev  ## environment, install, then the tests
+	@rm -f .coverage .coverage.*
+	@OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_WORKERS) $(if $(COV),$(COVERAGE_ARGS))
+
+# -------------------------------------------------------------------------------------------------------------- check
+
+check: static docs cover  ## static checks, docs and their examples, tests with coverage floors, size report
+
+check-after-test: static docs floors  ## what check adds to a `make test COV=1` that has just run
+
+static: $(VENV)/.installed-dev  ## formatter, linter, types, layers, spelling, changelog, size report
+	@echo "== ruff"; $(BIN)/ruff format --quiet --check --output-format concise . && $(BIN)/ruff check --quiet .
+	@echo "== pyright"; $(BIN)/pyright --pythonpath $(PY)
+	@echo "== import-linter"; $(BIN)/lint-imports --no-logo
+	@echo "== codespell"; $(BIN)/codespell $$(git ls-files)
+	@echo "== towncrier"; mkdir -p build; \
+	  $(BIN)/towncrier build --draft --version next > build/changelog.txt 2>&1 || { cat build/changelog.txt; exit 1; }
+	@$(MAKE) --no-print-directory sizes
+
+sizes: $(VENV)/.installed-dev  ## the largest files, functions, signatures and configs (a report, not a gate)
+	@echo "== sizes"; $(PY) tools/sizes.py
+
+docs: $(VENV)/.installed-dev  ## HTML pages with warnings as errors, then every docstring example
+	@echo "== sphinx html"; $(SPHINX) -b html docs build/docs/html
+	@echo "== sphinx doctest"; OMP_NUM_THREADS=1 $(SPHINX) -b doctest docs build/docs/doctest
+	@sed -n '/^Doctest summary/,$$p' build/docs/doctest/output.txt
+
+cover: COV := 1
+cover: test  ## the tests with coverage, against the floor of each room
+	@$(MAKE) --no-print-directory floors
+
+floors: $(VENV)/.installed-dev  ## coverage of the last recorded test run against the floor of each room
+	@echo "== coverage"
+	@if ls .coverage.* > /dev/null 2>&1; then $(BIN)/coverage combine --quiet --append; fi
+	@mkdir -p build && $(BIN)/coverage json --quiet -o build/coverage.json
+	@$(PY) tools/coverage_floors.py build/coverage.json
+
+prove: $(VENV)/.installed-dev  ## slow proofs: kill matrix, planted faults, the learning gate
+	@$(PYTEST) -n $(PROVE_WORKERS) -m prove
+
+evidence: $(VENV)/.installed-dev  ## studies and long proofs, resumable; hours
+	@$(PY) -m assay.lab evidence
+
+# ----------------------------------------------------------------------------------------------------------- by hand
+
+format: $(VENV)/.installed-dev  ## rewrite the sources in the project's format
+	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --quiet --fix .
+
+clean:  ## remove the environment and everything built
+	@rm -rf $(VENV) build dist .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find src tests tools benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,57 @@
+"""Sphinx settings: Markdown sources, furo, no network, and every docstring example run by doctest."""
+
+import pkgutil
+from importlib import import_module
+
+import assay
+
+project = "assay"
+author = "The assay authors"
+copyright = author
+version = release = assay.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.doctest",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["build"]
+
+html_theme = "furo"
+html_title = "assay"
+
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+# Rooms need nothing but what is installed; a missing extra must fail loudly here.
+autodoc_mock_imports: list[str] = []
+python_use_unqualified_type_names = True
+
+# `>>>` in docstrings and pages runs; a fenced python block without prompts is for reading.
+doctest_test_doctest_blocks = "default"
+doctest_global_setup = "import numpy as np"
+trim_doctest_flags = True
+
+# References to our own public names must resolve; those to other projects cannot, offline.
+nitpicky = True
+nitpick_ignore_regex = [
+    (r"py:.*", r"(?!assay\.).*"),
+    (r"py:.*", r"assay\.(.*\.)?_.*"),
+]
+
+
+def _materialise_rooms() -> None:
+    """Bind the lazy names of every room in its namespace, where autodoc looks for them."""
+    for found in pkgutil.iter_modules(assay.__path__, "assay."):
+        if found.ispkg:
+            room = import_module(found.name)
+            vars(room).update({name: getattr(room, name) for name in getattr(room, "__all__", ())})
+
+
+_materialise_rooms()

@@ -1,0 +1,120 @@
+"""Records, protocols, errors and seeds: the dictionary that all rooms share. Needs numpy at most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.core.batch import Batch, Counts, pack, pack_rows
+    from assay.core.canon import FrozenMap, array_digest, canonical, digest, freeze, plain
+    from assay.core.columns import TokenColumn
+    from assay.core.config import dumps_toml, from_dict, loads_toml, part, replace_at, to_dict
+    from assay.core.errors import AssayError
+    from assay.core.group import Draw, Group
+    from assay.core.manifest import Manifest, TensorInfo, manifest_of
+    from assay.core.plan import Forward, Plan, Scope
+    from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, Span, Stop, ToolResult, ids_of
+    from assay.core.sample import Sample, samples, supervised
+    from assay.core.score import Fault, Score, SpanScore
+    from assay.core.seeds import content_split, derive, generator, uniforms
+    from assay.core.task import Context, Message, Prefill, Task, World
+    from assay.core.wire import (
+        group_from_wire,
+        group_to_wire,
+        rollout_from_wire,
+        rollout_to_wire,
+        task_from_wire,
+        task_to_wire,
+    )
+
+__all__ = [
+    "AssayError",
+    "Batch",
+    "Call",
+    "Completion",
+    "Context",
+    "Counts",
+    "Draw",
+    "Fault",
+    "Forward",
+    "FrozenMap",
+    "Group",
+    "Ids",
+    "Manifest",
+    "Message",
+    "Plan",
+    "Prefill",
+    "Rollout",
+    "Sample",
+    "Sampling",
+    "Scope",
+    "Score",
+    "Span",
+    "SpanScore",
+    "Stop",
+    "Task",
+    "TensorInfo",
+    "TokenColumn",
+    "ToolResult",
+    "World",
+    "array_digest",
+    "canonical",
+    "content_split",
+    "derive",
+    "digest",
+    "dumps_toml",
+    "freeze",
+    "from_dict",
+    "generator",
+    "group_from_wire",
+    "group_to_wire",
+    "ids_of",
+    "loads_toml",
+    "manifest_of",
+    "pack",
+    "pack_rows",
+    "part",
+    "plain",
+    "replace_at",
+    "rollout_from_wire",
+    "rollout_to_wire",
+    "samples",
+    "supervised",
+    "task_from_wire",
+    "task_to_wire",
+    "to_dict",
+    "uniforms",
+]
+
+_HOME = {
+    name: module
+    for module, names in {
+        "batch": "Batch Counts pack pack_rows",
+        "canon": "FrozenMap array_digest canonical digest freeze plain",
+        "columns": "TokenColumn",
+        "config": "dumps_toml from_dict loads_toml part replace_at to_dict",
+        "errors": "AssayError",
+        "group": "Draw Group",
+        "manifest": "Manifest TensorInfo manifest_of",
+        "plan": "Forward Plan Scope",
+        "rollout": "Call Completion Ids Rollout Sampling Span Stop ToolResult ids_of",
+        "sample": "Sample samples supervised",
+        "score": "Fault Score SpanScore",
+        "seeds": "content_split derive generator uniforms",
+        "task": "Context Message Prefill Task World",
+        "wire": "group_from_wire group_to_wire rollout_from_wire rollout_to_wire task_from_wire task_to_wire",
+    }.items()
+    for name in names.split()
+}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name not in _HOME:
+        raise AttributeError(f"module 'assay.core' has no attribute {name!r}")
+    return getattr(import_module(f"assay.core.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,141 @@
+"""One canonical form of plain values, and the digests built on it.
+
+Equal values give equal bytes on every machine and under every PYTHONHASHSEED, so seeds, splits and
+checkpoints can be derived from content.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from typing import Any, cast
+
+import numpy as np
+
+from assay.core.errors import DataError
+
+__all__ = ["FrozenMap", "array_digest", "canonical", "digest", "freeze", "plain"]
+
+
+_EXACT = frozenset({bool, int, float, str})
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=True)
+
+
+class FrozenMap(Mapping[str, Any]):
+    """An immutable, hashable, picklable mapping from names to plain values; equal to a dict with equal items.
+
+    Raises:
+        DataError: two keys that are the same name, as ``1`` and ``"1"``.
+
+    >>> m = FrozenMap({"b": [1, 2], "a": {"x": 1}})
+    >>> m["b"], m["a"]["x"]
+    ((1, 2), 1)
+    >>> hash(m) == hash(FrozenMap({"a": {"x": 1}, "b": (1, 2)}))
+    True
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[str, Any] | None = None) -> None:
+        self._items: dict[str, Any] = _named({} if items is None else items, freeze)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return f"FrozenMap({self._items!r})"
+
+    def __reduce__(self) -> tuple[type[FrozenMap], tuple[dict[str, Any]]]:
+        return FrozenMap, (self._items,)
+
+
+def freeze(value: Any) -> Any:
+    """``value`` with dicts as `FrozenMap`, lists as tuples and sets as frozensets, recursively.
+
+    >>> freeze([{"a": [1]}])
+    (FrozenMap({'a': (1,)}),)
+    """
+    if isinstance(value, FrozenMap):
+        return value
+    if isinstance(value, Mapping):
+        return FrozenMap(cast("Mapping[str, Any]", value))
+    if isinstance(value, list | tuple):
+        return tuple(freeze(v) for v in cast("Sequence[Any]", value))
+    if isinstance(value, set):
+        return frozenset(freeze(v) for v in cast("Set[Any]", value))
+    return value
+
+
+def plain(value: Any) -> Any:
+    """``value`` as JSON types: dict, list, str, int, float, bool, None.
+
+    Dataclasses become dicts, enums their values, numpy scalars and arrays Python numbers and lists, sets lists in canonical order.
+
+    Raises:
+        DataError: a value of another type, with its type named, or two keys that are the same name.
+
+    >>> plain({"a": np.arange(2), 3: {"y", "x"}})
+    {'a': [0, 1], '3': ['x', 'y']}
+    """
+    if value is None or type(value) in _EXACT:
+        return value
+    if isinstance(value, enum.Enum):
+        return plain(value.value)
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(cast("Any", value).tolist())
+    if isinstance(value, bool | int | float | str):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return _named(cast("Mapping[Any, Any]", value), plain)
+    if isinstance(value, Set):
+        return sorted((plain(v) for v in cast("Set[Any]", value)), key=_ENCODER.encode)
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return [plain(v) for v in cast("Sequence[Any]", value)]
+    raise DataError(f"cannot write a {type(value).__name__} as JSON: {value!r}; use numbers, strings, lists and dicts")
+
+
+def canonical(value: Any) -> bytes:
+    """Canonical JSON of a plain value: sorted keys, no spaces, UTF-8.
+
+    >>> canonical({"b": 1, "a": [True, None]})
+    b'{"a":[true,null],"b":1}'
+    """
+    return _ENCODER.encode(plain(value)).encode("utf-8", "surrogatepass")
+
+
+def _named(items: Mapping[Any, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    out = {str(k): change(v) for k, v in items.items()}
+    if len(out) < len(items):
+        raise DataError(f"two keys are the same name as text: {sorted(map(repr, items))}")
+    return out
+
+
+def digest(value: Any, size: int = 16) -> str:
+    """Hex blake2b of the canonical JSON of ``value``; ``size`` in bytes.
+
+    >>> digest({"a": 1}) == digest({"a": 1.0}), len(digest(0))
+    (False, 32)
+    """
+    return hashlib.blake2b(canonical(value), digest_size=size).hexdigest()
+
+
+def array_digest(array: np.ndarray[Any, Any], size: int = 16) -> str:
+    """Hex blake2b of an array's dtype, shape and bytes."""
+    data = np.ascontiguousarray(array)
+    h = hashlib.blake2b(f"{data.dtype.str}{data.shape}".encode(), digest_size=size)
+    h.update(data.reshape(-1).view(np.uint8).data if data.size else b"")
+    return h.hexdigest()

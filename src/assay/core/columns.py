@@ -1,0 +1,50 @@
+"""Typed token columns: an open set of names, each with its producer and version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Array", "TokenColumn"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenColumn:
+    """One value (or a small tensor) per token.
+
+    Attributes:
+        name: ``ids``, ``mask``, ``logp_engine``, ``logp_old``, ``logp_ref``, ``entropy``, ``advantage``, or the user's own.
+        values: ``[N, *trailing]``; the entry at a token belongs to *that* token, so ``logp[n]`` is the log-probability of token
+            ``n`` given those before it, and the first token of a row holds the column's fill.
+        producer: who computed it (``engine``, ``learner``, ``credit``, ...).
+        version: weight version that it was computed under, -1 where that has no meaning.
+
+    >>> TokenColumn("routing", np.zeros((5, 2, 4), np.int16), "engine", 3).trailing
+    (2, 4)
+    """
+
+    name: str
+    values: Array
+    producer: str = "user"
+    version: int = -1
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type."""
+        return self.values.dtype
+
+    @property
+    def trailing(self) -> tuple[int, ...]:
+        """Shape behind the token axis."""
+        return tuple(self.values.shape[1:])
+
+    def spread(self, total: int, where: NDArray[np.bool_]) -> TokenColumn:
+        """The column laid out over ``total`` tokens: its values at ``where``, zeros elsewhere."""
+        out = np.zeros((total, *self.trailing), self.dtype)
+        out[where] = self.values
+        return TokenColumn(self.name, out, self.producer, self.version)

@@ -1,0 +1,383 @@
+"""Configurations as trees of frozen dataclasses, to plain tables and TOML and back.
+
+A table says ``kind = "module:Class"`` wherever the field's declared type leaves the class open (protocols, unions, subclasses), and
+``class = ...`` instead when the class has a field of its own called ``kind``. Four kinds have no colon: ``none`` (TOML has no null),
+``function``, ``path``, and ``map`` (a mapping that could be misread as something else).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, cast, get_args, get_origin
+
+import numpy as np
+
+from assay.core.canon import FrozenMap
+from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.kinds import Function, load_class, load_function, name_of
+
+__all__ = ["dumps_toml", "from_dict", "loads_toml", "part", "replace_at", "to_dict"]
+
+Table = dict[str, Any]
+_SCALARS = (bool, int, float, str)
+
+
+def to_dict(value: Any) -> Table:
+    """A dataclass tree as nested dicts, lists and scalars, with its class under ``kind``.
+
+    Fields set to None whose default is None are left out. Lists come back as tuples.
+
+    Raises:
+        ConfigError: the value is no dataclass, or a field holds something that no file can say; names its place.
+
+    >>> from assay.core.rollout import Sampling
+    >>> to_dict(Sampling(temperature=0.5))["kind"]
+    'assay.core.rollout:Sampling'
+    """
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        raise ConfigError(f"a configuration is a dataclass instance, not {value!r}")
+    return _write_part(value, Any, type(value).__name__)
+
+
+def from_dict(declared: Any, data: Mapping[str, Any]) -> Any:
+    """The dataclass tree that `to_dict` wrote.
+
+    Args:
+        declared: the class expected; `typing.Any` leaves it to the table's ``kind``.
+        data: nested tables.
+
+    Raises:
+        ConfigError: a value does not fit its field, a required field is missing, or a class cannot be imported; names the place.
+        UnknownNameError: an unknown field; says the nearest.
+
+    >>> from assay.core.rollout import Sampling
+    >>> from_dict(Sampling, {"top_k": 5}).top_k
+    5
+    """
+    place = declared.__name__ if _is_part(declared) else "configuration"
+    value = _read(dict(data), declared, place)
+    if dataclasses.is_dataclass(value):
+        return value
+    raise ConfigError(f"{place}: no 'kind' says which class this is; write kind = 'module:Class'")
+
+
+def dumps_toml(table: Mapping[str, Any]) -> str:
+    """A table, as from `to_dict`, as TOML text.
+
+    >>> print(dumps_toml({"steps": 3, "lr": 0.1}), end="")
+    steps = 3
+    lr = 0.1
+    """
+    import tomli_w
+
+    return tomli_w.dumps(table)
+
+
+def loads_toml(text: str) -> Table:
+    """TOML text as a table, for `from_dict`.
+
+    Raises:
+        ConfigError: no TOML; says the line.
+
+    >>> loads_toml("steps = 3")
+    {'steps': 3}
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as failure:
+        raise ConfigError(f"not TOML: {failure}") from failure
+
+
+def part(kind: str) -> Any:
+    """The part called ``module:Class``, with its defaults.
+
+    Raises:
+        ConfigError: the class cannot be imported, is no dataclass, or has fields without default; names them.
+
+    >>> part("assay.core.rollout:Sampling").temperature
+    1.0
+    """
+    return from_dict(Any, {"kind": kind})
+
+
+def replace_at(value: Any, path: str, new: Any) -> Any:
+    """The tree with one nested value replaced.
+
+    Args:
+        value: a dataclass, tuple or mapping.
+        path: field names, positions and keys, separated by dots: ``"stages.1.learner.optimizer.lr"``.
+        new: what to put there.
+
+    Raises:
+        UnknownNameError: no such field, position or key; says the nearest.
+        ConfigError: ``new`` does not fit there; names the path.
+
+    >>> from assay.core.task import Message
+    >>> replace_at((Message("user", "a"), Message("user", "b")), "1.content", "c")[1].content
+    'c'
+    """
+    return _replace(value, path.split("."), new, path)
+
+
+# ---- writing ----------------------------------------------------------------------------------------------------------
+
+
+def _write(value: Any, declared: Any, place: str) -> Any:
+    if value is None:
+        return {"kind": "none"}
+    if isinstance(value, Enum):
+        return value.value if declared is type(value) else {"kind": name_of(type(value)), "value": value.value}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, _SCALARS):
+        return value
+    if isinstance(value, Path):
+        return str(value) if declared is Path else {"kind": "path", "value": str(value)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _write_part(value, declared, place)
+    if isinstance(value, Mapping):
+        return _write_mapping(cast("Mapping[Any, Any]", value), declared, place)
+    if isinstance(value, list | tuple):
+        items = cast("Sequence[Any]", value)
+        return [_write(v, _element(declared, i), f"{place}[{i}]") for i, v in enumerate(items)]
+    if isinstance(value, Function):
+        return {"kind": "function", "name": name_of(value)}
+    raise ConfigError(
+        f"{place}: a {type(value).__name__} cannot be written to a file: {value!r}; use numbers, strings, tuples, mappings, dataclasses "
+        "or functions of a module"
+    )
+
+
+def _write_part(value: Any, declared: Any, place: str) -> Table:
+    hints = _hints(type(value))
+    table: Table = {} if declared is type(value) else {_class_key(type(value)): name_of(type(value))}
+    for field in dataclasses.fields(value):
+        held = getattr(value, field.name)
+        if field.init and not (held is None and field.default is None):
+            table[field.name] = _write(held, hints[field.name], f"{place}.{field.name}")
+    return table
+
+
+def _write_mapping(value: Mapping[Any, Any], declared: Any, place: str) -> Table:
+    key, item = _mapping_types(declared)
+    for k in value:
+        if type(k) is not key:
+            raise ConfigError(f"{place}: key {k!r} is a {type(k).__name__} where {key.__name__} is declared; a file has only those")
+    items = {str(k): _write(v, item, f"{place}.{k}") for k, v in value.items()}
+    return {"kind": "map", "items": items} if {"kind", "class"} & set(items) or not _takes_mapping(declared) else items
+
+
+# ---- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _read(data: Any, declared: Any, place: str) -> Any:
+    if isinstance(data, Mapping):
+        return _read_table(cast("Mapping[str, Any]", data), declared, place)
+    if isinstance(data, list | tuple):
+        return _read_sequence(cast("Sequence[Any]", data), declared, place)
+    for option in _options(declared):
+        if isinstance(option, type) and issubclass(option, Enum):
+            return _read_enum(option, data, place)
+        if option is Path and isinstance(data, str):
+            return Path(data)
+    check_scalar(data, declared, place)
+    return data
+
+
+def _read_table(data: Mapping[str, Any], declared: Any, place: str) -> Any:
+    if "class" in data:
+        return _read_named(data, "class", declared, place)
+    if _is_part(declared) and _class_key(declared) == "class":
+        return _read_part(data, declared, place)  # its "kind" is a field
+    match data.get("kind"):
+        case "none":
+            return None
+        case "function":
+            return load_function(str(data.get("name")), place)
+        case "path":
+            return Path(data["value"])
+        case "map":
+            return _read_mapping(data["items"], declared, place)
+        case str():
+            return _read_named(data, "kind", declared, place)
+        case _:
+            parts = [o for o in _options(declared) if _is_part(o)]
+    if len(parts) == 1:
+        return _read_part(data, parts[0], place)
+    if parts or not _takes_mapping(declared):
+        names = ", ".join(p.__name__ for p in parts) or _spell(declared)
+        raise ConfigError(f"{place}: no 'kind' says which class this is; write kind = 'module:Class' (declared: {names})")
+    return _read_mapping(data, declared, place)
+
+
+def _read_named(data: Mapping[str, Any], key: str, declared: Any, place: str) -> Any:
+    cls = load_class(str(data[key]), place)
+    if issubclass(cls, Enum):
+        return _read_enum(cls, data.get("value"), place)
+    if _is_part(declared) and not issubclass(cls, declared):
+        raise ConfigError(f"{place}: kind {data[key]!r} is no {declared.__name__}")
+    return _read_part({k: v for k, v in data.items() if k != key}, cls, place)
+
+
+def _read_part(data: Mapping[str, Any], cls: Any, place: str) -> Any:
+    hints = _hints(cls)
+    fields = {f.name: f for f in dataclasses.fields(cls) if f.init}
+    for name in data:
+        if name not in fields:
+            raise UnknownNameError(f"field at {place} ({cls.__name__})", name, fields)
+    for name, field in fields.items():
+        absent = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if absent and name not in data:
+            raise ConfigError(f"{place}: {cls.__name__} needs a value for {name!r}")
+    return cls(**{name: _read(v, hints[name], f"{place}.{name}") for name, v in data.items()})
+
+
+def _read_mapping(data: Mapping[str, Any], declared: Any, place: str) -> Any:
+    key, item = _mapping_types(declared)
+    try:
+        items = {key(k): _read(v, item, f"{place}.{k}") for k, v in data.items()}
+    except ValueError as failure:
+        if isinstance(failure, ConfigError):
+            raise
+        raise ConfigError(f"{place}: a key is no {key.__name__}: {failure}") from failure
+    origins = [get_origin(o) or o for o in _options(declared)]
+    return items if dict in origins else items if key is not str else FrozenMap(items)
+
+
+def _read_sequence(data: Sequence[Any], declared: Any, place: str) -> Any:
+    items = [_read(v, _element(declared, i), f"{place}[{i}]") for i, v in enumerate(data)]
+    origins = [get_origin(o) or o for o in _options(declared)]
+    if list in origins:
+        return items
+    if declared is not Any and not {tuple, Sequence, Any}.intersection(origins):
+        raise ConfigError(f"{place}: a list where {_spell(declared)} is declared")
+    return tuple(items)
+
+
+def _read_enum(cls: type[Enum], data: Any, place: str) -> Enum:
+    try:
+        return cls(data)
+    except ValueError:
+        raise UnknownNameError(f"value at {place} ({cls.__name__})", data, [m.value for m in cls]) from None
+
+
+# ---- replacing --------------------------------------------------------------------------------------------------------
+
+
+def _replace(value: Any, path: list[str], new: Any, whole: str) -> Any:
+    head, rest = path[0], path[1:]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [f.name for f in dataclasses.fields(value) if f.init]
+        _known(head, names, type(value).__name__, whole)
+        if not rest:
+            check_scalar(new, _hints(type(value))[head], whole)
+        inner = _replace(getattr(value, head), rest, new, whole) if rest else new
+        try:
+            return dataclasses.replace(cast("Any", value), **{head: inner})
+        except ConfigError as failure:
+            raise ConfigError(f"{whole}={new!r}: {failure}") from failure
+    if isinstance(value, tuple):
+        items = list(cast("tuple[Any, ...]", value))
+        _known(head, [str(i) for i in range(len(items))], "a tuple", whole)
+        items[int(head)] = _replace(items[int(head)], rest, new, whole) if rest else new
+        return tuple(items)
+    if isinstance(value, Mapping):
+        table = dict(cast("Mapping[str, Any]", value))
+        _known(head, table, "a mapping", whole)
+        table[head] = _replace(table[head], rest, new, whole) if rest else new
+        return table if isinstance(value, dict) else FrozenMap(table)
+    raise ConfigError(f"{whole}: {head!r} is looked up in {value!r}, a {type(value).__name__}, which has no parts")
+
+
+def _known(head: str, names: Sequence[str] | Mapping[str, Any], owner: str, whole: str) -> None:
+    if head not in names:
+        raise UnknownNameError(f"part of {owner} in path {whole!r}", head, names)
+
+
+# ---- declared types ---------------------------------------------------------------------------------------------------
+
+
+def check_scalar(value: Any, declared: Any, place: str) -> None:
+    """Raises ConfigError when a plain scalar stands where only others are declared (an int may stand for a float)."""
+    if not isinstance(value, _SCALARS) or isinstance(value, Enum):
+        return
+    options = _options(declared)
+    literals = [x for o in options if get_origin(o) is Literal for x in get_args(o)]
+    if value in literals:
+        return
+    allowed = {o for o in options if o in _SCALARS} | ({int} if float in options else set())
+    open_ended = any(o is Any or (o not in _SCALARS and get_origin(o) is not Literal and not _closed(o)) for o in options)
+    if type(value) not in allowed and not open_ended:
+        raise ConfigError(f"{place}={value!r} is a {type(value).__name__}; declared is {_spell(declared)}")
+
+
+def _closed(option: Any) -> bool:
+    """Whether no plain scalar can be one: dataclasses, containers, None."""
+    origin = get_origin(option) or option
+    return _is_part(option) or option is NoneType or origin in (tuple, list, dict, Mapping, Sequence, FrozenMap)
+
+
+@cache
+def _hints(cls: Any) -> dict[str, Any]:
+    """Declared type of each field; Any where it can only be resolved by type checkers."""
+    out: dict[str, Any] = {}
+    owners = {name: owner for owner in reversed(cls.__mro__) for name in owner.__dict__.get("__annotations__", {})}
+    for field in dataclasses.fields(cls):
+        declared: Any = field.type
+        if isinstance(declared, str):
+            scope = vars(sys.modules.get(owners[field.name].__module__, sys))
+            try:
+                declared = eval(declared, dict(scope))
+            except NameError:
+                declared = Any
+        out[field.name] = declared
+    return out
+
+
+def _options(declared: Any) -> tuple[Any, ...]:
+    """The members of a union; the type itself otherwise."""
+    return get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
+
+
+def _class_key(cls: Any) -> str:
+    """Where a table names its class; ``class`` can be no field's name."""
+    return "class" if "kind" in _hints(cls) else "kind"
+
+
+def _is_part(declared: Any) -> bool:
+    return isinstance(declared, type) and dataclasses.is_dataclass(declared)
+
+
+def _takes_mapping(declared: Any) -> bool:
+    origins = {get_origin(o) or o for o in _options(declared)}
+    return bool(origins & {Any, Mapping, dict, FrozenMap, object})
+
+
+def _mapping_types(declared: Any) -> tuple[type, Any]:
+    for option in _options(declared):
+        arguments = get_args(option)
+        if get_origin(option) in (Mapping, dict) and arguments[0] in (str, int):
+            return arguments
+    return str, Any
+
+
+def _element(declared: Any, index: int) -> Any:
+    for option in _options(declared):
+        arguments = get_args(option)
+        origin = get_origin(option)
+        if origin in (list, Sequence) or (origin is tuple and arguments[-1] is Ellipsis):
+            return arguments[0]
+        if origin is tuple:
+            return arguments[index] if index < len(arguments) else Any
+    return Any
+
+
+def _spell(declared: Any) -> str:
+    return declared.__name__ if isinstance(declared, type) else str(declared)

@@ -1,0 +1,135 @@
+"""Every error that assay raises on purpose.
+
+    AssayError
+    ├── ConfigError (ValueError)         a setting is wrong or contradicts another
+    │   ├── UnknownNameError (KeyError)  a name nobody registered; carries the nearest known one
+    │   └── PlanError                    an objective chain that cannot be right
+    ├── DataError (ValueError)           the user's rows, files or records are wrong
+    ├── RewardError                      a reward function broke its contract on too many rollouts
+    ├── EngineError (RuntimeError)       generation failed
+    ├── NonFiniteError (ArithmeticError) a loss, gradient or weight became NaN or infinite
+    ├── WeightProofError                 the sampler did not serve the trained weights
+    ├── GateError                        a stage ended below the accuracy it promised
+    ├── StorageError (OSError)           the run folder could not be written
+    ├── CheckpointError                  a checkpoint is damaged or not ours
+    │   └── InexactResumeError           the machine or versions differ from the ones that wrote it
+    └── MissingExtraError (ImportError)  an optional dependency is not installed
+
+Each message names the value, the place and a fix.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "AssayError",
+    "CheckpointError",
+    "ConfigError",
+    "DataError",
+    "EngineError",
+    "GateError",
+    "InexactResumeError",
+    "MissingExtraError",
+    "NonFiniteError",
+    "PlanError",
+    "RewardError",
+    "StorageError",
+    "UnknownNameError",
+    "WeightProofError",
+    "nearest",
+]
+
+
+class AssayError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class ConfigError(AssayError, ValueError):
+    """A setting is out of range or contradicts another one; names both and a fix."""
+
+
+class UnknownNameError(ConfigError, KeyError):
+    """A name that nothing answers to; says the nearest known one.
+
+    >>> str(UnknownNameError("task", "srot", ["sort", "kv"]))
+    "unknown task 'srot': did you mean 'sort'? known: kv, sort"
+    """
+
+    def __init__(self, kind: str, name: object, known: Iterable[object]) -> None:
+        self.kind, self.name, self.known = kind, str(name), tuple(sorted(map(str, known)))
+        close = nearest(self.name, self.known)
+        hint = f"did you mean {close!r}? " if close else ""
+        super().__init__(f"unknown {kind} {self.name!r}: {hint}known: {', '.join(self.known) or 'none'}")
+
+    def __str__(self) -> str:  # KeyError would print the repr of the message
+        return str(self.args[0])
+
+    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, tuple[str, ...]]]:
+        return type(self), (self.kind, self.name, self.known)
+
+
+class PlanError(ConfigError):
+    """An objective chain that cannot be right; names the two parts that clash."""
+
+
+class DataError(AssayError, ValueError):
+    """The user's rows, files or records are wrong; names the row and the field."""
+
+
+class RewardError(AssayError):
+    """A reward function broke its contract so often that training on it would be blind."""
+
+
+class EngineError(AssayError, RuntimeError):
+    """Generation failed; the request's id is in the message."""
+
+
+class NonFiniteError(AssayError, ArithmeticError):
+    """A loss, gradient norm or weight became NaN or infinite; the weights were not changed."""
+
+
+class WeightProofError(AssayError):
+    """After an update the sampler did not serve the trained weights."""
+
+
+class GateError(AssayError):
+    """A stage ended below the accuracy that the next one needs."""
+
+
+class StorageError(AssayError, OSError):
+    """The run folder could not be written (disk full, permissions); the last checkpoint is intact."""
+
+
+class CheckpointError(AssayError):
+    """A checkpoint is unreadable, damaged or belongs to another run."""
+
+
+class InexactResumeError(CheckpointError):
+    """Threads, instruction set or versions differ, so a resume could not be bit-equal."""
+
+
+class MissingExtraError(AssayError, ImportError):
+    """An optional dependency is missing.
+
+    >>> str(MissingExtraError("matplotlib", "report"))
+    "matplotlib is not installed: pip install 'assay-rl[report]'"
+    """
+
+    def __init__(self, module: str, extra: str) -> None:
+        self.module, self.extra = module, extra
+        super().__init__(f"{module} is not installed: pip install 'assay-rl[{extra}]'")
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
+        return type(self), (self.module, self.extra)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like ``name``, or None when none is close.
+
+    >>> nearest("uniforn", ["uniform", "success_variance"])
+    'uniform'
+    """
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return found[0] if found else None

@@ -1,0 +1,91 @@
+"""Names of classes and functions, ``module:Name``, and the way back."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from enum import Enum
+from importlib import import_module
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+from assay.core.errors import ConfigError, UnknownNameError
+
+__all__ = ["Function", "load_class", "load_function", "name_of"]
+
+Function = FunctionType | BuiltinFunctionType
+
+
+def name_of(value: type | Callable[..., Any]) -> str:
+    """``module:Name`` of a class or function, or ``FILE.py:Name`` of one that no import can find again.
+
+    Lambdas, functions inside functions, and what a script or notebook defines (module ``__main__``) have no import path; their
+    name says where they stood, and loading it is an error.
+
+    >>> name_of(ConfigError)
+    'assay.core.errors:ConfigError'
+    """
+    module, qualified = value.__module__, value.__qualname__
+    if module != "__main__" and _walk(sys.modules.get(module), qualified) is value:
+        return f"{module}:{qualified}"
+    try:
+        file = inspect.getsourcefile(value) or "unknown.py"
+    except TypeError:  # a class of __main__ without a file, as in an interactive session
+        file = "interactive.py"
+    return f"{file if file.endswith('.py') else file + '.py'}:{qualified}"
+
+
+def load_class(name: str, place: str) -> type[Any]:
+    """The dataclass or enum called ``module:Name``; nothing else is ever called.
+
+    Raises:
+        ConfigError: not importable, or neither a dataclass nor an enum; names ``place``.
+        UnknownNameError: the module has no such class.
+    """
+    found = _load(name, place)
+    if isinstance(found, type) and (is_dataclass(found) or issubclass(found, Enum)):
+        return found
+    raise ConfigError(f"{place}: kind {name!r} is neither a dataclass nor an enum, so it is no part of a configuration")
+
+
+def load_function(name: str, place: str) -> Callable[..., Any]:
+    """The function called ``module:name``.
+
+    Raises:
+        ConfigError: not importable, or no function; names ``place``.
+        UnknownNameError: the module has no such name.
+    """
+    found = _load(name, place)
+    if isinstance(found, Function):
+        return found
+    raise ConfigError(f"{place}: {name!r} is a {type(found).__name__}, not a function")
+
+
+def _load(name: str, place: str) -> object:
+    module_name, colon, qualified = name.rpartition(":")
+    if not colon or not module_name or not qualified:
+        raise ConfigError(f"{place}: {name!r} is no import path; write 'module:Name'")
+    if module_name.endswith(".py"):
+        raise ConfigError(
+            f"{place}: {qualified} was defined in {module_name} where no import can find it (a script, notebook, lambda or inner "
+            "function); move it to the top of a module on the Python path and name it 'module:name'"
+        )
+    try:
+        module = import_module(module_name)
+    except ImportError as failure:
+        raise ConfigError(
+            f"{place}: cannot import {module_name!r} of {name!r} ({failure}); is its folder on PYTHONPATH?"
+        ) from failure
+    found = _walk(module, qualified)
+    if found is None:
+        known = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
+        raise UnknownNameError(f"name in module {module_name!r} ({place})", qualified, known)
+    return found
+
+
+def _walk(found: object, qualified: str) -> object:
+    for part in qualified.split("."):
+        found = getattr(found, part, None)
+    return found

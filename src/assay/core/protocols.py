@@ -1,0 +1,334 @@
+"""What the parts of a run promise each other. Rooms implement, recipes bind.
+
+A protocol answers one question, in the order of the walk: what to practise, how it is posed, how the world answers, how tokens are
+drawn, how good they are, what to try next, how to learn, where to report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.core.batch import Batch
+from assay.core.group import Draw, Group
+from assay.core.manifest import Manifest
+from assay.core.plan import Forward, Plan
+from assay.core.rollout import Completion, Ids, Rollout, Sampling, ToolResult
+from assay.core.score import Score
+from assay.core.task import Context, Message, Task, World
+
+__all__ = [
+    "BatchComposer",
+    "ContextManager",
+    "Curriculum",
+    "CurriculumSpec",
+    "Engine",
+    "EngineInfo",
+    "Environment",
+    "Guidance",
+    "Learner",
+    "LossProgram",
+    "Obs",
+    "Replay",
+    "Request",
+    "Sampler",
+    "State",
+    "Stats",
+    "Step",
+    "SwapMode",
+    "TaskSource",
+    "Tokenizer",
+    "Tool",
+    "Tracker",
+    "Verifier",
+]
+
+State = dict[str, Any]
+"""A plain, JSON-able snapshot of whatever a stateful part must remember."""
+
+
+# ---- what to practise -------------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class TaskSource(Protocol):
+    """A family of tasks: pure, with the split decided by a hash of the content."""
+
+    @property
+    def name(self) -> str: ...
+
+    def arms(self) -> Mapping[str, tuple[int, ...]]:
+        """Each arm with its levels, ascending."""
+        ...
+
+    def task(self, arm: str, level: int, split: str, index: int) -> Task:
+        """The ``index``-th task of a stream; re-draws at most a bounded number of times to meet ``split``."""
+        ...
+
+    def verifier(self) -> Verifier:
+        """The scorer of this family."""
+        ...
+
+    def environment(self, world: World) -> Environment | None:
+        """A fresh world for one rollout, or None where a single answer ends the task."""
+        ...
+
+    def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...] | None:
+        """An oracle's turns (assistant, tool, assistant, ...), each step corrupted with probability ``noise``; None: no oracle."""
+        ...
+
+
+class Verifier(Protocol):
+    """Pure and synchronous: pools make it killable."""
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score: ...
+
+
+# ---- how the world answers --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Obs:
+    """What an environment shows: messages to append."""
+
+    messages: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """An environment's answer to one action: what it shows, whether the episode ended, tool results."""
+
+    obs: Obs = field(default_factory=Obs)
+    done: bool = False
+    results: tuple[ToolResult, ...] = ()
+
+
+class Environment(Protocol):
+    """Single use: no reset. Sees `World`, never a private part."""
+
+    async def start(self) -> Obs: ...
+
+    async def step(self, action: str) -> Step: ...
+
+
+class Tool(Protocol):
+    """One callable inside an environment."""
+
+    @property
+    def schema(self) -> Mapping[str, Any]: ...
+
+    async def call(self, args: Mapping[str, Any], scope: World) -> ToolResult: ...
+
+
+class ContextManager(Protocol):
+    """What the policy may condition on next.
+
+    ``turns`` are (message, tokens) in order, the opening conversation first; the result is the indices to keep, ascending.
+    """
+
+    def keep(self, turns: Sequence[tuple[Message, int]], budget: int) -> Sequence[int]: ...
+
+
+# ---- how tokens are drawn ---------------------------------------------------------------------------------------------
+
+
+class Tokenizer(Protocol):
+    """Text to ids and back; ``encode`` never adds special tokens."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def eos(self) -> int: ...
+
+    def encode(self, text: str) -> Ids: ...
+
+    def decode(self, ids: Sequence[int] | Ids) -> str: ...
+
+    def render(self, messages: Sequence[Message], answer: bool = True) -> Ids:
+        """Ids of whole turns; with ``answer``, up to where the assistant begins to speak."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Request:
+    """One completion wanted: token in, token out.
+
+    Attributes:
+        id: unique while running.
+        prompt: ``[P]`` ids.
+        seed: 64-bit seed of the sampling noise.
+        first: position of the first new token in the noise stream (0, or the tokens already sampled when a rollout goes on).
+        sampling: how to draw.
+    """
+
+    id: str
+    prompt: Ids
+    seed: int
+    sampling: Sampling
+    first: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineInfo:
+    """What an engine says of itself.
+
+    Attributes:
+        version: weight version that it serves.
+        checksums: digest per tensor of the arrays that the decode path really reads; None where it cannot tell.
+        vocabulary: rows of its head.
+        context: longest prompt plus completion.
+    """
+
+    version: int
+    checksums: Mapping[str, str] | None
+    vocabulary: int
+    context: int
+
+
+class SwapMode(StrEnum):
+    """What happens to running requests at a weight swap: finish first, cut off as partial, or go on under new weights."""
+
+    DRAIN = "drain"
+    ABORT = "abort"
+    KEEP = "keep"
+
+
+class Engine(Protocol):
+    """Token in, token out."""
+
+    async def generate(self, request: Request) -> Completion: ...
+
+    async def abort(self, ids: Sequence[str]) -> None:
+        """End running requests; each returns its tokens so far with stop ``partial``."""
+        ...
+
+    async def swap(self, manifest: Manifest, mode: SwapMode = SwapMode.DRAIN) -> None: ...
+
+    async def score(self, rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
+        """Log-probabilities at temperature 1 of each token given those before it, ``[len(row)]`` with 0 first, through the decode path."""
+        ...
+
+    def info(self) -> EngineInfo: ...
+
+
+class Sampler(Protocol):
+    """Contexts to rollouts, ``n`` each; a searcher is a sampler."""
+
+    async def collect(self, contexts: Sequence[Context], n: int) -> list[Rollout]: ...
+
+
+# ---- what to try next -------------------------------------------------------------------------------------------------
+
+
+class Curriculum(Protocol):
+    """Chooses arm and level; a counter elsewhere chooses the index. Observes every graded group, filtered or not."""
+
+    def draw(self, n: int) -> list[Draw]: ...
+
+    def observe(self, groups: Sequence[Group]) -> None: ...
+
+    def metrics(self) -> Mapping[str, float]: ...
+
+    def state_dict(self) -> State: ...
+
+    def load_state_dict(self, state: State) -> None: ...
+
+
+class CurriculumSpec(Protocol):
+    """The frozen settings of a curriculum; ``build`` gives the thing with state."""
+
+    def build(self, arms: Mapping[str, tuple[int, ...]], seed: int) -> Curriculum: ...
+
+
+class Guidance(Protocol):
+    """A pure state machine over the attempts so far: the next contexts for a task, or () when done. Never sees the loss."""
+
+    def next(self, task: Task, attempts: Sequence[Group], key: str) -> tuple[Context, ...]: ...
+
+
+class Replay(Protocol):
+    """Groups kept for later steps."""
+
+    def put(self, groups: Sequence[Group], step: int) -> None: ...
+
+    def sample(self, n: int) -> list[Group]: ...
+
+    def state_dict(self) -> State: ...
+
+    def load_state_dict(self, state: State) -> None: ...
+
+
+class BatchComposer(Protocol):
+    """Groups to one optimiser batch: down-selects, mixes streams, names the denominator. Never computes advantages."""
+
+    def compose(self, groups: Sequence[Group], replay: Replay | None, step: int) -> Batch | None:
+        """The batch, or None when nothing is left to learn from."""
+        ...
+
+
+# ---- how to learn -----------------------------------------------------------------------------------------------------
+
+
+class LossProgram(Protocol):
+    """A compiled objective. ``live`` holds the gradient pass's tensors over the batch's ``N`` tokens by column name."""
+
+    def credit(self, batch: Batch) -> Batch:
+        """Once per rollout batch, no gradient: rewards to token columns such as ``advantage``."""
+        ...
+
+    def prepare(self, batch: Batch) -> Batch:
+        """Before each optimiser step, no gradient: what needs the current policy; with two passes, scores from ``logp_now``."""
+        ...
+
+    def active(self, batch: Batch) -> NDArray[np.bool_]:
+        """``[B]`` rows whose loss or gradient can differ from zero."""
+        ...
+
+    def micro(self, batch: Batch, live: Mapping[str, Any]) -> tuple[Any, Mapping[str, float]]:
+        """The micro-batch's share of the globally normalised loss (a scalar tensor) and metric sums."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """What one optimiser step did: named numbers."""
+
+    metrics: Mapping[str, float]
+
+
+class Learner(Protocol):
+    """Owns weights, optimiser and anchors."""
+
+    def annotate(self, batch: Batch, forward: Forward) -> Batch: ...
+
+    def step(self, batch: Batch, plan: Plan, loss: LossProgram) -> Stats: ...
+
+    def score(self, rows: Sequence[Ids], model: str = "policy") -> list[NDArray[np.float32]]: ...
+
+    def publish(self) -> Manifest: ...
+
+    def state_digest(self) -> str:
+        """Digest of weights, optimiser state and anchors."""
+        ...
+
+    def save(self, folder: Path) -> None: ...
+
+    def load(self, folder: Path) -> None: ...
+
+
+# ---- where to report --------------------------------------------------------------------------------------------------
+
+
+class Tracker(Protocol):
+    """Receives named numbers per step."""
+
+    def log(self, step: int, metrics: Mapping[str, float]) -> None: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,214 @@
+"""What was sampled: completions, calls, and the rollout as a tree of calls.
+
+Linear chat, tools, compaction, sub-agents, parallel calls, retries and branches are all trees. Text is a view of the
+tokens, never their source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.core.columns import Array, TokenColumn
+from assay.core.errors import DataError
+from assay.core.task import Context
+
+__all__ = ["Call", "Completion", "Ids", "Rollout", "Sampling", "Span", "Stop", "ToolResult", "ids_of"]
+
+Ids = NDArray[np.int32]
+
+
+def ids_of(values: object) -> Ids:
+    """Token ids as a read-only int32 array."""
+    array = np.array(values, dtype=np.int32).reshape(-1)
+    array.setflags(write=False)
+    return array
+
+
+class Stop(StrEnum):
+    """Why generation ended. ``done`` is the policy's own choice; ``length`` was cut off; ``partial`` may go on."""
+
+    DONE = "done"
+    LENGTH = "length"
+    PARTIAL = "partial"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Tokens ``[start, end)`` of a completion were sampled by weight ``version``."""
+
+    version: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How tokens are drawn.
+
+    Attributes:
+        temperature: divides the logits; 0 takes the most likely token.
+        max_new_tokens: cut-off for one call.
+        stop_ids: token ids that end the answer; the stop token itself is part of the completion.
+        top_p, top_k: truncation of the support; 1.0 and 0 mean none.
+    """
+
+    temperature: float = 1.0
+    max_new_tokens: int = 64
+    stop_ids: tuple[int, ...] = ()
+    top_p: float = 1.0
+    top_k: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.temperature >= 0.0:
+            raise DataError(f"Sampling.temperature must be >= 0, got {self.temperature}")
+        if self.max_new_tokens < 1:
+            raise DataError(f"Sampling.max_new_tokens must be >= 1, got {self.max_new_tokens}")
+        if not 0.0 < self.top_p <= 1.0:
+            raise DataError(f"Sampling.top_p must be in (0, 1], got {self.top_p}")
+        if self.top_k < 0:
+            raise DataError(f"Sampling.top_k must be >= 0 (0 means all), got {self.top_k}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Completion:
+    """What an engine returns for one request.
+
+    Attributes:
+        ids: ``[T]`` int32, as sampled.
+        logp_engine: ``[T]`` float32, log-probability under the distribution that was actually sampled.
+        spans: weight versions; they partition ``[0, T)`` in order.
+        stop: why it ended.
+        sampling: the parameters used.
+        duration: seconds from admission to the end.
+        columns: further token columns, ``[T, *trailing]`` each (entropy, expert routing, ...).
+    """
+
+    ids: Ids
+    logp_engine: NDArray[np.float32]
+    spans: tuple[Span, ...]
+    stop: Stop
+    sampling: Sampling
+    duration: float = 0.0
+    columns: Mapping[str, TokenColumn] = field(default_factory=dict[str, TokenColumn])
+
+    def __post_init__(self) -> None:
+        n = len(self.ids)
+        if len(self.logp_engine) != n:
+            raise DataError(f"completion has {n} ids but {len(self.logp_engine)} log-probabilities")
+        edges = [0, *(s.end for s in self.spans)]
+        starts = [s.start for s in self.spans]
+        if starts != edges[:-1] or edges[-1] != n or any(s.end <= s.start for s in self.spans):
+            raise DataError(f"weight-version spans {self.spans} do not partition [0, {n})")
+        for name, column in self.columns.items():
+            if len(column.values) != n:
+                raise DataError(f"column {name!r} has {len(column.values)} tokens, the completion has {n}")
+
+    def versions(self) -> NDArray[np.int32]:
+        """``[T]`` weight version of each token."""
+        out = np.empty(len(self.ids), np.int32)
+        for span in self.spans:
+            out[span.start : span.end] = span.version
+        return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a tool answered: text, an error message or None, and seconds."""
+
+    content: str
+    error: str | None = None
+    duration: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Call:
+    """One model call in a rollout.
+
+    Attributes:
+        id, parent: position in the tree; parents come first, roots have None.
+        role, policy: who acts, and which policy sampled it.
+        prefix: ``[P]`` ids that the engine was given.
+        completion: what it returned.
+        text: the assistant's turn so far, decoded, without its stop token: what verifiers and environments read. Forced first tokens are
+            part of it, and a call that continues a cut-off one repeats that one's text.
+        results: tool results that followed.
+        media: references to images or files shown, by digest.
+        score_prefix: ids to learn under instead of ``prefix``, on calls that start a training row; None for the same.
+    """
+
+    id: int
+    parent: int | None
+    prefix: Ids
+    completion: Completion
+    text: str
+    role: str = "assistant"
+    policy: str = "policy"
+    results: tuple[ToolResult, ...] = ()
+    media: tuple[str, ...] = ()
+    score_prefix: Ids | None = None
+
+    @property
+    def tokens(self) -> Ids:
+        """``[P + T]`` prefix and completion."""
+        out = np.concatenate([self.prefix, self.completion.ids])
+        out.setflags(write=False)
+        return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Rollout:
+    """One attempt at a task: a tree of calls.
+
+    Attributes:
+        id: unique in the run; results are keyed by it, never by position.
+        context: the start state.
+        calls: parents before children.
+        stop: why the whole attempt ended.
+        seed: 64-bit seed of its sampling noise.
+        error: the infrastructure's message when ``stop`` is ``error``.
+    """
+
+    id: str
+    context: Context
+    calls: tuple[Call, ...]
+    stop: Stop
+    seed: int
+    error: str | None = None
+
+    def __post_init__(self) -> None:
+        for position, call in enumerate(self.calls):
+            if call.id != position:
+                raise DataError(f"rollout {self.id}: call {call.id} stands at position {position}")
+            if call.parent is not None and not 0 <= call.parent < call.id:
+                raise DataError(f"rollout {self.id}: call {call.id} has parent {call.parent}; parents come first")
+
+    @property
+    def text(self) -> str:
+        """Text of the last call: the answer."""
+        return self.calls[-1].text if self.calls else ""
+
+    @property
+    def length(self) -> int:
+        """Sampled tokens over all calls."""
+        return sum(len(c.completion.ids) for c in self.calls)
+
+    def column(self, name: str) -> Array:
+        """``[length, *trailing]`` the sampled tokens' values of one engine column, calls concatenated.
+
+        Raises:
+            DataError: a call that sampled tokens has no such column, or nothing was sampled.
+        """
+        sampled = [c.completion for c in self.calls if len(c.completion.ids)]
+        if not sampled or not all(name in c.columns for c in sampled):
+            known = sorted({n for c in sampled for n in c.columns})
+            raise DataError(f"rollout {self.id}: not every call has a column {name!r}; {len(sampled)} calls have {known}")
+        return np.concatenate([c.columns[name].values for c in sampled])
+
+    def __repr__(self) -> str:
+        return f"Rollout({self.id!r}, {len(self.calls)} calls, {self.length} tokens sampled, {self.stop.value})"

@@ -1,0 +1,127 @@
+"""What is posed: a `Task` with its three privacy levels, and the `Context` in which a policy meets it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.core.canon import FrozenMap, digest
+from assay.core.errors import DataError
+
+__all__ = ["Context", "Message", "Prefill", "Task", "World"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation: ``role`` (system, user, assistant, tool) and its text."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What environments, tools and context managers may see of a task: no answer, no tests, no rubric."""
+
+    id: str
+    domain: str
+    arm: str
+    level: int
+    split: str
+    index: int
+    public: FrozenMap
+    world: FrozenMap
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The opening conversation: ``public["messages"]``, or ``public["prompt"]`` as one user turn."""
+        if "messages" in self.public:
+            return tuple(Message(m["role"], m["content"]) for m in self.public["messages"])
+        return (Message("user", self.public["prompt"]),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One problem whose answer a program can check.
+
+    Attributes:
+        id: unique name, stable across processes.
+        domain, arm: coarse and fine category; a curriculum chooses the arm.
+        level: difficulty, an integer that grows.
+        split: ``"train"`` or ``"test"``, decided by a hash of ``public``.
+        index: position in the source's stream for (arm, level, split).
+        public: what the policy may see; has ``"prompt"`` (text) or ``"messages"``.
+        world: what environment and tools may use besides.
+        private: what only scorers may see: answer, tests, rubric, solution.
+
+    >>> t = Task(id="a", domain="d", arm="x", level=1, split="train", index=0,
+    ...          public=FrozenMap({"prompt": "1+1="}), private=FrozenMap({"answer": "2"}))
+    >>> hasattr(t.exposed(), "private"), t.exposed().messages[0].content
+    (False, '1+1=')
+    """
+
+    id: str
+    domain: str
+    arm: str
+    level: int
+    split: str
+    index: int
+    public: FrozenMap
+    world: FrozenMap = field(default_factory=FrozenMap)
+    private: FrozenMap = field(default_factory=FrozenMap)
+
+    def __post_init__(self) -> None:
+        if "prompt" not in self.public and "messages" not in self.public:
+            raise DataError(f"task {self.id!r}: public has neither 'prompt' nor 'messages': {sorted(self.public)}")
+
+    def exposed(self) -> World:
+        """The task without its private part."""
+        return World(
+            id=self.id, domain=self.domain, arm=self.arm, level=self.level, split=self.split, index=self.index,
+            public=self.public, world=self.world,
+        )  # fmt: skip
+
+    @property
+    def content(self) -> str:
+        """Digest of the public part: two tasks with the same content are the same question."""
+        return digest(self.public)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefill:
+    """Forced first tokens of the answer: the first ``share`` of the tokens of ``text``, rounded down.
+
+    The cut is made on token ids by the sampler, so it never creates a token that the tokenizer would not.
+    """
+
+    text: str
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.share <= 1.0:
+            raise DataError(f"Prefill.share must be in [0, 1], got {self.share}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """A start state of generation, posed from a task.
+
+    Attributes:
+        key: unique in the run; rollout ids and their seeds derive from it.
+        group: the key within which rollouts share a baseline.
+        task: the exposed task.
+        messages: the conversation shown to the policy.
+        prefill: forced answer prefix, never trained.
+        snapshot: environment state to start from, as the environment itself wrote it.
+        score_messages: learn under this conversation instead of the sampled one; None for the same.
+        tag: ``plain``, ``prefix``, ``hint``, ``retry``, ...
+    """
+
+    key: str
+    group: str
+    task: World
+    messages: tuple[Message, ...]
+    prefill: Prefill | None = None
+    snapshot: Any = None
+    score_messages: tuple[Message, ...] | None = None
+    tag: str = "plain"

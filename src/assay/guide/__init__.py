@@ -1,0 +1,33 @@
+"""What to try next: curricula, guidance, replay and the composition of batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.guide.compose import Compose
+    from assay.guide.curriculum import CellCurriculum, SuccessVariance, Uniform
+    from assay.guide.guidance import Plain, Prefix
+    from assay.guide.replay import Recent, RecentBuffer
+
+__all__ = ["CellCurriculum", "Compose", "Plain", "Prefix", "Recent", "RecentBuffer", "SuccessVariance", "Uniform"]
+
+_HOME = {
+    "compose": "Compose",
+    "curriculum": "CellCurriculum SuccessVariance Uniform",
+    "guidance": "Plain Prefix",
+    "replay": "Recent RecentBuffer",
+}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    for module, names in _HOME.items():
+        if name in names.split():
+            return getattr(import_module(f"assay.guide.{module}"), name)
+    raise AttributeError(f"module 'assay.guide' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

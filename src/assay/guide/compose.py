@@ -1,0 +1,85 @@
+"""Graded groups to one optimiser batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from assay.core.batch import Batch, Counts, pack
+from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.group import Group
+from assay.core.protocols import Replay
+from assay.core.sample import STREAMS
+
+__all__ = ["Compose"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compose:
+    """Packs the groups of a step; may drop groups without signal and mix in replayed ones.
+
+    Attributes:
+        drop_zero_signal: leave out groups whose valid rollouts all have the same primary value. This changes the estimator through
+            its denominator, which ``denominator`` names.
+        replay_share: share of the groups in the batch that come from the replay, in [0, 1); their rows have stream ``replay``.
+        denominator: what ``Batch.drawn`` counts: ``drawn``, the step's groups before dropping; or ``kept``, the batch itself.
+
+    Raises:
+        ConfigError: a share out of range, an unknown denominator, or one that would change nothing.
+    """
+
+    drop_zero_signal: bool = False
+    replay_share: float = 0.0
+    denominator: str = "drawn"
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.replay_share < 1.0:
+            raise ConfigError(f"Compose.replay_share must be in [0, 1), got {self.replay_share}")
+        if self.denominator not in ("drawn", "kept"):
+            raise UnknownNameError("denominator", self.denominator, ("drawn", "kept"))
+        if self.denominator == "kept" and not (self.drop_zero_signal or self.replay_share):
+            raise ConfigError("Compose.denominator='kept' changes nothing when no group is dropped or replayed; leave it out")
+
+    def compose(self, groups: Sequence[Group], replay: Replay | None, step: int) -> Batch | None:
+        """The batch of a step, or None when no row with a loss token is left.
+
+        Raises:
+            ConfigError: ``replay_share`` is set and there is no replay.
+        """
+        kept = [g for g in groups if g.informative] if self.drop_zero_signal else list(groups)
+        old = self._replayed(kept, groups, replay)
+        if not any(map(_trainable, [*kept, *old])):
+            return None
+        batch = pack([*kept, *old])
+        if old:
+            stream = np.where(batch.per_row("group") >= len(kept), STREAMS.index("replay"), batch.rows["stream"])
+            batch = replace(batch, rows={**batch.rows, "stream": stream.astype(np.int8)})
+        if self.denominator == "drawn" and len(kept) < len(groups):
+            batch = replace(batch, drawn=_plus(_counts(groups), _counts(old)))
+        return batch
+
+    def _replayed(self, kept: Sequence[Group], groups: Sequence[Group], replay: Replay | None) -> list[Group]:
+        if not self.replay_share:
+            return []
+        if replay is None:
+            raise ConfigError(f"Compose.replay_share is {self.replay_share} but the run has no replay; give it one, as Recent(...)")
+        wanted = round(len(kept) * self.replay_share / (1.0 - self.replay_share))
+        # The replay may hold this step's groups already; an attempt must not stand in a batch twice.
+        fresh = {g.key for g in groups}
+        return [g for g in replay.sample(wanted + len(groups)) if g.key not in fresh][:wanted]
+
+
+def _trainable(group: Group) -> bool:
+    """Whether a valid attempt has a token that the policy sampled."""
+    pairs = zip(group.rollouts, group.scores, strict=True)
+    return any(s.valid and any(c.policy == "policy" and len(c.completion.ids) for c in r.calls) for r, s in pairs)
+
+
+def _counts(groups: Sequence[Group]) -> Counts:
+    return pack(groups).counts if any(map(_trainable, groups)) else Counts(0, 0, 0, 0)
+
+
+def _plus(a: Counts, b: Counts) -> Counts:
+    return Counts(a.tokens + b.tokens, a.rows + b.rows, a.rollouts + b.rollouts, a.prompts + b.prompts)

@@ -1,0 +1,190 @@
+"""Which arm and level comes next, with the probability of the choice.
+
+A curriculum keeps one number per cell, an (arm, level): a moving average of success. Draws are counter based: draw ``k`` of turn ``t``
+is a pure function of the seed, ``t``, ``k`` and the averages, so a resumed run continues bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.core.errors import CheckpointError, ConfigError
+from assay.core.group import Draw, Group
+from assay.core.protocols import State
+from assay.core.seeds import derive, uniforms
+
+__all__ = ["CellCurriculum", "SuccessVariance", "Uniform", "Weighting"]
+
+
+class Weighting(Protocol):
+    """Success per cell to unnormalised weights, and how fast the success moves."""
+
+    @property
+    def decay(self) -> float: ...
+
+    @property
+    def prior(self) -> float: ...
+
+    def weights(self, success: NDArray[np.float64]) -> NDArray[np.float64]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uniform:
+    """Every (arm, level) is equally likely. Success per cell is still measured, with the moving average of ``SuccessVariance``.
+
+    >>> [d.propensity for d in Uniform().build({"sort": (3, 4, 5, 6)}, seed=0).draw(2)]
+    [0.25, 0.25]
+    """
+
+    @property
+    def decay(self) -> float:
+        """Share of the old average kept per group."""
+        return 0.9
+
+    @property
+    def prior(self) -> float:
+        """Average before the first group."""
+        return 0.5
+
+    def weights(self, success: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``[cells]`` ones."""
+        return np.ones_like(success)
+
+    def build(self, arms: Mapping[str, tuple[int, ...]], seed: int) -> CellCurriculum:
+        """The curriculum with its state; raises ConfigError when there is nothing to choose."""
+        return CellCurriculum(self, arms, seed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuccessVariance:
+    """A cell's weight is ``p (1 - p) + floor``, with ``p`` the moving average of its success: practice goes where outcomes differ.
+
+    After a batch with ``k`` graded groups of a cell, ``p`` becomes ``decay^k p + (1 - decay^k) m``, with ``m`` the mean success of those
+    groups; so the order of groups in a batch does not matter.
+
+    Attributes:
+        floor: weight that every cell keeps. At a small floor mastered cells are forgotten.
+        decay: share of the old average kept per group, in [0, 1).
+        prior: ``p`` before the first group, in [0, 1].
+
+    Raises:
+        ConfigError: a value out of range.
+
+    >>> c = SuccessVariance(floor=0.1).build({"sort": (3, 4)}, seed=0)
+    >>> [round(float(x), 3) for x in c.propensities]
+    [0.5, 0.5]
+    """
+
+    floor: float = 0.1
+    decay: float = 0.9
+    prior: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.floor < float("inf"):
+            raise ConfigError(f"SuccessVariance.floor must be > 0, or cells at 0 and 1 are never seen again; got {self.floor}")
+        if not 0.0 <= self.decay < 1.0:
+            raise ConfigError(f"SuccessVariance.decay must be in [0, 1), or success never moves; got {self.decay}")
+        if not 0.0 <= self.prior <= 1.0:
+            raise ConfigError(f"SuccessVariance.prior is a success rate in [0, 1], got {self.prior}")
+
+    def weights(self, success: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``[cells]`` variance of success plus the floor."""
+        return success * (1.0 - success) + self.floor
+
+    def build(self, arms: Mapping[str, tuple[int, ...]], seed: int) -> CellCurriculum:
+        """The curriculum with its state; raises ConfigError when there is nothing to choose."""
+        return CellCurriculum(self, arms, seed)
+
+
+class CellCurriculum:
+    """Draws cells by weights that follow their success.
+
+    Args:
+        rule: `Uniform`, `SuccessVariance`, or anything with ``decay``, ``prior`` and ``weights``.
+        arms: each arm with its levels.
+        seed: the run's seed.
+
+    Raises:
+        ConfigError: no arm, or an arm without levels.
+    """
+
+    def __init__(self, rule: Weighting, arms: Mapping[str, tuple[int, ...]], seed: int) -> None:
+        empty = [arm for arm, levels in arms.items() if not levels]
+        if not arms or empty:
+            raise ConfigError(f"a curriculum needs arms with levels; got {dict(arms)}" + (f", empty: {empty}" if empty else ""))
+        self.rule = rule
+        self.seed = seed
+        self.cells = [(arm, level) for arm in sorted(arms) for level in arms[arm]]
+        self._at = {cell: i for i, cell in enumerate(self.cells)}
+        self._turn = 0
+        self._success = np.full(len(self.cells), rule.prior, np.float64)
+        self._seen = np.zeros(len(self.cells), np.int64)
+
+    @property
+    def propensities(self) -> NDArray[np.float64]:
+        """``[cells]`` probability of each cell at the next draw; sums to 1."""
+        weights = self.rule.weights(self._success)
+        return weights / weights.sum()
+
+    def draw(self, n: int) -> list[Draw]:
+        """``n`` independent choices under the current averages.
+
+        Raises:
+            ConfigError: ``n`` is not positive.
+        """
+        if n < 1:
+            raise ConfigError(f"a curriculum draws at least one task, got n={n}")
+        p = self.propensities
+        u = uniforms(np.array([derive("curriculum", self.seed, "", self._turn)], np.uint64), 0, n)[0]
+        self._turn += 1
+        chosen = np.minimum(np.searchsorted(np.cumsum(p), u, side="right"), len(p) - 1)
+        return [Draw(*self.cells[i], float(p[i])) for i in chosen]
+
+    def observe(self, groups: Sequence[Group]) -> None:
+        """Take in every graded group once, filtered or not. Groups without a valid rollout say nothing; foreign cells are ignored."""
+        results: dict[int, list[float]] = defaultdict(list)
+        for group in groups:
+            cell = self._at.get((group.task.arm, group.task.level))
+            if cell is not None and group.success is not None:
+                results[cell].append(group.success)
+        for cell, values in results.items():
+            kept = self.rule.decay ** len(values)
+            # Sorted, so that the sum has the same bits in any order of the groups.
+            mean = sum(sorted(values)) / len(values)
+            self._success[cell] = kept * self._success[cell] + (1.0 - kept) * mean
+            self._seen[cell] += len(values)
+
+    def metrics(self) -> Mapping[str, float]:
+        """``curriculum/success/ARM/level_L`` and ``curriculum/share/ARM/level_L`` per cell, ``curriculum/groups`` observed in all."""
+        out = {"curriculum/groups": float(self._seen.sum())}
+        for (arm, level), success, share in zip(self.cells, self._success, self.propensities, strict=True):
+            out[f"curriculum/success/{arm}/level_{level}"] = float(success)
+            out[f"curriculum/share/{arm}/level_{level}"] = float(share)
+        return out
+
+    def state_dict(self) -> State:
+        """Turn, and per cell its arm, level, success and groups seen."""
+        cells = [
+            [arm, level, float(success), int(seen)]
+            for (arm, level), success, seen in zip(self.cells, self._success, self._seen, strict=True)
+        ]
+        return {"turn": self._turn, "cells": cells}
+
+    def load_state_dict(self, state: State) -> None:
+        """Continue where `state_dict` was taken.
+
+        Raises:
+            CheckpointError: the state has other cells.
+        """
+        cells = [(str(arm), int(level)) for arm, level, _, _ in state["cells"]]
+        if cells != self.cells:
+            raise CheckpointError(f"the curriculum's state is of cells {cells}, this run has {self.cells}")
+        self._turn = int(state["turn"])
+        self._success = np.array([c[2] for c in state["cells"]], np.float64)
+        self._seen = np.array([c[3] for c in state["cells"]], np.int64)

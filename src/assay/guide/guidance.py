@@ -1,0 +1,80 @@
+"""How a task is posed: as it is, or with the first part of a solution given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.core.errors import ConfigError, DataError
+from assay.core.group import Group
+from assay.core.seeds import derive, uniforms
+from assay.core.task import Context, Prefill, Task
+
+__all__ = ["Plain", "Prefix"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plain:
+    """One context per task: the prompt.
+
+    ``next(task, attempts, key)`` gives it before the first attempt and nothing after; ``key`` names both context and group.
+    """
+
+    def next(self, task: Task, attempts: Sequence[Group], key: str) -> tuple[Context, ...]:
+        """The context, or () when the task was attempted."""
+        return () if attempts else (_context(task, key),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefix:
+    """With some probability the answer begins with a share of the oracle's own text; the group shares one prefix.
+
+    The text is ``private["solution"]``, else ``private["answer"]``. It is cut on token ids, never trained, and the attempt's group
+    has one start state, so its baseline compares like with like.
+
+    Attributes:
+        share: ``(low, high)``, between which the share given is drawn evenly.
+        probability: of giving a prefix at all.
+        seed: chooses other draws; each draw is a pure function of seed and key.
+
+    Raises:
+        ConfigError: a value out of range.
+    """
+
+    share: tuple[float, float] = (0.0, 0.9)
+    probability: float = 0.75
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        low, high = self.share
+        if not 0.0 <= low <= high <= 1.0:
+            raise ConfigError(f"Prefix.share must be (low, high) with 0 <= low <= high <= 1, got {self.share}")
+        if not 0.0 <= self.probability <= 1.0:
+            raise ConfigError(f"Prefix.probability must be in [0, 1], got {self.probability}")
+
+    def next(self, task: Task, attempts: Sequence[Group], key: str) -> tuple[Context, ...]:
+        """The context, or () when the task was attempted.
+
+        Raises:
+            DataError: the task has neither a solution nor an answer that is text.
+        """
+        if attempts:
+            return ()
+        chance, where = uniforms(np.array([derive("guidance/prefix", self.seed, "", key)], np.uint64), 0, 2)[0]
+        if chance >= self.probability:
+            return (_context(task, key),)
+        text = task.private.get("solution", task.private.get("answer"))
+        if not isinstance(text, str):
+            raise DataError(
+                f"task {task.id!r}: a prefix needs text in private['solution'] or private['answer'], found {text!r}; use Plain()"
+            )
+        low, high = self.share
+        return (_context(task, key, Prefill(text, low + (high - low) * float(where))),)
+
+
+def _context(task: Task, key: str, prefill: Prefill | None = None) -> Context:
+    world = task.exposed()
+    tag = "plain" if prefill is None else "prefix"
+    return Context(key=key, group=key, task=world, messages=world.messages, prefill=prefill, tag=tag)

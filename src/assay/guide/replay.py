@@ -1,0 +1,82 @@
+"""Groups kept for later steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.core.errors import ConfigError
+from assay.core.group import Group
+from assay.core.protocols import State
+from assay.core.seeds import generator
+
+__all__ = ["Recent", "RecentBuffer"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recent:
+    """The most recent groups; ``build`` gives the buffer.
+
+    Attributes:
+        capacity: most groups kept; the oldest go first.
+        max_age: groups older than so many steps are dropped.
+        informative: keep only groups whose attempts differ in reward; the others leave a group baseline no signal.
+
+    Raises:
+        ConfigError: a value out of range.
+    """
+
+    capacity: int = 256
+    max_age: int = 8
+    informative: bool = True
+
+    def __post_init__(self) -> None:
+        if self.capacity < 1 or self.max_age < 1:
+            raise ConfigError(f"Recent.capacity and Recent.max_age must be >= 1, got {self.capacity} and {self.max_age}")
+
+    def build(self, seed: int) -> RecentBuffer:
+        """An empty buffer."""
+        return RecentBuffer(self, seed)
+
+
+class RecentBuffer:
+    """The groups themselves, oldest first. Samples are counter based: a pure function of seed, turn and content.
+
+    Args:
+        settings: what to keep.
+        seed: the run's seed.
+    """
+
+    def __init__(self, settings: Recent, seed: int) -> None:
+        self.settings = settings
+        self.seed = seed
+        self._turn = 0
+        self._kept: list[tuple[int, Group]] = []
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def put(self, groups: Sequence[Group], step: int) -> None:
+        """Keep the groups of a step, drop what is too old or too much."""
+        wanted = [g for g in groups if g.informative or not self.settings.informative]
+        alive = [(s, g) for s, g in self._kept if step - s <= self.settings.max_age]
+        self._kept = [*alive, *((step, g) for g in wanted)][-self.settings.capacity :]
+
+    def sample(self, n: int) -> list[Group]:
+        """Up to ``n`` different groups, evenly drawn; they stay in the buffer."""
+        order = generator("replay", self.seed, "", self._turn).permutation(len(self._kept))
+        self._turn += 1
+        return [self._kept[int(i)][1] for i in order[:n]]
+
+    def state_dict(self) -> State:
+        """Turn and groups, in the wire format of `assay.core`."""
+        from assay.core.wire import group_to_wire
+
+        return {"turn": self._turn, "groups": [[step, group_to_wire(g)] for step, g in self._kept]}
+
+    def load_state_dict(self, state: State) -> None:
+        """Continue where `state_dict` was taken."""
+        from assay.core.wire import group_from_wire
+
+        self._turn = int(state["turn"])
+        self._kept = [(int(step), group_from_wire(wire)) for step, wire in state["groups"]]

@@ -1,0 +1,165 @@
+"""What a run's numbers say: pass@k and intervals, training metrics, the doctor, trackers, comparisons and the report.
+
+Pure statistics on numpy; reads records, plain dictionaries and JSON lines, never live objects of other rooms.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.measure.doctor import RULES, diagnose
+    from assay.measure.findings import Finding, Rule, Severity
+    from assay.measure.history import History, MetricLine, Series
+    from assay.measure.intervals import Interval, Paired, bootstrap, mean_interval, paired, wilson
+    from assay.measure.metrics import (
+        batch_metrics,
+        clipped_share,
+        component_mean,
+        divergences,
+        effective_sample_size,
+        fault_rates,
+        group_metrics,
+        length_stats,
+        masked_mean,
+        max_ratio,
+        reward_stats,
+        signal_fraction,
+        throughput,
+        truncated_share,
+        waste_shares,
+    )
+    from assay.measure.passk import EvalItem, EvalRow, EvalTable, best_of_k, eval_items, maj_at_k, pass_at_k, tabulate
+    from assay.measure.report import write_report
+    from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier
+    from assay.measure.rules_policy import (
+        EngineMismatch,
+        EntropyCollapse,
+        EntropyExplosion,
+        FormatFailure,
+        LengthTruncation,
+        NoSignal,
+        NotFinite,
+        RisingFaults,
+        StalledSteps,
+        UnprovenWeights,
+    )
+    from assay.measure.runs import Comparison, EvalLine, EventLine, RolloutLine, RunView, compare, read_run
+    from assay.measure.tables import (
+        comparison_json,
+        comparison_table,
+        evaluation_json,
+        evaluation_table,
+        paired_json,
+        paired_table,
+        render,
+    )
+    from assay.measure.trackers import JsonlTracker, MultiTracker, TensorBoardTracker, WandbTracker
+
+__all__ = [
+    "RULES",
+    "Comparison",
+    "CurriculumStuck",
+    "EngineMismatch",
+    "EntropyCollapse",
+    "EntropyExplosion",
+    "EvalItem",
+    "EvalLine",
+    "EvalRow",
+    "EvalTable",
+    "EventLine",
+    "Finding",
+    "FormatFailure",
+    "HeldOutDropped",
+    "History",
+    "Interval",
+    "JsonlTracker",
+    "LengthTruncation",
+    "MetricLine",
+    "MultiTracker",
+    "NoSignal",
+    "NotFinite",
+    "Paired",
+    "RisingFaults",
+    "RolloutLine",
+    "Rule",
+    "RunView",
+    "Series",
+    "Severity",
+    "StalledSteps",
+    "SuspectVerifier",
+    "TensorBoardTracker",
+    "UnprovenWeights",
+    "WandbTracker",
+    "batch_metrics",
+    "best_of_k",
+    "bootstrap",
+    "clipped_share",
+    "compare",
+    "comparison_json",
+    "comparison_table",
+    "component_mean",
+    "diagnose",
+    "divergences",
+    "effective_sample_size",
+    "eval_items",
+    "evaluation_json",
+    "evaluation_table",
+    "fault_rates",
+    "group_metrics",
+    "length_stats",
+    "maj_at_k",
+    "masked_mean",
+    "max_ratio",
+    "mean_interval",
+    "paired",
+    "paired_json",
+    "paired_table",
+    "pass_at_k",
+    "read_run",
+    "render",
+    "reward_stats",
+    "signal_fraction",
+    "tabulate",
+    "throughput",
+    "truncated_share",
+    "waste_shares",
+    "wilson",
+    "write_report",
+]
+
+_HOME = {
+    "doctor": "RULES diagnose",
+    "findings": "Finding Rule Severity",
+    "history": "History MetricLine Series",
+    "intervals": "Interval Paired bootstrap mean_interval paired wilson",
+    "metrics": (
+        "batch_metrics clipped_share component_mean divergences effective_sample_size fault_rates group_metrics "
+        "length_stats masked_mean max_ratio reward_stats signal_fraction throughput truncated_share waste_shares"
+    ),
+    "passk": "EvalItem EvalRow EvalTable best_of_k eval_items maj_at_k pass_at_k tabulate",
+    "report": "write_report",
+    "rules_heldout": "CurriculumStuck HeldOutDropped SuspectVerifier",
+    "rules_policy": (
+        "EngineMismatch EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite "
+        "RisingFaults StalledSteps UnprovenWeights"
+    ),
+    "runs": "Comparison EvalLine EventLine RolloutLine RunView compare read_run",
+    "tables": (
+        "comparison_json comparison_table evaluation_json evaluation_table paired_json paired_table render"
+    ),
+    "trackers": "JsonlTracker MultiTracker TensorBoardTracker WandbTracker",
+}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    for module, names in _HOME.items():
+        if name in names.split():
+            return getattr(import_module(f"assay.measure.{module}"), name)
+    raise AttributeError(f"module 'assay.measure' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

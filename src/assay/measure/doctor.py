@@ -1,0 +1,58 @@
+"""What a run's own curves say is wrong: rules to sentences, each with the run's numbers and steps and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from assay.measure.findings import Finding, Rule, Severity
+from assay.measure.history import History
+from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier
+from assay.measure.rules_policy import (
+    EngineMismatch,
+    EntropyCollapse,
+    EntropyExplosion,
+    FormatFailure,
+    LengthTruncation,
+    NoSignal,
+    NotFinite,
+    RisingFaults,
+    StalledSteps,
+    UnprovenWeights,
+)
+
+__all__ = ["RULES", "diagnose"]
+
+RULES: tuple[Rule, ...] = (
+    NotFinite(),
+    UnprovenWeights(),
+    EngineMismatch(),
+    SuspectVerifier(),
+    HeldOutDropped(),
+    RisingFaults(),
+    NoSignal(),
+    EntropyCollapse(),
+    EntropyExplosion(),
+    LengthTruncation(),
+    FormatFailure(),
+    CurriculumStuck(),
+    StalledSteps(),
+)
+"""Every rule with its default thresholds, most telling first."""
+
+
+def diagnose(history: History, rules: Iterable[Rule] = RULES) -> tuple[Finding, ...]:
+    """What the rules find in the reinforcement-learning part of a run, alarms first.
+
+    Args:
+        history: all metrics of the run.
+        rules: what to look for; `dataclasses.replace` changes a threshold.
+
+    >>> from assay.measure.history import MetricLine
+    >>> lines = [MetricLine(step=s, stage="rl", metrics={"length/truncated": 0.4, "proof/state": 1.0}) for s in range(1, 9)]
+    >>> [f.rule for f in diagnose(History.of(lines))]
+    ['LengthTruncation']
+    """
+    part = history.learning()
+    found = [finding for rule in rules if (finding := rule(part))]
+    order = list(Severity)
+    return tuple(sorted(found, key=lambda f: order.index(f.severity)))

@@ -1,0 +1,133 @@
+"""The course of a run's metrics: one series of (step, value) per name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["History", "MetricLine", "Series"]
+
+SUPERVISED = "warm-up"
+"""Stage whose numbers are not those of reinforcement learning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricLine:
+    """A line of ``metrics.jsonl``."""
+
+    step: int
+    stage: str
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """One metric over the steps at which it was recorded.
+
+    Attributes:
+        steps: ``[K]`` int64, ascending.
+        values: ``[K]`` float64; NaN and infinities are kept, so that a reader can see them.
+    """
+
+    steps: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def finite(self) -> Series:
+        """Without the points whose value is NaN or infinite."""
+        keep = np.isfinite(self.values)
+        return Series(self.steps[keep], self.values[keep])
+
+    def first(self, n: int) -> Series:
+        """The first ``n`` points."""
+        return Series(self.steps[:n], self.values[:n])
+
+    def last(self, n: int) -> Series:
+        """The last ``n`` points."""
+        return Series(self.steps[-n:], self.values[-n:]) if n else self.first(0)
+
+    def window(self, share: float = 0.1, least: int = 5, most: int = 50) -> int:
+        """How many points stand for "at the start" and "lately": a share of all, within bounds."""
+        return max(min(least, len(self)), min(most, round(share * len(self))))
+
+    @property
+    def mean(self) -> float:
+        """Mean of the values; NaN when there are none."""
+        return float(self.values.mean()) if len(self) else float("nan")
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First and last step.
+
+        Raises:
+            IndexError: an empty series.
+        """
+        return int(self.steps[0]), int(self.steps[-1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """All series of a run.
+
+    Attributes:
+        series: name to series, never empty ones.
+        stages: (stage, first step, last step) in order.
+        eval_items: held-out items behind the smallest evaluation; 0 when unknown.
+
+    >>> h = History.of([MetricLine(step=s, stage="rl", metrics={"reward/mean": s / 4}) for s in range(1, 5)])
+    >>> h["reward/mean"].last(2).mean, h["no/such"].steps.tolist(), h.stages
+    (0.875, [], (('rl', 1, 4),))
+    """
+
+    series: Mapping[str, Series]
+    stages: tuple[tuple[str, int, int], ...] = ()
+    eval_items: int = field(default=0, kw_only=True)
+
+    @staticmethod
+    def of(lines: Iterable[MetricLine], eval_items: int = 0) -> History:
+        """From metric lines; of several values of a metric at one step the last counts."""
+        points: dict[str, dict[int, float]] = {}
+        stages: list[tuple[str, int, int]] = []
+        for line in sorted(lines, key=lambda x: x.step):
+            if stages and stages[-1][0] == line.stage:
+                stages[-1] = (line.stage, stages[-1][1], line.step)
+            else:
+                stages.append((line.stage, line.step, line.step))
+            for name, value in line.metrics.items():
+                points.setdefault(name, {})[line.step] = value
+        series = {
+            name: Series(np.array(list(p), np.int64), np.array(list(p.values()), np.float64)) for name, p in points.items()
+        }
+        return History(series, tuple(stages), eval_items=eval_items)
+
+    def __getitem__(self, name: str) -> Series:
+        """The series, with no points where the run has none."""
+        return self.series.get(name, Series(np.zeros(0, np.int64), np.zeros(0)))
+
+    def names(self, prefix: str = "") -> tuple[str, ...]:
+        """Names of the series that begin with ``prefix``, sorted."""
+        return tuple(sorted(n for n in self.series if n.startswith(prefix)))
+
+    @property
+    def learning_from(self) -> int:
+        """First step of reinforcement learning; the first step of all where no stage is one."""
+        starts = [first for stage, first, _ in self.stages if stage != SUPERVISED]
+        return starts[0] if starts else (self.stages[0][1] if self.stages else 0)
+
+    def learning(self) -> History:
+        """The part from the start of reinforcement learning on; evaluations also keep their last point before it, the base."""
+        start = self.learning_from
+        kept: dict[str, Series] = {}
+        for name, s in self.series.items():
+            begin = int(np.searchsorted(s.steps, start))
+            if name.startswith("eval/") and begin and not (begin < len(s) and s.steps[begin] == start):
+                begin -= 1
+            if begin < len(s):
+                kept[name] = Series(s.steps[begin:], s.values[begin:])
+        stages = tuple(s for s in self.stages if s[1] >= start)
+        return History(kept, stages, eval_items=self.eval_items)

@@ -1,0 +1,301 @@
+"""Training metrics, each a pure function of records or arrays.
+
+A metric that has nothing to measure is NaN, never 0, and the two collectors at the end leave it out: a number in
+``metrics.jsonl`` was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite, nan
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from assay.core.batch import Batch, Counts
+from assay.core.errors import DataError
+from assay.core.group import Group
+from assay.core.rollout import Stop
+from assay.core.score import Fault, Score
+
+__all__ = [
+    "batch_metrics",
+    "clipped_share",
+    "component_mean",
+    "divergences",
+    "effective_sample_size",
+    "fault_rates",
+    "group_metrics",
+    "length_stats",
+    "masked_mean",
+    "max_ratio",
+    "reward_stats",
+    "signal_fraction",
+    "throughput",
+    "truncated_share",
+    "waste_shares",
+]
+
+Floats = NDArray[np.float64]
+
+
+# ---- of graded groups -------------------------------------------------------------------------------------------------
+
+
+def reward_stats(groups: Sequence[Group]) -> dict[str, float]:
+    """``reward/mean`` and ``reward/std`` (population) of the primary metric over valid rollouts, and the mean of each component.
+
+    Faulty rollouts count nowhere: a missing verdict is not a 0. Components stand as ``reward/component/NAME``, over the valid rollouts
+    that carry them.
+    """
+    values = np.array([v for g in groups for v in g.values])
+    valid = [s for s in _scores(groups) if s.valid]
+    out = {"reward/mean": float(values.mean()) if len(values) else nan, "reward/std": float(values.std()) if len(values) else nan}
+    for name in sorted({n for s in valid for n in s.components}):
+        out[f"reward/component/{name}"] = component_mean(groups, name)
+    return out
+
+
+def component_mean(groups: Sequence[Group], name: str) -> float:
+    """Mean of a score component over the valid rollouts that carry it; ``component_mean(groups, "format")`` is the format rate."""
+    return _mean([s.components[name] for s in _scores(groups) if s.valid and name in s.components])
+
+
+def signal_fraction(groups: Sequence[Group]) -> float:
+    """Share of groups whose valid rollouts differ in their primary metric; the others give a group baseline nothing to learn from."""
+    return _mean([float(g.informative) for g in groups])
+
+
+def truncated_share(groups: Sequence[Group]) -> float:
+    """Share of rollouts that were cut off at the length limit (stop ``length``)."""
+    return _mean([float(r.stop == Stop.LENGTH) for g in groups for r in g.rollouts])
+
+
+def fault_rates(groups: Sequence[Group]) -> dict[str, float]:
+    """Shares of rollouts by fault.
+
+    ``fault/rate`` is what was lost to no doing of the model (``fault/verifier`` + ``fault/infra``); ``fault/policy`` is the model's own and
+    scores the floor. ``fault/rate/ARM`` is given for arms with such faults, since a broken task hides in a good average.
+    """
+    by_arm: dict[str, list[Fault]] = {}
+    for group in groups:
+        by_arm.setdefault(group.task.arm, []).extend(s.fault for s in group.scores)
+    every = [f for of_arm in by_arm.values() for f in of_arm]
+    shares = {f: _mean([float(x == f) for x in every]) for f in (Fault.POLICY, Fault.VERIFIER, Fault.INFRA)}
+    out = {"fault/rate": shares[Fault.VERIFIER] + shares[Fault.INFRA]} | {f"fault/{f.value}": s for f, s in shares.items()}
+    for arm, of_arm in sorted(by_arm.items()):
+        lost = _mean([float(f in (Fault.VERIFIER, Fault.INFRA)) for f in of_arm])
+        if lost > 0:
+            out[f"fault/rate/{arm}"] = lost
+    return out
+
+
+def length_stats(groups: Sequence[Group]) -> dict[str, float]:
+    """``length/mean``, ``length/max`` of sampled tokens per rollout, and the means over right and wrong ones apart.
+
+    "Right" is a primary metric of at least 1; the two means show whether answers grow because length pays.
+    """
+    pairs = [(r.length, s) for g in groups for r, s in zip(g.rollouts, g.scores, strict=True)]
+    lengths = [float(n) for n, _ in pairs]
+    right = [float(n) for n, s in pairs if s.valid and s.primary >= 1]
+    wrong = [float(n) for n, s in pairs if s.valid and s.primary < 1]
+    return {
+        "length/mean": _mean(lengths),
+        "length/max": max(lengths, default=nan),
+        "length/mean_right": _mean(right),
+        "length/mean_wrong": _mean(wrong),
+    }
+
+
+# ---- of token columns -------------------------------------------------------------------------------------------------
+
+
+def masked_mean(values: ArrayLike, mask: ArrayLike) -> float:
+    """Mean over the tokens where ``mask`` is True; NaN where there is none. Entropy is ``masked_mean(entropy, mask)``.
+
+    Raises:
+        DataError: shapes differ.
+
+    >>> masked_mean([9.0, 1.0, 2.0], [False, True, True])
+    1.5
+    """
+    return _mean(_masked(values, mask))
+
+
+def divergences(sampled: ArrayLike, other: ArrayLike, mask: ArrayLike) -> dict[str, float]:
+    """Three estimates of KL(sampled || other) per token, in nats, from tokens drawn under ``sampled``.
+
+    With ``r = exp(other - sampled)``: ``k1 = -log r`` (unbiased, may be negative), ``k2 = (log r)^2 / 2`` (biased, low variance),
+    ``k3 = r - 1 - log r`` (unbiased, never negative).
+
+    Args:
+        sampled: ``[N]`` log-probabilities under the distribution that drew the tokens.
+        other: ``[N]`` log-probabilities of the same tokens under the other one.
+        mask: ``[N]`` tokens to count.
+
+    Source: Schulman 2020, "Approximating KL divergence".
+
+    >>> {k: round(v, 6) for k, v in divergences([0.0, -1.0], [0.0, -1.0 - np.log(2)], [False, True]).items()}
+    {'k1': 0.693147, 'k2': 0.240227, 'k3': 0.193147}
+    """
+    log_r = _masked(other, mask) - _masked(sampled, mask)
+    return {
+        "k1": _mean(-log_r),
+        "k2": _mean(log_r**2 / 2),
+        "k3": _mean(np.expm1(log_r) - log_r),
+    }
+
+
+def max_ratio(sampled: ArrayLike, other: ArrayLike, mask: ArrayLike) -> float:
+    """Largest factor, in either direction, between the probabilities that two models give a token: ``exp(max |difference|)``.
+
+    >>> round(max_ratio([0.0, -1.0, -2.0], [0.0, -1.5, -1.0], [True, True, True]), 4)
+    2.7183
+    """
+    gaps = np.abs(_masked(other, mask) - _masked(sampled, mask))
+    return float(np.exp(gaps.max())) if len(gaps) else nan
+
+
+def effective_sample_size(log_weights: ArrayLike, mask: ArrayLike) -> float:
+    """Effective share of the samples under importance weights: ``(sum w)^2 / (N sum w^2)``, in (0, 1]; 1 when all weights are equal.
+
+    Source: Kish 1965.
+
+    >>> effective_sample_size([0.0, 0.0], [True, True]), round(effective_sample_size([0.0, np.log(3)], [True, True]), 6)
+    (1.0, 0.8)
+    """
+    x = _masked(log_weights, mask)
+    if not len(x):
+        return nan
+    w = np.exp(x - x.max())
+    return float(w.sum() ** 2 / (len(w) * (w**2).sum()))
+
+
+def clipped_share(log_ratio: ArrayLike, advantage: ArrayLike, mask: ArrayLike, low: float, high: float) -> float:
+    """Share of loss tokens whose gradient the clip ``[1 - low, 1 + high]`` removes.
+
+    A ratio above the range counts only where the advantage is positive, one below only where it is negative: elsewhere the pessimistic
+    minimum keeps the unclipped branch, and the gradient flows.
+
+    Source: Schulman et al. 2017 (arXiv:1707.06347), eq. 7.
+
+    >>> clipped_share(np.log([1.5, 1.5, 0.5, 1.0]), [1.0, -1.0, -1.0, 1.0], [True] * 4, 0.2, 0.2)
+    0.5
+    """
+    ratio, a = np.exp(_masked(log_ratio, mask)), _masked(advantage, mask)
+    return _mean(((ratio > 1 + high) & (a > 0)) | ((ratio < 1 - low) & (a < 0)))
+
+
+# ---- of work ----------------------------------------------------------------------------------------------------------
+
+
+def waste_shares(drawn: Counts, kept: Counts, active: ArrayLike | None = None) -> dict[str, float]:
+    """What was sampled and then not learned from.
+
+    Args:
+        drawn: counts before filtering.
+        kept: counts of the optimiser batch.
+        active: ``[B]`` rows of the batch that can have a gradient; all when None.
+
+    Returns:
+        ``waste/rows_filtered``: share of the drawn rows that filters removed; ``waste/rows_skipped``: share of the batch's rows without gradient;
+        ``waste/rows``: share of the drawn rows that taught nothing for either reason.
+
+    Raises:
+        DataError: more rows kept than drawn, or ``active`` of another length than the batch.
+
+    >>> waste_shares(Counts(100, 10, 10, 5), Counts(80, 8, 8, 4), [True] * 6 + [False] * 2)
+    {'waste/rows_filtered': 0.2, 'waste/rows_skipped': 0.25, 'waste/rows': 0.4}
+    """
+    flags = np.ones(kept.rows, np.bool_) if active is None else np.asarray(active, np.bool_)
+    if len(flags) != kept.rows:
+        raise DataError(f"waste: {len(flags)} activity flags for a batch of {kept.rows} rows")
+    if kept.rows > drawn.rows:
+        raise DataError(f"waste: {kept.rows} rows kept of only {drawn.rows} drawn")
+    useful = int(flags.sum())
+    return {
+        "waste/rows_filtered": 1 - kept.rows / drawn.rows if drawn.rows else nan,
+        "waste/rows_skipped": 1 - useful / kept.rows if kept.rows else nan,
+        "waste/rows": 1 - useful / drawn.rows if drawn.rows else nan,
+    }
+
+
+def throughput(count: float, seconds: float) -> float:
+    """Units per second; NaN when no time has passed.
+
+    >>> throughput(300, 1.5)
+    200.0
+    """
+    return count / seconds if seconds > 0 else nan
+
+
+# ---- collectors: the names of metrics.jsonl ---------------------------------------------------------------------------
+
+
+def group_metrics(groups: Sequence[Group]) -> dict[str, float]:
+    """Every metric of graded groups under its name in ``metrics.jsonl``: ``reward/...``, ``signal/fraction``, ``length/...``,
+    ``fault/...``, ``format/rate`` (the mean of the component ``format``), ``tokens/sampled``, and ``entropy/mean`` where the engine
+    recorded it. What nothing could be measured for is left out.
+    """
+    out = reward_stats(groups) | length_stats(groups) | fault_rates(groups)
+    out |= {
+        "signal/fraction": signal_fraction(groups),
+        "length/truncated": truncated_share(groups),
+        "format/rate": component_mean(groups, "format"),
+        "tokens/sampled": float(sum(r.length for g in groups for r in g.rollouts)),
+        "entropy/mean": _engine_entropy(groups),
+    }
+    return _measured(out)
+
+
+def batch_metrics(batch: Batch, active: ArrayLike | None = None) -> dict[str, float]:
+    """Metrics of an optimiser batch: ``waste/...``, ``tokens/trained``; with both log-probability columns also ``engine/mismatch_k1``,
+    ``engine/mismatch_k3`` and ``engine/max_ratio`` (``logp_engine`` against ``logp_old``, the learner's at the same weights), ``ess`` of the
+    importance weights between them; with ``logp_ref`` also ``kl/base`` (k3 of ``logp_engine`` against it).
+
+    Args:
+        batch: with the columns that the plan's forward passes filled.
+        active: ``[B]`` rows that can have a gradient.
+    """
+    mask = batch.token("mask")
+    out = waste_shares(batch.drawn, batch.counts, active) | {"tokens/trained": float(batch.counts.tokens)}
+    if "logp_engine" in batch.tokens and "logp_old" in batch.tokens:
+        engine, old = batch.token("logp_engine"), batch.token("logp_old")
+        found = divergences(engine, old, mask)
+        out |= {"engine/mismatch_k1": found["k1"], "engine/mismatch_k3": found["k3"]}
+        out["engine/max_ratio"] = max_ratio(engine, old, mask)
+        out["ess"] = effective_sample_size(np.asarray(old, np.float64) - engine, mask)
+    if "logp_engine" in batch.tokens and "logp_ref" in batch.tokens:
+        out["kl/base"] = divergences(batch.token("logp_engine"), batch.token("logp_ref"), mask)["k3"]
+    return _measured(out)
+
+
+def _measured(metrics: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in metrics.items() if isfinite(value)}
+
+
+def _engine_entropy(groups: Sequence[Group]) -> float:
+    parts = [
+        c.completion.columns["entropy"].values
+        for g in groups
+        for r in g.rollouts
+        for c in r.calls
+        if "entropy" in c.completion.columns
+    ]
+    return _mean(np.concatenate(parts)) if parts else nan
+
+
+def _scores(groups: Sequence[Group]) -> Iterable[Score]:
+    return (s for g in groups for s in g.scores)
+
+
+def _masked(values: ArrayLike, mask: ArrayLike) -> Floats:
+    x, keep = np.asarray(values, np.float64), np.asarray(mask, np.bool_)
+    if x.shape != keep.shape:
+        raise DataError(f"a token column of shape {x.shape} cannot be masked by one of shape {keep.shape}")
+    return x[keep]
+
+
+def _mean(values: ArrayLike) -> float:
+    x = np.asarray(values, np.float64)
+    return float(x.mean()) if x.size else nan

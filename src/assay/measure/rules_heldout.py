@@ -1,0 +1,144 @@
+"""The doctor's rules on what is held out: reward against held-out accuracy, regressions, and a curriculum that does not move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from assay.measure.findings import Finding, Severity, at_start, lately, percent, steps_of
+from assay.measure.history import History, Series
+
+__all__ = ["CurriculumStuck", "HeldOutDropped", "SuspectVerifier"]
+
+
+def held_out(history: History) -> tuple[str, Series]:
+    """The held-out accuracy to judge by, with its name: sampled, else greedy; reward is sampled too."""
+    for name in ("eval/sampled/all", "eval/greedy/all"):
+        series = history[name].finite()
+        if len(series) >= 2:
+            return name, series
+    return "eval/sampled/all", history["eval/sampled/all"].finite()
+
+
+def noise(history: History, p: float, deviations: float = 2.0) -> float:
+    """Difference of two accuracies near ``p`` that chance alone would rarely exceed; 0 when the number of items is unknown."""
+    return deviations * sqrt(2 * p * (1 - p) / history.eval_items) if history.eval_items else 0.0
+
+
+def drawn_level(history: History) -> Series:
+    """Mean level that the curriculum draws, from its ``curriculum/share/ARM/level_L``; only steps that have every share."""
+    shares = {n: history[n].finite() for n in history.names("curriculum/share/") if "level_" in n}
+    common = sorted(set.intersection(*(set(s.steps.tolist()) for s in shares.values()))) if shares else []
+    table = [s.values[np.isin(s.steps, common)] for s in shares.values()]
+    levels = [float(n.rpartition("level_")[2]) for n in shares]
+    if not common:
+        return Series(np.zeros(0, np.int64), np.zeros(0))
+    weights = np.stack(table)  # [cells, steps]
+    return Series(np.array(common, np.int64), np.asarray(levels) @ weights / np.maximum(weights.sum(axis=0), 1e-12))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuspectVerifier:
+    """Reward rose, held-out accuracy did not: the policy may have learned to please the verifier.
+
+    Attributes:
+        gain: rise in mean reward that should show elsewhere.
+        flat: largest held-out gain that counts as none.
+    """
+
+    gain: float = 0.1
+    flat: float = 0.02
+
+    def __call__(self, history: History) -> Finding | None:
+        reward = history["reward/mean"]
+        start, now = at_start(reward), lately(reward)
+        name, accuracy = held_out(history)
+        if not len(now) or len(accuracy) < 2 or now.mean - start.mean < self.gain:
+            return None
+        before, after = float(accuracy.values[0]), float(accuracy.values[-1])
+        if after - before > self.flat or before >= 0.95:
+            return None
+        return Finding(
+            rule="SuspectVerifier", severity=Severity.ALARM,
+            sentence=(
+                f"Reward rose from {start.mean:.2f} ({steps_of(start)}) to {now.mean:.2f} ({steps_of(now)}), but held-out accuracy went from "
+                f"{percent(before)} (step {accuracy.span[0]}) to {percent(after)} (step {accuracy.span[1]})."
+            ),
+            action=(
+                "Suspect the verifier: read the late rollouts with high reward, run `assay tasks check`, and compare training with held-out tasks. "
+                "A curriculum that moved to easier levels explains it too."
+            ),
+            first_step=start.span[0], last_step=now.span[1],
+            numbers={"reward/start": start.mean, "reward/mean": now.mean, f"{name}/first": before, name: after},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOutDropped:
+    """Held-out accuracy has fallen from its best by more than chance.
+
+    Attributes:
+        drop: smallest fall that matters.
+    """
+
+    drop: float = 0.05
+
+    def __call__(self, history: History) -> Finding | None:
+        worst: tuple[float, str, int] | None = None
+        for name in ("eval/greedy/all", "eval/sampled/all"):
+            s = history[name].finite()
+            if len(s) < 2:
+                continue
+            best = int(np.argmax(s.values))
+            fall = float(s.values[best] - s.values[-1])
+            if fall > max(self.drop, noise(history, float(s.values[best]))) and (worst is None or fall > worst[0]):
+                worst = fall, name, best
+        if worst is None:
+            return None
+        _, name, best = worst
+        s = history[name].finite()
+        top, last = float(s.values[best]), float(s.values[-1])
+        return Finding(
+            rule="HeldOutDropped", severity=Severity.ALARM,
+            sentence=(
+                f"Held-out accuracy ({name.split('/')[1]}) fell from {percent(top)} at step {int(s.steps[best])} to {percent(last)} at step {s.span[1]}."
+            ),
+            action=f"Use the checkpoint nearest step {int(s.steps[best])}; then resume from it with a lower learning rate or a penalty on the divergence from the base.",
+            first_step=int(s.steps[best]), last_step=s.span[1], numbers={f"{name}/best": top, name: last},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurriculumStuck:
+    """The curriculum keeps drawing the same levels although these are solved, or although nothing is ever solved.
+
+    Attributes:
+        moved: smallest change of the mean level over the second half of the run that counts as moving.
+        solved, hopeless: mean reward from which on, and up to which, standing still is a mistake.
+    """
+
+    moved: float = 0.1
+    solved: float = 0.95
+    hopeless: float = 0.02
+
+    def __call__(self, history: History) -> Finding | None:
+        level, reward = drawn_level(history), lately(history["reward/mean"])
+        if len(level) < 10 or not len(reward):
+            return None
+        half = level.last(len(level) // 2)
+        width = half.window()
+        change = abs(half.last(width).mean - half.first(width).mean)
+        if change >= self.moved or self.hopeless < reward.mean < self.solved:
+            return None
+        solved = reward.mean >= self.solved
+        return Finding(
+            rule="CurriculumStuck", severity=Severity.NOTE if solved else Severity.WARNING,
+            sentence=(
+                f"In {steps_of(half)} the curriculum stayed at a mean level of {half.mean:.1f} although the mean reward there is {reward.mean:.2f}."
+            ),
+            action="Offer harder levels: these are solved." if solved else "Offer easier levels, or raise the floor that keeps them in the draw.",
+            first_step=half.span[0], last_step=half.span[1],
+            numbers={"curriculum/level": half.mean, "curriculum/change": change, "reward/mean": reward.mean},
+        )  # fmt: skip

@@ -1,0 +1,316 @@
+"""The doctor's rules on training itself: signal, entropy, length, form, faults, weights, steps.
+
+Each is a frozen dataclass of thresholds and a pure function of the reinforcement-learning part of a history.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.measure.findings import Finding, Severity, at_start, lately, percent, steps_of
+from assay.measure.history import History
+
+__all__ = [
+    "EngineMismatch",
+    "EntropyCollapse",
+    "EntropyExplosion",
+    "FormatFailure",
+    "LengthTruncation",
+    "NoSignal",
+    "NotFinite",
+    "RisingFaults",
+    "StalledSteps",
+    "UnprovenWeights",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoSignal:
+    """Too few groups whose attempts differ in reward: a group baseline learns nothing from the others.
+
+    Attributes:
+        least: smallest healthy share of such groups lately.
+        mastered: reward from which on too little signal means that the tasks are solved.
+    """
+
+    least: float = 0.15
+    mastered: float = 0.9
+
+    def __call__(self, history: History) -> Finding | None:
+        now, reward = lately(history["signal/fraction"]), lately(history["reward/mean"])
+        if not len(now) or now.mean >= self.least:
+            return None
+        solved = reward.mean >= self.mastered
+        if solved:
+            action = "The tasks are nearly solved: stop here, or add harder levels to the curriculum."
+        elif len(reward) and reward.mean > 0.5:
+            action = "The attempts agree without being right: raise the temperature or the group size, and read the sampled rollouts."
+        else:
+            action = "The tasks are too hard for this model: begin with easier levels, a longer warm-up, prefix guidance or larger groups."
+        so_far = f" at a mean reward of {reward.mean:.2f}" if len(reward) else ""
+        return Finding(
+            rule="NoSignal", severity=Severity.NOTE if solved else Severity.WARNING,
+            sentence=f"In {steps_of(now)} only {percent(now.mean)} of the groups held attempts that differ in reward{so_far}.",
+            action=action, first_step=now.span[0], last_step=now.span[1],
+            numbers={"signal/fraction": now.mean} | ({"reward/mean": reward.mean} if len(reward) else {}),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntropyCollapse:
+    """Entropy is gone while reward is not there yet: the policy repeats itself and has stopped exploring.
+
+    Attributes:
+        share: of the entropy at the start, below which it counts as gone.
+        reward: mean reward from which on low entropy is mastery, not collapse.
+        gain: recent rise in reward that shows that learning goes on.
+    """
+
+    share: float = 0.1
+    reward: float = 0.9
+    gain: float = 0.03
+
+    def __call__(self, history: History) -> Finding | None:
+        entropy, reward = history["entropy/mean"].finite(), history["reward/mean"].finite()
+        start, now = at_start(entropy), lately(entropy)
+        if len(entropy) < 2 or start.mean <= 0 or now.mean >= self.share * start.mean:
+            return None
+        recent = lately(reward)
+        half = reward.first(len(reward) - len(reward) // 4)  # what it was a quarter of the run ago
+        gain = recent.mean - half.last(half.window()).mean if len(reward) else 0.0
+        if len(reward) and (recent.mean >= self.reward or gain >= self.gain):
+            return None
+        below = entropy.values < self.share * start.mean
+        since = int(entropy.steps[len(below) - int(np.argmin(below[::-1]))]) if not below.all() else entropy.span[0]
+        at_reward = f" while the mean reward stands at {recent.mean:.2f}" if len(reward) else ""
+        return Finding(
+            rule="EntropyCollapse", severity=Severity.WARNING,
+            sentence=(
+                f"Entropy fell from {start.mean:.3g} nats ({steps_of(start)}) to {now.mean:.3g} ({steps_of(now)}), below "
+                f"{percent(self.share)} of its start since step {since},{at_reward}."
+            ),
+            action=(
+                "Resume from a checkpoint before that with a lower learning rate, a wider upper clip or an entropy bonus; check that the "
+                "sampling temperature is 1."
+            ),
+            first_step=since, last_step=now.span[1],
+            numbers={"entropy/start": start.mean, "entropy/mean": now.mean} | ({"reward/mean": recent.mean} if len(reward) else {}),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntropyExplosion:
+    """Entropy has risen far above its start: the policy dissolves into noise.
+
+    Attributes:
+        factor: above the entropy at the start.
+        least: smallest rise in nats that matters.
+    """
+
+    factor: float = 2.0
+    least: float = 0.2
+
+    def __call__(self, history: History) -> Finding | None:
+        entropy = history["entropy/mean"]
+        start, now = at_start(entropy), lately(entropy)
+        if not len(now) or now.mean < max(self.factor * start.mean, start.mean + self.least):
+            return None
+        return Finding(
+            rule="EntropyExplosion", severity=Severity.WARNING,
+            sentence=f"Entropy rose from {start.mean:.3g} nats ({steps_of(start)}) to {now.mean:.3g} ({steps_of(now)}).",
+            action="Lower the learning rate or remove the entropy bonus, and clip or mask tokens whose probability is tiny.",
+            first_step=start.span[0], last_step=now.span[1],
+            numbers={"entropy/start": start.mean, "entropy/mean": now.mean},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthTruncation:
+    """Many answers are cut off at the length limit.
+
+    Attributes:
+        most: largest healthy share lately.
+    """
+
+    most: float = 0.1
+
+    def __call__(self, history: History) -> Finding | None:
+        now, length = lately(history["length/truncated"]), lately(history["length/mean"])
+        if not len(now) or now.mean <= self.most:
+            return None
+        mean = f" (mean length {length.mean:.0f} tokens)" if len(length) else ""
+        return Finding(
+            rule="LengthTruncation", severity=Severity.WARNING,
+            sentence=f"In {steps_of(now)} {percent(now.mean)} of the answers were cut off at the length limit{mean}.",
+            action="Raise Sampling.max_new_tokens, or, if answers ramble, make truncation cost reward or mask cut answers from the loss.",
+            first_step=now.span[0], last_step=now.span[1], numbers={"length/truncated": now.mean},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatFailure:
+    """The verifier cannot read many answers.
+
+    Attributes:
+        least: smallest healthy share of readable answers lately.
+    """
+
+    least: float = 0.8
+
+    def __call__(self, history: History) -> Finding | None:
+        now = lately(history["format/rate"])
+        if not len(now) or now.mean >= self.least:
+            return None
+        return Finding(
+            rule="FormatFailure", severity=Severity.WARNING,
+            sentence=f"In {steps_of(now)} only {percent(now.mean)} of the answers had the form that the verifier reads.",
+            action="Read the sampled rollouts: teach the form in a warm-up, give it a small reward of its own, or relax the parser.",
+            first_step=now.span[0], last_step=now.span[1], numbers={"format/rate": now.mean},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RisingFaults:
+    """Rollouts are lost to verifier or infrastructure faults, and more of them than before, or simply too many.
+
+    Attributes:
+        most: largest bearable share at any time.
+        rising: share from which on a rise counts.
+        factor: over the share at the start that makes a rise.
+    """
+
+    most: float = 0.1
+    rising: float = 0.01
+    factor: float = 2.0
+
+    def __call__(self, history: History) -> Finding | None:
+        start, now = at_start(history["fault/rate"]), lately(history["fault/rate"])
+        if not len(now):
+            return None
+        risen = now.mean >= self.rising and now.mean >= self.factor * start.mean and now.span[0] > start.span[1]
+        if now.mean <= self.most and not risen:
+            return None
+        parts = {n: lately(history[n]).mean for n in history.names("fault/rate/") if now.span[1] in history[n].steps}
+        worst = max(parts, key=parts.__getitem__, default="")
+        where = f", most of all on {worst.removeprefix('fault/rate/')!r} ({percent(parts[worst])})" if worst else ""
+        return Finding(
+            rule="RisingFaults", severity=Severity.ALARM,
+            sentence=(
+                f"{percent(now.mean)} of the rollouts in {steps_of(now)} ended in a verifier or infrastructure fault, "
+                f"against {percent(start.mean)} in {steps_of(start)}{where}."
+            ),
+            action="They are masked, not scored 0, but what is left is a biased sample: read events.jsonl and the faulty rollouts, and fix the scorer.",
+            first_step=start.span[0], last_step=now.span[1],
+            numbers={"fault/start": start.mean, "fault/rate": now.mean} | parts,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnprovenWeights:
+    """After some updates nothing showed that the sampler serves the trained weights."""
+
+    def __call__(self, history: History) -> Finding | None:
+        proof, reward = history["proof/state"], history["reward/mean"]
+        bad = proof.steps[~(proof.values == 1.0)]
+        if len(proof) and not len(bad):
+            return None
+        if not len(proof) and not len(reward):
+            return None  # nothing was sampled at all
+        first, last = (int(bad[0]), int(bad[-1])) if len(proof) else reward.span
+        what = f"After {len(bad)} of {len(proof)} updates (steps {first}–{last})" if len(proof) else f"From step {first} to {last}"
+        return Finding(
+            rule="UnprovenWeights", severity=Severity.ALARM,
+            sentence=f"{what} it was not proved that the rollouts came from the trained weights.",
+            action="Keep Run.prove_weights on, and use an engine that gives checksums or scores probe tokens.",
+            first_step=first, last_step=last, numbers={"proof/unproven": float(len(bad) if len(proof) else len(reward))},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineMismatch:
+    """Sampler and learner disagree on the probabilities of the same tokens at the same weights.
+
+    Attributes:
+        most_k3: largest healthy divergence per token, nats.
+        most_ratio: largest healthy factor on a single token.
+    """
+
+    most_k3: float = 1e-3
+    most_ratio: float = 5.0
+
+    def __call__(self, history: History) -> Finding | None:
+        k3, ratio = lately(history["engine/mismatch_k3"]), lately(history["engine/max_ratio"])
+        top = float(ratio.values.max()) if len(ratio) else 1.0
+        if not (len(k3) and k3.mean > self.most_k3) and top <= self.most_ratio:
+            return None
+        window = k3 if len(k3) else ratio
+        parts = ([f"by {k3.mean:.2g} nats per token (k3)"] if len(k3) else []) + ([f"by a factor of up to {top:.3g}"] if len(ratio) else [])
+        return Finding(
+            rule="EngineMismatch", severity=Severity.ALARM,
+            sentence=f"In {steps_of(window)} sampler and learner disagreed on the same tokens {' and '.join(parts)}.",
+            action=(
+                "Give both the same precision and the same sampling support (top-p 1, top-k 0), compare them at step 0, and until then "
+                "correct with truncated importance weights."
+            ),
+            first_step=window.span[0], last_step=window.span[1],
+            numbers=({"engine/mismatch_k3": k3.mean} if len(k3) else {}) | ({"engine/max_ratio": top} if len(ratio) else {}),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StalledSteps:
+    """Steps that moved nothing; and the opposite: a loss near 0 that is no reason to worry.
+
+    Attributes:
+        most: largest healthy share of steps without gradient lately.
+        zero: gradient norm below which nothing moves.
+    """
+
+    most: float = 0.2
+    zero: float = 1e-10
+
+    def __call__(self, history: History) -> Finding | None:
+        grad, loss, reward = history["grad/norm"], lately(history["loss/total"]), lately(history["reward/mean"])
+        if not len(reward):
+            return None
+        moved = set(grad.steps[grad.values > self.zero].tolist())
+        idle = [s for s in reward.steps.tolist() if s not in moved]
+        share = len(idle) / len(reward)
+        now = lately(grad)
+        if share > self.most:
+            return Finding(
+                rule="StalledSteps", severity=Severity.WARNING,
+                sentence=f"{len(idle)} of the {len(reward)} steps in {steps_of(reward)} changed no weight: their gradient was zero or there was no batch.",
+                action="Look at the signal fraction and at what filters removed: nothing was left to learn from. Change the tasks, not the optimiser.",
+                first_step=idle[0], last_step=idle[-1], numbers={"stalled/share": share},
+            )  # fmt: skip
+        if len(loss) and len(now) and float(np.abs(loss.values).max()) < 1e-3 and now.mean > 1e-3:
+            return Finding(
+                rule="StalledSteps", severity=Severity.NOTE,
+                sentence=f"The loss reads about 0 in {steps_of(loss)} (largest {np.abs(loss.values).max():.1e}), yet the gradient norm is {now.mean:.2g}.",
+                action="That is normal: on fresh samples advantages cancel in the value of the loss but not in its gradient. Judge by reward and accuracy.",
+                first_step=loss.span[0], last_step=loss.span[1], numbers={"loss/total": loss.mean, "grad/norm": now.mean},
+            )  # fmt: skip
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotFinite:
+    """A metric became NaN or infinite."""
+
+    def __call__(self, history: History) -> Finding | None:
+        bad = {n: s.steps[~np.isfinite(s.values)] for n, s in history.series.items()}
+        first = {n: int(steps[0]) for n, steps in sorted(bad.items()) if len(steps)}
+        if not first:
+            return None
+        start = min(first.values())
+        named = ", ".join(f"{n} (step {s})" for n, s in list(first.items())[:4])
+        return Finding(
+            rule="NotFinite", severity=Severity.ALARM,
+            sentence=f"NaN or infinity first appeared at step {start}: {named}{' and others' if len(first) > 4 else ''}.",
+            action="Resume from a checkpoint before that with a lower learning rate or in fp32; the rollouts of that step show what caused it.",
+            first_step=start, last_step=max(int(steps[-1]) for steps in bad.values() if len(steps)),
+            numbers={n: float(s) for n, s in first.items()},
+        )  # fmt: skip

@@ -1,0 +1,103 @@
+"""Statistics over rows that may stand on several ranks: computed locally, merged, applied where the rows are.
+
+Moments are kept as (count, mean, sum of squared deviations), which merge without cancellation, and each mean is taken around the
+smallest value: the mean of equal values *is* that value, so a group without variance has deviations of exactly 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["F", "Local", "Moments", "Partials", "Reducer", "Sum"]
+
+F = NDArray[np.float64]
+
+Partials = Mapping[str, Any]
+"""Name to a partial statistic: anything with ``merge(other)``, such as `Sum` and `Moments`."""
+
+
+class Reducer(Protocol):
+    """Merges equally named partials over all ranks."""
+
+    def reduce(self, partials: Partials) -> Partials:
+        """The same names, each merged over the ranks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The reducer of a single process: everything is here already."""
+
+    def reduce(self, partials: Partials) -> Partials:
+        """``partials`` themselves."""
+        return partials
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sum:
+    """Something that adds: ``values [k]``; shorter ones are padded with zeros.
+
+    >>> Sum(np.array([1.0])).merge(Sum(np.array([2.0, 3.0]))).values.tolist()
+    [3.0, 3.0]
+    """
+
+    values: F
+
+    def merge(self, other: Sum) -> Sum:
+        """The sum of both."""
+        size = max(len(self.values), len(other.values))
+        return Sum(_padded(self.values, size) + _padded(other.values, size))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """Count, mean and sum of squared deviations per key.
+
+    Attributes:
+        count, mean, m2: ``[k]``; keys without values have count 0 and mean 0.
+
+    >>> m = Moments.of(np.array([1.0, 0.0, 0.0, 0.0]))
+    >>> float(m.mean[0]), float(m.std(ddof=1)[0])
+    (0.25, 0.5)
+    """
+
+    count: F
+    mean: F
+    m2: F
+
+    @staticmethod
+    def of(values: F, keys: NDArray[np.int64] | None = None, size: int = 1) -> Moments:
+        """Moments of ``values [n]`` by ``keys [n]`` in ``[0, size)``; all under key 0 when None."""
+        keys = np.zeros(len(values), np.int64) if keys is None else keys
+        count = np.bincount(keys, minlength=size).astype(np.float64)
+        low = np.full(len(count), np.inf)
+        np.minimum.at(low, keys, values)
+        low[count == 0] = 0.0
+        safe = np.maximum(count, 1.0)
+        mean = low + np.bincount(keys, values - low[keys], minlength=size) / safe
+        m2 = np.bincount(keys, (values - mean[keys]) ** 2, minlength=size)
+        return Moments(count, mean, m2)
+
+    def merge(self, other: Moments) -> Moments:
+        """Moments of the union (Chan's formula)."""
+        size = max(len(self.count), len(other.count))
+        n1, n2 = _padded(self.count, size), _padded(other.count, size)
+        a, b = _padded(self.mean, size), _padded(other.mean, size)
+        total = np.maximum(n1 + n2, 1.0)
+        delta = b - a
+        mean = np.where(n1 == 0, b, a + delta * n2 / total)
+        m2 = _padded(self.m2, size) + _padded(other.m2, size) + delta**2 * n1 * n2 / total
+        return Moments(n1 + n2, mean, m2)
+
+    def std(self, ddof: int) -> F:
+        """``[k]`` standard deviations; 0 where there are too few values for one."""
+        return np.sqrt(self.m2 / np.maximum(self.count - ddof, 1.0)) * (self.count > ddof)
+
+
+def _padded(values: F, size: int) -> F:
+    return np.concatenate([values, np.zeros(size - len(values))])

@@ -1,0 +1,172 @@
+"""The tokens of a conversation: what was shown is rendered once, what the policy sampled is never re-tokenised."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.core.errors import ConfigError, DataError
+from assay.core.protocols import ContextManager, Tokenizer
+from assay.core.rollout import Call, Ids, ids_of
+from assay.core.task import Message, Prefill
+
+__all__ = ["Block", "Conversation", "check_prefix", "forced_ids", "joined", "rendered"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Consecutive messages as ids, up to where the assistant begins to speak.
+
+    Attributes:
+        messages: what was shown.
+        ids: ``[P]`` all ids.
+        tokenizer: what rendered them.
+    """
+
+    messages: tuple[Message, ...]
+    ids: Ids
+    tokenizer: Tokenizer
+
+    def split(self) -> tuple[list[Ids], Ids]:
+        """The ids of each message, and those with which the assistant's turn opens.
+
+        Raises:
+            ConfigError: the chat template rewrites earlier turns, so no message has ids of its own.
+        """
+        cuts = [0]
+        for count in range(1, len(self.messages) + 1):
+            head = self.tokenizer.render(self.messages[:count], answer=False)
+            at = _difference(head, self.ids)
+            if at is not None:
+                raise ConfigError(
+                    f"the chat template is not append-only: {count} of {len(self.messages)} messages render to other ids "
+                    f"alone than together, first at token {at}; use a template that writes each turn independently"
+                )
+            cuts.append(len(head))
+        return [self.ids[a:b] for a, b in zip(cuts, cuts[1:], strict=False)], self.ids[cuts[-1] :]
+
+
+def rendered(tokenizer: Tokenizer, messages: Sequence[Message]) -> Block:
+    """Messages as a `Block`."""
+    whole = tuple(messages)
+    return Block(whole, ids_of(tokenizer.render(whole, answer=True)), tokenizer)
+
+
+def forced_ids(tokenizer: Tokenizer, prefill: Prefill | None) -> Ids:
+    """``[floor(share * n)]`` first ids of the prefill's ``n``; none without a prefill."""
+    if prefill is None:
+        return ids_of(())
+    ids = tokenizer.encode(prefill.text)
+    return ids_of(ids[: math.floor(prefill.share * len(ids) + 1e-9)])  # .29 * 100 is 28.999999999999996
+
+
+def joined(*parts: Ids) -> Ids:
+    """Ids behind one another, read-only."""
+    out = np.concatenate(parts)
+    out.setflags(write=False)
+    return out
+
+
+def check_prefix(parent: Ids, prefix: Ids, place: str) -> None:
+    """Checks that ``prefix`` begins with its parent's very tokens.
+
+    Raises:
+        DataError: it does not; names ``place`` and the first token that differs.
+    """
+    at = _difference(parent, prefix)
+    if at is not None:
+        found = f"id {int(prefix[at])}" if at < len(prefix) else "its end"
+        raise DataError(
+            f"{place}: the prefix should go on from what was sampled, but token {at} is id {int(parent[at])} there and {found} here"
+        )
+
+
+class Conversation:
+    """The working conversation of one rollout: turns with their ids, the prefix of the next call, and what it is learned under.
+
+    Args:
+        opening: the first messages.
+        forced: forced first tokens of the first answer.
+        score_opening: the messages to learn under instead; None for the same.
+    """
+
+    __slots__ = ("_answered", "_forced", "_opener", "_opening", "_score", "_turns", "prefix", "score_prefix")
+
+    def __init__(self, opening: Block, forced: Ids, score_opening: Block | None) -> None:
+        self._opening, self._score, self._forced = opening, score_opening, forced
+        self._turns: list[tuple[Message, Ids]] = []
+        self._opener = forced
+        self._answered = False
+        self.prefix = joined(opening.ids, forced) if len(forced) else opening.ids
+        self.score_prefix = None if score_opening is None else joined(score_opening.ids, forced)
+
+    @property
+    def forced(self) -> Ids:
+        """Forced first tokens of the answer that comes next."""
+        return ids_of(()) if self._answered else self._forced
+
+    def advance(self, call: Call, said: Ids, heard: Block) -> None:
+        """Adds the policy's turn and what the environment answered.
+
+        Args:
+            call: the last call of the turn.
+            said: its sampled ids over all calls of the turn, forced ones first.
+            heard: what came back.
+        """
+        if not self._answered:
+            pieces, self._opener = self._opening.split()
+            self._turns = list(zip(self._opening.messages, pieces, strict=True))
+            self._answered = True
+        self._turns.append((Message("assistant", call.text), joined(self._opener, said)))
+        pieces, self._opener = heard.split()
+        self._turns += zip(heard.messages, pieces, strict=True)
+        self.prefix = joined(call.tokens, heard.ids)
+        self.score_prefix = None
+
+    def compact(self, manager: ContextManager, budget: int) -> None:
+        """Drops the turns that ``manager`` does not keep; the prefix is then made of the kept turns' ids, as sampled.
+
+        Args:
+            manager: what to keep.
+            budget: tokens that the prefix may have.
+
+        Raises:
+            ConfigError: the manager's indices are out of order or range, keep nothing, or break up an opening that is learned under other messages.
+            DataError: all turns were kept, and yet the prefix differs from what was sampled.
+        """
+        kept = list(manager.keep([(m, len(ids)) for m, ids in self._turns], budget))
+        if not kept or kept != sorted(set(kept)) or kept[0] < 0 or kept[-1] >= len(self._turns):
+            raise ConfigError(
+                f"{manager!r}.keep returned {kept} for {len(self._turns)} turns; return at least one index, ascending, without repeats"
+            )
+        prefix = joined(*(self._turns[i][1] for i in kept), self._opener)
+        if len(kept) == len(self._turns):
+            check_prefix(self.prefix, prefix, "conversation with all turns kept")
+            return
+        self.score_prefix = self._learn_under(manager, kept)
+        self.prefix = prefix
+        self._turns = [self._turns[i] for i in kept]
+
+    def _learn_under(self, manager: ContextManager, kept: list[int]) -> Ids | None:
+        if self._score is None:
+            return None
+        count = len(self._opening.messages)
+        if kept[:count] != list(range(count)):
+            raise ConfigError(
+                f"{manager!r} drops opening messages of a context with score_messages, so what to learn under is open; "
+                "keep the whole opening"
+            )
+        pieces, _ = self._score.split()
+        return joined(*pieces, *(self._turns[i][1] for i in kept[count:]), self._opener)
+
+
+def _difference(head: Ids, whole: Ids) -> int | None:
+    """The first position where ``whole`` does not begin with ``head``, or None."""
+    shared = min(len(head), len(whole))
+    unequal = np.flatnonzero(np.asarray(head)[:shared] != whole[:shared])
+    if len(unequal):
+        return int(unequal[0])
+    return shared if len(head) > shared else None

@@ -1,0 +1,49 @@
+"""Models, engines and learners: the only room that needs torch, and only when a name from it is touched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.runtime.engine import NativeEngine
+    from assay.runtime.hf import load_model, save_model
+    from assay.runtime.learner import TorchLearner
+    from assay.runtime.model import Model, init_model, parameter_shapes
+    from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule
+    from assay.runtime.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
+
+__all__ = [
+    "AdamW",
+    "ChatTemplate",
+    "DecoderShape",
+    "HubTokenizer",
+    "LearnerSettings",
+    "Model",
+    "Muon",
+    "NativeEngine",
+    "Schedule",
+    "TorchLearner",
+    "char_tokenizer",
+    "init_model",
+    "load_model",
+    "parameter_shapes",
+    "save_model",
+]
+
+_HOME = {
+    "engine": "NativeEngine",
+    "hf": "load_model save_model",
+    "learner": "TorchLearner",
+    "model": "Model init_model parameter_shapes",
+    "settings": "AdamW DecoderShape LearnerSettings Muon Schedule",
+    "tokenizer": "ChatTemplate HubTokenizer char_tokenizer",
+}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    for module, names in _HOME.items():
+        if name in names.split():
+            return getattr(import_module(f"assay.runtime.{module}"), name)
+    raise AttributeError(f"module 'assay.runtime' has no attribute {name!r}")

@@ -1,0 +1,63 @@
+"""How an optimiser batch is cut into micro-batches: deterministic, rows of like length together, no unit split."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.core.batch import Batch
+from assay.core.plan import Scope
+
+__all__ = ["micro_batches"]
+
+
+def micro_batches(
+    batch: Batch, micro_tokens: int, split: Scope = Scope.TOKEN, rows: NDArray[np.int64] | None = None
+) -> list[NDArray[np.int64]]:
+    """Row indices of each micro-batch.
+
+    Args:
+        batch: the optimiser batch.
+        micro_tokens: most tokens in a micro-batch; a unit that is longer stands alone.
+        split: unit kept whole: a row (``token``), a rollout (``sequence``), a group, or the batch.
+        rows: rows to compute; all when None.
+
+    Returns:
+        Arrays that together hold each row once. Units are sorted by their longest row, and the rows of a micro-batch by length,
+        ties in the batch's order; a pure function of lengths and units.
+
+    >>> from assay.core.batch import pack_rows
+    >>> from assay.core.sample import supervised
+    >>> from assay.core.rollout import ids_of
+    >>> made = [(i, supervised(str(i), [(ids_of([1] * n), False), (ids_of([2]), True)])) for i, n in enumerate((5, 1, 3))]
+    >>> [m.tolist() for m in micro_batches(pack_rows(made, {"group": np.arange(3)}), 6)]
+    [[1, 2], [0]]
+    """
+    index = np.arange(len(batch)) if rows is None else rows
+    if not len(index):
+        return []
+    lengths = batch.lengths[index]
+    unit = np.unique(_units(batch, split)[index], return_inverse=True)[1]
+    longest = np.zeros(int(unit.max()) + 1, np.int64)
+    tokens = np.zeros_like(longest)
+    np.maximum.at(longest, unit, lengths)
+    np.add.at(tokens, unit, lengths)
+    part_of = np.empty_like(longest)
+    part, filled = 0, 0
+    for u in np.argsort(longest, kind="stable").tolist():
+        size = int(tokens[u])
+        if filled and filled + size > micro_tokens:
+            part, filled = part + 1, 0
+        part_of[u], filled = part, filled + size
+    parts = part_of[unit]
+    order = np.lexsort((index, lengths, parts))
+    ends = np.cumsum(np.bincount(parts))[:-1]
+    return np.split(index[order], ends)
+
+
+def _units(batch: Batch, split: Scope) -> NDArray[np.int64]:
+    if split is Scope.TOKEN:
+        return np.arange(len(batch))
+    if split is Scope.BATCH:
+        return np.zeros(len(batch), np.int64)
+    return batch.rows["rollout"] if split is Scope.SEQUENCE else batch.per_row("group")

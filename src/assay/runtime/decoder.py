@@ -1,0 +1,202 @@
+"""A Qwen3- or Llama-family decoder for training: packed rows in, hidden states, logits or log-probabilities out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from assay.core.errors import ConfigError
+from assay.runtime.kernels import head_columns, pad_rows, rms_norm, rotate, unpad_rows
+from assay.runtime.packing import Packing, pack_offsets
+from assay.runtime.settings import DecoderShape
+from assay.runtime.typed import split
+
+__all__ = ["Decoder"]
+
+
+class _Weight(nn.Module):
+    """One parameter called ``weight``; no random initialisation, so building a module leaves torch's global generator alone."""
+
+    def __init__(self, *shape: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(shape))
+
+
+class _Attention(nn.Module):
+    def __init__(self, shape: DecoderShape) -> None:
+        super().__init__()
+        self.shape = shape
+        queries, keys = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
+        self.q_proj = _Weight(queries, shape.hidden_size)
+        self.k_proj = _Weight(keys, shape.hidden_size)
+        self.v_proj = _Weight(keys, shape.hidden_size)
+        self.o_proj = _Weight(shape.hidden_size, queries)
+        if shape.qk_norm:
+            self.q_norm = _Weight(shape.head_dim)
+            self.k_norm = _Weight(shape.head_dim)
+
+    def forward(self, x: Tensor, packing: Packing, turn: tuple[Tensor, Tensor]) -> Tensor:
+        """Mixed heads ``[N, heads * head_dim]`` before the output projection."""
+        s = self.shape
+        q = functional.linear(x, self.q_proj.weight).view(-1, s.num_heads, s.head_dim)
+        k = functional.linear(x, self.k_proj.weight).view(-1, s.num_kv_heads, s.head_dim)
+        v = functional.linear(x, self.v_proj.weight).view(-1, s.num_kv_heads, s.head_dim)
+        if s.qk_norm:
+            q = rms_norm(q, self.q_norm.weight, s.norm_eps)
+            k = rms_norm(k, self.k_norm.weight, s.norm_eps)
+        q, k = rotate(q, *turn), rotate(k, *turn)
+        if packing.pad is not None and packing.unpad is not None:
+            q, k, v = (pad_rows(part, packing.pad, packing.unpad) for part in (q, k, v))
+        cells = packing.cells
+        parts = zip(split(q, cells), split(k, cells), split(v, cells), packing.buckets, strict=True)
+        mixed = [_attend(queries, keys, values, bucket) for queries, keys, values, bucket in parts]
+        out = mixed[0] if len(mixed) == 1 else torch.cat(mixed)
+        return out if packing.unpad is None else unpad_rows(out, packing.unpad)
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, bucket: tuple[int, int]) -> Tensor:
+    """Causal attention of ``[rows * length, heads, D]`` as ``[rows * length, heads * D]``."""
+    q, k, v = (t.view(*bucket, *t.shape[1:]) for t in (q, k, v))
+    share = q.shape[2] // k.shape[2]
+    if share > 1:
+        k, v = (t.unsqueeze(3).expand(-1, -1, -1, share, -1).flatten(2, 3) for t in (k, v))
+    out = functional.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), is_causal=True)
+    return out.transpose(1, 2).reshape(q.shape[0] * q.shape[1], -1)
+
+
+class _Mlp(nn.Module):
+    def __init__(self, shape: DecoderShape) -> None:
+        super().__init__()
+        self.gate_proj = _Weight(shape.intermediate_size, shape.hidden_size)
+        self.up_proj = _Weight(shape.intermediate_size, shape.hidden_size)
+        self.down_proj = _Weight(shape.hidden_size, shape.intermediate_size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        gate = functional.silu(functional.linear(x, self.gate_proj.weight))
+        return functional.linear(gate * functional.linear(x, self.up_proj.weight), self.down_proj.weight)
+
+
+class _Layer(nn.Module):
+    def __init__(self, shape: DecoderShape) -> None:
+        super().__init__()
+        self.eps = shape.norm_eps
+        self.input_layernorm = _Weight(shape.hidden_size)
+        self.self_attn = _Attention(shape)
+        self.post_attention_layernorm = _Weight(shape.hidden_size)
+        self.mlp = _Mlp(shape)
+
+    def forward(self, x: Tensor, packing: Packing, turn: tuple[Tensor, Tensor], wanted: Tensor | None) -> Tensor:
+        mixed = self.self_attn(rms_norm(x, self.input_layernorm.weight, self.eps), packing, turn)
+        if wanted is not None:  # nothing behind the last attention mixes tokens: go on with those that are read
+            x, mixed = unpad_rows(x, wanted), unpad_rows(mixed, wanted)
+        x = x + functional.linear(mixed, self.self_attn.o_proj.weight)
+        return x + self.mlp(rms_norm(x, self.post_attention_layernorm.weight, self.eps))
+
+
+class _Body(nn.Module):
+    def __init__(self, shape: DecoderShape) -> None:
+        super().__init__()
+        self.embed_tokens = _Weight(shape.vocab_size, shape.hidden_size)
+        self.layers = nn.ModuleList(_Layer(shape) for _ in range(shape.num_layers))
+        self.norm = _Weight(shape.hidden_size)
+
+
+class Decoder(nn.Module):
+    """Decoder with Hugging Face parameter names, on concatenated rows.
+
+    Linear layers, norms and head run on real tokens only; attention runs per length bucket (`Packing`). Norms and head are fp32
+    under autocast too.
+
+    Args:
+        shape: sizes; weights start as zeros and are set by `load_tensors`.
+
+    >>> sorted(Decoder(DecoderShape(num_layers=0)).state_dict())
+    ['model.embed_tokens.weight', 'model.norm.weight']
+    """
+
+    cos: Tensor
+    sin: Tensor
+
+    def __init__(self, shape: DecoderShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.model = _Body(shape)
+        if not shape.tied:
+            self.lm_head = _Weight(shape.vocab_size, shape.hidden_size)
+        cos, sin = _turns(shape)
+        self.register_buffer("cos", cos, persistent=False)
+        self.register_buffer("sin", sin, persistent=False)
+
+    @property
+    def head(self) -> Tensor:
+        """``[vocab, hidden]`` weight that gives logits: the embedding when tied."""
+        return self.model.embed_tokens.weight if self.shape.tied else self.lm_head.weight
+
+    def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        """Copies weights in, as fp32.
+
+        Raises:
+            ConfigError: a name is missing or unknown, or a shape differs from ``shape``; names the first tensor.
+        """
+        own = self.state_dict()
+        for name in sorted(own.keys() | tensors.keys()):
+            have, want = tensors.get(name), own.get(name)
+            if have is None or want is None or have.shape != want.shape:
+                found = "missing" if have is None else f"of shape {tuple(have.shape)}"
+                expected = "no such tensor" if want is None else f"shape {tuple(want.shape)}"
+                raise ConfigError(f"weights do not fit the decoder: {name} is {found}, the shape asks for {expected}")
+            want.copy_(have)
+
+    def hidden(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
+        """Hidden states after the final norm.
+
+        Args:
+            ids: ``[N]`` int64, rows behind one another.
+            packing: where the rows lie.
+            wanted: ``[M]`` int64 tokens to return, without repeats; all when None.
+
+        Returns:
+            ``[N, hidden]`` or ``[M, hidden]``.
+        """
+        x = functional.embedding(ids, self.model.embed_tokens.weight)
+        turn = (self.cos[packing.positions].unsqueeze(1), self.sin[packing.positions].unsqueeze(1))
+        last = self.shape.num_layers - 1
+        for index, layer in enumerate(self.model.layers):
+            x = cast(_Layer, layer)(x, packing, turn, wanted if index == last else None)
+        if last < 0 and wanted is not None:
+            x = unpad_rows(x, wanted)
+        return rms_norm(x, self.model.norm.weight, self.shape.norm_eps)
+
+    def logits(self, ids: Tensor, offsets: NDArray[np.int64]) -> Tensor:
+        """``[N, vocab]`` logits of the token behind each; for inspection: training uses `columns`, which never holds them all."""
+        return functional.linear(self.hidden(ids, pack_offsets(offsets)), self.head)
+
+    def columns(self, ids: Tensor, packing: Packing, where: Tensor, entropy: bool = False) -> tuple[Tensor, Tensor]:
+        """Log-probabilities (and entropies) of some tokens given those before them in their rows.
+
+        Args:
+            ids: ``[N]`` int64.
+            packing: where the rows lie.
+            where: ``[M]`` int64 tokens, none of them the first of its row, without repeats.
+            entropy: also the entropy of the distribution that each was drawn from.
+
+        Returns:
+            ``[M]`` log-probabilities, and ``[M]`` entropies (``[0]`` when not asked), in nats.
+        """
+        hidden = self.hidden(ids, packing, where - 1)
+        with torch.autocast("cpu", enabled=False):
+            return head_columns(hidden, self.head, ids[where], entropy)
+
+
+def _turns(shape: DecoderShape) -> tuple[Tensor, Tensor]:
+    """``[max_positions, head_dim]`` cosines, and sines with the first half negated."""
+    half = torch.arange(0, shape.head_dim, 2, dtype=torch.int64).float() / shape.head_dim
+    angle = torch.outer(torch.arange(shape.max_positions).float(), 1.0 / shape.rope_theta**half)
+    cos, sin = angle.cos(), angle.sin()
+    return torch.cat([cos, cos], 1), torch.cat([-sin, sin], 1)

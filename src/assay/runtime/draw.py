@@ -1,0 +1,87 @@
+"""One token per row from logits: temperature, truncation, and the inverse of the cumulative distribution at a given uniform."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+__all__ = ["Drawn", "Draws", "draw"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draws:
+    """How each of ``B`` rows draws.
+
+    Attributes:
+        temperature: ``[B]`` float32; 0 takes the most likely token, the lowest id among equals.
+        top_k: ``[B]`` int64, 0 for all.
+        top_p: ``[B]`` float64, 1 for all.
+        uniform: ``[B]`` float64 in [0, 1).
+    """
+
+    temperature: NDArray[np.float32]
+    top_k: NDArray[np.int64]
+    top_p: NDArray[np.float64]
+    uniform: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """``[B]`` ids (int64), log-probabilities and entropies in nats (float32), all under the distribution that was sampled.
+
+    At temperature 0 that distribution is one point: log-probability and entropy are 0.
+    """
+
+    ids: NDArray[np.int64]
+    logp: NDArray[np.float32]
+    entropy: NDArray[np.float32]
+
+
+@torch.inference_mode()
+def draw(logits: torch.Tensor, how: Draws) -> Drawn:
+    """Draws from ``[B, vocabulary]`` logits.
+
+    Token ``i`` is drawn when the uniform lies in ``[cdf[i - 1], cdf[i])``, ids in ascending order, sums in float64. Truncation is applied
+    after the temperature, top-k first, and the rest is renormalised.
+    """
+    greedy = how.temperature == 0.0
+    if not np.all(how.temperature == 1.0):
+        logits = logits / torch.from_numpy(np.where(greedy, np.float32(1.0), how.temperature))[:, None]
+    cut = (how.top_k > 0) | (how.top_p < 1.0)
+    truncated = bool(cut.any())
+    if truncated:
+        logits = _truncate(logits, how)
+    logp = logits.log_softmax(-1)
+    p = logp.exp()
+    cdf = p.cumsum(-1, dtype=torch.float64)
+    total = cdf[:, -1:]
+    # below the total even after rounding, so that no token without probability is ever reached
+    point = torch.minimum(torch.from_numpy(how.uniform)[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
+    ids = torch.searchsorted(cdf, point, right=True).clamp_(max=logits.shape[-1] - 1)
+    chosen = logp.gather(1, ids)[:, 0].numpy()
+    if truncated:
+        logp = logp.masked_fill(p == 0.0, 0.0)  # 0 log 0 = 0
+    entropy = p.mul_(logp).sum(-1).neg_().numpy()
+    found = ids[:, 0].numpy()
+    if greedy.any():
+        found = np.where(greedy, logits.argmax(-1).numpy(), found)
+        finite = np.isfinite(entropy)
+        chosen = np.where(greedy & finite, np.float32(0.0), chosen)
+        entropy = np.where(greedy & finite, np.float32(0.0), entropy)
+    return Drawn(found, chosen, entropy)
+
+
+def _truncate(logits: torch.Tensor, how: Draws) -> torch.Tensor:
+    """Logits with -inf outside each row's support: its ``top_k`` largest, then the fewest of these that reach ``top_p``."""
+    size = logits.shape[-1]
+    ordered, order = logits.sort(dim=-1, descending=True, stable=True)
+    k = torch.from_numpy(np.where(how.top_k > 0, how.top_k, size))[:, None]
+    outside = torch.arange(size) >= k
+    mass = ordered.double().masked_fill(outside, float("-inf")).softmax(-1)
+    before = mass.cumsum(-1) - mass
+    outside |= before >= torch.from_numpy(how.top_p)[:, None]
+    outside[:, 0] = False
+    return logits.masked_fill(torch.empty_like(outside).scatter_(1, order, outside), float("-inf"))

@@ -1,0 +1,234 @@
+"""Model folders in Hugging Face format: written and read without transformers, loadable by it.
+
+A folder holds ``config.json``, ``generation_config.json``, ``model.safetensors`` (or shards with ``model.safetensors.index.json``),
+``tokenizer.json`` and ``tokenizer_config.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from assay.core.errors import ConfigError, DataError, StorageError
+from assay.runtime.model import Model, check_tensors
+from assay.runtime.settings import DecoderShape
+from assay.runtime.tokenizer import HubTokenizer
+
+__all__ = ["load_model", "save_model"]
+
+WEIGHTS, INDEX, CONFIG, GENERATION = "model.safetensors", "model.safetensors.index.json", "config.json", "generation_config.json"
+SUPPORTED = {"Qwen3ForCausalLM": "qwen3", "LlamaForCausalLM": "llama"}
+
+
+def save_model(model: Model, folder: Path | str) -> None:
+    """Writes a model folder that ``transformers.AutoModelForCausalLM`` and ``AutoTokenizer`` load.
+
+    Everything is written and flushed beside ``folder`` first and then renamed, so a folder of that name is always whole.
+
+    Raises:
+        ConfigError: ``folder`` exists and is not empty.
+        StorageError: the disk is full or the place not writable.
+    """
+    target = Path(folder)
+    if target.is_file() or (target.is_dir() and any(target.iterdir())):
+        raise ConfigError(f"{target} exists already; name a new folder or delete it first")
+    fresh: Path | None = None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        _write(model, fresh)
+        fresh.chmod(0o755)
+        os.replace(fresh, target)
+        _flush(target.parent)
+    except (OSError, SafetensorError) as error:
+        raise StorageError(f"could not write the model to {target}: {error}; free some space or name another place") from error
+    finally:
+        if fresh is not None:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _write(model: Model, folder: Path) -> None:
+    tensors = {n: t.detach().contiguous() for n, t in model.tensors.items()}
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    eos, pad = model.tokenizer.eos, model.tokenizer.pad
+    ends = {"bos_token_id": None, "eos_token_id": eos, "pad_token_id": pad}
+    _write_json(folder / CONFIG, {**config_of(model.shape), **ends})
+    _write_json(folder / GENERATION, ends)
+    model.tokenizer.save(folder)
+    for path in folder.iterdir():
+        _flush(path)
+    _flush(folder)
+
+
+def _write_json(path: Path, value: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def config_of(shape: DecoderShape) -> dict[str, Any]:
+    """``config.json`` of a decoder, with the rotary base both as older and as newer readers look for it."""
+    architecture = "Qwen3ForCausalLM" if shape.qk_norm else "LlamaForCausalLM"
+    return {
+        "architectures": [architecture],
+        "model_type": SUPPORTED[architecture],
+        "attention_bias": False,
+        "attention_dropout": 0.0,
+        "dtype": "float32",
+        "head_dim": shape.head_dim,
+        "hidden_act": "silu",
+        "hidden_size": shape.hidden_size,
+        "initializer_range": 0.02,
+        "intermediate_size": shape.intermediate_size,
+        "max_position_embeddings": shape.max_positions,
+        "num_attention_heads": shape.num_heads,
+        "num_hidden_layers": shape.num_layers,
+        "num_key_value_heads": shape.num_kv_heads,
+        "rms_norm_eps": shape.norm_eps,
+        "rope_parameters": {"rope_theta": shape.rope_theta, "rope_type": "default"},
+        "rope_theta": shape.rope_theta,
+        "tie_word_embeddings": shape.tied,
+        "vocab_size": shape.vocab_size,
+    }
+
+
+def load_model(folder: Path | str) -> Model:
+    """Reads a model folder that `save_model` or transformers' ``save_pretrained`` wrote; weights become float32.
+
+    Raises:
+        ConfigError: an architecture or option that assay's decoder does not have; names it.
+        DataError: a file is missing, truncated or damaged, or tensors do not fit the config; names the file.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise DataError(f"{place} is no model folder; give a folder with {CONFIG}, {WEIGHTS} and tokenizer.json")
+    config = _read_json(place / CONFIG)
+    shape = shape_of(config, place / CONFIG)
+    tensors = _read_weights(place)
+    if shape.tied:
+        tensors.pop("lm_head.weight", None)
+    check_tensors(shape, {n: tuple(t.shape) for n, t in tensors.items()}, str(place))
+    eos: Any = config.get("eos_token_id")
+    first = eos[0] if isinstance(eos, list) and eos else eos
+    return Model(shape=shape, tensors=tensors, tokenizer=HubTokenizer.load(place, eos=first))
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise DataError(f"{path.parent} has no {path.name}; a model folder holds {CONFIG}, {WEIGHTS} and tokenizer.json")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{path} is no JSON ({error}); copy it again from its source") from error
+
+
+# ---- config ----------------------------------------------------------------------------------------------------------
+
+
+def shape_of(config: Mapping[str, Any], path: Path) -> DecoderShape:
+    """The shape that a ``config.json`` describes; ``path`` stands in errors.
+
+    Raises:
+        ConfigError: an unsupported architecture or option.
+        DataError: a needed field is missing.
+    """
+    kind = _kind(config, path)
+    _refuse_options(config, path)
+    rope = dict(config.get("rope_parameters") or {})
+    heads = _field(config, "num_attention_heads", path)
+    hidden = _field(config, "hidden_size", path)
+    qwen = kind == "qwen3"
+    return DecoderShape(
+        vocab_size=_field(config, "vocab_size", path),
+        hidden_size=hidden,
+        num_layers=_field(config, "num_hidden_layers", path),
+        num_heads=heads,
+        num_kv_heads=config.get("num_key_value_heads") or heads,
+        head_dim=config.get("head_dim") or (128 if qwen else hidden // heads),
+        intermediate_size=_field(config, "intermediate_size", path),
+        max_positions=config.get("max_position_embeddings") or (32768 if qwen else 2048),
+        rope_theta=float(rope.get("rope_theta") or config.get("rope_theta") or 10000.0),
+        norm_eps=float(config.get("rms_norm_eps") or 1e-6),
+        tied=bool(config.get("tie_word_embeddings", False)),
+        qk_norm=qwen,
+    )
+
+
+def _kind(config: Mapping[str, Any], path: Path) -> str:
+    named: list[str] = list(config.get("architectures") or [])
+    for architecture in named:
+        if architecture in SUPPORTED:
+            return SUPPORTED[architecture]
+    if not named and config.get("model_type") in SUPPORTED.values():
+        return str(config["model_type"])
+    found = ", ".join(named) or config.get("model_type") or "no architecture"
+    raise ConfigError(f"{path}: {found} is not supported; assay's decoder reads {' and '.join(SUPPORTED)}")
+
+
+def _refuse_options(config: Mapping[str, Any], path: Path) -> None:
+    """Options that would change the numbers and that the decoder does not have."""
+    rope: dict[str, Any] = dict(config.get("rope_parameters") or {})
+    scaling: dict[str, Any] = dict(config.get("rope_scaling") or {})
+    layers: list[str] = list(config.get("layer_types") or [])
+    kinds = {str(d.get("rope_type", d.get("type", "default"))) for d in (rope, scaling)} - {"default"}
+    found = {
+        "attention_bias": bool(config.get("attention_bias")),
+        "mlp_bias": bool(config.get("mlp_bias")),
+        f"rope scaling {sorted(kinds)}": bool(kinds),
+        "partial_rotary_factor": float(rope.get("partial_rotary_factor", config.get("partial_rotary_factor")) or 1.0) != 1.0,
+        f"hidden_act={config.get('hidden_act')!r}": config.get("hidden_act", "silu") != "silu",
+        "sliding-window attention": bool(config.get("use_sliding_window")) or any(k != "full_attention" for k in layers),
+        "quantization_config": bool(config.get("quantization_config")),
+    }
+    for option, present in found.items():
+        if present:
+            raise ConfigError(f"{path}: {option} is not supported by assay's decoder; use a model without it")
+
+
+def _field(config: Mapping[str, Any], name: str, path: Path) -> int:
+    value = config.get(name)
+    if not isinstance(value, int):
+        raise DataError(f"{path} has no whole number {name!r} (found {value!r}); it describes no decoder")
+    return value
+
+
+# ---- weights ---------------------------------------------------------------------------------------------------------
+
+
+def _read_weights(folder: Path) -> dict[str, torch.Tensor]:
+    if (folder / WEIGHTS).is_file():
+        return _read_shard(folder / WEIGHTS)
+    if not (folder / INDEX).is_file():
+        raise DataError(f"{folder} has neither {WEIGHTS} nor {INDEX}; save the model with save_pretrained (safetensors)")
+    places: dict[str, str] = _read_json(folder / INDEX)["weight_map"]
+    out: dict[str, torch.Tensor] = {}
+    for shard in sorted(set(places.values())):
+        if not (folder / shard).is_file():
+            raise DataError(f"{folder / INDEX} names {shard}, which is missing; copy it again from the model's source")
+        held = _read_shard(folder / shard)
+        out |= {name: tensor for name, tensor in held.items() if places.get(name) == shard}
+    return out
+
+
+def _read_shard(path: Path) -> dict[str, torch.Tensor]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            names = [n for n in file.keys() if not n.endswith("rotary_emb.inv_freq")]  # noqa: SIM118 (not a dict)
+            return {n: file.get_tensor(n).to(torch.float32).clone() for n in names}
+    except (SafetensorError, OSError) as error:
+        raise DataError(f"{path} is truncated or damaged ({error}); copy it again from its source") from error

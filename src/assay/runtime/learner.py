@@ -1,0 +1,325 @@
+"""The learner: packed micro-batches, one optimiser step, weights to publish, anchors to compare with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from assay.core.batch import Batch, pack_rows
+from assay.core.canon import array_digest, digest
+from assay.core.columns import Array, TokenColumn
+from assay.core.errors import ConfigError, DataError, PlanError, UnknownNameError
+from assay.core.manifest import Manifest, manifest_of
+from assay.core.plan import Forward, Plan
+from assay.core.protocols import LossProgram, Stats
+from assay.core.rollout import Ids
+from assay.core.sample import Sample
+from assay.runtime import snapshot
+from assay.runtime.batching import micro_batches
+from assay.runtime.decoder import Decoder
+from assay.runtime.finite import check_gradient, check_loss
+from assay.runtime.model import Model
+from assay.runtime.optim import build_optimizer
+from assay.runtime.packing import Packing, pack_offsets
+from assay.runtime.settings import LearnerSettings
+from assay.runtime.typed import array_of, l2_norm, split, tensor_of
+
+__all__ = ["TorchLearner"]
+
+LIVE = ("logp_new", "entropy")
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What one step adds up over its micro-batches."""
+
+    loss: float = 0.0
+    rows: int = 0
+    tokens: int = 0
+    loss_tokens: int = 0
+    useful: float = 0.0
+    seconds: float = 0.0
+
+    def add(self, micro: Batch, packing: Packing, loss: float) -> None:
+        tokens = int(micro.offsets[-1])
+        self.loss += loss
+        self.rows += len(micro)
+        self.tokens += tokens
+        self.loss_tokens += int(micro.token("mask").sum())
+        self.useful += packing.useful * tokens
+
+
+class TorchLearner:
+    """Weights, optimiser and anchors on one device; implements `assay.core.protocols.Learner`.
+
+    Args:
+        model: starting weights; copied, in fp32.
+        settings: optimiser, schedule, clipping, precision, micro-batch size.
+        total_steps: steps of the stage, for the schedule.
+        anchors: names of frozen copies of the starting weights, for example ``("ref",)``.
+
+    Attributes:
+        version: updates done; the version of the published weights.
+    """
+
+    def __init__(self, model: Model, settings: LearnerSettings, *, total_steps: int, anchors: tuple[str, ...] = ()) -> None:
+        if "policy" in anchors or len(set(anchors)) != len(anchors):
+            raise ConfigError(f"anchors={anchors}: names must differ from one another and from 'policy', the trained weights")
+        self.settings, self.total_steps, self.version = settings, total_steps, 0
+        self.policy = _decoder(model)
+        self.anchors = {name: _decoder(model).requires_grad_(False) for name in anchors}
+        self.parameters = dict(self.policy.named_parameters())
+        self.gradient = _flat_gradient(self.parameters)
+        self.optimizer = build_optimizer(settings.optimizer, self.parameters)
+
+    # ---- passes without gradient
+
+    def annotate(self, batch: Batch, forward: Forward) -> Batch:
+        """The batch with ``forward.column`` filled on loss tokens: log-probabilities (``logp*``) or entropies (``entropy*``).
+
+        Raises:
+            PlanError: the column is neither.
+            UnknownNameError: no such model.
+        """
+        entropy = forward.column.startswith("entropy")
+        if not entropy and not forward.column.startswith("logp"):
+            raise PlanError(f"a forward pass gives columns called logp... or entropy..., not {forward.column!r}")
+        decoder = self._decoder(forward.model)
+        values = np.zeros(int(batch.offsets[-1]), np.float32)
+        with torch.no_grad(), self._autocast():
+            for rows in micro_batches(batch, self.settings.micro_tokens):
+                micro = batch.micro(rows)
+                ids, packing, where = self._inputs(micro)
+                column = decoder.columns(ids, packing, where, entropy)[1 if entropy else 0]
+                values[_tokens_of(batch, rows)[array_of(where)]] = array_of(column)
+        return batch.with_tokens(TokenColumn(forward.column, values, "learner", self.version))
+
+    def score(self, rows: Sequence[Ids], model: str = "policy") -> list[NDArray[np.float32]]:
+        """Log-probability at temperature 1 of each token given those before it, ``[len(row)]`` with 0 first, in fp32 whatever the
+        training precision.
+
+        Raises:
+            DataError: a row is too long or has unknown ids.
+            UnknownNameError: no such model.
+        """
+        decoder = self._decoder(model)
+        out = [np.zeros(len(row), np.float32) for row in rows]
+        long = [i for i, row in enumerate(rows) if len(row) > 1]
+        if not long:
+            return out
+        made = [(i, _every_token(rows[row])) for i, row in enumerate(long)]
+        batch = pack_rows(made, {"group": np.arange(len(long))})
+        with torch.no_grad():
+            for part in micro_batches(batch, self.settings.micro_tokens):
+                micro = batch.micro(part)
+                ids, packing, where = self._inputs(micro)
+                values = np.zeros(len(ids), np.float32)
+                values[array_of(where)] = array_of(decoder.columns(ids, packing, where)[0])
+                for row, a, b in zip(part.tolist(), micro.offsets[:-1], micro.offsets[1:], strict=True):
+                    out[long[row]] = values[a:b]
+        return out
+
+    # ---- the step
+
+    def step(self, batch: Batch, plan: Plan, loss: LossProgram) -> Stats:
+        """One optimiser update from a batch.
+
+        Micro losses add up to the batch's loss, because the program divides by global counts. With ``plan.skip`` only rows in
+        ``loss.active`` are computed. A step without any active row still moves by the optimiser's momentum, as it would with zero
+        gradients.
+
+        Raises:
+            PlanError: ``plan.live`` names a column that a decoder does not give.
+            NonFiniteError: loss or gradient norm is NaN or infinite; weights and optimiser stay as they were.
+            DataError: rows too long, unknown ids, or a first token with loss.
+        """
+        for name in plan.live:
+            if name not in LIVE:
+                raise PlanError(f"Plan.live asks for {name!r}; this learner's gradient pass gives {' and '.join(LIVE)} only")
+        begin = time.perf_counter()
+        tally, sums = _Tally(), dict[str, float]()
+        batch = self._prepared(batch, plan, loss)
+        scored = time.perf_counter()
+        rows = np.flatnonzero(loss.active(batch)) if plan.skip else None
+        self.gradient.zero_()
+        for index, part in enumerate(micro_batches(batch, self.settings.micro_tokens, plan.split, rows)):
+            self._micro(batch.micro(part), plan, loss, (tally, sums), index)
+        norm = self._clip()
+        optimizing = time.perf_counter()
+        factor = self.settings.schedule.factor(self.version, self.total_steps)
+        self.optimizer.step(factor)
+        self.version += 1
+        return Stats(metrics={
+            **sums,
+            "loss/total": tally.loss,
+            "grad/norm": norm,
+            "lr": self.settings.optimizer.lr * factor,
+            "rows/computed": float(tally.rows),
+            "rows/skipped": float(len(batch) - tally.rows),
+            "waste/rows_skipped": 1.0 - tally.rows / len(batch),
+            "waste/attention_padding": 1.0 - tally.useful / tally.tokens if tally.tokens else 0.0,
+            "tokens/trained": float(tally.loss_tokens),
+            "tokens/computed": float(tally.tokens),
+            "time/prepare": scored - begin,
+            "time/forward_backward": tally.seconds,
+            "time/optimizer": time.perf_counter() - optimizing,
+        })  # fmt: skip
+
+    def _prepared(self, batch: Batch, plan: Plan, loss: LossProgram) -> Batch:
+        forwards = [f for f in plan.forwards if f.when == "step"]
+        if plan.passes == 2 and all(f.column != "logp_now" for f in forwards):
+            forwards.append(Forward("logp_now", "policy", "step"))
+        for forward in forwards:
+            batch = self.annotate(batch, forward)
+        return loss.prepare(batch)
+
+    def _micro(self, micro: Batch, plan: Plan, loss: LossProgram, totals: tuple[_Tally, dict[str, float]], index: int) -> None:
+        """Adds one micro-batch's gradient, loss and metric sums."""
+        tally, sums = totals
+        ids, packing, where = self._inputs(micro)
+        begin = time.perf_counter()
+        with self._autocast():
+            logp, entropy = self.policy.columns(ids, packing, where, "entropy" in plan.live)
+        nothing = torch.zeros(len(ids))
+        live = {"logp_new": nothing.index_copy(0, where, logp)} if "logp_new" in plan.live else {}
+        if "entropy" in plan.live:
+            live["entropy"] = nothing.index_copy(0, where, entropy)
+        value, metrics = loss.micro(micro, live)
+        number = float(value.detach())
+        check_loss(number, self.version, index, micro, live, self.parameters)
+        if value.requires_grad:
+            value.backward()
+        tally.seconds += time.perf_counter() - begin
+        tally.add(micro, packing, number)
+        for name, amount in metrics.items():
+            sums[name] = sums.get(name, 0.0) + amount
+
+    def _clip(self) -> float:
+        norm = float(l2_norm(self.gradient))
+        check_gradient(norm, self.version, self.parameters)
+        if 0 < self.settings.clip_norm < norm:
+            self.gradient.mul_(self.settings.clip_norm / (norm + 1e-6))
+        return norm
+
+    # ---- weights in and out
+
+    def publish(self) -> Manifest:
+        """The present weights as a full manifest, version = updates done.
+
+        The payload's arrays are views of the live weights: a receiver copies them before the next step.
+        """
+        return manifest_of(self.version, _arrays(self.parameters))
+
+    def tensors(self) -> dict[str, dict[str, Tensor]]:
+        """Everything that a step reads or writes: ``weights``, ``optimizer`` and ``anchors``, each name to tensor."""
+        return {
+            "weights": {n: p.detach() for n, p in self.parameters.items()},
+            "optimizer": self.optimizer.tensors(),
+            "anchors": {f"{a}/{n}": p.detach() for a, d in self.anchors.items() for n, p in d.named_parameters()},
+        }
+
+    def state_digest(self) -> str:
+        """Digest over version, weights, optimiser state and anchors."""
+        parts = {k: {n: array_digest(array_of(t)) for n, t in part.items()} for k, part in self.tensors().items()}
+        return digest({"version": self.version, **parts})
+
+    def save(self, folder: Path) -> None:
+        """Writes ``weights``, ``optimizer`` and ``anchors`` as safetensors and the rest as ``learner.json``.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        snapshot.write(folder, self.tensors(), self._facts())
+
+    def load(self, folder: Path) -> None:
+        """Restores what `save` wrote; further steps are bit-equal to those of the learner that wrote it.
+
+        Raises:
+            CheckpointError: a file is missing, damaged, or of another model, optimiser or set of anchors; nothing changed.
+        """
+        facts = self._facts()
+        wanted = {k: {n: tuple(t.shape) for n, t in part.items()} for k, part in self.tensors().items() if k != "optimizer"}
+        version, found = snapshot.read(folder, facts, wanted)
+        self.optimizer.load_tensors(found["optimizer"])
+        self.policy.load_tensors(found["weights"])
+        for name, anchor in self.anchors.items():
+            anchor.load_tensors({n.removeprefix(f"{name}/"): t for n, t in found["anchors"].items() if n.startswith(f"{name}/")})
+        self.version = version
+
+    def _facts(self) -> dict[str, object]:
+        return {
+            "version": self.version,
+            "shape": self.policy.shape,
+            "optimizer": type(self.settings.optimizer).__name__,
+            "anchors": sorted(self.anchors),
+        }
+
+    # ---- small pieces
+
+    def _decoder(self, model: str) -> Decoder:
+        if model == "policy":
+            return self.policy
+        if model not in self.anchors:
+            raise UnknownNameError("model", model, ["policy", *self.anchors])
+        return self.anchors[model]
+
+    def _autocast(self) -> AbstractContextManager[object]:
+        return torch.autocast("cpu", torch.bfloat16) if self.settings.precision == "bf16" else nullcontext()
+
+    def _inputs(self, micro: Batch) -> tuple[Tensor, Packing, Tensor]:
+        """Ids, packing, and the tokens that carry loss."""
+        ids, mask = micro.token("ids"), micro.token("mask")
+        shape = self.policy.shape
+        longest = int(micro.lengths.max())
+        if longest > shape.max_positions:
+            raise DataError(
+                f"a row has {longest} tokens, the model's context (DecoderShape.max_positions) is {shape.max_positions}; "
+                "shorten prompts or answers"
+            )
+        low, high = int(ids.min()), int(ids.max())
+        if low < 0 or high >= shape.vocab_size:
+            raise DataError(f"token ids reach from {low} to {high}, the model's vocabulary has {shape.vocab_size}")
+        if mask[micro.offsets[:-1]].any():
+            raise DataError("the first token of a row carries loss, but nothing before it can predict it; set its mask to False")
+        where = np.flatnonzero(mask)
+        return tensor_of(ids.astype(np.int64)), pack_offsets(micro.offsets), tensor_of(where)
+
+
+def _decoder(model: Model) -> Decoder:
+    decoder = Decoder(model.shape)
+    decoder.load_tensors(model.tensors)
+    return decoder
+
+
+def _flat_gradient(parameters: Mapping[str, torch.nn.Parameter]) -> Tensor:
+    """One buffer whose slices are the parameters' gradients: norm, clipping and clearing are one call each."""
+    flat = torch.zeros(sum(p.numel() for p in parameters.values()))
+    for parameter, part in zip(parameters.values(), split(flat, [p.numel() for p in parameters.values()]), strict=True):
+        parameter.grad = part.view(parameter.shape)
+    return flat
+
+
+def _arrays(parameters: Mapping[str, Tensor]) -> dict[str, Array]:
+    return {name: array_of(parameter) for name, parameter in parameters.items()}
+
+
+def _every_token(ids: Ids) -> Sample:
+    mask = np.ones(len(ids), np.bool_)
+    mask[0] = False
+    return Sample(rollout="", ids=ids, mask=mask)
+
+
+def _tokens_of(batch: Batch, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Index in the batch of each token of the micro-batch ``rows``."""
+    lengths = batch.lengths[rows]
+    ends = np.cumsum(lengths)
+    index: NDArray[np.int64] = np.repeat(batch.offsets[rows] - ends + lengths, lengths) + np.arange(ends[-1])
+    return index

@@ -1,0 +1,181 @@
+"""The running rows of a batch: what each has sampled, and when it must end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.core.columns import TokenColumn
+from assay.core.protocols import Request
+from assay.core.rollout import Completion, Span, Stop, ids_of
+from assay.core.seeds import uniforms
+from assay.runtime.draw import Drawn, Draws
+
+__all__ = ["Job", "SlotTable"]
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A request on its way.
+
+    Attributes:
+        key: its prompt's bytes; equal prompts share a prefill.
+        future: where its completion goes.
+        slot: row in the batch, -1 while it waits.
+        marks: (first token, weight version), ascending.
+        started: clock at admission.
+    """
+
+    request: Request
+    future: asyncio.Future[Completion]
+    key: bytes
+    slot: int = -1
+    marks: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    started: float = 0.0
+
+
+class SlotTable:
+    """Rows ``0 .. n - 1`` are running; a row that ends is replaced by the last one."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+        self._capacity, self._width, self._stops = 0, 0, 1
+        self._allocate(0, 0, 1)
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def _allocate(self, capacity: int, width: int, stops: int) -> None:
+        """Arrays over rows; ``width`` bounds the new tokens of a row, ``stops`` its stop ids."""
+        self._capacity, self._width, self._stops = capacity, width, stops
+        self.token = np.zeros(capacity, np.int64)
+        self.position = np.zeros(capacity, np.int64)
+        self.count = np.zeros(capacity, np.int64)
+        self.limit = np.zeros(capacity, np.int64)
+        self.temperature = np.ones(capacity, np.float32)
+        self.top_k = np.zeros(capacity, np.int64)
+        self.top_p = np.ones(capacity, np.float64)
+        self.stop = np.full((capacity, stops), -1, np.int64)
+        self.uniform = np.zeros((capacity, width), np.float64)
+        self.ids = np.zeros((capacity, width), np.int32)
+        self.logp = np.zeros((capacity, width), np.float32)
+        self.entropy = np.zeros((capacity, width), np.float32)
+
+    def _columns(self) -> tuple[NDArray[np.generic], ...]:
+        return (
+            self.token, self.position, self.count, self.limit, self.temperature, self.top_k, self.top_p,
+            self.stop, self.uniform, self.ids, self.logp, self.entropy,
+        )  # fmt: skip
+
+    def _reserve(self, capacity: int, width: int, stops: int) -> None:
+        if capacity <= self._capacity and width <= self._width and stops <= self._stops:
+            return
+        n, old = len(self.jobs), self._columns()
+        grown = self._capacity if capacity <= self._capacity else max(capacity, 2 * self._capacity)
+        self._allocate(grown, max(width, self._width), max(stops, self._stops))
+        for new, was in zip(self._columns(), old, strict=True):
+            if was.ndim == 1:
+                new[:n] = was[:n]
+            else:
+                new[:n, : was.shape[1]] = was[:n]
+
+    def admit(self, jobs: Sequence[Job], version: int) -> None:
+        """Adds rows behind the running ones; their noise is read from the counter-based stream now."""
+        n, m = len(self.jobs), len(jobs)
+        settings = [j.request.sampling for j in jobs]
+        self._reserve(n + m, max(s.max_new_tokens for s in settings), max(len(s.stop_ids) for s in settings))
+        here = slice(n, n + m)
+        self.count[here] = 0
+        self.position[here] = [len(j.request.prompt) - 1 for j in jobs]
+        self.limit[here] = [s.max_new_tokens for s in settings]
+        self.temperature[here] = [s.temperature for s in settings]
+        self.top_k[here] = [s.top_k for s in settings]
+        self.top_p[here] = [s.top_p for s in settings]
+        self.stop[here] = -1
+        for i, s in enumerate(settings):
+            if s.stop_ids:
+                self.stop[n + i, : len(s.stop_ids)] = s.stop_ids
+        self._noise(jobs, n)
+        now = time.perf_counter()
+        for i, job in enumerate(jobs):
+            job.slot, job.started, job.marks = n + i, now, [(0, version)]
+        self.jobs += jobs
+
+    def _noise(self, jobs: Sequence[Job], n: int) -> None:
+        seeds = np.array([j.request.seed for j in jobs], np.uint64)
+        first = np.array([j.request.first for j in jobs], np.int64)
+        for start in np.unique(first):
+            rows = np.flatnonzero(first == start)
+            width = int(self.limit[n + rows].max())
+            self.uniform[n + rows, :width] = uniforms(seeds[rows], int(start), width)
+
+    def draws(self) -> Draws:
+        """How the running rows draw their next token."""
+        n = len(self.jobs)
+        rows = np.arange(n)
+        return Draws(self.temperature[:n], self.top_k[:n], self.top_p[:n], self.uniform[rows, self.count[:n]])
+
+    def record(self, drawn: Drawn) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Appends a token to each row; returns which rows met a stop id, and which reached their length."""
+        n = len(self.jobs)
+        rows, count = np.arange(n), self.count[:n]
+        self.ids[rows, count] = drawn.ids
+        self.logp[rows, count] = drawn.logp
+        self.entropy[rows, count] = drawn.entropy
+        self.token[:n] = drawn.ids
+        self.count[:n] += 1
+        self.position[:n] += 1
+        done = (self.stop[:n] == drawn.ids[:, None]).any(1)
+        return done, ~done & (self.count[:n] >= self.limit[:n])
+
+    def completion(self, job: Job, stop: Stop, entropy: bool) -> Completion:
+        """What a job has sampled so far: nothing while it waits."""
+        slot, t = job.slot, int(self.count[job.slot]) if job.slot >= 0 else 0
+        starts = [start for start, _ in job.marks]
+        spans = tuple(
+            Span(version, start, end)
+            for (start, version), end in zip(job.marks, [*starts[1:], t], strict=False)
+            if end > start
+        )
+        version = spans[0].version if len(spans) == 1 else -1
+        values = {"entropy": self.entropy} if entropy else {}
+        return Completion(
+            ids=ids_of(self.ids[slot, :t]) if t else ids_of([]),
+            logp_engine=self.logp[slot, :t].copy() if t else np.zeros(0, np.float32),
+            spans=spans,
+            stop=stop,
+            sampling=job.request.sampling,
+            duration=time.perf_counter() - job.started if t else 0.0,
+            columns={
+                n: TokenColumn(n, v[slot, :t].copy() if t else np.zeros(0, np.float32), "engine", version)
+                for n, v in values.items()
+            },
+        )
+
+    def mark(self, version: int) -> None:
+        """From here on the running rows are sampled by ``version``."""
+        for slot, job in enumerate(self.jobs):
+            start = int(self.count[slot])
+            if job.marks[-1][0] == start:
+                job.marks.pop()
+            job.marks.append((start, version))
+
+    def remove(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Takes rows out; returns (rows that moved, where to), so that the cache can follow."""
+        kept = len(self.jobs) - len(slots)
+        gone = np.zeros(len(self.jobs), np.bool_)
+        gone[slots] = True
+        target = np.flatnonzero(gone[:kept])
+        source = kept + np.flatnonzero(~gone[kept:])
+        for column in self._columns():
+            column[target] = column[source]
+        for a, b in zip(source.tolist(), target.tolist(), strict=True):
+            self.jobs[b] = self.jobs[a]
+            self.jobs[b].slot = b
+        del self.jobs[kept:]
+        return source, target

@@ -1,0 +1,86 @@
+"""A learner's files: tensors as safetensors, the rest as JSON with a digest of each tensor file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load as parse_tensors
+from safetensors.torch import save as dump_tensors
+from torch import Tensor
+
+from assay.core.canon import plain
+from assay.core.errors import CheckpointError
+from assay.runtime.optim import check_tensors
+
+__all__ = ["read", "write"]
+
+FORMAT = 1
+Parts = Mapping[str, Mapping[str, Tensor]]
+
+
+def write(folder: Path, parts: Parts, facts: Mapping[str, object]) -> None:
+    """Writes each part as ``PART.safetensors`` and ``facts`` with the files' digests as ``learner.json``.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    digests: dict[str, str] = {}
+    for name, tensors in parts.items():
+        data = dump_tensors({n: t.contiguous() for n, t in tensors.items()})
+        (folder / f"{name}.safetensors").write_bytes(data)
+        digests[name] = _digest(data)
+    text = json.dumps({"format": FORMAT, **plain(facts), "digests": digests}, indent=1, sort_keys=True)
+    (folder / "learner.json").write_text(text + "\n", encoding="utf-8")
+
+
+def read(
+    folder: Path, facts: Mapping[str, object], wanted: Mapping[str, Mapping[str, tuple[int, ...]]]
+) -> tuple[int, dict[str, dict[str, Tensor]]]:
+    """The version and the parts that `write` wrote.
+
+    Args:
+        folder: where to read.
+        facts: the reading learner's; all but ``version`` must be equal.
+        wanted: part to tensor name to shape; parts that it lacks are checked by their owner.
+
+    Raises:
+        CheckpointError: a file is missing, damaged or foreign; names it and what differs.
+    """
+    text = _bytes(folder / "learner.json")
+    try:
+        found: dict[str, Any] = json.loads(text)
+        version, digests = int(found["version"]), dict(found["digests"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{folder / 'learner.json'} is damaged: {error!r}; restore the folder from a copy") from None
+    for key, value in plain({"format": FORMAT, **facts}).items():
+        if key != "version" and found.get(key) != value:
+            raise CheckpointError(f"{folder} belongs to another learner: {key} is {found.get(key)!r} there and {value!r} here")
+    parts: dict[str, dict[str, Tensor]] = {}
+    for name in ("weights", "optimizer", "anchors"):
+        path = folder / f"{name}.safetensors"
+        data = _bytes(path)
+        if _digest(data) != digests.get(name):
+            raise CheckpointError(f"{path} is damaged: its digest is not the one in learner.json; restore the folder from a copy")
+        try:
+            parts[name] = parse_tensors(data)
+        except SafetensorError as error:
+            raise CheckpointError(f"{path} is no safetensors file: {error}") from None
+        if name in wanted:
+            check_tensors(str(path), wanted[name], parts[name])
+    return version, parts
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise CheckpointError(f"{path} is missing: {path.parent} is no complete learner checkpoint") from None
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()

@@ -1,0 +1,33 @@
+"""The few torch calls whose stubs say nothing, with types: the one place that vouches for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from assay.core.columns import Array
+
+__all__ = ["array_of", "l2_norm", "split", "tensor_of"]
+
+
+def tensor_of(array: Array) -> Tensor:
+    """A tensor on the array's memory; the array must be writable."""
+    return cast(Any, torch).from_numpy(array)
+
+
+def array_of(tensor: Tensor) -> Array:
+    """A detached tensor's memory as an array."""
+    return cast(Any, tensor.detach()).numpy()
+
+
+def split(tensor: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
+    """Views of consecutive parts along the first axis."""
+    return cast(Any, tensor).split(list(sizes))
+
+
+def l2_norm(tensor: Tensor, dim: int | tuple[int, ...] | None = None) -> Tensor:
+    """Euclidean norm over ``dim`` (kept, with size 1), or over everything as a scalar tensor."""
+    return cast(Any, torch.linalg).vector_norm(tensor, dim=dim, keepdim=dim is not None)

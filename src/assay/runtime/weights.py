@@ -1,0 +1,141 @@
+"""The arrays that a decode path reads: fused per layer, each still addressable under its Hugging Face name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from assay.core.canon import array_digest
+from assay.core.columns import Array
+from assay.core.errors import EngineError
+from assay.core.manifest import Manifest
+from assay.runtime.model import parameter_shapes
+from assay.runtime.settings import DecoderShape
+
+__all__ = ["LayerWeights", "ServedWeights"]
+
+HEAD, EMBEDDING = "lm_head.weight", "model.embed_tokens.weight"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerWeights:
+    """One layer, as `torch.nn.functional.linear` reads it: rows are outputs.
+
+    Attributes:
+        norm1, norm2: ``[hidden]``.
+        qkv: ``[(heads + 2 kv_heads) * head_dim, hidden]``, queries, keys, values behind one another.
+        q_norm, k_norm: ``[head_dim]``; None without ``qk_norm``.
+        out: ``[hidden, heads * head_dim]``.
+        gate_up: ``[2 * intermediate, hidden]``.
+        down: ``[hidden, intermediate]``.
+    """
+
+    norm1: torch.Tensor
+    norm2: torch.Tensor
+    qkv: torch.Tensor
+    q_norm: torch.Tensor | None
+    k_norm: torch.Tensor | None
+    out: torch.Tensor
+    gate_up: torch.Tensor
+    down: torch.Tensor
+
+
+class ServedWeights:
+    """An engine's own copy of the weights.
+
+    ``tensors`` are views of exactly the buffers that the decode path multiplies with, so a digest of a view is a digest of
+    what is served. A tied head is the embedding's own array and is listed as ``lm_head.weight`` too.
+
+    Args:
+        shape: of the decoder.
+        source: name to float32 tensor; copied.
+    """
+
+    def __init__(self, shape: DecoderShape, source: Mapping[str, torch.Tensor]) -> None:
+        self.shape = shape
+        self.tensors: dict[str, torch.Tensor] = {}
+        sizes = parameter_shapes(shape)
+        self.embedding = self._one(EMBEDDING, sizes)
+        self.layers = [self._layer(f"model.layers.{i}.", sizes) for i in range(shape.num_layers)]
+        self.norm = self._one("model.norm.weight", sizes)
+        if shape.tied:
+            self.tensors[HEAD] = self.embedding
+        else:
+            self._one(HEAD, sizes)
+        self._digests: dict[str, str] | None = None
+        for name in sizes:
+            self.tensors[name].copy_(source[name])
+
+    @property
+    def head(self) -> torch.Tensor:
+        """``[vocabulary, hidden]`` the head that logits come from."""
+        return self.tensors[HEAD]
+
+    def _one(self, name: str, sizes: Mapping[str, tuple[int, ...]]) -> torch.Tensor:
+        self.tensors[name] = torch.zeros(sizes[name])
+        return self.tensors[name]
+
+    def _fused(self, names: tuple[str, ...], sizes: Mapping[str, tuple[int, ...]]) -> torch.Tensor:
+        rows = [sizes[n][0] for n in names]
+        buffer = torch.zeros(sum(rows), sizes[names[0]][1])
+        self.tensors.update(zip(names, buffer.split(rows), strict=True))
+        return buffer
+
+    def _layer(self, prefix: str, sizes: Mapping[str, tuple[int, ...]]) -> LayerWeights:
+        def one(name: str) -> torch.Tensor:
+            return self._one(f"{prefix}{name}.weight", sizes)
+
+        def fused(*names: str) -> torch.Tensor:
+            return self._fused(tuple(f"{prefix}{n}.weight" for n in names), sizes)
+
+        qk = self.shape.qk_norm
+        return LayerWeights(
+            norm1=one("input_layernorm"),
+            norm2=one("post_attention_layernorm"),
+            qkv=fused("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+            q_norm=one("self_attn.q_norm") if qk else None,
+            k_norm=one("self_attn.k_norm") if qk else None,
+            out=one("self_attn.o_proj"),
+            gate_up=fused("mlp.gate_proj", "mlp.up_proj"),
+            down=one("mlp.down_proj"),
+        )
+
+    def verified(self, manifest: Manifest) -> dict[str, Array]:
+        """The payload of a manifest, checked to fit.
+
+        Raises:
+            EngineError: no payload, a delta, or names, shapes or types that differ from the served ones.
+        """
+        if manifest.payload is None or manifest.kind != "full":
+            raise EngineError(
+                f"weight version {manifest.version} ({manifest.kind}) carries no full payload; the native engine takes "
+                "manifests whose arrays travel in process"
+            )
+        sizes = parameter_shapes(self.shape)
+        payload = {n: np.asarray(a) for n, a in manifest.payload.items()}
+        for name in sorted(sizes.keys() ^ payload.keys()):
+            what = "lacks" if name in sizes else "has the unknown"
+            raise EngineError(f"weight version {manifest.version} {what} tensor {name!r}; the engine keeps its old weights")
+        for name, size in sizes.items():
+            array = payload[name]
+            if tuple(array.shape) != size or array.dtype != np.float32:
+                raise EngineError(
+                    f"weight version {manifest.version}: tensor {name!r} is {array.dtype}{tuple(array.shape)}, the engine "
+                    f"serves float32{size}; it keeps its old weights"
+                )
+        return payload
+
+    def load(self, arrays: Mapping[str, Array]) -> None:
+        """Copies verified arrays into the served ones."""
+        self._digests = None
+        for name, array in arrays.items():
+            np.copyto(self.tensors[name].numpy(), array)
+
+    def digests(self) -> dict[str, str]:
+        """Digest of each served array, computed from the arrays themselves once per `load`."""
+        if self._digests is None:
+            self._digests = {n: array_digest(t.numpy()) for n, t in self.tensors.items()}
+        return dict(self._digests)

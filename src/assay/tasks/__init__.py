@@ -1,0 +1,53 @@
+"""What to practise: families of tasks whose answers a program can check, and users' own rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.tasks.draws import corrupt, distinct, redraw
+    from assay.tasks.keyvalue import KeyValue
+    from assay.tasks.registry import Card, card, families, family
+    from assay.tasks.reverse import Reverse
+    from assay.tasks.rows import Rows, load_jsonl
+    from assay.tasks.single import SingleTurn
+    from assay.tasks.sort import SortDigits
+
+__all__ = [
+    "Card",
+    "KeyValue",
+    "Reverse",
+    "Rows",
+    "SingleTurn",
+    "SortDigits",
+    "card",
+    "corrupt",
+    "distinct",
+    "families",
+    "family",
+    "load_jsonl",
+    "redraw",
+]
+
+_HOME = {
+    "draws": "corrupt distinct redraw",
+    "keyvalue": "KeyValue",
+    "registry": "Card card families family",
+    "reverse": "Reverse",
+    "rows": "Rows load_jsonl",
+    "single": "SingleTurn",
+    "sort": "SortDigits",
+}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    for module, names in _HOME.items():
+        if name in names.split():
+            return getattr(import_module(f"assay.tasks.{module}"), name)
+    raise AttributeError(f"module 'assay.tasks' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,127 @@
+"""What generated families share: one cell's checked coordinates, draws that meet a split, noise on traces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.core.canon import FrozenMap
+from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.core.protocols import TaskSource
+from assay.core.seeds import content_split, generator
+from assay.core.task import Task
+
+__all__ = ["SPLITS", "TRIES", "Place", "checked_levels", "corrupt", "distinct", "redraw"]
+
+SPLITS = ("train", "test")
+
+TRIES = 1000
+"""Draws before a level counts as exhausted in a split: at a share of .1 a healthy level fails once in 10^45 times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a task stands: family, arm, level, split and index in that stream."""
+
+    family: str
+    arm: str
+    level: int
+    split: str
+    index: int
+
+    @property
+    def id(self) -> str:
+        """The task's name."""
+        return f"{self.family}/{self.arm}/{self.level}/{self.split}/{self.index}"
+
+    def check(self, source: TaskSource) -> None:
+        """Refuse coordinates that the source does not have.
+
+        Raises:
+            UnknownNameError: arm, level or split; says the nearest known one.
+            DataError: a negative index.
+        """
+        arms = source.arms()
+        if self.arm not in arms:
+            raise UnknownNameError(f"arm of {self.family}", self.arm, arms)
+        if self.level not in arms[self.arm]:
+            raise UnknownNameError(f"level of {self.family}/{self.arm}", self.level, arms[self.arm])
+        if self.split not in SPLITS:
+            raise UnknownNameError("split", self.split, SPLITS)
+        if self.index < 0:
+            raise DataError(f"index of {self.family}/{self.arm} must be >= 0, got {self.index}")
+
+
+def redraw(
+    place: Place, seed: int, make: Callable[[np.random.Generator], FrozenMap], test_share: float = 0.1
+) -> FrozenMap:
+    """A public part drawn by ``make`` whose content falls in the place's split: uniform over the contents of that split.
+
+    Raises:
+        DataError: `TRIES` draws found none; names level, split and tries.
+    """
+    stream = f"{place.arm}/{place.level}/{place.split}"
+    rng = generator(f"task/{place.family}", seed, stream, place.index)
+    for _ in range(TRIES):
+        public = make(rng)
+        if content_split(public, test_share) == place.split:
+            return public
+    raise DataError(
+        f"{place.family}/{place.arm}: level {place.level} is exhausted: {TRIES} draws gave no task of split {place.split!r} "
+        f"(test_share {test_share}); use a level with more different tasks"
+    )
+
+
+def distinct(source: TaskSource, arm: str, level: int, split: str, n: int) -> list[Task]:
+    """The first ``n`` tasks of a stream with different contents, in order of their index.
+
+    Raises:
+        DataError: fewer than ``n`` different tasks among the first ``20 n + 200``; names level, split and how many there are.
+    """
+    found: dict[str, Task] = {}
+    most = 20 * n + 200
+    for index in range(most):
+        if len(found) == n:
+            break
+        task = source.task(arm, level, split, index)
+        found.setdefault(task.content, task)
+    if len(found) < n:
+        raise DataError(
+            f"{source.name}/{arm}: level {level} has only {len(found)} different tasks of split {split!r} among its first {most}, "
+            f"{n} are wanted; ask for fewer or use a harder level"
+        )
+    return list(found.values())
+
+
+def corrupt(text: str, noise: float, alphabet: str, rng: np.random.Generator) -> str:
+    """``text`` with each character replaced, with probability ``noise``, by one drawn evenly from ``alphabet``.
+
+    The draw may give the same character again, so at noise 1 the text is uniform noise of the same length.
+
+    >>> corrupt("0123", 0.0, "0123456789", np.random.default_rng(0))
+    '0123'
+
+    Raises:
+        ConfigError: ``noise`` outside [0, 1].
+    """
+    if not 0.0 <= noise <= 1.0:
+        raise ConfigError(f"trace noise is a probability in [0, 1], got {noise}")
+    if not noise or not text:
+        return text
+    hit = rng.random(len(text)) < noise
+    drawn = rng.integers(0, len(alphabet), len(text))
+    return "".join(alphabet[d] if h else c for c, h, d in zip(text, hit, drawn, strict=True))
+
+
+def checked_levels(family: str, levels: tuple[int, ...], least: int, most: int) -> None:
+    """Refuse levels that are empty, repeated, unsorted or out of range.
+
+    Raises:
+        ConfigError: names the family, the levels and the range.
+    """
+    if not levels or list(levels) != sorted(set(levels)) or levels[0] < least or levels[-1] > most:
+        raise ConfigError(
+            f"{family}.levels must be different whole numbers in ascending order from {least} to {most}, got {levels}"
+        )

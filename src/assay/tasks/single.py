@@ -1,0 +1,103 @@
+"""A family whose tasks are one question and one answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.core.canon import FrozenMap
+from assay.core.errors import ConfigError
+from assay.core.protocols import Environment, Verifier
+from assay.core.task import Message, Task, World
+from assay.tasks.draws import Place, checked_levels, corrupt, redraw
+
+__all__ = ["SingleTurn"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleTurn(ABC):
+    """Base of generated question-and-answer families: one arm, named like the family.
+
+    A family says what it is called, which characters it uses, how a prompt of a level is drawn, how it is solved, and what verifies an
+    answer: ``name``, ``alphabet``, ``symbols``, ``ask``, ``solve``, ``verifier``.
+
+    Attributes:
+        levels: difficulties offered, ascending.
+        seed: chooses another stream of tasks.
+        test_share: share of contents that belong to the test split.
+
+    Raises:
+        ConfigError: levels that the family cannot make, or a share outside (0, 1).
+    """
+
+    levels: tuple[int, ...] = (1,)
+    seed: int = 0
+    test_share: float = 0.1
+
+    def __post_init__(self) -> None:
+        checked_levels(type(self).__name__, self.levels, 1, 1000)
+        if not 0.0 < self.test_share < 1.0:
+            raise ConfigError(f"{type(self).__name__}.test_share must be between 0 and 1, got {self.test_share}")
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name of the family and of its only arm."""
+        ...
+
+    @property
+    @abstractmethod
+    def symbols(self) -> str:
+        """Characters that answers are made of; noise draws from them."""
+        ...
+
+    @property
+    @abstractmethod
+    def alphabet(self) -> str:
+        """Every character that prompts and answers use: what a character tokenizer must know."""
+        ...
+
+    @abstractmethod
+    def ask(self, level: int, rng: np.random.Generator) -> str:
+        """A prompt of a level."""
+        ...
+
+    @abstractmethod
+    def solve(self, prompt: str) -> str:
+        """The right answer to a prompt."""
+        ...
+
+    @abstractmethod
+    def verifier(self) -> Verifier:
+        """The scorer of the family."""
+        ...
+
+    def arms(self) -> Mapping[str, tuple[int, ...]]:
+        """The family's one arm with its levels."""
+        return {self.name: self.levels}
+
+    def task(self, arm: str, level: int, split: str, index: int) -> Task:
+        """The ``index``-th task of a stream; a pure function of the settings and these four.
+
+        Raises:
+            UnknownNameError: arm, level or split.
+            DataError: the level has no task of that split.
+        """
+        place = Place(self.name, arm, level, split, index)
+        place.check(self)
+        public = redraw(place, self.seed, lambda rng: FrozenMap({"prompt": self.ask(level, rng)}), self.test_share)
+        private = FrozenMap({"answer": self.solve(public["prompt"])})
+        return Task(
+            id=place.id, domain=self.name, arm=arm, level=level, split=split, index=index, public=public, private=private
+        )
+
+    def environment(self, world: World) -> Environment | None:
+        """None: one answer ends the task."""
+        return None
+
+    def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:
+        """The answer, each character replaced by a random symbol with probability ``noise``."""
+        return (Message("assistant", corrupt(task.private["answer"], noise, self.symbols, rng)),)

@@ -1,0 +1,47 @@
+"""The loop and its stages: a `Run` as a value, and what works through it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.train.driver import Outcome, load_run, resume, train
+    from assay.train.models import Built, Folder, Scratch
+    from assay.train.policy import Policy
+    from assay.train.run import Evaluation, Reinforce, Run, Until, WarmUp
+
+__all__ = [
+    "Built",
+    "Evaluation",
+    "Folder",
+    "Outcome",
+    "Policy",
+    "Reinforce",
+    "Run",
+    "Scratch",
+    "Until",
+    "WarmUp",
+    "load_run",
+    "resume",
+    "train",
+]
+
+_HOME = {
+    "driver": "Outcome load_run resume train",
+    "models": "Built Folder Scratch",
+    "policy": "Policy",
+    "run": "Evaluation Reinforce Run Until WarmUp",
+}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    for module, names in _HOME.items():
+        if name in names.split():
+            return getattr(import_module(f"assay.train.{module}"), name)
+    raise AttributeError(f"module 'assay.train' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,89 @@
+"""Checkpoints: a fresh folder, digested, renamed, then ``LATEST`` advanced; the last two are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from assay.core.errors import CheckpointError
+from assay.train import storage
+
+__all__ = ["file_digests", "latest", "load_state", "save"]
+
+KEEP = 2
+
+
+def save(folder: Path, step: int, state: Any, fill: Callable[[Path], None]) -> Path:
+    """Writes checkpoint ``step`` under ``folder/checkpoints`` and advances ``folder/LATEST``.
+
+    Args:
+        folder: the run folder.
+        step: global step, the checkpoint's name.
+        state: JSON-able state of everything but the learner.
+        fill: writes the learner's files into the folder that it is given.
+
+    Raises:
+        StorageError: nothing changed; the previous checkpoint is intact.
+    """
+    path = folder / "checkpoints" / f"step_{step:07d}"
+    if path.exists() and latest_name(folder) == path.name:
+        return path  # complete and current: a resume that had nothing left to do
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with storage.fresh_folder(path) as beside:
+        fill(beside / "learner")
+        storage.write_json(beside / "state.json", state)
+        storage.write_json(beside / "digests.json", file_digests(beside))
+    storage.write_text(folder / "LATEST", path.name + "\n")
+    for old in sorted(path.parent.glob("step_*"))[:-KEEP]:
+        if old.name < path.name:
+            shutil.rmtree(old, ignore_errors=True)
+    return path
+
+
+def latest_name(folder: Path) -> str | None:
+    """Name of the checkpoint that ``LATEST`` points to; None before the first."""
+    pointer = folder / "LATEST"
+    return pointer.read_text(encoding="utf-8").strip() if pointer.exists() else None
+
+
+def latest(folder: Path) -> Path | None:
+    """The newest complete checkpoint, verified against its digests; None before the first.
+
+    Raises:
+        CheckpointError: it is missing or damaged; names the file and the older checkpoint to go back to.
+    """
+    name = latest_name(folder)
+    if name is None:
+        return None
+    path = folder / "checkpoints" / name
+    if not path.is_dir():
+        raise CheckpointError(f"{folder / 'LATEST'} names {name!r}, but {path} does not exist; {_others(folder, name)}")
+    wanted = storage.read_json(path / "digests.json")
+    found = file_digests(path)
+    wrong = sorted(k for k in wanted.keys() | found.keys() if wanted.get(k) != found.get(k) and k != "digests.json")
+    if wrong:
+        raise CheckpointError(f"checkpoint {path} is damaged: {', '.join(wrong)} differ from digests.json; {_others(folder, name)}")
+    return path
+
+
+def load_state(path: Path) -> Any:
+    """The JSON state of a checkpoint."""
+    return storage.read_json(path / "state.json")
+
+
+def file_digests(folder: Path) -> dict[str, str]:
+    """Relative path to blake2b of each file below ``folder``."""
+    out: dict[str, str] = {}
+    for file in sorted(p for p in folder.rglob("*") if p.is_file()):
+        out[file.relative_to(folder).as_posix()] = hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest()
+    return out
+
+
+def _others(folder: Path, name: str) -> str:
+    others = [p.name for p in sorted((folder / "checkpoints").glob("step_*")) if p.name != name]
+    if not others:
+        return "no other checkpoint is there: start the run again"
+    return f"write {others[-1]!r} into {folder / 'LATEST'} to go back to it"

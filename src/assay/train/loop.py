@@ -1,0 +1,119 @@
+"""One step of reinforcement learning, to be read first: the walk from a choice of tasks to a report.
+
+    choose → pose → roll out → score → observe → compose → credit, loss, update → publish, prove → report
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.core.batch import Batch
+from assay.core.canon import FrozenMap
+from assay.core.group import Draw, Group
+from assay.core.rollout import Rollout, Stop
+from assay.core.score import Fault, Score
+from assay.core.seeds import generator
+from assay.core.task import Context, Task
+from assay.train.clock import Clock
+from assay.train.metrics import step_metrics
+from assay.train.session import Session
+
+__all__ = ["StepResult", "attempt", "step"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult:
+    """What a step leaves for the journal: named numbers, and the graded groups."""
+
+    metrics: Mapping[str, float]
+    groups: tuple[Group, ...] = field(default=(), repr=False)
+
+
+async def step(s: Session) -> StepResult:
+    """Advances a session by one rollout batch."""
+    clock = Clock()
+    draws = s.curriculum.draw(s.rl.groups)
+    tasks = [s.counter.next(s.run.tasks, draw) for draw in draws]
+    groups = await attempt(s, tasks, draws, clock)
+    s.curriculum.observe(groups)
+    if s.replay is not None:
+        s.replay.put(groups, s.step)
+    batch = s.rl.composer.compose(groups, s.replay, s.step)
+    stats = update(s, batch, clock) if batch is not None else {}
+    proved = await publish(s, clock) if batch is not None else s.proved
+    s.remember(groups)
+    metrics = step_metrics(groups, batch, stats, s.curriculum.metrics(), clock.seconds())
+    return StepResult(metrics={**metrics, "proof/state": float(proved)}, groups=tuple(groups))
+
+
+async def attempt(s: Session, tasks: Sequence[Task], draws: Sequence[Draw], clock: Clock) -> list[Group]:
+    """Poses each task as the guidance says, round after round, and grades the attempts."""
+    done: list[list[Group]] = [[] for _ in tasks]
+    live = list(range(len(tasks)))
+    while live:
+        posed = [(i, c) for i in live for c in s.rl.guidance.next(tasks[i], done[i], f"s{s.step}/{i}")]
+        live = sorted({i for i, _ in posed})
+        if not posed:
+            break
+        with clock("generate"):
+            rollouts = await s.player.collect([c for _, c in posed], s.rl.group_size)
+        with clock("score"):
+            graded = _grade(s, [(tasks[i], c) for i, c in posed], rollouts)
+        for (i, context), (members, scores) in zip(posed, graded, strict=True):
+            done[i].append(Group(key=context.group, task=tasks[i], draw=draws[i], rollouts=members, scores=scores))
+    return [group for groups in done for group in groups]
+
+
+def update(s: Session, batch: Batch, clock: Clock) -> Mapping[str, float]:
+    """Fills the columns that the objective asks for, then takes the optimiser steps; returns their metrics, averaged."""
+    with clock("forward"):
+        for forward in s.plan.forwards:
+            if forward.when == "batch":
+                batch = s.learner.annotate(batch, forward)
+    batch = s.program.credit(batch)
+    if s.rl.epochs == s.rl.minibatches == 1:
+        stats = [s.learner.step(batch, s.plan, s.program).metrics]
+    else:
+        stats = [s.learner.step(part, s.plan, s.program).metrics for part in _minibatches(s, batch)]
+    return {name: float(np.mean([m[name] for m in stats if name in m])) for name in stats[-1]}
+
+
+async def publish(s: Session, clock: Clock) -> bool:
+    """Hands the new weights to the engine and proves that they arrived."""
+    with clock("publish"):
+        manifest = s.learner.publish()
+        await s.engine.swap(manifest)
+    with clock("proof"):
+        s.proved = await s.proof.check(manifest, s.engine, s.learner) if s.proof else False
+    return s.proved
+
+
+def _grade(s: Session, posed: Sequence[tuple[Task, Context]], rollouts: Sequence[Rollout]) -> Iterator[tuple[tuple[Rollout, ...], tuple[Score, ...]]]:
+    of_context: dict[str, list[Rollout]] = {c.key: [] for _, c in posed}
+    for rollout in rollouts:
+        of_context[rollout.context.key].append(rollout)
+    pairs = [(t, r) for t, c in posed for r in of_context[c.key]]
+    scores = s.pool.score([(t, r) for t, r in pairs if r.stop is not Stop.ERROR])
+    for _, context in posed:
+        members = tuple(of_context[context.key])
+        yield members, tuple(scores[r.id] if r.stop is not Stop.ERROR else _broken(r) for r in members)
+
+
+def _broken(rollout: Rollout) -> Score:
+    return Score(components={}, fault=Fault.INFRA, info=FrozenMap({"error": rollout.error or "environment failed"}))
+
+
+def _minibatches(s: Session, batch: Batch) -> Iterator[Batch]:
+    """Whole groups in a seeded order, ``minibatches`` parts an epoch."""
+    group = batch.per_row("group")
+    keys: NDArray[np.int64] = np.unique(group)
+    for epoch in range(s.rl.epochs):
+        order = generator("minibatch", s.run.seed, f"step-{s.step}", epoch).permutation(keys)
+        for part in np.array_split(order, s.rl.minibatches):
+            rows = np.flatnonzero(np.isin(group, part))
+            if len(rows):
+                yield batch.mini(rows)

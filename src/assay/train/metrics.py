@@ -1,0 +1,60 @@
+"""From a step's records to the lines of the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from assay.core.batch import Batch
+from assay.core.group import Group
+from assay.core.protocols import Tokenizer
+from assay.measure.metrics import batch_metrics, group_metrics, throughput
+
+__all__ = ["rollout_records", "step_metrics"]
+
+GROUPS_SHOWN, ATTEMPTS_SHOWN = 4, 2
+
+
+def step_metrics(
+    groups: Sequence[Group], batch: Batch | None, stats: Mapping[str, float], curriculum: Mapping[str, float], seconds: Mapping[str, float]
+) -> dict[str, float]:  # fmt: skip
+    """Every number of a step under its name in ``metrics.jsonl``."""
+    out = group_metrics(groups)
+    if batch is not None:
+        out |= batch_metrics(batch)
+    out |= stats
+    out |= curriculum
+    spent = dict(seconds)
+    inside = sum(v for k, v in (spent | dict(stats)).items() if k in WORK)
+    spent["time/other"] = max(0.0, spent["time/step"] - inside)
+    spent["time/tokens_per_second"] = throughput(out.get("tokens/sampled", 0.0), spent.get("time/generate", 0.0))
+    return out | spent
+
+
+WORK = ("time/generate", "time/forward", "time/forward_backward", "time/optimizer")
+"""What a step is for; the rest of its time is the framework's."""
+
+
+def rollout_records(groups: Sequence[Group], tokenizer: Tokenizer) -> list[dict[str, Any]]:
+    """Attempts for ``rollouts.jsonl``: the first two of each of the first four groups."""
+    return [
+        {
+            "id": rollout.id, "task": group.task.id, "arm": group.task.arm, "level": group.task.level,
+            "prompt": "".join(m.content for m in rollout.context.messages), "text": _spoken(rollout.calls, tokenizer),
+            "stop": rollout.stop.value, "components": dict(score.components), "fault": score.fault.value,
+            "length": rollout.length, "tag": rollout.context.tag,
+        }
+        for group in groups[:GROUPS_SHOWN]
+        for rollout, score in list(zip(group.rollouts, group.scores, strict=True))[:ATTEMPTS_SHOWN]
+    ]  # fmt: skip
+
+
+def _spoken(calls: Sequence[Any], tokenizer: Tokenizer) -> str:
+    """What was said after the prompt, tool answers included, of a linear conversation; the last call's text of any other tree."""
+    if not calls:
+        return ""
+    first, last = calls[0], calls[-1]
+    whole = last.tokens
+    if len(calls) > 1 and len(whole) > len(first.prefix) and bool((whole[: len(first.prefix)] == first.prefix).all()):
+        return tokenizer.decode(whole[len(first.prefix) :])
+    return last.text

@@ -1,0 +1,139 @@
+"""Where starting weights come from: a folder, a fresh initialisation, or another run's product, built once and cached."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import assay
+from assay.core.config import to_dict
+from assay.core.canon import digest
+from assay.core.errors import ConfigError
+from assay.runtime.settings import DecoderShape
+
+if TYPE_CHECKING:
+    from assay.runtime.model import Model
+    from assay.runtime.tokenizer import ChatTemplate
+    from assay.train.run import Run
+
+__all__ = ["Built", "Folder", "Scratch", "cache_folder", "load", "model_folder"]
+
+Builder = Callable[["Run", Path], Path]
+"""Runs a recipe in a folder and returns the folder of the model it made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A model folder in Hugging Face format, or a run folder, whose final model is taken."""
+
+    path: str
+
+    def describe(self) -> str:
+        """One line for people."""
+        return self.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scratch:
+    """Freshly initialised weights and a character tokenizer.
+
+    Attributes:
+        shape: the decoder; its ``vocab_size`` is set by the alphabet.
+        alphabet: all characters that prompts and answers may hold.
+        template: how turns become text.
+        seed: of the initialisation.
+    """
+
+    shape: DecoderShape = field(default_factory=DecoderShape)
+    alphabet: str = "".join(map(chr, range(32, 127))) + "\n"
+    template: ChatTemplate | None = None
+    seed: int = 0
+
+    def describe(self) -> str:
+        """One line for people."""
+        return f"{self.shape.parameters:,} fresh parameters"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """The product of another run, built on first use and cached by a hash of that run, its seed and assay's code."""
+
+    run: Run
+
+    def describe(self) -> str:
+        """One line for people."""
+        return f"base {self.run.name!r}, built on first use ({self.run.steps} steps)"
+
+    @property
+    def key(self) -> str:
+        """Name in the cache."""
+        return f"{self.run.name}-{digest([to_dict(self.run), _code_digest(), _numerics()], 8)}"
+
+
+def cache_folder() -> Path:
+    """``$ASSAY_CACHE``, else ``$XDG_CACHE_HOME/assay``, else ``~/.cache/assay``."""
+    own, shared = os.environ.get("ASSAY_CACHE"), os.environ.get("XDG_CACHE_HOME")
+    return Path(own) if own else (Path(shared) if shared else Path.home() / ".cache") / "assay"
+
+
+def load(source: object, build: Builder) -> Model:
+    """The model that a source names.
+
+    Args:
+        source: `Folder`, `Scratch` or `Built`.
+        build: runs a recipe; called only when the cache lacks its product.
+
+    Raises:
+        ConfigError: another kind of source.
+        DataError: the folder holds no model that assay can run.
+    """
+    from assay.runtime.hf import load_model
+    from assay.runtime.model import init_model
+    from assay.runtime.tokenizer import ChatTemplate, char_tokenizer
+
+    if isinstance(source, Folder):
+        return load_model(model_folder(Path(source.path)))
+    if isinstance(source, Scratch):
+        tokenizer = char_tokenizer(source.alphabet, source.template or ChatTemplate())
+        return init_model(source.shape, tokenizer, source.seed)
+    if isinstance(source, Built):
+        return load_model(build(source.run, cache_folder() / "base" / source.key))
+    raise ConfigError(f"Run.model is a {type(source).__name__}; use Folder(path), Scratch(...) or Built(run=...)")
+
+
+def model_folder(path: Path) -> Path:
+    """The model folder that ``path`` means: itself, or ``path/model`` of a run folder.
+
+    Raises:
+        ConfigError: neither; says what was found.
+    """
+    for candidate in (path, path / "model"):
+        if (candidate / "config.json").exists():
+            return candidate
+    if (path / "run.toml").exists():
+        raise ConfigError(f"run {path} has not finished, so it has no model yet: assay resume {path}")
+    what = "does not exist" if not path.exists() else "holds neither config.json nor model/config.json"
+    raise ConfigError(f"{path} {what}; give a model folder in Hugging Face format or a finished run folder")
+
+
+@cache
+def _code_digest() -> str:
+    """Digest of the code that can change a run's weights."""
+    root = Path(assay.__file__).parent
+    h = hashlib.blake2b(digest_size=8)
+    for room in ("core", "guide", "objective", "rollout", "runtime", "tasks", "train", "verify"):
+        for file in sorted((root / room).rglob("*.py")):
+            h.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
+    return h.hexdigest()
+
+
+def _numerics() -> list[str]:
+    from assay.runtime.machine import fingerprint
+
+    found = fingerprint(threads=1)
+    return [found["torch"], found["isa"]]

@@ -1,0 +1,102 @@
+"""A trained model to ask: sample answers, evaluate on held-out tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.core.errors import ConfigError
+from assay.core.protocols import Request, TaskSource
+from assay.core.rollout import Completion, Sampling
+from assay.core.seeds import derive
+from assay.core.task import Message
+from assay.train.evaluate import evaluate, greedy, held_out, items_of
+from assay.train.models import model_folder
+from assay.train.run import check_levels
+from assay.train.session import with_stop
+from assay.verify import ScoringPool
+
+if TYPE_CHECKING:
+    from assay.runtime.model import Model
+
+__all__ = ["Policy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A model folder, loaded on use.
+
+    Attributes:
+        path: a model folder in Hugging Face format, or a run folder.
+
+    Raises:
+        ConfigError: neither is there.
+    """
+
+    path: Path
+
+    def model(self) -> Model:
+        """The weights, shape and tokenizer."""
+        from assay.runtime.hf import load_model
+
+        return load_model(model_folder(Path(self.path)))
+
+    def sample(self, prompt: str | Sequence[Message], n: int = 1, sampling: Sampling | None = None, seed: int = 0) -> list[str]:
+        """``n`` answers to a prompt.
+
+        Args:
+            prompt: text of one user turn, or a conversation.
+            n: answers.
+            sampling: how to draw; temperature 1 and at most 64 tokens (fewer where the context is full) when None.
+            seed: of the sampling noise.
+
+        Raises:
+            ConfigError: the prompt leaves no room in the context.
+            DataError: the prompt holds characters that the tokenizer lacks.
+        """
+        from assay.runtime.engine import NativeEngine
+
+        model = self.model()
+        turns = [Message("user", prompt)] if isinstance(prompt, str) else list(prompt)
+        ids = model.tokenizer.render(turns)
+        room = model.shape.max_positions - len(ids)
+        if room < 1:
+            raise ConfigError(f"the prompt has {len(ids)} tokens, the model's context only {model.shape.max_positions}: shorten it")
+        wanted = with_stop(sampling or Sampling(max_new_tokens=min(64, room)), model.tokenizer)
+        engine = NativeEngine(model)
+
+        async def draw() -> list[Completion]:
+            requests = [Request(id=f"sample/{i}", prompt=ids, seed=derive("sample", seed, "", i), sampling=wanted) for i in range(n)]
+            return list(await asyncio.gather(*(engine.generate(r) for r in requests)))
+
+        return [model.tokenizer.decode(c.ids) for c in asyncio.run(draw())]
+
+    def evaluate(
+        self, tasks: TaskSource, *, n: int = 1, per_level: int = 64, levels: tuple[int, ...] = (), sampling: Sampling | None = None, seed: int = 0,
+    ) -> list[dict[str, Any]]:  # fmt: skip
+        """Attempts at held-out tasks, as records that `assay.measure` reads.
+
+        Args:
+            tasks: the family.
+            n: sampled attempts per task; 0 takes one greedy answer instead.
+            per_level: tasks per (arm, level).
+            levels: which; all when empty.
+            sampling: temperature and lengths.
+            seed: of the sampling noise.
+
+        Returns:
+            Per task ``id, arm, level, values, answers, faults``.
+        """
+        from assay.runtime.engine import NativeEngine
+
+        check_levels(tasks, levels, "levels")
+        model = self.model()
+        drawn = with_stop(sampling or Sampling(max_new_tokens=min(64, model.shape.max_positions // 2)), model.tokenizer)
+        wanted, attempts = (drawn, n) if n else (greedy(drawn), 1)
+        items = held_out(tasks, levels, per_level)
+        with ScoringPool(tasks.verifier()) as pool:
+            done = asyncio.run(evaluate(NativeEngine(model), model.tokenizer, tasks, pool, items, wanted, n=attempts, seed=seed))
+        return items_of(done)

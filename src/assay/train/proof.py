@@ -1,0 +1,124 @@
+"""Proof that the sampler serves the trained weights, after each update.
+
+Two witnesses. Checksums: the engine digests the arrays that its decode path really reads; they must equal the published ones. Probes: log-probabilities of fixed
+token rows through the decode path must agree with the learner's within the noise measured before the first update, and must differ from those before the update (at small
+learning rates an engine that is one step stale is invisible to any absolute threshold). With neither the run says ``unproven``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.core.errors import WeightProofError
+from assay.core.manifest import Manifest
+from assay.core.protocols import Engine, Learner
+from assay.core.rollout import Ids, ids_of
+from assay.core.seeds import generator
+
+__all__ = ["WeightProof", "probe_rows"]
+
+Scores = list[NDArray[np.float32]]
+
+
+def probe_rows(vocabulary: int, context: int, seed: int, rows: int = 4, length: int = 12) -> list[Ids]:
+    """Fixed random token rows: ``rows`` of ``length`` tokens (fewer where the context is shorter)."""
+    rng = generator("weight-probe", seed)
+    return [ids_of(rng.integers(0, vocabulary, min(length, context))) for _ in range(rows)]
+
+
+@dataclass(slots=True)
+class WeightProof:
+    """Checks one engine against one learner.
+
+    Attributes:
+        rows: probe rows.
+        probes: use probe log-probabilities; without them and without checksums nothing is proved.
+        checksums: use the engine's checksums where it offers them.
+        noise: largest difference of the two paths before the first update, nats; set by `calibrate`.
+    """
+
+    rows: list[Ids]
+    probes: bool = True
+    checksums: bool = True
+    noise: float = 0.0
+    _served: Scores = field(default_factory=list[NDArray[np.float32]])
+    _learned: Scores = field(default_factory=list[NDArray[np.float32]])
+
+    async def calibrate(self, manifest: Manifest, engine: Engine, learner: Learner) -> None:
+        """Measures the noise between the two paths while they hold the same weights.
+
+        Raises:
+            WeightProofError: they already differ: checksums disagree, or by more than 0.05 nats anywhere.
+        """
+        if self.checksums:
+            self._compare_checksums(manifest, engine)
+        if self.probes:
+            served, learned = await engine.score(self.rows), learner.score(self.rows)
+            self.noise = _gap(served, learned)
+            if not self.noise <= 0.05:
+                raise WeightProofError(
+                    f"before the first update the sampler's log-probabilities differ from the learner's by {self.noise:.3g} nats on the same tokens: "
+                    "it serves other weights, another architecture setting or another precision"
+                )
+            self._served, self._learned = served, learned
+
+    async def check(self, manifest: Manifest, engine: Engine, learner: Learner) -> bool:
+        """Proves that ``engine`` serves ``manifest``, which ``learner`` published.
+
+        Returns:
+            True when proved, False when the engine offers no witness.
+
+        Raises:
+            WeightProofError: it does not; names the tensors or the difference.
+        """
+        served_version = engine.info().version
+        if served_version != manifest.version:
+            raise WeightProofError(f"the sampler serves weight version {served_version}, the learner published {manifest.version}")
+        summed = self._compare_checksums(manifest, engine) if self.checksums else False
+        if self.probes:
+            await self._compare_probes(manifest, engine, learner)
+        return summed or self.probes
+
+    def _compare_checksums(self, manifest: Manifest, engine: Engine) -> bool:
+        served = engine.info().checksums
+        if served is None:
+            return False
+        wanted = {name: info.digest for name, info in manifest.tensors.items()}
+        if "lm_head.weight" in served and "lm_head.weight" not in wanted:  # tied: the head as used must be the embedding
+            wanted["lm_head.weight"] = wanted["model.embed_tokens.weight"]
+        wrong = sorted(name for name in wanted if served.get(name) != wanted[name])
+        if wrong:
+            shown = ", ".join(wrong[:4]) + (f" and {len(wrong) - 4} more" if len(wrong) > 4 else "")
+            raise WeightProofError(
+                f"after update {manifest.version} the sampler's tensors differ from the learner's in {len(wrong)} of {len(wanted)}: {shown}; "
+                "rollouts would come from other weights than the ones trained"
+            )
+        return True
+
+    async def _compare_probes(self, manifest: Manifest, engine: Engine, learner: Learner) -> None:
+        served, learned = await engine.score(self.rows), learner.score(self.rows)
+        gap, bound = _gap(served, learned), max(10.0 * self.noise, 1e-5)
+        if not gap <= bound:
+            raise WeightProofError(
+                f"after update {manifest.version} the sampler's log-probabilities differ from the learner's by {gap:.3g} nats "
+                f"(noise before the first update: {self.noise:.3g}): it serves other weights"
+            )
+        if self._served and _moved(learned, self._learned) >= 0.5 and _moved(served, self._served) == 0.0:
+            raise WeightProofError(
+                f"update {manifest.version} moved the learner's log-probabilities, but the sampler's are bit for bit those "
+                "from before: it is one step stale"
+            )
+        self._served, self._learned = served, learned
+
+
+def _gap(a: Scores, b: Scores) -> float:
+    return max(float(np.abs(x - y).max()) if len(x) else 0.0 for x, y in zip(a, b, strict=True))
+
+
+def _moved(now: Scores, before: Scores) -> float:
+    """Share of the scored tokens whose log-probability changed in any bit."""
+    changed = [np.not_equal(x[1:], y[1:]) for x, y in zip(now, before, strict=True)]
+    return float(np.concatenate(changed).mean()) if changed else 0.0

@@ -1,0 +1,228 @@
+"""A run as a value: a tree of frozen dataclasses that says everything, and does nothing until `assay.train.driver` takes it.
+
+A recipe is any function ``() -> Run``; a variation is `dataclasses.replace`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from assay.core.errors import ConfigError
+from assay.core.protocols import BatchComposer, CurriculumSpec, Guidance, TaskSource
+from assay.core.rollout import Sampling
+from assay.guide import Compose, Plain, SuccessVariance
+from assay.objective.methods import grpo, nll
+from assay.objective.objective import Objective
+from assay.runtime.settings import AdamW, LearnerSettings
+
+if TYPE_CHECKING:
+    from assay.guide import Recent
+
+__all__ = ["Evaluation", "ModelSource", "Reinforce", "Run", "Until", "WarmUp"]
+
+
+class ModelSource(Protocol):
+    """Where the starting weights come from: resolves to a model folder in Hugging Face format."""
+
+    def describe(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Until:
+    """Ends a stage early when a metric of an evaluation reaches a bound.
+
+    Attributes:
+        metric: name as in ``metrics.jsonl``, for example ``eval/greedy/all``.
+        at_least: bound.
+    """
+
+    metric: str = "eval/greedy/all"
+    at_least: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """Held-out evaluation, on items and seeds that training never uses.
+
+    Attributes:
+        every: steps between evaluations during a stage; 0 evaluates at the ends only.
+        per_level: items per level during a stage.
+        final_per_level: items per level at the start and the end of a run.
+        n: sampled attempts per item (temperature as in training); the greedy answer is always taken too.
+        levels: levels to evaluate; all levels of the source when empty.
+        threshold: an attempt passes when its primary component reaches this.
+        kl_to_base: measure the divergence from the starting weights on the sampled attempts.
+    """
+
+    every: int = 25
+    per_level: int = 16
+    final_per_level: int = 64
+    n: int = 1
+    levels: tuple[int, ...] = ()
+    threshold: float = 1.0
+    kl_to_base: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("per_level", "final_per_level", "n"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"Evaluation.{name}={getattr(self, name)}; use at least 1")
+        if self.every < 0:
+            raise ConfigError(f"Evaluation.every={self.every}; use 0 for 'at the ends only' or a number of steps")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmUp:
+    """A supervised stage on the task family's oracle traces.
+
+    Attributes:
+        steps: optimiser steps.
+        batch: traces per step.
+        demonstrations: size of the fixed pool of traces, equal parts per level; 0 draws fresh ones for ever.
+        noise: probability that a trace is corrupted.
+        levels: levels demonstrated; all when empty.
+        gate: lowest held-out temperature-1 accuracy on the demonstrated levels at the end; below it the run stops with a `GateError`, because
+            RL from almost no success collapses.
+        objective, learner: what is minimised, and how.
+    """
+
+    steps: int = 600
+    batch: int = 64
+    demonstrations: int = 3000
+    noise: float = 0.1
+    levels: tuple[int, ...] = ()
+    gate: float = 0.0
+    objective: Objective = field(default_factory=nll)
+    learner: LearnerSettings = field(default_factory=LearnerSettings)
+
+    def __post_init__(self) -> None:
+        _positive(self, "steps", "batch")
+        if not 0.0 <= self.noise <= 1.0:
+            raise ConfigError(f"WarmUp.noise={self.noise} is a probability; use a number in [0, 1]")
+        if not 0.0 <= self.gate <= 1.0:
+            raise ConfigError(f"WarmUp.gate={self.gate} is an accuracy; use a number in [0, 1]")
+
+    @property
+    def name(self) -> str:
+        """Stage name in the journal."""
+        return "warm-up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reinforce:
+    """A stage of reinforcement learning with verifiable rewards.
+
+    Attributes:
+        steps: rollout batches.
+        groups: contexts per step; a guidance that poses a task in several contexts makes more groups.
+        group_size: attempts per context.
+        epochs, minibatches: optimiser steps per rollout batch: each epoch walks over whole groups in ``minibatches`` parts.
+        objective, learner: what is minimised, and how.
+        curriculum: chooses arm and level.
+        guidance: how a task is posed.
+        composer, replay: which groups are learned from.
+        levels: levels to train on; all when empty.
+        until: early end; None runs all steps.
+    """
+
+    steps: int = 500
+    groups: int = 32
+    group_size: int = 8
+    epochs: int = 1
+    minibatches: int = 1
+    objective: Objective = field(default_factory=grpo)
+    learner: LearnerSettings = field(default_factory=lambda: LearnerSettings(optimizer=AdamW()))
+    curriculum: CurriculumSpec = field(default_factory=SuccessVariance)
+    guidance: Guidance = field(default_factory=Plain)
+    composer: BatchComposer = field(default_factory=Compose)
+    replay: Recent | None = None
+    levels: tuple[int, ...] = ()
+    until: Until | None = None
+
+    def __post_init__(self) -> None:
+        _positive(self, "steps", "groups", "group_size", "epochs", "minibatches")
+        if self.group_size < self.objective.min_group:
+            raise ConfigError(
+                f"Reinforce.group_size={self.group_size}, but the objective's baseline needs at least {self.objective.min_group} attempts "
+                "of a context: raise group_size or choose a baseline without a group"
+            )
+        if self.minibatches > self.groups:
+            raise ConfigError(f"Reinforce.minibatches={self.minibatches} exceeds groups={self.groups}; a mini-batch holds whole groups")
+
+    @property
+    def name(self) -> str:
+        """Stage name in the journal."""
+        return "rl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A complete run.
+
+    Attributes:
+        name: goes into the run folder's name.
+        seed: all randomness derives from it.
+        model: starting weights.
+        tasks: what to practise on, with its verifier.
+        stages: in order.
+        sampling: how attempts are drawn in training.
+        evaluation: held-out evaluation.
+        threads: intra-op threads of torch.
+        checkpoint_every: steps between checkpoints.
+        rollouts_every: steps between sampled attempts in ``rollouts.jsonl``.
+        max_turns: model calls per attempt in environments.
+        reward_deadline: seconds that a verifier may take for one attempt.
+        prove_weights: compare the sampler's weights with the learner's after each update.
+    """
+
+    name: str = "run"
+    seed: int = 0
+    model: ModelSource
+    tasks: TaskSource
+    stages: tuple[WarmUp | Reinforce, ...]
+    sampling: Sampling = field(default_factory=Sampling)
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    threads: int = 1
+    checkpoint_every: int = 100
+    rollouts_every: int = 25
+    max_turns: int = 8
+    reward_deadline: float = 5.0
+    prove_weights: bool = True
+
+    def __post_init__(self) -> None:
+        _positive(self, "threads", "checkpoint_every", "rollouts_every", "max_turns")
+        if not self.stages:
+            raise ConfigError("Run.stages is empty; give at least one WarmUp or Reinforce stage")
+        if not self.reward_deadline > 0:
+            raise ConfigError(f"Run.reward_deadline={self.reward_deadline} s; use a positive number of seconds")
+        for stage in self.stages:
+            check_levels(self.tasks, stage.levels, f"{type(stage).__name__}.levels")
+        check_levels(self.tasks, self.evaluation.levels, "Evaluation.levels")
+
+    @property
+    def steps(self) -> int:
+        """Steps over all stages."""
+        return sum(stage.steps for stage in self.stages)
+
+
+def check_levels(tasks: TaskSource, levels: tuple[int, ...], place: str) -> None:
+    """Raises ConfigError naming the nearest level when the source lacks one of ``levels``."""
+    known = sorted({level for of_arm in tasks.arms().values() for level in of_arm})
+    for level in levels:
+        if level not in known:
+            close = min(known, key=lambda k: abs(k - level))
+            raise ConfigError(f"{place}: task family {tasks.name!r} has no level {level}; the nearest is {close}, known: {known}")
+
+
+def arms_of(tasks: TaskSource, levels: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """The source's arms, restricted to ``levels`` when that is not empty; arms without a level left are dropped."""
+    kept = {arm: tuple(x for x in of_arm if not levels or x in levels) for arm, of_arm in tasks.arms().items()}
+    return {arm: of_arm for arm, of_arm in kept.items() if of_arm}
+
+
+def _positive(part: object, *names: str) -> None:
+    for name in names:
+        if getattr(part, name) < 1:
+            raise ConfigError(f"{type(part).__name__}.{name}={getattr(part, name)}; use at least 1")
+
+

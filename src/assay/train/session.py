@@ -1,0 +1,180 @@
+"""The live side of a run: everything that has state, built from the run's settings, saved and restored as one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from assay.core.errors import ConfigError
+from assay.core.group import Draw, Group
+from assay.core.plan import Plan
+from assay.core.protocols import Curriculum, Engine, Learner, Replay, Sampler, TaskSource, Tokenizer
+from assay.core.rollout import Sampling
+from assay.core.task import Task
+from assay.objective.program import Program
+from assay.rollout import Player
+from assay.train.proof import WeightProof, probe_rows
+from assay.train.run import Reinforce, Run, WarmUp, arms_of
+from assay.verify import ScoringPool
+
+if TYPE_CHECKING:
+    from assay.runtime.model import Model
+
+__all__ = ["Counter", "Session", "open_session"]
+
+
+class Counter:
+    """Chooses the index of the next task in each (arm, level) stream: 0, 1, 2, ..."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, int] = {}
+
+    def next(self, source: TaskSource, draw: Draw) -> Task:
+        """The next unused training task of a draw."""
+        key = f"{draw.arm}/{draw.level}"
+        index = self._next.get(key, 0)
+        self._next[key] = index + 1
+        return source.task(draw.arm, draw.level, "train", index)
+
+    def state_dict(self) -> dict[str, int]:
+        """Next index by stream."""
+        return dict(self._next)
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Restores `state_dict`."""
+        self._next = {k: int(v) for k, v in state.items()}
+
+
+@dataclass(slots=True)
+class Session:
+    """One stage of a run, alive.
+
+    Attributes:
+        run, stage: settings.
+        learner, engine, tokenizer, player: the policy's two halves, its text, and who plays it.
+        pool: scores attempts.
+        program, plan: the compiled objective.
+        curriculum, replay, counter: what to practise; None or unused in a warm-up.
+        proof: checks the engine's weights; None when switched off.
+        step: global step, the number of steps finished.
+        stage_step: the same within the stage.
+        ids: running digest of all sampled token ids.
+        proved: state of the last weight proof.
+    """
+
+    run: Run
+    stage: WarmUp | Reinforce
+    learner: Learner
+    engine: Engine
+    tokenizer: Tokenizer
+    player: Sampler
+    pool: ScoringPool
+    program: Program
+    plan: Plan
+    curriculum: Curriculum
+    replay: Replay | None
+    counter: Counter
+    proof: WeightProof | None
+    step: int = 0
+    stage_step: int = 0
+    ids: str = ""
+    proved: bool = False
+
+    @property
+    def rl(self) -> Reinforce:
+        """The stage, which must be one of reinforcement learning."""
+        return cast(Reinforce, self.stage)
+
+    def remember(self, groups: Sequence[Group]) -> None:
+        """Adds the sampled ids to the running digest."""
+        h = hashlib.blake2b(self.ids.encode(), digest_size=16)
+        for group in groups:
+            for rollout in group.rollouts:
+                h.update(rollout.id.encode())
+                for call in rollout.calls:
+                    h.update(call.completion.ids.tobytes())
+        self.ids = h.hexdigest()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the learner, JSON-able."""
+        return {
+            "step": self.step,
+            "stage_step": self.stage_step,
+            "ids": self.ids,
+            "counter": self.counter.state_dict(),
+            "curriculum": self.curriculum.state_dict(),
+            "replay": self.replay.state_dict() if self.replay else None,
+            "program": self.program.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores `state_dict`."""
+        self.step, self.stage_step, self.ids = int(state["step"]), int(state["stage_step"]), str(state["ids"])
+        self.counter.load_state_dict(state["counter"])
+        self.curriculum.load_state_dict(state["curriculum"])
+        if self.replay:
+            self.replay.load_state_dict(state["replay"])
+        self.program.load_state_dict(state["program"])
+
+    def restore(self, folder: Path, state: dict[str, Any]) -> None:
+        """Continues from a checkpoint: the learner's files in ``folder``, the rest in ``state``."""
+        self.learner.load(folder)
+        self.load_state_dict(state)
+
+
+def open_session(run: Run, stage: WarmUp | Reinforce, model: Model, pool: ScoringPool, step: int) -> Session:
+    """Builds a stage from its settings and the weights that it starts from.
+
+    Args:
+        run, stage: settings.
+        model: starting weights; anchors are taken from them.
+        pool: scores attempts.
+        step: steps finished by earlier stages.
+
+    Raises:
+        ConfigError: lengths beyond the context, no arm left for the stage's levels.
+    """
+    from assay.runtime.engine import NativeEngine
+    from assay.runtime.learner import TorchLearner
+
+    sampling = with_stop(run.sampling, model.tokenizer)
+    if sampling.max_new_tokens >= model.shape.max_positions:
+        raise ConfigError(
+            f"Run.sampling.max_new_tokens={sampling.max_new_tokens} leaves no room for a prompt in the model's context of "
+            f"{model.shape.max_positions} tokens; lower it"
+        )
+    updates = stage.steps * (stage.epochs * stage.minibatches if isinstance(stage, Reinforce) else 1)
+    learner = TorchLearner(model, stage.learner, total_steps=updates, anchors=("ref",))
+    engine = NativeEngine(model)
+    arms = arms_of(run.tasks, stage.levels)
+    if not arms:
+        raise ConfigError(f"no arm of task family {run.tasks.name!r} has a level of {stage.levels}")
+    spec = stage.curriculum if isinstance(stage, Reinforce) else None
+    replay = stage.replay.build(run.seed) if isinstance(stage, Reinforce) and stage.replay else None
+    program = stage.objective.compile()
+    return Session(
+        run=run, stage=stage, learner=learner, engine=engine, tokenizer=model.tokenizer,
+        player=Player(
+            engine=engine, tokenizer=model.tokenizer, source=run.tasks, sampling=sampling, seed=run.seed, max_turns=run.max_turns
+        ),
+        pool=pool, program=program, plan=stage.objective.plan(),
+        curriculum=(spec or _no_curriculum()).build(arms, run.seed), replay=replay, counter=Counter(),
+        proof=WeightProof(probe_rows(model.shape.vocab_size, model.shape.max_positions, run.seed)) if run.prove_weights else None,
+        step=step,
+    )  # fmt: skip
+
+
+def with_stop(sampling: Sampling, tokenizer: Tokenizer) -> Sampling:
+    """``sampling`` that ends at the tokenizer's end token, unless it names stop tokens itself."""
+    from dataclasses import replace
+
+    return sampling if sampling.stop_ids else replace(sampling, stop_ids=(tokenizer.eos,))
+
+
+def _no_curriculum() -> Any:
+    from assay.guide import Uniform
+
+    return Uniform()

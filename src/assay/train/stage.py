@@ -1,0 +1,146 @@
+"""Works through one stage of a run: steps, evaluations, journal, checkpoints, gate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from assay.core.errors import GateError
+from assay.core.protocols import Tracker
+from assay.core.task import Task
+from assay.train import checkpoint
+from assay.train.evaluate import Attempts, evaluate, greedy, held_out, items_of, summary
+from assay.train.journal import Journal
+from assay.train.loop import step as rl_step
+from assay.train.metrics import rollout_records
+from assay.train.run import Reinforce, Run, WarmUp
+from assay.train.session import Session, with_stop
+from assay.train.warmup import Demonstrations, warm_up_step
+
+__all__ = ["Desk"]
+
+
+@dataclass(slots=True)
+class Desk:
+    """What a run writes to while it works.
+
+    Attributes:
+        run, folder, journal, trackers: where results go.
+        stop: set by the first Ctrl-C; the stage ends after its current step, with a checkpoint.
+        evaluated: global step of the newest full evaluation.
+        cpu: CPU seconds spent in steps so far, evaluation excluded.
+    """
+
+    run: Run
+    folder: Path
+    journal: Journal
+    trackers: Sequence[Tracker] = field(default=())
+    stop: bool = False
+    evaluated: int = -1
+    cpu: float = 0.0
+
+    async def stage(self, index: int, s: Session) -> None:
+        """Runs stage ``index`` from where its session stands to its end, or to a stop."""
+        if s.proof:
+            await s.proof.calibrate(s.learner.publish(), s.engine, s.learner)
+        demonstrations = Demonstrations(self.run, s.stage, s.tokenizer) if isinstance(s.stage, WarmUp) else None
+        if demonstrations is None and self.evaluated != s.step:
+            self._log(s, await self._evaluate(s, full=True))
+        if s.stage_step == 0:
+            self._checkpoint(index, s)
+        ended = s.stage_step >= s.stage.steps
+        while not ended and not self.stop:
+            metrics = await self._step(s, demonstrations)
+            ended = s.stage_step >= s.stage.steps
+            if ended or _due(s.stage_step, self.run.evaluation.every):
+                metrics |= await self._evaluate(s, full=ended)
+            ended = ended or _reached(s, metrics)
+            self._log(s, metrics)
+            if ended or self.stop or _due(s.stage_step, self.run.checkpoint_every):
+                self._checkpoint(index, s)
+        if ended and isinstance(s.stage, WarmUp) and s.stage.gate:
+            await self._gate(s, s.stage)
+
+    async def _step(self, s: Session, demonstrations: Demonstrations | None) -> dict[str, float]:
+        begin = time.process_time()
+        if demonstrations is not None:
+            metrics = dict(warm_up_step(s, demonstrations))
+        else:
+            result = await rl_step(s)
+            metrics = dict(result.metrics)
+            if s.stage_step == 0 or _due(s.stage_step + 1, self.run.rollouts_every):
+                for record in rollout_records(result.groups, s.tokenizer):
+                    self.journal.append("rollouts", {"step": s.step + 1, "stage": s.stage.name, **record})
+        s.step, s.stage_step = s.step + 1, s.stage_step + 1
+        self.cpu += time.process_time() - begin
+        return metrics | {"time/cpu": self.cpu}
+
+    async def _evaluate(self, s: Session, full: bool) -> dict[str, float]:
+        """Greedy and sampled attempts at held-out items: journals the items, returns the summary."""
+        begin, plan = time.perf_counter(), self.run.evaluation
+        if isinstance(s.stage, WarmUp):
+            await s.engine.swap(s.learner.publish())
+        tasks = held_out(self.run.tasks, plan.levels, plan.final_per_level if full else plan.per_level)
+        metrics: dict[str, float] = {}
+        for mode in ("greedy", "sampled"):
+            attempts = await self._attempts(s, tasks, mode)
+            items = items_of(attempts)
+            self.journal.append(
+                "evals", {"step": s.step, "stage": s.stage.name, "split": "test", "mode": mode, "full": full, "items": items}
+            )
+            metrics |= summary(mode, items, plan.threshold)
+            if mode == "sampled" and plan.kl_to_base:
+                metrics["kl/base"] = kl_to_base(s, attempts)
+        if full:
+            self.evaluated = s.step
+        return metrics | {"time/evaluate": time.perf_counter() - begin}
+
+    async def _attempts(self, s: Session, tasks: Sequence[Task], mode: str) -> list[Attempts]:
+        sampling = with_stop(self.run.sampling, s.tokenizer)
+        drawn, n = (greedy(sampling), 1) if mode == "greedy" else (sampling, self.run.evaluation.n)
+        return await evaluate(
+            s.engine, s.tokenizer, self.run.tasks, s.pool, tasks, drawn, n=n, seed=self.run.seed, max_turns=self.run.max_turns
+        )
+
+    async def _gate(self, s: Session, stage: WarmUp) -> None:
+        tasks = held_out(self.run.tasks, stage.levels, self.run.evaluation.final_per_level)
+        attempts = await self._attempts(s, tasks, "sampled")
+        found = summary("sampled", items_of(attempts), self.run.evaluation.threshold).get("eval/sampled/all", 0.0)
+        self.journal.event(
+            s.step, "gate", f"temperature-1 accuracy on the demonstrated levels {found:.3f}, gate {stage.gate:.3f}"
+        )
+        if found < stage.gate:
+            raise GateError(
+                f"the warm-up ended at temperature-1 accuracy {found:.3f} on the levels it demonstrated, below its gate of "
+                f"{stage.gate:.3f}: RL from there would see almost no success; give it more steps, lower levels or less noise"
+            )
+
+    def _log(self, s: Session, metrics: Mapping[str, float]) -> None:
+        self.journal.append("metrics", {"step": s.step, "stage": s.stage.name, "metrics": dict(metrics)})
+        for tracker in self.trackers:
+            tracker.log(s.step, metrics)
+
+    def _checkpoint(self, index: int, s: Session) -> None:
+        self.journal.sync()
+        state = {"stage": index, "evaluated": self.evaluated, "cpu": self.cpu, "session": s.state_dict()}
+        checkpoint.save(self.folder, s.step, state, s.learner.save)
+
+
+def kl_to_base(s: Session, attempts: Sequence[Attempts]) -> float:
+    """Mean over sampled tokens of log p(token) - log p_base(token), both by the learner: k1 on held-out attempts, nats per token."""
+    calls = [c for a in attempts for r in a.rollouts for c in r.calls]
+    rows, starts = [c.tokens for c in calls], [len(c.prefix) for c in calls]
+    now, base = s.learner.score(rows), s.learner.score(rows, "ref")
+    total = sum(float((x[k:] - y[k:]).sum()) for x, y, k in zip(now, base, starts, strict=True))
+    return total / max(1, sum(len(x) - k for x, k in zip(now, starts, strict=True)))
+
+
+def _reached(s: Session, metrics: Mapping[str, float]) -> bool:
+    until = s.stage.until if isinstance(s.stage, Reinforce) else None
+    return until is not None and metrics.get(until.metric, float("-inf")) >= until.at_least
+
+
+def _due(step: int, every: int) -> bool:
+    return every > 0 and step % every == 0

@@ -1,0 +1,78 @@
+"""One step of the supervised stage: oracle traces to an optimiser step, with the same learner as RL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from assay.core.batch import pack_rows
+from assay.core.errors import ConfigError
+from assay.core.protocols import TaskSource, Tokenizer
+from assay.core.rollout import ids_of
+from assay.core.sample import Sample, supervised
+from assay.core.seeds import generator
+from assay.core.task import Task
+from assay.train.clock import Clock
+from assay.train.run import Run, WarmUp, arms_of
+from assay.train.session import Session
+
+__all__ = ["Demonstrations", "trace_row", "warm_up_step"]
+
+
+def warm_up_step(s: Session, demonstrations: Demonstrations) -> Mapping[str, float]:
+    """Advances a warm-up by one optimiser step; returns its metrics."""
+    clock = Clock()
+    rows = demonstrations.batch(s.stage_step)
+    batch = pack_rows(list(enumerate(rows)), {"group": np.arange(len(rows))})
+    stats = s.learner.step(s.program.credit(batch), s.plan, s.program)
+    return {**stats.metrics, "tokens/trained": float(batch.counts.tokens), **clock.seconds()}
+
+
+class Demonstrations:
+    """The traces of a warm-up: number ``i`` is a pure function of the run's seed and ``i``."""
+
+    def __init__(self, run: Run, stage: WarmUp, tokenizer: Tokenizer) -> None:
+        self._run, self._stage, self._tokenizer = run, stage, tokenizer
+        arms = arms_of(run.tasks, stage.levels)
+        self._cells = [(arm, level) for arm, levels in arms.items() for level in levels]
+        self._row = lru_cache(maxsize=None if stage.demonstrations else 1)(self._make)
+
+    def batch(self, step: int) -> list[Sample]:
+        """The traces of one step: a pool is walked in a seeded order, anew each epoch; without a pool they are fresh for ever."""
+        size, pool = self._stage.batch, self._stage.demonstrations
+        wanted = range(step * size, (step + 1) * size)
+        if not pool:
+            return [self._row(i) for i in wanted]
+        return [self._row(int(_order(self._run.seed, i // pool, pool)[i % pool])) for i in wanted]
+
+    def _make(self, i: int) -> Sample:
+        arm, level = self._cells[i % len(self._cells)]
+        task = self._run.tasks.task(arm, level, "train", i // len(self._cells))
+        return trace_row(self._run.tasks, task, self._tokenizer, self._stage.noise, self._run.seed, i)
+
+
+def trace_row(source: TaskSource, task: Task, tokenizer: Tokenizer, noise: float, seed: int, index: int) -> Sample:
+    """A training row of one oracle trace: prompt and tool turns are context, assistant turns and their end token carry loss.
+
+    Raises:
+        ConfigError: the family has no oracle.
+    """
+    turns = source.trace(task, noise, generator("trace", seed, task.split, index))
+    if turns is None:
+        raise ConfigError(
+            f"task family {source.name!r} has no oracle traces, so it cannot be demonstrated: leave the WarmUp stage out, or give rows with an 'answer'"
+        )
+    pieces = [(tokenizer.render(task.exposed().messages), False)]
+    for turn in turns:
+        if turn.role == "assistant":
+            pieces.append((ids_of([*tokenizer.encode(turn.content), tokenizer.eos]), True))
+        else:
+            pieces.append((tokenizer.render([turn]), False))
+    return supervised(f"trace/{task.id}/{index}", pieces)
+
+
+@lru_cache(maxsize=4)
+def _order(seed: int, epoch: int, pool: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return generator("demonstrations", seed, "epoch", epoch).permutation(pool)

@@ -1,0 +1,156 @@
+"""Pure verifiers for answers that can be compared as text."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+from assay.core.canon import FrozenMap
+from assay.core.errors import ConfigError, DataError
+from assay.core.protocols import Verifier
+from assay.core.rollout import Rollout, Stop
+from assay.core.score import Fault, Score, SpanScore
+from assay.core.task import Task
+
+__all__ = ["ExactMatch", "FormatIs", "Together"]
+
+
+def expected(task: Task) -> str:
+    """``private["answer"]`` as text.
+
+    Raises:
+        DataError: the task has no answer.
+    """
+    if "answer" not in task.private:
+        raise DataError(f"task {task.id!r} has no private 'answer' to compare with; it has {sorted(task.private)}")
+    return str(task.private["answer"])
+
+
+@dataclass(frozen=True, slots=True)
+class ExactMatch:
+    """``correct`` is 1 when the attempt ended by itself and its last text equals ``private["answer"]``, else 0.
+
+    An answer that was cut off (stop ``length``) is no answer, whatever its text.
+
+    Attributes:
+        strip: ignore white space around both texts.
+
+    Raises:
+        DataError: the task has no answer.
+
+    >>> ExactMatch().names
+    ('correct',)
+    """
+
+    strip: bool = False
+    trusted: ClassVar[bool] = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Components that it gives."""
+        return ("correct",)
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        """Judge one attempt."""
+        wanted, given = expected(task), rollout.text
+        if self.strip:
+            wanted, given = wanted.strip(), given.strip()
+        return Score(components={"correct": float(rollout.stop is Stop.DONE and given == wanted)})
+
+
+@dataclass(frozen=True, slots=True)
+class FormatIs:
+    """``format`` is 1 when the attempt ended by itself and its last text fully matches ``pattern``, else 0.
+
+    Attributes:
+        pattern: regular expression, matched against the whole text.
+        like_answer: the text must also be as long as ``private["answer"]``.
+
+    Raises:
+        ConfigError: ``pattern`` is not a regular expression.
+        DataError: ``like_answer`` and the task has no answer.
+
+    >>> FormatIs("[0-9]+", like_answer=True).names
+    ('format',)
+    """
+
+    pattern: str
+    like_answer: bool = False
+    trusted: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.pattern)
+        except re.error as error:
+            raise ConfigError(f"FormatIs.pattern {self.pattern!r} is not a regular expression: {error}") from None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Components that it gives."""
+        return ("format",)
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        """Judge one attempt."""
+        fits = rollout.stop is Stop.DONE and re.fullmatch(self.pattern, rollout.text) is not None
+        if self.like_answer:
+            fits = fits and len(rollout.text) == len(expected(task))
+        return Score(components={"format": float(fits)})
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Several verifiers as one: their components, spans and infos side by side.
+
+    The first verdict that is a fault is the verdict of all. It is trusted when every part is.
+
+    Attributes:
+        parts: verifiers whose component names do not overlap.
+
+    Raises:
+        ConfigError: no parts, or two parts that declare one component name.
+
+    >>> Together((ExactMatch(), FormatIs("[a-z]*"))).names
+    ('correct', 'format')
+    """
+
+    parts: tuple[Verifier, ...]
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise ConfigError("Together needs at least one verifier, got none")
+        repeated = [name for name, n in Counter(self.names).items() if n > 1]
+        if repeated:
+            raise ConfigError(f"Together: two verifiers give the components {repeated}; drop one of them")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Components that the parts declare, in order."""
+        return tuple(name for part in self.parts for name in getattr(part, "names", ()))
+
+    @property
+    def trusted(self) -> bool:
+        """Whether every part may run in this process."""
+        return all(getattr(part, "trusted", False) for part in self.parts)
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        """Judge one attempt.
+
+        Raises:
+            DataError: two parts gave one component.
+        """
+        components: dict[str, float] = {}
+        spans: tuple[SpanScore, ...] = ()
+        info: dict[str, object] = {}
+        for part in self.parts:
+            score = part(task, rollout)
+            if score.fault is not Fault.NONE:
+                return score
+            twice = components.keys() & score.components.keys()
+            if twice:
+                raise DataError(f"two verifiers gave the components {sorted(twice)} for task {task.id!r}")
+            components |= score.components
+            spans += score.spans
+            info |= score.info
+        return Score(components=components, spans=spans, info=FrozenMap(info))

@@ -1,0 +1,130 @@
+"""A plain Python function as a verifier, held to its contract."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from assay.core.canon import plain
+from assay.core.errors import ConfigError, RewardError
+from assay.core.rollout import Rollout
+from assay.core.score import Score
+from assay.core.task import Task
+
+__all__ = ["RewardFunction", "View", "prompt_of", "row_of"]
+
+View = tuple[str, str, dict[str, Any]]
+"""Prompt, completion and row."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewardFunction:
+    """``fn(prompt, completion, row)`` as a verifier; gives the component ``reward``, or those that ``fn`` names.
+
+    ``prompt`` is the text of the opening conversation, ``completion`` the text of the last call, ``row`` the user's own row (for other
+    task families: the public, world and private parts as one dict). The function returns a finite number, or a dict of finite
+    numbers by component name. Anything else raises `RewardError`; run it in a `ScoringPool`, which also survives a function that
+    hangs or kills its process.
+
+    Attributes:
+        fn: the function.
+        batched: ``fn(prompts, completions, rows)`` takes lists and returns one value per item.
+
+    Raises:
+        ConfigError: ``fn`` cannot be called.
+
+    >>> f = RewardFunction(lambda prompt, completion, row: float(completion == row["answer"]))
+    >>> f.values(["1+1="], ["2"], [{"answer": "2"}])
+    [{'reward': 1.0}]
+    """
+
+    fn: Callable[..., Any]
+    batched: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.fn):  # pyright: ignore[reportUnnecessaryComparison]
+            raise ConfigError(f"RewardFunction.fn is a {type(self.fn).__name__}; pass a function of (prompt, completion, row)")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Components that it gives when the function returns plain numbers."""
+        return ("reward",)
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        """Judge one attempt.
+
+        Raises:
+            RewardError: the function broke its contract.
+        """
+        return self.score_views([self.view(task, rollout)])[0]
+
+    def view(self, task: Task, rollout: Rollout) -> View:
+        """What the function sees of an attempt: prompt, completion and row."""
+        return prompt_of(task), rollout.text, row_of(task)
+
+    def score_views(self, views: Sequence[View]) -> list[Score]:
+        """Judge several attempts: in one call when ``batched``.
+
+        Raises:
+            RewardError: the function broke its contract.
+        """
+        prompts, completions, rows = zip(*views, strict=True)
+        return [Score(components=components) for components in self.values(prompts, completions, rows)]
+
+    def values(
+        self, prompts: Sequence[str], completions: Sequence[str], rows: Sequence[Mapping[str, Any]]
+    ) -> list[dict[str, float]]:
+        """Components per item.
+
+        Raises:
+            RewardError: a value of the wrong type, not finite, or the wrong number of values.
+        """
+        if not self.batched:
+            triples = zip(prompts, completions, rows, strict=True)
+            return [_components(self.fn(prompt, text, row), row) for prompt, text, row in triples]
+        returned = self.fn(list(prompts), list(completions), list(rows))
+        if isinstance(returned, str | bytes | Mapping) or not isinstance(returned, Sequence | np.ndarray):
+            raise RewardError(
+                f"a batched reward function must return a list of {len(rows)} numbers, got a {type(returned).__name__}: {returned!r}"
+            )
+        many = cast("Sequence[Any]", returned)
+        if len(many) != len(rows):
+            raise RewardError(f"the reward function returned {len(many)} values for {len(rows)} completions; return one per completion")
+        return [_components(value, row) for value, row in zip(many, rows, strict=True)]
+
+
+def prompt_of(task: Task) -> str:
+    """The opening conversation as text: the prompt, or the turns joined by newlines."""
+    return "\n".join(m.content for m in task.exposed().messages)
+
+
+def row_of(task: Task) -> dict[str, Any]:
+    """What a reward function sees of a task: the user's row, else all its parts as one dict."""
+    if "row" in task.private:
+        return plain(task.private["row"])
+    return plain({**task.public, **task.world, **task.private})
+
+
+def _components(value: object, row: Mapping[str, Any]) -> dict[str, float]:
+    if isinstance(value, Mapping):
+        named = cast("Mapping[object, object]", value)
+        if not named:
+            raise RewardError(f"the reward function returned no component for row {row!r}; return a number or a dict of numbers")
+        return {str(name): _finite(v, row) for name, v in named.items()}
+    return {"reward": _finite(value, row)}
+
+
+def _finite(value: object, row: Mapping[str, Any]) -> float:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if not isinstance(value, numbers.Real | np.bool_):
+        raise RewardError(f"the reward function returned a {type(value).__name__} ({value!r}) for row {row!r}; return a number")
+    number = float(value)
+    if not math.isfinite(number):
+        raise RewardError(f"the reward function returned {number} for row {row!r}; return a finite number")
+    return number

@@ -1,0 +1,210 @@
+"""The far side of a scoring pool: a keeper process that forks workers, and the worker's loop.
+
+The keeper is forked once, early, from the training process and never runs foreign code, so that a worker can be replaced at any time
+without forking a process whose threads are busy. Workers run the user's function; each is the leader of its own session, dies with
+the keeper, and is the first that an out-of-memory killer takes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import struct
+import sys
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from typing import Any, NoReturn
+
+from assay.core.errors import RewardError
+from assay.core.protocols import Verifier
+from assay.core.rollout import Rollout
+from assay.core.score import Score
+from assay.core.task import Task
+from assay.verify.function import RewardFunction, prompt_of, row_of
+from assay.verify.judge import broken, judge
+
+__all__ = ["Item", "Keeper", "keep", "serve", "views"]
+
+Item = Any
+"""A task with its rollout, or the `RewardFunction`'s view of them."""
+
+_ORDER = struct.Struct("!cq")
+_ANSWER = struct.Struct("!q")
+_SPAWN, _KILL = b"S", b"K"
+
+
+class Keeper:
+    """The training process's handle on the keeper process.
+
+    Args:
+        verifier: what workers run; inherited by fork, so lambdas and functions of ``__main__`` work.
+    """
+
+    def __init__(self, verifier: Verifier) -> None:
+        self._control, far = socket.socketpair()
+        _flush()
+        self.pid = _fork()
+        if self.pid == 0:
+            _become_keeper(self._control, far, verifier)
+        far.close()
+
+    def spawn(self) -> tuple[int, Connection]:
+        """A new worker: its process id and a connection to it."""
+        near, far = socket.socketpair()
+        try:
+            socket.send_fds(self._control, [_ORDER.pack(_SPAWN, 0)], [far.fileno()])
+            pid = self._answer()
+        except BaseException:
+            near.close()
+            raise
+        finally:
+            far.close()
+        return pid, Connection(near.detach())
+
+    def kill(self, pid: int) -> int:
+        """End a worker and all it started; its exit status as `os.waitstatus_to_exitcode` gives it."""
+        self._control.sendall(_ORDER.pack(_KILL, pid))
+        return self._answer()
+
+    def close(self) -> None:
+        """End the keeper; its workers die with it."""
+        self._control.close()
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+
+    def _answer(self) -> int:
+        data = self._control.recv(_ANSWER.size)
+        if len(data) < _ANSWER.size:
+            raise EOFError("the scoring keeper is gone")
+        return int(_ANSWER.unpack(data)[0])
+
+
+def serve(connection: Connection, verifier: Verifier) -> None:
+    """The worker's loop: batches in, one message per verdict out, until the other side closes."""
+    while True:
+        try:
+            items, together = connection.recv()
+        except EOFError:
+            return
+        connection.send(None)  # the batch is here: the clock of the first item starts
+        if together:
+            _reply(connection, _judge_together(verifier, items))
+            continue
+        for item in items:
+            _reply(connection, _judge(verifier, item))
+
+
+def views(verifier: Verifier, items: Sequence[tuple[Task, Rollout]]) -> list[Item]:
+    """What travels to the worker: for a `RewardFunction` only what it sees, which is a tenth of the bytes."""
+    if not isinstance(verifier, RewardFunction):
+        return list(items)
+    rows: dict[int, dict[str, Any]] = {}  # a group shares its task, and pickle writes a shared row once
+    out: list[Item] = []
+    for task, rollout in items:
+        if id(task) not in rows:
+            rows[id(task)] = row_of(task)
+        out.append((prompt_of(task), rollout.text, rows[id(task)]))
+    return out
+
+
+def _judge(verifier: Verifier, item: Item) -> Score:
+    try:
+        return verifier.score_views([item])[0] if isinstance(verifier, RewardFunction) else judge(verifier, *item)
+    except BaseException as error:  # sys.exit() in a reward function must not look like a crash
+        return broken(error)
+
+
+def _judge_together(verifier: Any, items: Sequence[Item]) -> list[Score] | Score:
+    try:
+        return verifier.score_views(items)
+    except BaseException as error:
+        return broken(error)
+
+
+def _reply(connection: Connection, verdict: list[Score] | Score) -> None:
+    _flush()
+    try:
+        connection.send(verdict)
+    except (TypeError, AttributeError, ValueError) as error:  # a verdict that cannot be pickled
+        connection.send(broken(RewardError(f"the verdict cannot leave its process: {error}")))
+
+
+def _flush() -> None:
+    """Write out buffered text, so that a fork does not print it twice and a kill does not lose it."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # The child only runs Python code of this module; it takes no lock that another thread could hold.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def _become_keeper(near: socket.socket, control: socket.socket, verifier: Verifier) -> NoReturn:
+    try:
+        os.setsid()  # a Ctrl-C in the terminal is the training process's to handle
+        near.close()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        keep(control, verifier)
+    finally:
+        os._exit(0)
+
+
+def keep(control: socket.socket, verifier: Verifier) -> None:
+    """The keeper's loop: fork and kill workers as told, until the other side closes; then end them all."""
+    workers: set[int] = set()
+    try:
+        while True:
+            data, fds, _, _ = socket.recv_fds(control, _ORDER.size, 1)
+            if len(data) < _ORDER.size:
+                return
+            order, pid = _ORDER.unpack(data)
+            if order == _SPAWN:
+                pid = _fork()
+                if pid == 0:
+                    control.close()
+                    _become_worker(fds[0], verifier)
+                os.close(fds[0])
+                workers.add(pid)
+                control.sendall(_ANSWER.pack(pid))
+            else:
+                workers.discard(pid)
+                control.sendall(_ANSWER.pack(_end(pid)))
+    finally:
+        for pid in workers:
+            _end(pid)
+
+
+def _end(pid: int) -> int:
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    for stop in (os.killpg, os.kill):  # its group; itself as well, if it had no time to lead one
+        with suppress(ProcessLookupError, PermissionError):
+            if not ended or stop is os.killpg:
+                stop(pid, signal.SIGKILL)
+    if not ended:
+        _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _become_worker(fd: int, verifier: Verifier) -> NoReturn:
+    code = 1
+    try:
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(1, int(signal.SIGKILL))  # PR_SET_PDEATHSIG: never outlive the keeper
+            with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+                file.write("800")
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        serve(Connection(fd), verifier)
+        code = 0
+    finally:
+        os._exit(code)

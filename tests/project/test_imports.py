@@ -1,0 +1,118 @@
+"""Importing stays light: no room loads torch by being imported."""
+
+import ast
+import json
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import assay
+
+SOURCE = Path(__file__).parents[2] / "src" / "assay"
+ROOMS = sorted(m.name for m in pkgutil.iter_modules([str(SOURCE)]) if m.ispkg)
+TORCH_FAMILY = ("torch", "transformers", "safetensors", "tokenizers")
+HEAVY = (*TORCH_FAMILY, "matplotlib", "tensorboard", "wandb", "scipy", "pandas")
+TORCH_PLACES = ("runtime", "objective/loss", "testing")
+
+
+def fresh(code: str) -> list[str]:
+    """Run `code` in a new interpreter; it must print one JSON list, which is returned."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def test_import_assay_loads_nothing_heavy() -> None:
+    code = "import json, sys, assay; print(json.dumps(sorted(sys.modules)))"
+    loaded = fresh(code)
+    assert "assay" in loaded
+    assert not set(loaded) & {*HEAVY, "numpy", "rich", "tyro"}
+
+
+def test_help_loads_no_torch() -> None:
+    code = """
+import contextlib, io, json, sys
+from assay.cli import main
+text = io.StringIO()
+with contextlib.redirect_stdout(text):
+    try:
+        code = main(["--help"])
+    except SystemExit as stop:
+        code = stop.code
+assert not code, code
+assert "train" in text.getvalue(), text.getvalue()
+print(json.dumps(sorted(sys.modules)))
+"""
+    assert not set(fresh(code)) & set(HEAVY)
+
+
+def test_room_inits_load_nothing_heavy() -> None:
+    assert ROOMS
+    code = f"""
+import importlib, json, sys
+found = []
+for room in {ROOMS!r}:
+    importlib.import_module("assay." + room)
+    found += [room + " loads " + name for name in {HEAVY!r} if name in sys.modules]
+print(json.dumps(found))
+"""
+    assert fresh(code) == []
+
+
+def test_no_module_outside_runtime_loads_torch() -> None:
+    code = """
+import importlib, json, pkgutil, sys
+import assay
+names = [m.name for m in pkgutil.walk_packages(assay.__path__, "assay.")]
+found = []
+for name in names:
+    if name.startswith("assay.runtime") or name.endswith("__main__"):
+        continue
+    importlib.import_module(name)
+    if "torch" in sys.modules:
+        found = [name]
+        break
+print(json.dumps(found))
+"""
+    assert fresh(code) == []
+
+
+def test_torch_is_named_only_where_it_belongs() -> None:
+    """import-linter holds static imports; this also sees imports by name, and keeps the others lazy."""
+    misplaced: list[str] = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        place = path.relative_to(SOURCE).as_posix()
+        if place.startswith("runtime"):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        top_level = {id(node) for node in tree.body}
+        allowed = place.startswith(TORCH_PLACES)
+        for node in ast.walk(tree):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or ""]
+            elif (
+                isinstance(node, ast.Call)
+                and ast.unparse(node.func).endswith("import_module")
+                and node.args
+                and isinstance(node.args[0], ast.Constant)
+            ):
+                names = [str(node.args[0].value)]
+            family = [n for n in names if n.split(".")[0] in TORCH_FAMILY]
+            if family and (not allowed or id(node) in top_level):
+                misplaced.append(f"{place}:{getattr(node, 'lineno', 0)} {family[0]}")
+    assert misplaced == []
+
+
+def test_every_room_is_an_attribute_of_assay() -> None:
+    assert sorted(assay.__all__) == ROOMS
+    assert sorted(set(assay.__all__) & set(dir(assay))) == sorted(assay.__all__)
+    for room in ROOMS:
+        assert getattr(assay, room).__name__ == f"assay.{room}"
+
+
+def test_unknown_attribute_is_an_attribute_error() -> None:
+    assert not hasattr(assay, "no_such_room")
