@@ -34,6 +34,9 @@ SHAPES = {
 class LikelihoodLoss:
     """The least loss program: negative log-likelihood, so that the numbers are the learner's own."""
 
+    def credit(self, batch: Batch) -> Batch:
+        return batch
+
     def prepare(self, batch: Batch) -> Batch:
         return batch
 
@@ -49,7 +52,7 @@ def batch_of(rows: int) -> Batch:
     rng = generator("benchmark-rows", 0)
     made: list[tuple[int, Any]] = []
     for index, level in enumerate(rng.integers(3, 11, rows).tolist()):
-        digits: list[int] = rng.integers(2, 12, level).tolist()
+        digits = [int(rng.integers(2, 12)) for _ in range(level)]
         prompt, answer = [12, *digits, 13], [*sorted(digits), 1]
         made.append((index, supervised(str(index), [(ids_of(prompt), False), (ids_of(answer), True)])))
     return pack_rows(made, {"group": np.arange(rows)})

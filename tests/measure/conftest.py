@@ -65,7 +65,7 @@ def metric_line(kind: str, step: int, rng: np.random.Generator) -> dict[str, Any
         "engine/mismatch_k3": 1e-9, "engine/max_ratio": 1.0001, "ess": 0.99, "waste/rows_skipped": 0.25 + 0.4 * t + 0.05 * rng.random(),
         "curriculum/groups": 32.0 * step, "proof/state": 0.0 if bad and step % 7 == 0 else 1.0,
         "time/generate": generate, "time/forward_backward": backward, "time/optimizer": 0.012, "time/score": 0.004, "time/other": 0.009,
-        "time/step": generate + backward + 0.025, "time/cpu": 0.43, "tokens/sampled": 4200.0, "tokens/trained": 2500.0,
+        "time/step": generate + backward + 0.025, "time/cpu": 4.0 + 0.43 * (step - 20), "tokens/sampled": 4200.0, "tokens/trained": 2500.0,
     }  # fmt: skip
     return {"step": step, "stage": "rl", "metrics": metrics}
 
@@ -102,10 +102,17 @@ def build(folder: Path, kind: str = "healthy", last: int = 220) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(5)
     (folder / "run.toml").write_text(RUN_TOML, encoding="utf-8")
-    versions = {"assay": "0.1.0", "python": "3.11.2", "numpy": "2.4.6", "torch": "2.13.0", "machine": "x86_64, 2 cores", "threads": 1}
+    versions = {
+        "assay": "0.1.0",
+        "python": "3.11.2",
+        "numpy": "2.4.6",
+        "torch": "2.13.0",
+        "machine": "x86_64, 2 cores",
+        "threads": 1,
+    }
     (folder / "versions.json").write_text(json.dumps(versions), encoding="utf-8")
     warm = [
-        {"step": s, "stage": "warm-up", "metrics": {"loss/total": 2.2 * math.exp(-s / 7) + 0.1, "grad/norm": 1.0, "time/step": 0.2, "time/cpu": 0.2}}
+        {"step": s, "stage": "warm-up", "metrics": {"loss/total": 2.2 * math.exp(-s / 7) + 0.1, "grad/norm": 1.0, "time/step": 0.2, "time/cpu": 0.2 * s}}
         for s in range(1, min(20, last) + 1)
     ]  # fmt: skip
     lines = [*warm, *(metric_line(kind, s, rng) for s in range(21, last + 1))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 __all__ = ["main"]
 
@@ -48,17 +48,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args[0] not in COMMANDS:
             raise UnknownNameError("command", args[0], COMMANDS)
         module = importlib.import_module(f"assay.cli.{COMMANDS[args[0]][0]}")
-        return int(getattr(module, f"{args[0]}_command")(args[1:]) or 0)
+        command: Callable[[list[str]], int] = getattr(module, f"{args[0]}_command")
+        return command(args[1:])
+    except SystemExit as stop:  # the parser has said what was wrong, or printed help
+        return stop.code if isinstance(stop.code, int) else 0
     except (ConfigError, DataError) as error:
         return _complain(error, 2)
-    except AssayError as error:
+    except (AssayError, OSError) as error:
+        if isinstance(error, BrokenPipeError):  # the reader of our output went away, as `| head` does
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- the interpreter flushes it at the end
+            return 0
         return _complain(error, 1)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output went away, as `| head` does
-        sys.stderr.close()
-        return 0
 
 
 def _complain(error: Exception, code: int) -> int:

@@ -1,21 +1,43 @@
-"""From a word on the command line to a `Run`."""
+"""From a word on the command line to a recipe, a task family or a recorded run."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from types import ModuleType
+from typing import Any, TypeVar, cast
 
-from assay.core.errors import ConfigError, UnknownNameError
+from assay.cli.mirror import parse_with
+from assay.core.errors import CheckpointError, ConfigError, UnknownNameError
+from assay.core.protocols import TaskSource
 from assay.train.run import Run
 
-__all__ = ["find", "settle"]
+__all__ = ["Recorded", "find", "first_line", "module_of", "read_record", "recorded", "settle", "source"]
+
+O = TypeVar("O")  # noqa: E741
+_USER: dict[str, Path] = {}
+"""Modules loaded from files that a person named, by name."""
 
 
-def find(word: str) -> Callable[[], Run]:
+def user_modules() -> tuple[str, ...]:
+    """Names of the modules that were loaded from a person's own files."""
+    return tuple(_USER)
+
+
+def user_files() -> tuple[str, ...]:
+    """Absolute paths of the same."""
+    return tuple(str(p) for p in _USER.values())
+
+
+# ---- recipes ----------------------------------------------------------------------------------------------------------
+
+
+def find(word: str) -> Callable[..., Run]:
     """The recipe that a word names: one of assay's, or ``path/to/file.py:function``, or ``package.module:function``.
 
     Raises:
@@ -25,73 +47,180 @@ def find(word: str) -> Callable[[], Run]:
     from assay.recipes import RECIPES
 
     if ":" not in word:
+        if word.endswith(".py"):
+            raise ConfigError(f"recipe {word!r} names a file only; say which function: {word}:my_recipe")
         if word not in RECIPES:
             raise UnknownNameError("recipe", word, RECIPES)
         word = RECIPES[word]
-    where, _, name = word.rpartition(":")
-    module = _from_file(Path(where)) if where.endswith(".py") else _from_path(where)
-    if not hasattr(module, name):
-        public = [n for n in vars(module) if not n.startswith("_")]
-        raise UnknownNameError(f"recipe in {where}", name, public)
-    return cast(Callable[[], Run], getattr(module, name))
+    found = _named(word, "recipe")
+    if not callable(found):
+        raise ConfigError(f"recipe {word} is a {type(found).__name__}; it must be a function that returns an assay Run")
+    return cast("Callable[..., Run]", found)
 
 
-def settle(word: str, args: Sequence[str], prog: str) -> Run:
-    """The run of a recipe with the command line's overrides.
+def settle(options: type[O], word: str, args: Sequence[str], prog: str) -> tuple[O, Run]:
+    """A command's options, and the run of a recipe with the command line's changes.
 
     Raises:
-        ConfigError: the recipe does not give a `Run`, or an override is refused.
+        ConfigError: the recipe does not give a `Run`, or a change is refused.
+        SystemExit: a usage error, or ``--help``.
     """
-    from assay.cli.tree import parse
-
     recipe = find(word)
     seed, rest = _seed(args)
     run = _call(recipe, word, seed)
-    doc = (recipe.__doc__ or "").strip().split("\n")[0]
-    return parse(run, rest, f"{prog} {word}", doc)
+    return parse_with(options, run, rest, f"{prog} {word}", first_line(recipe), user_modules())
+
+
+def first_line(value: object) -> str:
+    """First line of a docstring."""
+    return inspect.cleandoc(value.__doc__ or "").split("\n")[0]
 
 
 def _call(recipe: Callable[..., Run], word: str, seed: int | None) -> Run:
     """A recipe that takes a ``seed`` gets the command line's, so that what it builds first (its base) follows the seed too."""
-    import inspect
-    from dataclasses import replace
-
+    needed = [p for p in inspect.signature(recipe).parameters.values() if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    if needed:
+        raise ConfigError(f"recipe {word} needs a value for {needed[0].name!r}; give the parameter a default, or call it in a function without parameters")
     takes = "seed" in inspect.signature(recipe).parameters
-    run = recipe(seed=seed) if takes and seed is not None else recipe()
-    if not isinstance(cast(object, run), Run):
+    run: object = recipe(seed=seed) if takes and seed is not None else recipe()
+    if not isinstance(run, Run):
         raise ConfigError(f"recipe {word} gave a {type(run).__name__}; it must return an assay Run")
     return run if takes or seed is None else replace(run, seed=seed)
 
 
 def _seed(args: Sequence[str]) -> tuple[int | None, list[str]]:
+    """``--seed`` taken out of the arguments: the recipe itself may depend on it."""
     rest = list(args)
-    for i, a in enumerate(rest):
-        value = a.partition("=")[2] if a.startswith("--seed=") else rest[i + 1] if a == "--seed" and i + 1 < len(rest) else None
-        if value is not None:
-            try:
-                seed = int(value)
-            except ValueError:
-                raise ConfigError(f"--seed {value!r} is no whole number") from None
-            return seed, rest[:i] + rest[i + (1 if "=" in a else 2) :]
-    return None, rest
+    seed: int | None = None
+    while (at := next((i for i, a in enumerate(rest) if a == "--seed" or a.startswith("--seed=")), None)) is not None:
+        flag, equals, given = rest[at].partition("=")
+        value = given if equals else rest[at + 1] if at + 1 < len(rest) else ""
+        try:
+            seed = int(value)
+        except ValueError:
+            raise ConfigError(f"{flag} {value!r} is no whole number; give one, as in --seed 3") from None
+        del rest[at : at + (1 if equals else 2)]
+    return seed, rest
 
 
-def _from_file(path: Path) -> object:
+# ---- task families ----------------------------------------------------------------------------------------------------
+
+
+def source(word: str) -> TaskSource:
+    """The task family that a word names: one of assay's, or ``my_file.py:my_source`` (a family, its class, or a function that gives one).
+
+    Raises:
+        UnknownNameError: no such family; with the nearest.
+        ConfigError: what was named is no task family.
+    """
+    from assay.tasks import family
+
+    if ":" not in word:
+        if word.endswith(".py"):
+            raise ConfigError(f"task family {word!r} names a file only; say which: {word}:my_source")
+        return family(word)
+    found: object = _named(word, "task family")
+    made = found() if callable(found) else found
+    if not isinstance(made, TaskSource):
+        raise ConfigError(f"task family {word} is a {type(made).__name__}, which lacks methods of assay.core.protocols.TaskSource")
+    return made
+
+
+# ---- runs that were recorded --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """``recipe.json``: how a run was asked for.
+
+    Attributes:
+        recipe, args: the words of the command line.
+        files: files of the user that it imported; they are imported again before the run is read.
+    """
+
+    recipe: str
+    args: tuple[str, ...] = ()
+    files: tuple[str, ...] = field(default=())
+
+
+def read_record(folder: Path) -> Recorded | None:
+    """``recipe.json`` of a run folder; None for a run started from Python."""
+    from assay.train import storage
+
+    path = folder / "recipe.json"
     if not path.exists():
-        raise ConfigError(f"{path} does not exist; give path/to/file.py:function")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+        return None
+    found: Any = storage.read_json(path)
+    try:
+        return Recorded(recipe=str(found["recipe"]), args=tuple(found["args"]), files=tuple(found["files"]))
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} is damaged ({error!r}); remove it, or restore the folder from a copy") from None
+
+
+def recorded(folder: Path) -> Run:
+    """The run of a folder; the user's files that it came from are imported first, so that their parts are found by name.
+
+    Raises:
+        CheckpointError: no run folder.
+        ConfigError: a part cannot be loaded.
+    """
+    from assay.train.driver import load_run
+
+    record = read_record(folder)
+    for file in record.files if record else ():
+        module_of(file)
+    return load_run(folder)
+
+
+# ---- modules ----------------------------------------------------------------------------------------------------------
+
+
+def module_of(path: str) -> str:
+    """Name of the module made from a file, imported once; its folder is then on the module path.
+
+    Raises:
+        ConfigError: no such file, a name that another module has, or importing it fails.
+    """
+    file = Path(path).resolve()
+    if not file.exists():
+        raise ConfigError(f"{path} does not exist; give path/to/file.py:name")
+    name = file.stem
+    if _USER.get(name) == file:
+        return name
+    known = sys.modules.get(name)
+    spec = known.__spec__ if known else importlib.util.find_spec(name) if name.isidentifier() else None
+    if known or (spec and spec.origin and Path(spec.origin).resolve() != file):
+        raise ConfigError(f"{path}: a module called {name!r} exists already ({spec.origin if spec else 'built in'}); rename the file")
+    if str(file.parent) not in sys.path:
+        sys.path.append(str(file.parent))
+    _import(file, name)
+    _USER[name] = file
+    return name
+
+
+def _import(file: Path, name: str) -> None:
+    spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise ConfigError(f"{path} cannot be imported as Python")
+        raise ConfigError(f"{file} cannot be imported as Python")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # so that the parts it defines can be named in run.toml and found again
+    sys.modules[name] = module  # so that the parts it defines can be named in run.toml and found again
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise ConfigError(f"importing {path} failed: {type(error).__name__}: {error}") from error
-    return module
+        del sys.modules[name]
+        raise ConfigError(f"importing {file} failed: {type(error).__name__}: {error}") from error
 
 
-def _from_path(where: str) -> object:
+def _named(word: str, what: str) -> object:
+    where, _, name = word.rpartition(":")
+    module = sys.modules[module_of(where)] if where.endswith(".py") else _module(where)
+    if not hasattr(module, name):
+        own = [n for n, v in vars(module).items() if not n.startswith("_") and getattr(v, "__module__", "") == module.__name__]
+        raise UnknownNameError(f"{what} in {where}", name, own)
+    return getattr(module, name)
+
+
+def _module(where: str) -> ModuleType:
     try:
         return importlib.import_module(where)
     except ImportError as error:

@@ -1,154 +1,284 @@
-"""Options from a value: every field of every part of a recipe becomes a flag with its own type, default and help.
+"""A tree of parts taken apart, so that a command line can change any field of it, or put another part in a place.
 
-tyro derives options from types, but a field declared as a protocol has no useful type. So the value's tree is mirrored: a dataclass per part, with the types of the
-values found there. ``--PATH.kind module:Class`` puts another part in a place (with its own defaults), and its fields are then flags as well.
+Parts are rebuilt once, from the leaves up, when all changes are known: two settings that only agree together may be changed together.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import enum
-import types
-import typing
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from importlib import import_module
+from inspect import isabstract, isfunction, signature
+from types import NoneType, UnionType
+from typing import Any, Union, cast, get_args, get_origin
 
-from assay.core.config import part, replace_at
-from assay.core.errors import ConfigError
+from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.kinds import load_class
 
-__all__ = ["parse"]
-
-T = TypeVar("T")
-_SIMPLE = (bool, int, float, str)
+__all__ = ["MISSING", "Node", "build", "hints", "is_node", "options_of", "put", "take"]
 
 
-def parse(value: T, args: Sequence[str], prog: str, description: str, hidden: Sequence[str] = ()) -> T:
-    """``value`` with the fields changed that ``args`` name.
 
-    Args:
-        value: a tree of frozen dataclasses.
-        args: command-line arguments, without the program.
-        prog, description: for the help text.
-        hidden: dotted paths that get no flags.
+class Unset(Enum):
+    """Stands where a value must be given."""
+
+    MISSING = "missing"
+
+
+MISSING = Unset.MISSING
+_ROOMS = ("guide", "objective", "tasks", "verify", "train", "rollout", "core", "runtime")
+_SCALARS = (bool, int, float, str, bytes, NoneType)
+
+
+@dataclass(slots=True)
+class Node:
+    """A part taken apart.
+
+    Attributes:
+        kind: its class; `tuple` or `dict` for a collection of parts.
+        fields: name (or position, or key) to a `Node`, or to a leaf as it is; ``MISSING`` where a value must be given.
+        declared: the declared type of the place where it stands.
+        before: the value that it was taken from, which is kept when nothing changes; ``MISSING`` for a part put there anew.
+    """
+
+    kind: Any
+    fields: dict[str, Any] = field(default_factory=dict[str, Any])
+    declared: Any = Any
+    before: Any = MISSING
+
+    def declared_at(self, name: str) -> Any:
+        """The declared type of a field."""
+        return _element(self.declared) if self.kind in (tuple, dict) else hints(self.kind).get(name, Any)
+
+
+def take(value: Any, declared: Any = Any) -> Any:
+    """``value`` as a `Node` where it is a part or a collection of parts; otherwise itself, a leaf."""
+    if is_part(value):
+        types = hints(type(value))
+        inner = {f.name: take(getattr(value, f.name), types[f.name]) for f in dataclasses.fields(value) if f.init}
+        return Node(type(value), inner, declared, value)
+    if isinstance(value, tuple) and _holds_parts(cast("tuple[Any, ...]", value), declared):
+        items = cast("tuple[Any, ...]", value)
+        return Node(tuple, {str(i): take(v, _element(declared)) for i, v in enumerate(items)}, declared, items)
+    if isinstance(value, Mapping) and any(is_part(v) for v in cast("Mapping[Any, Any]", value).values()):
+        table = cast("Mapping[Any, Any]", value)
+        return Node(dict, {str(k): take(v, _element(declared)) for k, v in table.items()}, declared, table)
+    return value
+
+
+def build(node: Any, path: str = "") -> Any:
+    """The value of a tree; parts in which nothing changed are the very same objects.
 
     Raises:
-        ConfigError: a part refuses its new settings, or a ``kind`` cannot be loaded.
-        SystemExit: 2 after a usage error, 0 after ``--help`` (tyro's own).
+        ConfigError: a part refuses its settings, or lacks a value; names the option.
     """
-    import tyro
-
-    rest: list[str] = []
-    for path, kind, other in _kinds(args):
-        if path:
-            value = cast(T, replace_at(value, path, part(kind)))
-        rest += other
-    mirror = _mirror(value, (), frozenset(hidden))
-    parsed = tyro.cli(mirror, args=rest, prog=prog, description=description)
-    return cast(T, _apply(value, parsed))
-
-
-def _kinds(args: Sequence[str]) -> list[tuple[str, str, list[str]]]:
-    """Splits off each ``--PATH.kind VALUE`` and ``--PATH.kind=VALUE``."""
-    out: list[tuple[str, str, list[str]]] = []
-    words = iter(args)
-    for word in words:
-        flag, equals, given = word.partition("=")
-        if not (flag.startswith("--") and flag.endswith(".kind")):
-            out.append(("", "", [word]))
-            continue
-        kind = given if equals else next(words, "")
-        if not kind:
-            raise ConfigError(f"{flag} needs a value: module:Class, for example --stages.0.curriculum.kind assay.guide:Uniform")
-        out.append((flag[2 : -len(".kind")].replace("-", "_"), kind, []))
-    return out
+    if not isinstance(node, Node):
+        return node
+    values = {name: build(child, f"{path}{name}.") for name, child in node.fields.items()}
+    for name, value in values.items():
+        if value is MISSING:
+            raise ConfigError(f"--{path}{name}: {node.kind.__name__} needs a value there, for example --{path}{name}.kind module:Class")
+    if node.before is not MISSING:
+        old = _values(node.before)
+        if values.keys() == old.keys() and all(values[k] is old[k] for k in values):
+            return node.before
+    if node.kind is tuple:
+        return tuple(values.values())
+    if node.kind is dict:
+        return type(node.before)(values)
+    return node.kind(**values)
 
 
-def _mirror(value: Any, path: tuple[str, ...], hidden: frozenset[str]) -> type[Any]:
-    """A dataclass with one field per field of ``value`` that the command line can hold."""
-    import tyro
+def put(root: Node, path: Sequence[str], kind: str, extra: Sequence[str] = ()) -> None:
+    """Puts another part, with its own defaults, in a place.
 
-    fields: list[tuple[str, Any, Any]] = []
-    for name, child, declared in _children(value):
-        here = (*path, name)
-        if ".".join(here) in hidden:
-            continue
-        if _is_part(child):
-            inner = _mirror(child, here, hidden)
-            fields.append((_safe(name), Annotated[inner, tyro.conf.arg(name=name)], dataclasses.field(default_factory=inner)))
-        else:
-            kind = _flag_type(child, declared)
-            if kind is not None:
-                default = child.value if isinstance(child, enum.Enum) else child
-                fields.append((_safe(name), Annotated[kind, tyro.conf.arg(name=name)], dataclasses.field(default=default)))
-    mirror = dataclasses.make_dataclass(type(value).__name__, fields, frozen=True)
-    mirror.__doc__ = "" if isinstance(value, tuple) else _doc(value)
-    return mirror
+    Args:
+        root: the tree, changed in place.
+        path: names down to the place; in a tuple, the position behind the last one adds an entry.
+        kind: ``module:Class``; or a bare name from the room or module of the part that stands there; or ``none``.
+        extra: further modules in which a bare name is looked up.
 
-
-def _apply(value: Any, mirror: Any) -> Any:
-    """``value`` with the leaves of ``mirror`` that differ."""
-    changed: dict[str, Any] = {}
-    for name, child, _ in _children(value):
-        if not hasattr(mirror, _safe(name)):
-            continue
-        new = getattr(mirror, _safe(name))
-        new = _apply(child, new) if _is_part(child) else new
-        if new is not child and new != child:
-            changed[name] = new
-    if not changed:
-        return value
-    if isinstance(value, tuple):
-        return tuple(changed.get(str(i), v) for i, v in enumerate(cast(tuple[Any, ...], value)))
-    return dataclasses.replace(value, **changed)
+    Raises:
+        UnknownNameError: no such place or part; with the nearest.
+        ConfigError: the part does not fit there, or the class cannot be loaded.
+    """
+    place = f"--{'.'.join(path)}.kind"
+    parent = root
+    for depth, name in enumerate(path[:-1]):
+        inner = parent.fields.get(name)
+        if not isinstance(inner, Node):
+            raise UnknownNameError(f"part in {place}", ".".join(path[: depth + 1]), _parts_below(root))
+        parent = inner
+    name = path[-1]
+    known = list(parent.fields)
+    if parent.kind is tuple:
+        known.append(str(len(known)))
+    if name not in known:
+        raise UnknownNameError(f"part in {place}", ".".join(path), _parts_below(root))
+    declared, now = parent.declared_at(name), parent.fields.get(name)
+    if kind in ("none", "None"):
+        if NoneType not in options_of(declared) and declared is not Any:
+            raise ConfigError(f"{place} none: a part must stand there")
+        parent.fields[name] = None
+        return
+    parent.fields[name] = _fresh(_class(kind, place, now, declared, extra), declared)
 
 
-def _children(value: Any) -> list[tuple[str, Any, Any]]:
-    """(name, value, declared type) of each field, or of each entry of a tuple of parts."""
-    if isinstance(value, tuple):
-        return [(str(i), v, type(v)) for i, v in enumerate(cast(tuple[Any, ...], value))]
-    try:
-        declared = typing.get_type_hints(type(value))
-    except NameError:  # a type that is only imported for checkers: the value's own type serves
-        declared = {}
-    return [(f.name, getattr(value, f.name), declared.get(f.name)) for f in dataclasses.fields(value) if f.init]
-
-
-def _is_part(value: Any) -> bool:
-    if isinstance(value, tuple):
-        entries = cast(tuple[Any, ...], value)
-        return bool(entries) and all(dataclasses.is_dataclass(v) for v in entries)
+def is_part(value: Any) -> bool:
+    """Whether a value is an instance of a dataclass."""
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
-def _flag_type(value: Any, declared: Any) -> Any:
-    """A type that tyro can parse for this leaf; None where the command line cannot hold it (functions, data)."""
-    if declared is not None and _parsable(declared):
-        return declared
-    if isinstance(value, enum.Enum):
-        return Literal[tuple(e.value for e in type(value))]
-    if isinstance(value, _SIMPLE):
-        return type(value)
-    if isinstance(value, tuple):
-        kinds = {type(v) for v in cast(tuple[Any, ...], value)}
-        if len(kinds) == 1 and (kind := kinds.pop()) in _SIMPLE:
-            return tuple[kind, ...]
-    return None
+def is_node(value: Any) -> bool:
+    """Whether a child of a node is a node itself."""
+    return isinstance(value, Node)
 
 
-def _parsable(declared: Any) -> bool:
-    if declared in _SIMPLE or declared is type(None):
+def options_of(declared: Any) -> tuple[Any, ...]:
+    """The members of a union; the type itself otherwise."""
+    return get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
+
+
+def hints(kind: Any) -> dict[str, Any]:
+    """Declared type of each field of a dataclass; `typing.Any` where it can only be resolved by type checkers."""
+    out: dict[str, Any] = {}
+    owners = {name: owner for owner in reversed(kind.__mro__) for name in owner.__dict__.get("__annotations__", {})}
+    for f in dataclasses.fields(kind):
+        out[f.name] = f.type
+        if isinstance(f.type, str):
+            try:
+                out[f.name] = eval(f.type, dict(vars(sys.modules[owners[f.name].__module__])))
+            except (NameError, KeyError, TypeError):
+                out[f.name] = Any
+    return out
+
+
+def candidates(now: Any, declared: Any, extra: Sequence[str] = ()) -> dict[str, Any]:
+    """Parts that may stand in a place, by bare name: those of the room and module of the part there now, else of every room."""
+    modules = list(extra)
+    if isinstance(now, Node) and now.kind not in (tuple, dict):
+        modules += [now.kind.__module__, _room(now.kind)]
+    found = _parts_of(modules, declared) or _parts_of([*extra, *(f"assay.{room}" for room in _ROOMS)], declared)
+    bases = {k for k in found.values() if k in options_of(declared) and any(issubclass(o, k) and o is not k for o in found.values())}
+    return {name: k for name, k in found.items() if k not in bases}
+
+
+# ---- inside -----------------------------------------------------------------------------------------------------------
+
+
+def _holds_parts(items: tuple[Any, ...], declared: Any) -> bool:
+    if items:
+        return all(is_part(v) for v in items)
+    element = _element(declared)
+    return element is not Any and all(o not in _SCALARS and isinstance(o, type) for o in options_of(element))
+
+
+def _element(declared: Any) -> Any:
+    """The type of the entries of a collection."""
+    for option in options_of(declared):
+        arguments = get_args(option)
+        if arguments and get_origin(option) is tuple and arguments[-1] is Ellipsis:
+            return arguments[0]
+        if len(arguments) == 2 and isinstance(get_origin(option), type) and issubclass(cast(type, get_origin(option)), Mapping):
+            return arguments[1]
+    return Any
+
+
+def _values(before: Any) -> dict[str, Any]:
+    if isinstance(before, tuple):
+        return {str(i): v for i, v in enumerate(cast("tuple[Any, ...]", before))}
+    if isinstance(before, Mapping):
+        return {str(k): v for k, v in cast("Mapping[Any, Any]", before).items()}
+    return {f.name: getattr(before, f.name) for f in dataclasses.fields(before) if f.init}
+
+
+def _fresh(kind: Any, declared: Any) -> Node:
+    fields: dict[str, Any] = {}
+    types = hints(kind)
+    for f in dataclasses.fields(kind):
+        if f.init:
+            made = f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default
+            fields[f.name] = MISSING if made is dataclasses.MISSING else take(made, types[f.name])
+    return Node(kind, fields, declared)
+
+
+def _parts_below(node: Node, path: str = "") -> list[str]:
+    """Dotted paths of the places that hold parts, or could."""
+    out: list[str] = []
+    for name, child in node.fields.items():
+        if isinstance(child, Node):
+            out += [f"{path}{name}", *_parts_below(child, f"{path}{name}.")]
+        elif child is None:
+            out.append(f"{path}{name}")
+    return out
+
+
+def _class(word: str, place: str, now: Any, declared: Any, extra: Sequence[str]) -> Any:
+    if ":" in word:
+        from assay.cli.recipe import module_of
+
+        where, _, name = word.rpartition(":")
+        kind = load_class(f"{module_of(where)}:{name}" if where.endswith(".py") else word, place)
+        if not dataclasses.is_dataclass(kind):
+            raise ConfigError(f"{place} {word}: {name} is no dataclass, so it is no part of a configuration")
+        if not _fits(kind, declared):
+            raise ConfigError(f"{place} {word}: a {name} does not fit there; known: {', '.join(sorted(candidates(now, declared, extra)))}")
+        return kind
+    known = candidates(now, declared, extra)
+    if word not in known:
+        raise UnknownNameError(f"part for {place}", word, known)
+    return known[word]
+
+
+def _room(kind: Any) -> str:
+    """``assay.guide`` of a class in ``assay.guide.curriculum``; the module itself elsewhere."""
+    names = kind.__module__.split(".")
+    return ".".join(names[:2]) if names[0] == "assay" else kind.__module__
+
+
+def _parts_of(modules: Sequence[str], declared: Any) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name in modules:
+        module = sys.modules.get(name) or import_module(name)
+        # runtime's settings stand in one module without torch; its other names would load it
+        module = import_module("assay.runtime.settings") if name == "assay.runtime" else module
+        for word in getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]:
+            found = getattr(module, word)
+            if isinstance(found, type) and dataclasses.is_dataclass(found) and not isabstract(found) and _fits(found, declared):
+                out.setdefault(word, found)
+    return out
+
+
+def _fits(kind: type[Any], declared: Any) -> bool:
+    """Whether an instance may stand where ``declared`` is: a subclass of a class, or what has the members of a protocol."""
+    return any(_fits_one(kind, option) for option in options_of(declared))
+
+
+def _fits_one(kind: type[Any], option: Any) -> bool:
+    if option is Any or option is object:
         return True
-    origin = get_origin(declared)
-    if origin in (typing.Union, types.UnionType, tuple):
-        return all(a is Ellipsis or _parsable(a) for a in get_args(declared))
-    return origin is Literal
+    if not isinstance(option, type):
+        return False
+    if not getattr(option, "_is_protocol", False):
+        return issubclass(kind, option)
+    names = {f.name for f in dataclasses.fields(kind)}
+    return all(m in names or (hasattr(kind, m) and _called_alike(getattr(kind, m), getattr(option, m, None))) for m in _members(option))
 
 
-def _safe(name: str) -> str:
-    return f"item_{name}" if name.isdigit() else name
+def _members(protocol: type[Any]) -> set[str]:
+    bases = [b for b in protocol.__mro__ if getattr(b, "_is_protocol", False)]
+    named = {n for b in bases for n in (*vars(b), *vars(b).get("__annotations__", {}))}
+    return {n for n in named if not n.startswith("_") or n == "__call__"}
 
 
-def _doc(value: object) -> str:
-    return f"{type(value).__doc__ or ''}".strip()
-
-
+def _called_alike(method: Any, promised: Any) -> bool:
+    """Whether a method can be called with as many arguments as its protocol says; True for what is no method."""
+    if not (isfunction(method) and isfunction(promised)):
+        return True
+    count = len(signature(promised).parameters)
+    own = signature(method).parameters.values()
+    needed = sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in own)
+    return needed <= count and (len(own) >= count or any(p.kind is p.VAR_POSITIONAL for p in own))

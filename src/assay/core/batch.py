@@ -7,13 +7,13 @@ Tokens of all rows stand behind one another (no padding). Values that belong to 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.columns import Array, TokenColumn
+from assay.core.columns import Array, TokenColumn, common_version
 from assay.core.errors import DataError
 from assay.core.group import Group
 from assay.core.sample import STREAMS, Sample, samples
@@ -39,8 +39,8 @@ class Batch:
         offsets: ``[B + 1]`` int64; tokens of row b are ``offsets[b]:offsets[b + 1]``.
         tokens: name to token column, each over all ``N`` tokens; always ``ids`` and ``mask``.
         rows: name to ``[B]`` array; always ``rollout`` (index into ``rollouts``) and ``stream`` (index into `STREAMS`).
-        rollouts: name to ``[R]`` array; ``group``, ``tokens`` (loss tokens of the attempt in the optimiser batch), and, for graded
-            rollouts, ``valid``, ``level`` and ``components/NAME``.
+        rollouts: name to ``[R]`` array; ``group``, ``tokens`` (loss tokens of the attempt in the optimiser batch), and, for
+            graded rollouts, ``valid``, ``level``, ``length``, ``truncated`` and ``components/NAME``.
         counts: of the whole optimiser batch, after filtering.
         drawn: the same before filtering.
     """
@@ -103,11 +103,17 @@ class Batch:
         return replace(self, rollouts={**self.rollouts, **columns})
 
     def micro(self, rows: Sequence[int] | NDArray[Any]) -> Batch:
-        """Some rows, in the given order, with the counts of the whole: a micro-batch."""
-        index = np.asarray(rows, np.int64)
+        """Some rows, in the given order, with the counts of the whole: a micro-batch.
+
+        Args:
+            rows: row indices, or a boolean per row.
+        """
+        given = np.asarray(rows)
+        index = np.flatnonzero(given) if given.dtype == np.bool_ else given.astype(np.int64)
         lengths = self.lengths[index]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        gather = np.repeat(self.offsets[index] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        shift: NDArray[np.int64] = np.repeat(self.offsets[index] - offsets[:-1], lengths)
+        gather = shift + np.arange(int(offsets[-1]), dtype=np.int64)
         return replace(
             self,
             offsets=offsets,
@@ -116,14 +122,20 @@ class Batch:
         )
 
     def mini(self, rows: Sequence[int] | NDArray[Any]) -> Batch:
-        """Some rows as an optimiser batch of their own: counts are taken anew."""
+        """Some rows as an optimiser batch of their own: counts and each rollout's ``tokens`` are taken anew.
+
+        The counts before filtering are shared out in proportion to the rows' own, so that filtering weighs alike in every part.
+        """
         part = self.micro(rows)
+        tokens = _rollout_tokens(part.rows["rollout"], part.part_lengths(), len(self.rollouts["group"]))
+        part = part.with_rollouts(tokens=tokens)
         counts = _count(part)
-        return replace(part, counts=counts, drawn=counts)
+        return replace(part, counts=counts, drawn=_share(self.drawn, counts, self.counts))
 
     def part_lengths(self) -> NDArray[np.int64]:
         """``[B]`` loss tokens per row."""
-        return np.add.reduceat(np.append(self.token("mask"), False).astype(np.int64), self.offsets[:-1])
+        before = np.concatenate([[0], np.cumsum(self.token("mask"), dtype=np.int64)])
+        return before[self.offsets[1:]] - before[self.offsets[:-1]]
 
 
 def pack(groups: Sequence[Group], drawn: Counts | None = None, policy: str = "policy") -> Batch:
@@ -155,7 +167,7 @@ def pack_rows(rows: Sequence[tuple[int, Sample]], table: Mapping[str, Array], dr
     Token columns that only some rows carry are filled with zeros in the others.
 
     Raises:
-        DataError: no rows.
+        DataError: no rows, or rows whose columns differ in type or shape.
     """
     if not rows:
         raise DataError("an optimiser batch needs at least one row with a loss token; every rollout was empty or faulty")
@@ -172,24 +184,30 @@ def pack_rows(rows: Sequence[tuple[int, Sample]], table: Mapping[str, Array], dr
         "rollout": np.array([i for i, _ in rows], np.int64),
         "stream": np.array([STREAMS.index(s.stream) for s in samples_], np.int8),
     }
-    per_row = np.add.reduceat(np.append(columns["mask"].values, False).astype(np.int64), offsets[:-1])
-    tokens = np.zeros(len(table["group"]), np.int64)
-    np.add.at(tokens, row_columns["rollout"], per_row)
     nothing = Counts(0, 0, 0, 0)
-    batch = Batch(
-        offsets=offsets, tokens=columns, rows=row_columns, rollouts={**table, "tokens": tokens},
-        counts=nothing, drawn=nothing,
-    )  # fmt: skip
+    batch = Batch(offsets=offsets, tokens=columns, rows=row_columns, rollouts=table, counts=nothing, drawn=nothing)
+    tokens = _rollout_tokens(row_columns["rollout"], batch.part_lengths(), len(table["group"]))
+    batch = batch.with_rollouts(tokens=tokens)
     counts = _count(batch)
-    return replace(batch, counts=counts, drawn=drawn or counts)
+    return replace(batch, counts=counts, drawn=counts if drawn is None else drawn)
 
 
 def _joined(name: str, rows: Sequence[Sample]) -> TokenColumn:
     model = next(s.columns[name] for s in rows if name in s.columns)
-    parts = [
-        s.columns[name].values if name in s.columns else np.zeros((len(s.ids), *model.trailing), model.dtype) for s in rows
-    ]
-    return TokenColumn(name, np.concatenate(parts), model.producer, model.version)
+    parts: list[Array] = []
+    for row in rows:
+        column = row.columns.get(name)
+        if column is None:
+            parts.append(np.zeros((len(row.ids), *model.trailing), model.dtype))
+            continue
+        if column.dtype != model.dtype or column.values.shape != (len(row.ids), *model.trailing):
+            raise DataError(
+                f"row of rollout {row.rollout!r}: token column {name!r} is {column.dtype}{list(column.values.shape)} where "
+                f"{model.dtype}{[len(row.ids), *model.trailing]} is wanted; all rows give one type and shape"
+            )
+        parts.append(column.values)
+    version = common_version(s.columns[name] for s in rows if name in s.columns)
+    return TokenColumn(name, np.concatenate(parts), model.producer, version)
 
 
 def _rollout_table(groups: Sequence[Group]) -> dict[str, Array]:
@@ -205,6 +223,18 @@ def _rollout_table(groups: Sequence[Group]) -> dict[str, Array]:
     for name in names:
         table[f"components/{name}"] = np.array([s.components.get(name, 0.0) for s in scores], np.float64)
     return table
+
+
+def _rollout_tokens(rollout: Array, per_row: NDArray[np.int64], total: int) -> NDArray[np.int64]:
+    tokens = np.zeros(total, np.int64)
+    np.add.at(tokens, rollout, per_row)
+    return tokens
+
+
+def _share(drawn: Counts, part: Counts, whole: Counts) -> Counts:
+    """``drawn * part / whole``, each count rounded; never below ``part``."""
+    pairs = zip(astuple(drawn), astuple(part), astuple(whole), strict=True)
+    return Counts(*(p if d == w or not w else max(p, round(d * p / w)) for d, p, w in pairs))
 
 
 def _count(batch: Batch) -> Counts:

@@ -81,7 +81,8 @@ def freeze(value: Any) -> Any:
 def plain(value: Any) -> Any:
     """``value`` as JSON types: dict, list, str, int, float, bool, None.
 
-    Dataclasses become dicts, enums their values, numpy scalars and arrays Python numbers and lists, sets lists in canonical order.
+    Dataclasses become dicts, enums their values, numpy scalars and arrays Python numbers and lists, sets lists in canonical
+    order.
 
     Raises:
         DataError: a value of another type, with its type named, or two keys that are the same name.

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "TokenColumn"]
+__all__ = ["RESERVED", "Array", "TokenColumn", "common_version"]
 
 Array = NDArray[Any]
+
+RESERVED = frozenset({"ids", "mask", "call", "logp_engine", "weight_version"})
+"""Columns that every row has of its own; an engine's further columns have other names."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,3 +52,9 @@ class TokenColumn:
         out = np.zeros((total, *self.trailing), self.dtype)
         out[where] = self.values
         return TokenColumn(self.name, out, self.producer, self.version)
+
+
+def common_version(columns: Iterable[TokenColumn]) -> int:
+    """The weight version that all columns share, -1 when they differ."""
+    versions = {c.version for c in columns}
+    return versions.pop() if len(versions) == 1 else -1

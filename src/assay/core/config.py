@@ -1,13 +1,14 @@
 """Configurations as trees of frozen dataclasses, to plain tables and TOML and back.
 
-A table says ``kind = "module:Class"`` wherever the field's declared type leaves the class open (protocols, unions, subclasses), and
-``class = ...`` instead when the class has a field of its own called ``kind``. Four kinds have no colon: ``none`` (TOML has no null),
-``function``, ``path``, and ``map`` (a mapping that could be misread as something else).
+A table says ``kind = "module:Class"`` wherever the field's declared type leaves the class open (protocols, unions,
+subclasses), and ``class = ...`` instead when the class has a field of its own called ``kind``. Four kinds have no colon:
+``none`` (TOML has no null), ``function``, ``path``, and ``map`` (a mapping that could be misread as something else).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -130,12 +131,13 @@ def replace_at(value: Any, path: str, new: Any) -> Any:
 
 
 def _write(value: Any, declared: Any, place: str) -> Any:
+    if isinstance(value, np.generic):
+        value = cast("Any", value).item()
     if value is None:
         return {"kind": "none"}
     if isinstance(value, Enum):
-        return value.value if declared is type(value) else {"kind": name_of(type(value)), "value": value.value}
-    if isinstance(value, np.generic):
-        value = value.item()
+        cls: type[Enum] = value.__class__
+        return value.value if declared is cls else {"kind": name_of(cls), "value": value.value}
     if isinstance(value, _SCALARS):
         return value
     if isinstance(value, Path):
@@ -150,14 +152,15 @@ def _write(value: Any, declared: Any, place: str) -> Any:
     if isinstance(value, Function):
         return {"kind": "function", "name": name_of(value)}
     raise ConfigError(
-        f"{place}: a {type(value).__name__} cannot be written to a file: {value!r}; use numbers, strings, tuples, mappings, dataclasses "
-        "or functions of a module"
+        f"{place}: a {type(value).__name__} cannot be written to a file: {value!r}; use numbers, strings, tuples, mappings, "
+        "dataclasses or functions of a module"
     )
 
 
 def _write_part(value: Any, declared: Any, place: str) -> Table:
-    hints = _hints(type(value))
-    table: Table = {} if declared is type(value) else {_class_key(type(value)): name_of(type(value))}
+    cls: type[Any] = value.__class__
+    hints = _hints(cls)
+    table: Table = {} if declared is cls else {_class_key(cls): name_of(cls)}
     for field in dataclasses.fields(value):
         held = getattr(value, field.name)
         if field.init and not (held is None and field.default is None):
@@ -169,7 +172,7 @@ def _write_mapping(value: Mapping[Any, Any], declared: Any, place: str) -> Table
     key, item = _mapping_types(declared)
     for k in value:
         if type(k) is not key:
-            raise ConfigError(f"{place}: key {k!r} is a {type(k).__name__} where {key.__name__} is declared; a file has only those")
+            raise ConfigError(f"{place}: key {k!r} is a {type(k).__name__}; declared is {key.__name__}")
     items = {str(k): _write(v, item, f"{place}.{k}") for k, v in value.items()}
     return {"kind": "map", "items": items} if {"kind", "class"} & set(items) or not _takes_mapping(declared) else items
 
@@ -312,7 +315,7 @@ def check_scalar(value: Any, declared: Any, place: str) -> None:
     literals = [x for o in options if get_origin(o) is Literal for x in get_args(o)]
     if value in literals:
         return
-    allowed = {o for o in options if o in _SCALARS} | ({int} if float in options else set())
+    allowed: set[Any] = {o for o in options if o in _SCALARS} | {int for o in options if o is float}
     open_ended = any(o is Any or (o not in _SCALARS and get_origin(o) is not Literal and not _closed(o)) for o in options)
     if type(value) not in allowed and not open_ended:
         raise ConfigError(f"{place}={value!r} is a {type(value).__name__}; declared is {_spell(declared)}")
@@ -328,14 +331,14 @@ def _closed(option: Any) -> bool:
 def _hints(cls: Any) -> dict[str, Any]:
     """Declared type of each field; Any where it can only be resolved by type checkers."""
     out: dict[str, Any] = {}
-    owners = {name: owner for owner in reversed(cls.__mro__) for name in owner.__dict__.get("__annotations__", {})}
+    owners = {name: owner for owner in reversed(cls.__mro__) for name in inspect.get_annotations(owner)}
     for field in dataclasses.fields(cls):
         declared: Any = field.type
         if isinstance(declared, str):
             scope = vars(sys.modules.get(owners[field.name].__module__, sys))
             try:
                 declared = eval(declared, dict(scope))
-            except NameError:
+            except (NameError, AttributeError):
                 declared = Any
         out[field.name] = declared
     return out

@@ -1,7 +1,7 @@
 """What the parts of a run promise each other. Rooms implement, recipes bind.
 
-A protocol answers one question, in the order of the walk: what to practise, how it is posed, how the world answers, how tokens are
-drawn, how good they are, what to try next, how to learn, where to report.
+A protocol answers one question, in the order of the walk: what to practise, how it is posed, how the world answers, how tokens
+are drawn, how good they are, what to try next, how to learn, where to report.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ __all__ = [
     "Obs",
     "Replay",
     "Request",
+    "Restorable",
     "Sampler",
     "State",
     "Stats",
@@ -80,7 +81,7 @@ class TaskSource(Protocol):
         ...
 
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...] | None:
-        """An oracle's turns (assistant, tool, assistant, ...), each step corrupted with probability ``noise``; None: no oracle."""
+        """An oracle's turns (assistant, tool, ...), each step corrupted with probability ``noise``; None: no oracle."""
         ...
 
 
@@ -110,11 +111,22 @@ class Step:
 
 
 class Environment(Protocol):
-    """Single use: no reset. Sees `World`, never a private part."""
+    """Single use: no reset. Sees `World`, never a private part.
+
+    It answers equal actions with equal words, so that an attempt cut off can be played again up to where it stopped.
+    """
 
     async def start(self) -> Obs: ...
 
     async def step(self, action: str) -> Step: ...
+
+
+class Restorable(Environment, Protocol):
+    """An environment that can begin at a state which it once wrote: what a `Context` with a snapshot needs."""
+
+    async def restore(self, snapshot: Any) -> Obs:
+        """Instead of ``start``."""
+        ...
 
 
 class Tool(Protocol):
@@ -129,7 +141,8 @@ class Tool(Protocol):
 class ContextManager(Protocol):
     """What the policy may condition on next.
 
-    ``turns`` are (message, tokens) in order, the opening conversation first; the result is the indices to keep, ascending.
+    ``turns`` are (message, tokens) of the working conversation in order, the opening first; the result is the indices to keep,
+    ascending. What was dropped does not come back. ``budget`` is how many tokens leave room for a full answer.
     """
 
     def keep(self, turns: Sequence[tuple[Message, int]], budget: int) -> Sequence[int]: ...
@@ -139,7 +152,10 @@ class ContextManager(Protocol):
 
 
 class Tokenizer(Protocol):
-    """Text to ids and back; ``encode`` never adds special tokens."""
+    """Text to ids and back; ``encode`` never adds special tokens.
+
+    Rendering is append-only: ``render(a + b)`` begins with ``render(a, answer=False)``, whatever comes in ``b``.
+    """
 
     @property
     def size(self) -> int: ...
@@ -212,7 +228,7 @@ class Engine(Protocol):
     async def swap(self, manifest: Manifest, mode: SwapMode = SwapMode.DRAIN) -> None: ...
 
     async def score(self, rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
-        """Log-probabilities at temperature 1 of each token given those before it, ``[len(row)]`` with 0 first, through the decode path."""
+        """``[len(row)]`` log-probabilities of each token given those before it, 0 first; temperature 1, the decode path."""
         ...
 
     def info(self) -> EngineInfo: ...

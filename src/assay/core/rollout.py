@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.columns import Array, TokenColumn
+from assay.core.columns import RESERVED, Array, TokenColumn
 from assay.core.errors import DataError
 from assay.core.task import Context
 
@@ -105,6 +105,9 @@ class Completion:
         starts = [s.start for s in self.spans]
         if starts != edges[:-1] or edges[-1] != n or any(s.end <= s.start for s in self.spans):
             raise DataError(f"weight-version spans {self.spans} do not partition [0, {n})")
+        taken = RESERVED.intersection(self.columns)
+        if taken:
+            raise DataError(f"an engine column may not be called {sorted(taken)}: every row has these of its own")
         for name, column in self.columns.items():
             if len(column.values) != n:
                 raise DataError(f"column {name!r} has {len(column.values)} tokens, the completion has {n}")
@@ -135,8 +138,8 @@ class Call:
         role, policy: who acts, and which policy sampled it.
         prefix: ``[P]`` ids that the engine was given.
         completion: what it returned.
-        text: the assistant's turn so far, decoded, without its stop token: what verifiers and environments read. Forced first tokens are
-            part of it, and a call that continues a cut-off one repeats that one's text.
+        text: the assistant's turn so far, decoded, without its stop token: what verifiers and environments read. Forced first
+            tokens are part of it, and a call that continues a cut-off one repeats that one's text.
         results: tool results that followed.
         media: references to images or files shown, by digest.
         score_prefix: ids to learn under instead of ``prefix``, on calls that start a training row; None for the same.
@@ -156,7 +159,7 @@ class Call:
     @property
     def tokens(self) -> Ids:
         """``[P + T]`` prefix and completion."""
-        out = np.concatenate([self.prefix, self.completion.ids])
+        out = np.concatenate([self.prefix, self.completion.ids], dtype=np.int32)
         out.setflags(write=False)
         return out
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.columns import Array, TokenColumn
+from assay.core.columns import TokenColumn, common_version
 from assay.core.errors import DataError
-from assay.core.rollout import Call, Ids, Rollout, ids_of
+from assay.core.rollout import Call, Completion, Ids, Rollout, ids_of
 
 __all__ = ["Sample", "Stream", "samples", "supervised"]
 
@@ -47,6 +47,8 @@ class Sample:
     def __post_init__(self) -> None:
         if self.stream not in STREAMS:
             raise DataError(f"row of rollout {self.rollout!r}: unknown stream {self.stream!r}; one of {STREAMS}")
+        if "ids" in self.columns or "mask" in self.columns:
+            raise DataError(f"row of rollout {self.rollout!r}: ids and mask are fields, not columns")
         if len(self.mask) != len(self.ids):
             raise DataError(f"row of rollout {self.rollout!r}: {len(self.ids)} ids but {len(self.mask)} mask entries")
         if len(self.mask) and self.mask[0]:
@@ -62,23 +64,42 @@ def samples(rollout: Rollout, policy: str = "policy", stream: Stream = "on_polic
         stream: label of the rows.
 
     Returns:
-        Rows that hold each sampled token of ``policy`` exactly once with loss; rows without any are left out.
+        Rows that hold each sampled token of ``policy`` exactly once with loss; rows without any are left out. Engine columns
+        are zero on tokens that were not sampled, and where a call brought no such column.
+
+    Raises:
+        DataError: a policy that answered an empty prefix, or calls whose columns differ in type or shape.
     """
-    rows = [_row(rollout, chain, owned, policy, stream) for chain, owned in _chains(rollout.calls)]
-    return tuple(row for row in rows if row.mask.any())
+    rows = (_row(rollout, chain, owned, policy, stream) for chain, owned in _chains(rollout.calls))
+    return tuple(row for row in rows if row is not None)
 
 
 def supervised(key: str, pieces: list[tuple[Ids, bool]], stream: Stream = "expert") -> Sample:
-    """A row from written text: ``pieces`` of ids, each with whether it carries loss."""
+    """A row from written text: ``pieces`` of ids, each with whether it carries loss.
+
+    Raises:
+        DataError: no pieces, or the first token carries loss.
+
+    >>> supervised("trace/0", [(ids_of([5, 6]), False), (ids_of([7]), True)]).mask
+    array([False, False,  True])
+    """
+    if not pieces:
+        raise DataError(f"row {key!r} has no text")
     ids = ids_of(np.concatenate([p for p, _ in pieces]))
-    mask = np.concatenate([np.full(len(p), learn) for p, learn in pieces])
+    mask = np.repeat([learn for _, learn in pieces], [len(p) for p, _ in pieces])
     return Sample(rollout=key, ids=ids, mask=mask, stream=stream)
 
 
 def extends(call: Call, parent: Call) -> bool:
     """Whether ``call`` was posed on its parent's very tokens."""
-    head = parent.tokens
-    return len(call.prefix) >= len(head) and bool(np.array_equal(call.prefix[: len(head)], head))
+    cut = len(parent.prefix)
+    end = cut + len(parent.completion.ids)
+    head = call.prefix
+    return (
+        len(head) >= end
+        and bool(np.array_equal(head[:cut], parent.prefix))
+        and bool(np.array_equal(head[cut:end], parent.completion.ids))
+    )
 
 
 def _chains(calls: tuple[Call, ...]) -> list[tuple[list[Call], set[int]]]:
@@ -104,31 +125,53 @@ def _chains(calls: tuple[Call, ...]) -> list[tuple[list[Call], set[int]]]:
     return chains
 
 
-def _row(rollout: Rollout, chain: list[Call], owned: set[int], policy: str, stream: Stream) -> Sample:
+def _row(rollout: Rollout, chain: list[Call], owned: set[int], policy: str, stream: Stream) -> Sample | None:
+    if not any(c.id in owned and c.policy == policy and len(c.completion.ids) for c in chain):
+        return None
     root, leaf = chain[0], chain[-1]
     head = root.prefix if root.score_prefix is None else root.score_prefix
     shift = len(head) - len(root.prefix)
-    ids = ids_of(np.concatenate([head, leaf.tokens[len(root.prefix) :]]))
-    sampled = np.zeros(len(ids), np.bool_)
-    mask = np.zeros(len(ids), np.bool_)
-    call_of = np.full(len(ids), -1, np.int32)
+    total = shift + len(leaf.prefix) + len(leaf.completion.ids)
+    ids = np.concatenate([head, leaf.prefix[len(root.prefix) :], leaf.completion.ids], dtype=np.int32)
+    ids.setflags(write=False)
+    mask, call_of = np.zeros(total, np.bool_), np.empty(total, np.int32)
+    call_of.fill(-1)
+    places: list[tuple[slice, Completion]] = []
     for call in chain:
-        here = slice(len(call.prefix) + shift, len(call.prefix) + shift + len(call.completion.ids))
-        sampled[here] = True
+        start = len(call.prefix) + shift
+        here = slice(start, start + len(call.completion.ids))
         call_of[here] = call.id
         mask[here] = call.id in owned and call.policy == policy
-    columns = {"call": TokenColumn("call", call_of, "rollout")} | _engine_columns(chain, sampled)
+        places.append((here, call.completion))
+    columns = {"call": TokenColumn("call", call_of, "rollout")} | _engine_columns(total, places)
     return Sample(rollout=rollout.id, ids=ids, mask=mask, columns=columns, stream=stream)
 
 
-def _engine_columns(chain: list[Call], sampled: NDArray[np.bool_]) -> dict[str, TokenColumn]:
-    total = len(sampled)
-    parts = [c.completion for c in chain]
-    out: dict[str, Array] = {
-        "logp_engine": np.concatenate([p.logp_engine for p in parts]),
-        "weight_version": np.concatenate([p.versions() for p in parts]),
+def _engine_columns(total: int, places: list[tuple[slice, Completion]]) -> dict[str, TokenColumn]:
+    """What the engines said of the sampled tokens, zeros elsewhere."""
+    logp, versions = np.zeros(total, np.float32), np.zeros(total, np.int32)
+    extra: dict[str, TokenColumn] = {}
+    for here, completion in places:
+        logp[here] = completion.logp_engine
+        for span in completion.spans:
+            versions[here.start + span.start : here.start + span.end] = span.version
+        for name, column in completion.columns.items():
+            if name not in extra:
+                version = common_version(c.columns[name] for _, c in places if name in c.columns)
+                values = np.zeros((total, *column.trailing), column.dtype)
+                extra[name] = TokenColumn(name, values, column.producer, version)
+            _fill(extra[name], here, column)
+    return {
+        "logp_engine": TokenColumn("logp_engine", logp, "engine"),
+        "weight_version": TokenColumn("weight_version", versions, "engine"),
+        **extra,
     }
-    shared = set(parts[0].columns).intersection(*(p.columns for p in parts))
-    for name in sorted(shared):
-        out[name] = np.concatenate([p.columns[name].values for p in parts])
-    return {name: TokenColumn(name, values, "engine").spread(total, sampled) for name, values in out.items()}
+
+
+def _fill(into: TokenColumn, here: slice, column: TokenColumn) -> None:
+    if (into.dtype, into.trailing) != (column.dtype, column.trailing):
+        raise DataError(
+            f"token column {into.name!r} is {column.dtype}{list(column.trailing)} in one call and "
+            f"{into.dtype}{list(into.trailing)} in another; an engine gives one type and shape"
+        )
+    into.values[here] = column.values

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from assay.core.batch import Batch, Counts, pack
-from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.errors import ConfigError
 from assay.core.group import Group
 from assay.core.protocols import Replay
 from assay.core.sample import STREAMS
@@ -21,26 +21,20 @@ class Compose:
     """Packs the groups of a step; may drop groups without signal and mix in replayed ones.
 
     Attributes:
-        drop_zero_signal: leave out groups whose valid rollouts all have the same primary value. This changes the estimator through
-            its denominator, which ``denominator`` names.
+        drop_zero_signal: leave out groups whose valid rollouts all have the same primary value. ``Batch.counts`` then counts
+            what was kept and ``Batch.drawn`` what was drawn; the objective's aggregation names the one that it divides by.
         replay_share: share of the groups in the batch that come from the replay, in [0, 1); their rows have stream ``replay``.
-        denominator: what ``Batch.drawn`` counts: ``drawn``, the step's groups before dropping; or ``kept``, the batch itself.
 
     Raises:
-        ConfigError: a share out of range, an unknown denominator, or one that would change nothing.
+        ConfigError: a share out of range.
     """
 
     drop_zero_signal: bool = False
     replay_share: float = 0.0
-    denominator: str = "drawn"
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.replay_share < 1.0:
             raise ConfigError(f"Compose.replay_share must be in [0, 1), got {self.replay_share}")
-        if self.denominator not in ("drawn", "kept"):
-            raise UnknownNameError("denominator", self.denominator, ("drawn", "kept"))
-        if self.denominator == "kept" and not (self.drop_zero_signal or self.replay_share):
-            raise ConfigError("Compose.denominator='kept' changes nothing when no group is dropped or replayed; leave it out")
 
     def compose(self, groups: Sequence[Group], replay: Replay | None, step: int) -> Batch | None:
         """The batch of a step, or None when no row with a loss token is left.
@@ -56,7 +50,7 @@ class Compose:
         if old:
             stream = np.where(batch.per_row("group") >= len(kept), STREAMS.index("replay"), batch.rows["stream"])
             batch = replace(batch, rows={**batch.rows, "stream": stream.astype(np.int8)})
-        if self.denominator == "drawn" and len(kept) < len(groups):
+        if len(kept) < len(groups):
             batch = replace(batch, drawn=_plus(_counts(groups), _counts(old)))
         return batch
 
@@ -64,7 +58,9 @@ class Compose:
         if not self.replay_share:
             return []
         if replay is None:
-            raise ConfigError(f"Compose.replay_share is {self.replay_share} but the run has no replay; give it one, as Recent(...)")
+            raise ConfigError(
+                f"Compose.replay_share is {self.replay_share} but the run has no replay; give it one, as Recent(...)"
+            )
         wanted = round(len(kept) * self.replay_share / (1.0 - self.replay_share))
         # The replay may hold this step's groups already; an attempt must not stand in a batch twice.
         fresh = {g.key for g in groups}

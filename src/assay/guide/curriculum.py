@@ -1,11 +1,12 @@
 """Which arm and level comes next, with the probability of the choice.
 
-A curriculum keeps one number per cell, an (arm, level): a moving average of success. Draws are counter based: draw ``k`` of turn ``t``
-is a pure function of the seed, ``t``, ``k`` and the averages, so a resumed run continues bit for bit.
+A curriculum keeps one number per cell, an (arm, level): a moving average of success. Draws are counter based: draw ``k`` of
+turn ``t`` is a pure function of the seed, ``t``, ``k`` and the averages, so a resumed run continues bit for bit.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -63,10 +64,11 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuccessVariance:
-    """A cell's weight is ``p (1 - p) + floor``, with ``p`` the moving average of its success: practice goes where outcomes differ.
+    """A cell's weight is ``p (1 - p) + floor``, with ``p`` the moving average of its success: practice goes where outcomes
+    differ.
 
-    After a batch with ``k`` graded groups of a cell, ``p`` becomes ``decay^k p + (1 - decay^k) m``, with ``m`` the mean success of those
-    groups; so the order of groups in a batch does not matter.
+    After a batch with ``k`` graded groups of a cell, ``p`` becomes ``decay^k p + (1 - decay^k) m``, with ``m`` the mean
+    success of those groups; so the order of groups in a batch does not matter.
 
     Attributes:
         floor: weight that every cell keeps. At a small floor mastered cells are forgotten.
@@ -143,11 +145,12 @@ class CellCurriculum:
         p = self.propensities
         u = uniforms(np.array([derive("curriculum", self.seed, "", self._turn)], np.uint64), 0, n)[0]
         self._turn += 1
-        chosen = np.minimum(np.searchsorted(np.cumsum(p), u, side="right"), len(p) - 1)
-        return [Draw(*self.cells[i], float(p[i])) for i in chosen]
+        edges: list[float] = np.cumsum(p).tolist()
+        edges[-1] = 1.0  # a uniform below 1 must fall in some cell, whatever the sum's last bits
+        return [self._drawn(bisect_right(edges, float(x)), p) for x in u]
 
     def observe(self, groups: Sequence[Group]) -> None:
-        """Take in every graded group once, filtered or not. Groups without a valid rollout say nothing; foreign cells are ignored."""
+        """Take in every graded group once, filtered or not; one without a valid rollout, or of a foreign cell, says nothing."""
         results: dict[int, list[float]] = defaultdict(list)
         for group in groups:
             cell = self._at.get((group.task.arm, group.task.level))
@@ -160,8 +163,12 @@ class CellCurriculum:
             self._success[cell] = kept * self._success[cell] + (1.0 - kept) * mean
             self._seen[cell] += len(values)
 
+    def _drawn(self, i: int, p: NDArray[np.float64]) -> Draw:
+        arm, level = self.cells[i]
+        return Draw(arm, level, float(p[i]))
+
     def metrics(self) -> Mapping[str, float]:
-        """``curriculum/success/ARM/level_L`` and ``curriculum/share/ARM/level_L`` per cell, ``curriculum/groups`` observed in all."""
+        """``curriculum/success/ARM/level_L`` and ``curriculum/share/ARM/level_L`` per cell, ``curriculum/groups`` seen in all."""
         out = {"curriculum/groups": float(self._seen.sum())}
         for (arm, level), success, share in zip(self.cells, self._success, self.propensities, strict=True):
             out[f"curriculum/success/{arm}/level_{level}"] = float(success)

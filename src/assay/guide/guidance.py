@@ -31,8 +31,8 @@ class Plain:
 class Prefix:
     """With some probability the answer begins with a share of the oracle's own text; the group shares one prefix.
 
-    The text is ``private["solution"]``, else ``private["answer"]``. It is cut on token ids, never trained, and the attempt's group
-    has one start state, so its baseline compares like with like.
+    The text is ``private["solution"]``, else ``private["answer"]``. It is cut on token ids, never trained, and the attempt's
+    group has one start state, so its baseline compares like with like.
 
     Attributes:
         share: ``(low, high)``, between which the share given is drawn evenly.

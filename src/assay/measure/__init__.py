@@ -145,9 +145,7 @@ _HOME = {
         "RisingFaults StalledSteps UnprovenWeights"
     ),
     "runs": "Comparison EvalLine EventLine RolloutLine RunView compare read_run",
-    "tables": (
-        "comparison_json comparison_table evaluation_json evaluation_table paired_json paired_table render"
-    ),
+    "tables": ("comparison_json comparison_table evaluation_json evaluation_table paired_json paired_table render"),
     "trackers": "JsonlTracker MultiTracker TensorBoardTracker WandbTracker",
 }
 

@@ -77,6 +77,7 @@ class History:
     Attributes:
         series: name to series, never empty ones.
         stages: (stage, first step, last step) in order.
+        learned: name to the index of the series' first point from a stage of reinforcement learning; absent where there is none.
         eval_items: held-out items behind the smallest evaluation; 0 when unknown.
 
     >>> h = History.of([MetricLine(step=s, stage="rl", metrics={"reward/mean": s / 4}) for s in range(1, 5)])
@@ -86,6 +87,7 @@ class History:
 
     series: Mapping[str, Series]
     stages: tuple[tuple[str, int, int], ...] = ()
+    learned: Mapping[str, int] = field(default_factory=dict[str, int])
     eval_items: int = field(default=0, kw_only=True)
 
     @staticmethod
@@ -93,17 +95,19 @@ class History:
         """From metric lines; of several values of a metric at one step the last counts."""
         points: dict[str, dict[int, float]] = {}
         stages: list[tuple[str, int, int]] = []
+        learned: dict[str, int] = {}
         for line in sorted(lines, key=lambda x: x.step):
             if stages and stages[-1][0] == line.stage:
                 stages[-1] = (line.stage, stages[-1][1], line.step)
             else:
                 stages.append((line.stage, line.step, line.step))
             for name, value in line.metrics.items():
-                points.setdefault(name, {})[line.step] = value
-        series = {
-            name: Series(np.array(list(p), np.int64), np.array(list(p.values()), np.float64)) for name, p in points.items()
-        }
-        return History(series, tuple(stages), eval_items=eval_items)
+                of_name = points.setdefault(name, {})
+                of_name[line.step] = value
+                if line.stage != SUPERVISED:
+                    learned.setdefault(name, len(of_name) - 1)
+        series = {name: Series(np.array(list(p), np.int64), np.array(list(p.values()), np.float64)) for name, p in points.items()}
+        return History(series, tuple(stages), learned, eval_items=eval_items)
 
     def __getitem__(self, name: str) -> Series:
         """The series, with no points where the run has none."""
@@ -115,19 +119,28 @@ class History:
 
     @property
     def learning_from(self) -> int:
-        """First step of reinforcement learning; the first step of all where no stage is one."""
+        """First step recorded for reinforcement learning; the first step of all where no stage is one."""
         starts = [first for stage, first, _ in self.stages if stage != SUPERVISED]
         return starts[0] if starts else (self.stages[0][1] if self.stages else 0)
 
     def learning(self) -> History:
-        """The part from the start of reinforcement learning on; evaluations also keep their last point before it, the base."""
-        start = self.learning_from
+        """The part from the start of reinforcement learning on; evaluations also keep their last point before it, the base.
+
+        A history without such a stage is returned whole.
+        """
+        stages = tuple(s for s in self.stages if s[0] != SUPERVISED)
+        if not stages:
+            return self
         kept: dict[str, Series] = {}
         for name, s in self.series.items():
-            begin = int(np.searchsorted(s.steps, start))
-            if name.startswith("eval/") and begin and not (begin < len(s) and s.steps[begin] == start):
+            begin = self.learned.get(name, len(s))
+            if name.startswith("eval/") and begin and not (begin < len(s) and s.steps[begin] <= stages[0][1]):
                 begin -= 1
             if begin < len(s):
                 kept[name] = Series(s.steps[begin:], s.values[begin:])
-        stages = tuple(s for s in self.stages if s[1] >= start)
-        return History(kept, stages, eval_items=self.eval_items)
+        return History(kept, stages, dict.fromkeys(kept, 0), eval_items=self.eval_items)
+
+    def supervised(self, name: str) -> Series:
+        """The part of one series that was recorded before reinforcement learning."""
+        s = self[name]
+        return s.first(self.learned.get(name, len(s)))

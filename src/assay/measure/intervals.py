@@ -83,9 +83,7 @@ def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
     return Interval(p, low, high, confidence, n)
 
 
-def bootstrap(
-    values: ArrayLike, confidence: float = 0.95, seed: int = 0, resamples: int = 2000, method: str = "bca"
-) -> Interval:
+def bootstrap(values: ArrayLike, confidence: float = 0.95, seed: int = 0, resamples: int = 2000, method: str = "bca") -> Interval:
     """Bootstrap interval of the mean over tasks.
 
     Args:
@@ -145,6 +143,10 @@ def paired(
         seed: of resampling and sign flips.
         flips: random sign flips; with at most 12 tasks that differ, all sign patterns are counted instead.
 
+    Where scores lie in [0, 1] and no task differs from another in its difference, resampling sees no spread; the share of
+    tasks that could
+    differ unseen (`wilson`) bounds the interval instead.
+
     Raises:
         DataError: no task in common.
 
@@ -155,14 +157,22 @@ def paired(
     shared = sorted(first.keys() & second.keys())
     if not shared:
         raise DataError("a paired comparison needs evaluation items that both runs have; the ids have none in common")
-    d = np.array([second[i] - first[i] for i in shared])
+    pairs = np.array([(first[i], second[i]) for i in shared], np.float64)
+    d = pairs[:, 1] - pairs[:, 0]
+    bounded = bool(((pairs >= 0) & (pairs <= 1)).all())
     return Paired(
-        difference=bootstrap(d, confidence, seed),
+        difference=_unseen(d, confidence) if bounded and np.ptp(d) == 0 else bootstrap(d, confidence, seed),
         p_value=_sign_flip(d, seed, flips),
         better=int((d > 0).sum()),
         worse=int((d < 0).sum()),
         same=int((d == 0).sum()),
     )
+
+
+def _unseen(d: NDArray[np.float64], confidence: float) -> Interval:
+    """Interval of a difference that is the same on all ``n`` tasks: up to a share u of all tasks may behave in any other way."""
+    value, u = float(d[0]), wilson(0, len(d), confidence).high
+    return Interval(value, max(-1.0, value - u * (1 + value)), min(1.0, value + u * (1 - value)), confidence, len(d))
 
 
 def _checked(values: ArrayLike) -> NDArray[np.float64]:
@@ -210,8 +220,9 @@ def _sign_flip(d: NDArray[np.float64], seed: int, flips: int) -> float:
         return 1.0
     observed = abs(float(d.sum())) - 1e-9 * float(np.abs(d).sum())
     if len(d) <= 12:
-        signs = 1.0 - 2.0 * ((np.arange(2 ** len(d))[:, None] >> np.arange(len(d))) & 1)
-        return float((np.abs(signs @ d) >= observed).mean())
+        patterns: NDArray[np.int64] = np.arange(1 << len(d), dtype=np.int64)[:, None] >> np.arange(len(d), dtype=np.int64)
+        sums = (1.0 - 2.0 * (patterns % 2)) @ d
+        return float((np.abs(sums) >= observed).mean())
     rng = generator("measure/sign-flip", seed)
     hits, step = 0, max(1, 2_000_000 // len(d))
     for start in range(0, flips, step):

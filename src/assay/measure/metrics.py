@@ -45,7 +45,8 @@ Floats = NDArray[np.float64]
 def reward_stats(groups: Sequence[Group]) -> dict[str, float]:
     """``reward/mean`` and ``reward/std`` (population) of the primary metric over valid rollouts, and the mean of each component.
 
-    Faulty rollouts count nowhere: a missing verdict is not a 0. Components stand as ``reward/component/NAME``, over the valid rollouts
+    Faulty rollouts count nowhere: a missing verdict is not a 0. Components stand as ``reward/component/NAME``, over the
+    valid rollouts
     that carry them.
     """
     values = np.array([v for g in groups for v in g.values])
@@ -57,12 +58,12 @@ def reward_stats(groups: Sequence[Group]) -> dict[str, float]:
 
 
 def component_mean(groups: Sequence[Group], name: str) -> float:
-    """Mean of a score component over the valid rollouts that carry it; ``component_mean(groups, "format")`` is the format rate."""
+    """Mean of a score component over the valid rollouts that carry it; that of ``format`` is the format rate."""
     return _mean([s.components[name] for s in _scores(groups) if s.valid and name in s.components])
 
 
 def signal_fraction(groups: Sequence[Group]) -> float:
-    """Share of groups whose valid rollouts differ in their primary metric; the others give a group baseline nothing to learn from."""
+    """Share of groups whose valid rollouts differ in their primary metric; the others teach a group baseline nothing."""
     return _mean([float(g.informative) for g in groups])
 
 
@@ -74,7 +75,8 @@ def truncated_share(groups: Sequence[Group]) -> float:
 def fault_rates(groups: Sequence[Group]) -> dict[str, float]:
     """Shares of rollouts by fault.
 
-    ``fault/rate`` is what was lost to no doing of the model (``fault/verifier`` + ``fault/infra``); ``fault/policy`` is the model's own and
+    ``fault/rate`` is what was lost to no doing of the model (``fault/verifier`` + ``fault/infra``); ``fault/policy`` is the
+    model's own and
     scores the floor. ``fault/rate/ARM`` is given for arms with such faults, since a broken task hides in a good average.
     """
     by_arm: dict[str, list[Fault]] = {}
@@ -157,7 +159,8 @@ def max_ratio(sampled: ArrayLike, other: ArrayLike, mask: ArrayLike) -> float:
 
 
 def effective_sample_size(log_weights: ArrayLike, mask: ArrayLike) -> float:
-    """Effective share of the samples under importance weights: ``(sum w)^2 / (N sum w^2)``, in (0, 1]; 1 when all weights are equal.
+    """Effective share of the samples under importance weights: ``(sum w)^2 / (N sum w^2)``, in (0, 1]; 1 when all weights
+    are equal.
 
     Source: Kish 1965.
 
@@ -174,7 +177,8 @@ def effective_sample_size(log_weights: ArrayLike, mask: ArrayLike) -> float:
 def clipped_share(log_ratio: ArrayLike, advantage: ArrayLike, mask: ArrayLike, low: float, high: float) -> float:
     """Share of loss tokens whose gradient the clip ``[1 - low, 1 + high]`` removes.
 
-    A ratio above the range counts only where the advantage is positive, one below only where it is negative: elsewhere the pessimistic
+    A ratio above the range counts only where the advantage is positive, one below only where it is negative: elsewhere the
+    pessimistic
     minimum keeps the unclipped branch, and the gradient flows.
 
     Source: Schulman et al. 2017 (arXiv:1707.06347), eq. 7.
@@ -198,7 +202,8 @@ def waste_shares(drawn: Counts, kept: Counts, active: ArrayLike | None = None) -
         active: ``[B]`` rows of the batch that can have a gradient; all when None.
 
     Returns:
-        ``waste/rows_filtered``: share of the drawn rows that filters removed; ``waste/rows_skipped``: share of the batch's rows without gradient;
+        ``waste/rows_filtered``: share of the drawn rows that filters removed; ``waste/rows_skipped``: share of the batch's
+        rows without gradient;
         ``waste/rows``: share of the drawn rows that taught nothing for either reason.
 
     Raises:
@@ -214,9 +219,9 @@ def waste_shares(drawn: Counts, kept: Counts, active: ArrayLike | None = None) -
         raise DataError(f"waste: {kept.rows} rows kept of only {drawn.rows} drawn")
     useful = int(flags.sum())
     return {
-        "waste/rows_filtered": 1 - kept.rows / drawn.rows if drawn.rows else nan,
-        "waste/rows_skipped": 1 - useful / kept.rows if kept.rows else nan,
-        "waste/rows": 1 - useful / drawn.rows if drawn.rows else nan,
+        "waste/rows_filtered": (drawn.rows - kept.rows) / drawn.rows if drawn.rows else nan,
+        "waste/rows_skipped": (kept.rows - useful) / kept.rows if kept.rows else nan,
+        "waste/rows": (drawn.rows - useful) / drawn.rows if drawn.rows else nan,
     }
 
 
@@ -234,7 +239,8 @@ def throughput(count: float, seconds: float) -> float:
 
 def group_metrics(groups: Sequence[Group]) -> dict[str, float]:
     """Every metric of graded groups under its name in ``metrics.jsonl``: ``reward/...``, ``signal/fraction``, ``length/...``,
-    ``fault/...``, ``format/rate`` (the mean of the component ``format``), ``tokens/sampled``, and ``entropy/mean`` where the engine
+    ``fault/...``, ``format/rate`` (the mean of the component ``format``), ``tokens/sampled``, and ``entropy/mean`` where the
+    engine
     recorded it. What nothing could be measured for is left out.
     """
     out = reward_stats(groups) | length_stats(groups) | fault_rates(groups)
@@ -249,8 +255,10 @@ def group_metrics(groups: Sequence[Group]) -> dict[str, float]:
 
 
 def batch_metrics(batch: Batch, active: ArrayLike | None = None) -> dict[str, float]:
-    """Metrics of an optimiser batch: ``waste/...``, ``tokens/trained``; with both log-probability columns also ``engine/mismatch_k1``,
-    ``engine/mismatch_k3`` and ``engine/max_ratio`` (``logp_engine`` against ``logp_old``, the learner's at the same weights), ``ess`` of the
+    """Metrics of an optimiser batch: ``waste/...``, ``tokens/trained``; with both log-probability columns also
+    ``engine/mismatch_k1``,
+    ``engine/mismatch_k3`` and ``engine/max_ratio`` (``logp_engine`` against ``logp_old``, the learner's at the same
+    weights), ``ess`` of the
     importance weights between them; with ``logp_ref`` also ``kl/base`` (k3 of ``logp_engine`` against it).
 
     Args:

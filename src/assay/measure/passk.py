@@ -74,7 +74,8 @@ def maj_at_k(answers: Sequence[str | None], passed: Sequence[bool], k: int) -> f
     """Probability that the majority answer of k attempts is right.
 
     Exact expectation over all k-subsets. Equal answers vote together; an attempt without an answer (None) abstains; tied answers
-    are chosen among with equal probability; a subset of abstentions is wrong. An answer's verdict is the mean verdict of its attempts.
+    are chosen among with equal probability; a subset of abstentions is wrong. An answer's verdict is the mean verdict of its
+    attempts.
 
     Args:
         answers: ``n`` extracted answers.
@@ -165,7 +166,7 @@ class EvalItem:
 
 
 def eval_items(records: Iterable[Mapping[str, Any]]) -> tuple[EvalItem, ...]:
-    """The ``items`` of a line of ``evals.jsonl`` as records.
+    """The ``items`` of a line of ``evals.jsonl`` as records; a task without any verdict (``values`` empty) is left out.
 
     Raises:
         DataError: a field is missing or of the wrong type, or an id repeats; names the item.
@@ -176,6 +177,8 @@ def eval_items(records: Iterable[Mapping[str, Any]]) -> tuple[EvalItem, ...]:
     out: dict[str, EvalItem] = {}
     for position, record in enumerate(records):
         try:
+            if not len(record["values"]):
+                continue
             item = EvalItem(
                 id=str(record["id"]), arm=str(record["arm"]), level=int(record["level"]),
                 values=tuple(float(v) for v in record["values"]),
@@ -289,9 +292,7 @@ def _common(values: Iterable[Any]) -> Any:
     return found.pop() if len(found) == 1 else None
 
 
-def _scores(
-    items: Sequence[EvalItem], ks: Sequence[int], fewest: int, threshold: float
-) -> tuple[list[str], NDArray[np.float64]]:
+def _scores(items: Sequence[EvalItem], ks: Sequence[int], fewest: int, threshold: float) -> tuple[list[str], NDArray[np.float64]]:
     """Metric names and their values ``[tasks, metrics]``."""
     passed = [i.passed(threshold) for i in items]
     n, c = np.array([len(p) for p in passed]), np.array([sum(p) for p in passed])

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +20,16 @@ from assay.core.errors import MissingExtraError
 from assay.measure.history import Series
 from assay.measure.intervals import Interval
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 __all__ = ["Curve", "bars", "heat_map", "interval_lines", "lines"]
+
+Axes = Any
+"""matplotlib leaves its keyword arguments untyped, so this module treats its objects as opaque."""
 
 INK, MUTED, GRID = "#010101", "#020202", "#030303"
 SERIES = ("#040404", "#050505", "#060606", "#070707")
 _VARIABLES = {INK: "--ink", MUTED: "--muted", GRID: "--grid"} | {c: f"--series-{i}" for i, c in enumerate(SERIES, 1)}
+FULL = 5
+"""Ticks of an axis that always shows 0 to 100 %."""
 _HEAT = ("#f4efe4", "#cfe0d6", "#8fbfae", "#4a9584", "#1c655d", "#0d3d3d")
 
 _STYLE: dict[str, Any] = {
@@ -50,18 +52,18 @@ class Curve:
 
 
 @contextmanager
-def _figure(name: str, width: float, height: float, rows: Sequence[float] = (1.0,)) -> Iterator[tuple[Figure, list[Axes], list[str]]]:
+def _figure(name: str, width: float, height: float, rows: Sequence[float] = (1.0,)) -> Generator[tuple[list[Axes], list[str]]]:
     """A styled figure with stacked axes; its SVG is appended to the list when the block ends."""
     try:
-        import matplotlib
+        matplotlib: Any = import_module("matplotlib")
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtraError("matplotlib", "report") from error
     out: list[str] = []
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
-        figure = Figure(figsize=(width, height))
+        figure: Any = Figure(figsize=(width, height))
         axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": list(rows)})
-        yield figure, list(axes[:, 0]), out
+        yield list(axes[:, 0]), out
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     out.append(_inline(buffer.getvalue(), name))
@@ -84,9 +86,7 @@ def _inline(svg: str, name: str) -> str:
 # ---- kinds of figures -------------------------------------------------------------------------------------------------
 
 
-def lines(
-    name: str, panels: Sequence[Sequence[Curve]], *, percent: Sequence[bool] = (), labels: Sequence[str] = (), start: int | None = None
-) -> str:
+def lines(name: str, panels: Sequence[Sequence[Curve]], *, percent: Sequence[bool] = (), labels: Sequence[str] = ()) -> str:
     """Curves over steps in stacked panels: recorded values faint, a moving average on top.
 
     Args:
@@ -94,15 +94,15 @@ def lines(
         panels: curves of each panel, top first; the first panel is the tallest.
         percent: per panel, whether its values are shares.
         labels: per panel, its name above the axis when there are several.
-        start: first step of the axis.
     """
     heights = [2.0] + [1.0] * (len(panels) - 1)
-    with _figure(name, 4.9, 2.75 + 0.45 * (len(panels) - 1), heights) as (_, axes, out):
+    with _figure(name, 4.4, 2.5 + 0.45 * (len(panels) - 1), heights) as (axes, out):
         for index, (axis, curves) in enumerate(zip(axes, panels, strict=True)):
             for color, curve in zip(SERIES, curves, strict=False):
                 _smooth_line(axis, curve.series.finite(), color)
             share = bool(percent) and percent[index]
-            _finish(axis, [c.series.finite() for c in curves], share, start)
+            _finish(axis, [c.series.finite() for c in curves], share, 0, 2 if index else 4)
+            axis.tick_params(length=3 if axis is axes[-1] else 0, axis="x")
             if len(curves) > 1:
                 _end_labels(axis, [(c.label, c.series.finite(), color) for color, c in zip(SERIES, curves, strict=False)])
             if labels:
@@ -111,50 +111,59 @@ def lines(
     return out[0]
 
 
-def interval_lines(name: str, curves: Sequence[Curve], start: int | None = None) -> str:
-    """Accuracies with their intervals as bands, in percent over steps, labelled at the end of each line."""
-    with _figure(name, 7.6, 3.3) as (_, axes, out):
+def interval_lines(name: str, curves: Sequence[Curve], end: int, narrow: bool = False) -> str:
+    """Accuracies with their intervals as bands, in percent over steps, labelled at the end of each line.
+
+    Args:
+        name: unique in the page.
+        curves: with an interval per point.
+        end: last step of the axis.
+        narrow: draw for a phone.
+    """
+    with _figure(name, *((4.3, 3.0) if narrow else (7.6, 3.3))) as (axes, out):
         axis = axes[0]
         for color, curve in zip(SERIES, curves, strict=False):
-            low, high = (np.array([getattr(i, end) for i in curve.intervals]) for end in ("low", "high"))
+            low, high = (np.array([getattr(i, side) for i in curve.intervals]) for side in ("low", "high"))
             x, y = curve.series.steps, curve.series.values
             axis.fill_between(x, low, high, color=color, alpha=0.14, linewidth=0)
-            axis.errorbar(
-                x, y, yerr=np.stack([y - low, high - y]).clip(0), color=color, marker="o", markersize=3.6, linewidth=1.8,
-                elinewidth=0.8, capsize=0,
-            )  # fmt: skip
-        _finish(axis, [c.series for c in curves], True, start, full=True)
+            axis.plot(x, y, color=color, marker="o", markersize=3.6)
+            if len(x) < 3:  # a band between so few points would hide how wide it is at them
+                axis.vlines(x, low, high, color=color, linewidth=1)
+        _finish(axis, [c.series for c in curves], True, end, FULL)
         _end_labels(axis, [(c.label, c.series, color) for color, c in zip(SERIES, curves, strict=False)])
         axis.set_xlabel("step")
     return out[0]
 
 
-def heat_map(name: str, steps: Sequence[int], rows: Sequence[str], values: NDArray[np.float64]) -> str:
+def heat_map(name: str, steps: Sequence[int], rows: Sequence[str], values: NDArray[np.float64], narrow: bool = False) -> str:
     """Shares by row (level) and step as coloured, labelled cells.
 
     Args:
         name: unique in the page.
-        steps: ``[S]`` evaluated steps.
+        steps: ``[S]`` evaluated steps; evenly chosen ones are drawn where there are too many.
         rows: ``[L]`` row names, lowest first.
         values: ``[L, S]`` in [0, 1]; NaN where nothing was evaluated.
+        narrow: draw for a phone.
     """
-    with _figure(name, 7.6, 0.95 + 0.3 * len(rows)) as (_, axes, out):
+    columns = _spread(len(steps), 9 if narrow else 20)
+    with _figure(name, 4.3 if narrow else 7.6, 0.85 + (0.27 if narrow else 0.3) * len(rows)) as (axes, out):
         from matplotlib.colors import LinearSegmentedColormap
 
         axis = axes[0]
         axis.grid(False)
         colors = LinearSegmentedColormap.from_list("share", _HEAT)
-        mesh = np.ma.masked_invalid(values)
-        axis.pcolormesh(mesh, cmap=colors, vmin=0, vmax=1, edgecolors="none", linewidth=0)
-        for y, x in np.argwhere(np.isfinite(values)) if len(steps) <= 16 else ():
-            share = float(values[y, x])
-            axis.text(x + 0.5, y + 0.5, f"{100 * share:.0f}", ha="center", va="center", fontsize=8, color="white" if share > 0.55 else "#23312e")
-        shown = _spread(len(steps), 12)
-        axis.set_xticks([i + 0.5 for i in shown], [str(steps[i]) for i in shown])
+        shown = values[:, columns]
+        axis.pcolormesh(np.ma.masked_invalid(shown), cmap=colors, vmin=0, vmax=1, edgecolors="none", linewidth=0)
+        for y, x in np.argwhere(np.isfinite(shown)):
+            share = float(shown[y, x])
+            ink = "white" if share > 0.55 else "#23312e"
+            axis.text(x + 0.5, y + 0.5, f"{100 * share:.0f}", ha="center", va="center", fontsize=8, color=ink)
+        axis.set_xlim(0, max(len(columns), 6))
+        axis.set_xticks(np.arange(len(columns)) + 0.5, [str(steps[i]) for i in columns])
         axis.set_yticks(np.arange(len(rows)) + 0.5, list(rows))
         axis.spines["bottom"].set_visible(False)
         axis.tick_params(length=0)
-        axis.set_xlabel("step")
+        axis.set_xlabel("step", loc="left" if len(columns) < 6 else "center")
     return out[0]
 
 
@@ -162,14 +171,16 @@ def bars(name: str, parts: Mapping[str, float], unit: str) -> str:
     """Horizontal bars, largest first, each with its value and its share of the whole."""
     order = sorted(parts, key=lambda n: -parts[n])
     whole = sum(parts.values())
-    with _figure(name, 4.9, 2.75) as (_, axes, out):
+    with _figure(name, 4.4, 2.5) as (axes, out):
         axis = axes[0]
         axis.grid(False)
         y = np.arange(len(order))[::-1]
         axis.barh(y, [parts[n] for n in order], height=0.55, color=SERIES[0], alpha=0.85)
         for position, part in zip(y, order, strict=True):
-            text = f"{100 * parts[part] / whole:.0f} %   {parts[part]:,.1f} {unit}" if whole else "0"
-            axis.annotate(text, (parts[part], position), (5, 0), textcoords="offset points", va="center", fontsize=8.5, color=MUTED)
+            text = f"{100 * parts[part] / whole:.0f} %, {parts[part]:,.1f} {unit}" if whole else "0"
+            axis.annotate(
+                text, (parts[part], position), (5, 0), textcoords="offset points", va="center", fontsize=8.5, color=MUTED
+            )
         axis.set_yticks(y, order, color=INK)
         axis.set_ylim(-0.7, max(len(order), 3) - 0.3)
         axis.set_xlim(0, 1.45 * max(parts.values(), default=1.0) or 1.0)
@@ -187,11 +198,11 @@ def _spread(n: int, most: int) -> list[int]:
 
 
 def moving_average(values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """Centred mean over ``width`` points, over fewer at the ends, so that it stays as long as the input."""
+    """Mean over ``width`` points around each, over those that exist at the ends, so that it stays as long as the input."""
     sums = np.concatenate([[0.0], np.cumsum(values)])
     at = np.arange(len(values))
-    half = np.minimum(np.minimum(at, len(values) - 1 - at), width // 2)
-    return (sums[at + half + 1] - sums[at - half]) / (2 * half + 1)
+    first, end = np.maximum(at - width // 2, 0), np.minimum(at + width // 2 + 1, len(values))
+    return (sums[end] - sums[first]) / (end - first)
 
 
 def _smooth_line(axis: Axes, series: Series, color: str) -> None:
@@ -204,34 +215,39 @@ def _smooth_line(axis: Axes, series: Series, color: str) -> None:
     axis.plot(series.steps[keep], moving_average(series.values, width)[keep], color=color)
 
 
-def _finish(axis: Axes, series: Sequence[Series], percent: bool, start: int | None, full: bool = False) -> None:
+def _finish(axis: Axes, series: Sequence[Series], percent: bool, end: int, ticks: int) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     steps = np.concatenate([s.steps for s in series] or [np.zeros(0)])
     values = np.concatenate([s.values for s in series] or [np.zeros(0)])
     if len(steps):
-        first, last = (float(steps.min()) if start is None else float(start)), float(steps.max())
+        first, last = float(steps.min()), float(max(steps.max(), end))
         pad = 0.02 * max(last - first, 1.0)
         axis.set_xlim(first - pad, max(last, first + 1) + pad)
     axis.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axis.yaxis.set_major_locator(MaxNLocator(4 if not full else 5, steps=[1, 2, 2.5, 5, 10]))
+    axis.yaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
     if percent:
-        axis.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:g} %"))
+        axis.yaxis.set_major_formatter(FuncFormatter(_percent_tick))
     top, low = (float(values.max()), float(values.min())) if len(values) else (1.0, 0.0)
-    if full:
+    if ticks == FULL:
         axis.set_ylim(0, 1.04)
     elif low >= 0:
-        axis.set_ylim(0, (min(1.08 * top, 1.04) if percent else 1.08 * top) or (0.1 if percent else 1.0))
+        axis.set_ylim(0, (min(1.08 * top, 1.04) if percent else 1.08 * top) or (0.01 if percent else 1.0))
     else:
         room = 0.08 * (top - low or 1.0)
         axis.set_ylim(low - room, top + room)
+
+
+def _percent_tick(value: float, position: int) -> str:
+    return f"{100 * value:g} %"
 
 
 def _end_labels(axis: Axes, ends: Sequence[tuple[str, Series, str]]) -> None:
     """Names at the ends of the lines, pushed apart where lines end close together."""
     shown = [(label, s, color) for label, s, color in ends if len(s)]
     low, high = axis.get_ylim()
-    gap, last = 0.11 * (high - low) * (3.3 / 3.0), -np.inf
+    points = axis.get_window_extent().height * 72 / axis.get_figure().dpi
+    gap, last = 11.5 / points * (high - low), -np.inf
     tail = [float(s.values[-max(1, len(s) // 20) :].mean()) for _, s, _ in shown]
     for index in np.argsort(tail, kind="stable"):
         label, s, color = shown[int(index)]

@@ -30,7 +30,8 @@ def noise(history: History, p: float, deviations: float = 2.0) -> float:
 def drawn_level(history: History) -> Series:
     """Mean level that the curriculum draws, from its ``curriculum/share/ARM/level_L``; only steps that have every share."""
     shares = {n: history[n].finite() for n in history.names("curriculum/share/") if "level_" in n}
-    common = sorted(set.intersection(*(set(s.steps.tolist()) for s in shares.values()))) if shares else []
+    recorded = [{int(x) for x in s.steps} for s in shares.values()]
+    common = sorted(recorded[0].intersection(*recorded)) if recorded else []
     table = [s.values[np.isin(s.steps, common)] for s in shares.values()]
     levels = [float(n.rpartition("level_")[2]) for n in shares]
     if not common:
@@ -63,11 +64,13 @@ class SuspectVerifier:
         return Finding(
             rule="SuspectVerifier", severity=Severity.ALARM,
             sentence=(
-                f"Reward rose from {start.mean:.2f} ({steps_of(start)}) to {now.mean:.2f} ({steps_of(now)}), but held-out accuracy went from "
+                f"Reward rose from {start.mean:.2f} ({steps_of(start)}) to {now.mean:.2f} ({steps_of(now)}), but "
+                "held-out accuracy went from "
                 f"{percent(before)} (step {accuracy.span[0]}) to {percent(after)} (step {accuracy.span[1]})."
             ),
             action=(
-                "Suspect the verifier: read the late rollouts with high reward, run `assay tasks check`, and compare training with held-out tasks. "
+                "Suspect the verifier: read the late rollouts with high reward, run `assay tasks check`, and "
+                "compare training with held-out tasks. "
                 "A curriculum that moved to easier levels explains it too."
             ),
             first_step=start.span[0], last_step=now.span[1],
@@ -103,9 +106,13 @@ class HeldOutDropped:
         return Finding(
             rule="HeldOutDropped", severity=Severity.ALARM,
             sentence=(
-                f"Held-out accuracy ({name.split('/')[1]}) fell from {percent(top)} at step {int(s.steps[best])} to {percent(last)} at step {s.span[1]}."
+                f"Held-out accuracy ({name.split('/')[1]}) fell from {percent(top)} at step {int(s.steps[best])} to "
+                f"{percent(last)} at step {s.span[1]}."
             ),
-            action=f"Use the checkpoint nearest step {int(s.steps[best])}; then resume from it with a lower learning rate or a penalty on the divergence from the base.",
+            action=(
+                f"Use the checkpoint nearest step {int(s.steps[best])}; then resume from it with a lower learning rate "
+                "or a penalty on the divergence from the base."
+            ),
             first_step=int(s.steps[best]), last_step=s.span[1], numbers={f"{name}/best": top, name: last},
         )  # fmt: skip
 
@@ -136,9 +143,10 @@ class CurriculumStuck:
         return Finding(
             rule="CurriculumStuck", severity=Severity.NOTE if solved else Severity.WARNING,
             sentence=(
-                f"In {steps_of(half)} the curriculum stayed at a mean level of {half.mean:.1f} although the mean reward there is {reward.mean:.2f}."
+                f"In {steps_of(half)} the curriculum stayed at a mean level of {half.mean:.1f} although the mean "
+                f"reward there is {reward.mean:.2f}."
             ),
-            action="Offer harder levels: these are solved." if solved else "Offer easier levels, or raise the floor that keeps them in the draw.",
+            action="Offer harder levels: these are solved." if solved else "Offer easier levels, or raise their floor.",
             first_step=half.span[0], last_step=half.span[1],
             numbers={"curriculum/level": half.mean, "curriculum/change": change, "reward/mean": reward.mean},
         )  # fmt: skip

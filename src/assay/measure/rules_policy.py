@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from assay.measure.findings import Finding, Severity, at_start, lately, percent, steps_of
-from assay.measure.history import History
+from assay.measure.history import History, Series
 
 __all__ = [
     "EngineMismatch",
@@ -24,6 +24,10 @@ __all__ = [
     "StalledSteps",
     "UnprovenWeights",
 ]
+
+
+def _reward(window: Series) -> dict[str, float]:
+    return {"reward/mean": window.mean} if len(window) else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +50,17 @@ class NoSignal:
         if solved:
             action = "The tasks are nearly solved: stop here, or add harder levels to the curriculum."
         elif len(reward) and reward.mean > 0.5:
-            action = "The attempts agree without being right: raise the temperature or the group size, and read the sampled rollouts."
+            action = (
+                "The attempts agree without being right: raise the temperature or the group size, and read the sampled rollouts."
+            )
         else:
-            action = "The tasks are too hard for this model: begin with easier levels, a longer warm-up, prefix guidance or larger groups."
+            action = "The tasks are too hard for this model: begin with easier levels, a longer warm-up or larger groups."
         so_far = f" at a mean reward of {reward.mean:.2f}" if len(reward) else ""
         return Finding(
             rule="NoSignal", severity=Severity.NOTE if solved else Severity.WARNING,
             sentence=f"In {steps_of(now)} only {percent(now.mean)} of the groups held attempts that differ in reward{so_far}.",
             action=action, first_step=now.span[0], last_step=now.span[1],
-            numbers={"signal/fraction": now.mean} | ({"reward/mean": reward.mean} if len(reward) else {}),
+            numbers={"signal/fraction": now.mean} | _reward(reward),
         )  # fmt: skip
 
 
@@ -92,11 +98,12 @@ class EntropyCollapse:
                 f"{percent(self.share)} of its start since step {since},{at_reward}."
             ),
             action=(
-                "Resume from a checkpoint before that with a lower learning rate, a wider upper clip or an entropy bonus; check that the "
+                "Resume from a checkpoint before that with a lower learning rate, a wider upper clip or an entropy "
+                "bonus; check that the "
                 "sampling temperature is 1."
             ),
             first_step=since, last_step=now.span[1],
-            numbers={"entropy/start": start.mean, "entropy/mean": now.mean} | ({"reward/mean": recent.mean} if len(reward) else {}),
+            numbers={"entropy/start": start.mean, "entropy/mean": now.mean} | _reward(recent),
         )  # fmt: skip
 
 
@@ -144,7 +151,10 @@ class LengthTruncation:
         return Finding(
             rule="LengthTruncation", severity=Severity.WARNING,
             sentence=f"In {steps_of(now)} {percent(now.mean)} of the answers were cut off at the length limit{mean}.",
-            action="Raise Sampling.max_new_tokens, or, if answers ramble, make truncation cost reward or mask cut answers from the loss.",
+            action=(
+                "Raise Sampling.max_new_tokens, or, if answers ramble, make truncation cost reward or mask cut answers "
+                "from the loss."
+            ),
             first_step=now.span[0], last_step=now.span[1], numbers={"length/truncated": now.mean},
         )  # fmt: skip
 
@@ -166,7 +176,10 @@ class FormatFailure:
         return Finding(
             rule="FormatFailure", severity=Severity.WARNING,
             sentence=f"In {steps_of(now)} only {percent(now.mean)} of the answers had the form that the verifier reads.",
-            action="Read the sampled rollouts: teach the form in a warm-up, give it a small reward of its own, or relax the parser.",
+            action=(
+                "Read the sampled rollouts: teach the form in a warm-up, give it a small reward of its own, or relax "
+                "the parser."
+            ),
             first_step=now.span[0], last_step=now.span[1], numbers={"format/rate": now.mean},
         )  # fmt: skip
 
@@ -201,7 +214,10 @@ class RisingFaults:
                 f"{percent(now.mean)} of the rollouts in {steps_of(now)} ended in a verifier or infrastructure fault, "
                 f"against {percent(start.mean)} in {steps_of(start)}{where}."
             ),
-            action="They are masked, not scored 0, but what is left is a biased sample: read events.jsonl and the faulty rollouts, and fix the scorer.",
+            action=(
+                "They are masked, not scored 0, but what is left is a biased sample: read events.jsonl and the faulty "
+                "rollouts, and fix the scorer."
+            ),
             first_step=start.span[0], last_step=now.span[1],
             numbers={"fault/start": start.mean, "fault/rate": now.mean} | parts,
         )  # fmt: skip
@@ -213,13 +229,19 @@ class UnprovenWeights:
 
     def __call__(self, history: History) -> Finding | None:
         proof, reward = history["proof/state"], history["reward/mean"]
-        bad = proof.steps[~(proof.values == 1.0)]
+        updated = history["grad/norm"].steps
+        counted = np.isin(proof.steps, updated) if len(updated) else np.ones(len(proof), np.bool_)
+        bad = proof.steps[counted & ~(proof.values == 1.0)]
         if len(proof) and not len(bad):
             return None
         if not len(proof) and not len(reward):
             return None  # nothing was sampled at all
         first, last = (int(bad[0]), int(bad[-1])) if len(proof) else reward.span
-        what = f"After {len(bad)} of {len(proof)} updates (steps {first}–{last})" if len(proof) else f"From step {first} to {last}"
+        what = (
+            f"After {len(bad)} of {counted.sum()} updates (steps {first}–{last})"
+            if len(proof)
+            else f"From step {first} to {last}"
+        )
         return Finding(
             rule="UnprovenWeights", severity=Severity.ALARM,
             sentence=f"{what} it was not proved that the rollouts came from the trained weights.",
@@ -246,12 +268,15 @@ class EngineMismatch:
         if not (len(k3) and k3.mean > self.most_k3) and top <= self.most_ratio:
             return None
         window = k3 if len(k3) else ratio
-        parts = ([f"by {k3.mean:.2g} nats per token (k3)"] if len(k3) else []) + ([f"by a factor of up to {top:.3g}"] if len(ratio) else [])
+        parts = ([f"by {k3.mean:.2g} nats per token (k3)"] if len(k3) else []) + (
+            [f"by a factor of up to {top:.3g}"] if len(ratio) else []
+        )
         return Finding(
             rule="EngineMismatch", severity=Severity.ALARM,
             sentence=f"In {steps_of(window)} sampler and learner disagreed on the same tokens {' and '.join(parts)}.",
             action=(
-                "Give both the same precision and the same sampling support (top-p 1, top-k 0), compare them at step 0, and until then "
+                "Give both the same precision and the same sampling support (top-p 1, top-k 0), compare them at "
+                "step 0, and until then "
                 "correct with truncated importance weights."
             ),
             first_step=window.span[0], last_step=window.span[1],
@@ -282,15 +307,27 @@ class StalledSteps:
         if share > self.most:
             return Finding(
                 rule="StalledSteps", severity=Severity.WARNING,
-                sentence=f"{len(idle)} of the {len(reward)} steps in {steps_of(reward)} changed no weight: their gradient was zero or there was no batch.",
-                action="Look at the signal fraction and at what filters removed: nothing was left to learn from. Change the tasks, not the optimiser.",
+                sentence=(
+                    f"{len(idle)} of the {len(reward)} steps in {steps_of(reward)} changed no weight: their gradient "
+                    "was zero or there was no batch."
+                ),
+                action=(
+                    "Look at the signal fraction and at what filters removed: nothing was left to learn from. Change "
+                    "the tasks, not the optimiser."
+                ),
                 first_step=idle[0], last_step=idle[-1], numbers={"stalled/share": share},
             )  # fmt: skip
         if len(loss) and len(now) and float(np.abs(loss.values).max()) < 1e-3 and now.mean > 1e-3:
             return Finding(
                 rule="StalledSteps", severity=Severity.NOTE,
-                sentence=f"The loss reads about 0 in {steps_of(loss)} (largest {np.abs(loss.values).max():.1e}), yet the gradient norm is {now.mean:.2g}.",
-                action="That is normal: on fresh samples advantages cancel in the value of the loss but not in its gradient. Judge by reward and accuracy.",
+                sentence=(
+                    f"The loss reads about 0 in {steps_of(loss)} (largest {np.abs(loss.values).max():.1e}), yet the "
+                    f"gradient norm is {now.mean:.2g}."
+                ),
+                action=(
+                    "That is normal: on fresh samples advantages cancel in the value of the loss but not in its "
+                    "gradient. Judge by reward and accuracy."
+                ),
                 first_step=loss.span[0], last_step=loss.span[1], numbers={"loss/total": loss.mean, "grad/norm": now.mean},
             )  # fmt: skip
         return None
@@ -310,7 +347,10 @@ class NotFinite:
         return Finding(
             rule="NotFinite", severity=Severity.ALARM,
             sentence=f"NaN or infinity first appeared at step {start}: {named}{' and others' if len(first) > 4 else ''}.",
-            action="Resume from a checkpoint before that with a lower learning rate or in fp32; the rollouts of that step show what caused it.",
+            action=(
+                "Resume from a checkpoint before that with a lower learning rate or in fp32; the rollouts of that step "
+                "show what caused it."
+            ),
             first_step=start, last_step=max(int(steps[-1]) for steps in bad.values() if len(steps)),
             numbers={n: float(s) for n, s in first.items()},
         )  # fmt: skip

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from assay.core.errors import DataError
 from assay.measure.history import History, MetricLine
@@ -90,6 +90,7 @@ class RunView:
         settings: ``run.toml``.
         versions: ``versions.json``.
         metrics, evals, events, rollouts: the lines of the four journals, in order of step.
+        finished: whether the run says that it reached its end (``done.json``).
         problems: sentences on what is missing or was cut off.
     """
 
@@ -100,6 +101,7 @@ class RunView:
     evals: tuple[EvalLine, ...] = ()
     events: tuple[EventLine, ...] = ()
     rollouts: tuple[RolloutLine, ...] = ()
+    finished: bool = False
     problems: tuple[str, ...] = ()
 
     @property
@@ -116,18 +118,21 @@ class RunView:
     @property
     def threshold(self) -> float:
         """From which value on an evaluated attempt passes."""
-        evaluation = self.settings.get("evaluation")
-        found = evaluation.get("threshold", 1.0) if isinstance(evaluation, Mapping) else 1.0  # type: ignore[reportUnknownVariableType]
+        evaluation: Any = self.settings.get("evaluation")
+        found: Any = cast("Mapping[str, Any]", evaluation).get("threshold") if isinstance(evaluation, Mapping) else None
         return float(found) if isinstance(found, int | float) else 1.0
 
     @property
     def planned_steps(self) -> int | None:
         """Steps over all stages of the settings; None where they do not say."""
         stages: Any = self.settings.get("stages")
-        if not isinstance(stages, list):
-            return None
-        steps = [s.get("steps") for s in stages if isinstance(s, Mapping)]  # type: ignore[reportUnknownVariableType]
-        return sum(steps) if steps and all(isinstance(s, int) for s in steps) else None  # type: ignore[reportUnknownArgumentType]
+        tables = (
+            [cast("dict[str, Any]", s) for s in cast("list[Any]", stages) if isinstance(s, dict)]
+            if isinstance(stages, list)
+            else []
+        )
+        steps = [s["steps"] for s in tables if isinstance(s.get("steps"), int)]
+        return sum(steps) if steps and len(steps) == len(tables) else None
 
     @property
     def last_step(self) -> int:
@@ -163,10 +168,10 @@ class RunView:
         known = {(x.step, n) for x in self.metrics for n in x.metrics}
         stage_of = {x.step: x.stage for x in self.metrics}
         extra = [
-            MetricLine(step=e.step, stage=stage_of.get(e.step, "evaluation"), metrics={f"eval/{e.mode}/all": e.accuracy(self.threshold).value})
+            MetricLine(step=e.step, stage=stage_of.get(e.step, "evaluation"), metrics={name: e.accuracy(self.threshold).value})
             for e in held_out
-            if (e.step, f"eval/{e.mode}/all") not in known
-        ]  # fmt: skip
+            if (e.step, name := f"eval/{e.mode}/all") not in known
+        ]
         history = History.of([*self.metrics, *extra], min((len(e.items) for e in held_out), default=0))
         return replace(history, stages=History.of(self.metrics).stages)
 
@@ -196,7 +201,7 @@ def read_run(folder: Path) -> RunView:
     )
     if sum(p.endswith("is missing") for p in problems) == 6:
         raise DataError(f"{folder} holds no file of a run (run.toml, metrics.jsonl, ...); give a run folder")
-    return replace(view, problems=tuple(problems))
+    return replace(view, finished=(folder / "done.json").exists(), problems=tuple(problems))
 
 
 def _sorted(lines: list[Any]) -> Any:

@@ -62,7 +62,7 @@ def paired_json(rows: Sequence[tuple[str, Paired]]) -> list[dict[str, Any]]:
 
 
 def comparison_table(rows: Sequence[Comparison], title: str = "") -> Table:
-    """Several runs: last accuracy, gain over their own base, and difference from the first run, all paired where items coincide."""
+    """Several runs: last accuracy, gain over the own base, difference from the first run; paired where items coincide."""
     out = _table(title, "seed", "step", "accuracy", "gain over base", "against first", "p")
     for r in rows:
         first = r.versus_first
@@ -86,10 +86,12 @@ def comparison_json(rows: Sequence[Comparison]) -> list[dict[str, Any]]:
 def render(table: Table, width: int = 100) -> str:
     """A table as plain text without colours, for logs and files.
 
-    >>> print(render(paired_table([("now - base", Paired(Interval(0.25, 0.1, 0.4), 0.01, 9, 1, 6))]), 60))
-                  difference             p       better   worse   same
-    ────────────────────────────────────────────────────────────────────
-     now - base   +0.250 [+0.100, +0.400]   0.010        9       1      6
+    >>> print(render(paired_table([("now - base", Paired(Interval(0.25, 0.1, 0.4), 0.01, 9, 1, 6))]), 80))
+    <BLANKLINE>
+                              difference       p   better   worse   same
+     ────────────────────────────────────────────────────────────────────
+     now - base   +0.250 (+0.100, +0.400)   0.010        9       1      6
+    <BLANKLINE>
     """
     console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False, legacy_windows=False)
     console.print(table)

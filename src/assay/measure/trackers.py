@@ -21,7 +21,9 @@ __all__ = ["JsonlTracker", "MultiTracker", "TensorBoardTracker", "WandbTracker"]
 
 
 class JsonlTracker:
-    """Appends one JSON object per step, ``{"step", "stage", "metrics"}``, and flushes it. A line torn by a kill is dropped on opening.
+    """Appends one JSON object per step, ``{"step", "stage", "metrics"}``, and flushes it.
+
+    A line that a kill tore apart is dropped on opening.
 
     Args:
         path: file to append to; its folder is made.
@@ -31,8 +33,8 @@ class JsonlTracker:
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "metrics.jsonl"
     >>> tracker = JsonlTracker(file); tracker.log(1, {"reward/mean": 0.5}); tracker.log(2, {"reward/mean": 0.75})
-    >>> tracker.truncate_after(1); tracker.close(); file.read_text(encoding="utf-8")
-    '{"metrics": {"reward/mean": 0.5}, "stage": "rl", "step": 1}\\n'
+    >>> tracker.truncate_after(1); tracker.close(); print(file.read_text(encoding="utf-8"), end="")
+    {"metrics": {"reward/mean": 0.5}, "stage": "rl", "step": 1}
     """
 
     def __init__(self, path: Path, stage: str = "rl", fsync: bool = False) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["F", "Local", "Moments", "Partials", "Reducer", "Sum"]
+__all__ = ["F", "Local", "Moments", "Partials", "Reducer", "Sum", "tally"]
 
 F = NDArray[np.float64]
 
@@ -74,13 +74,13 @@ class Moments:
     def of(values: F, keys: NDArray[np.int64] | None = None, size: int = 1) -> Moments:
         """Moments of ``values [n]`` by ``keys [n]`` in ``[0, size)``; all under key 0 when None."""
         keys = np.zeros(len(values), np.int64) if keys is None else keys
-        count = np.bincount(keys, minlength=size).astype(np.float64)
+        count = tally(keys, np.ones_like(values), size)
         low = np.full(len(count), np.inf)
         np.minimum.at(low, keys, values)
         low[count == 0] = 0.0
         safe = np.maximum(count, 1.0)
-        mean = low + np.bincount(keys, values - low[keys], minlength=size) / safe
-        m2 = np.bincount(keys, (values - mean[keys]) ** 2, minlength=size)
+        mean = low + tally(keys, values - low[keys], size) / safe
+        m2 = tally(keys, (values - mean[keys]) ** 2, size)
         return Moments(count, mean, m2)
 
     def merge(self, other: Moments) -> Moments:
@@ -97,6 +97,15 @@ class Moments:
     def std(self, ddof: int) -> F:
         """``[k]`` standard deviations; 0 where there are too few values for one."""
         return np.sqrt(self.m2 / np.maximum(self.count - ddof, 1.0)) * (self.count > ddof)
+
+
+def tally(keys: NDArray[Any], values: F, size: int = 0) -> F:
+    """``[max(size, largest key + 1)]`` sums of ``values [n]`` by ``keys [n]``.
+
+    >>> tally(np.array([0, 2, 2]), np.array([1.0, 2.0, 3.0]), 4).tolist()
+    [1.0, 0.0, 5.0, 0.0]
+    """
+    return np.asarray(np.bincount(keys, values, size), np.float64)
 
 
 def _padded(values: F, size: int) -> F:

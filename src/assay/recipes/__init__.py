@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.recipes.quickstart import base, quickstart
+    from assay.recipes.sorting import base, quickstart
     from assay.recipes.rows import on_rows
-    from assay.recipes.tools import tool_base, tools
+    from assay.recipes.lookups import tool_base, tools
 
 __all__ = ["RECIPES", "base", "on_rows", "quickstart", "tool_base", "tools"]
 
 RECIPES = {
-    "quickstart": "assay.recipes.quickstart:quickstart",
-    "base": "assay.recipes.quickstart:base",
-    "tools": "assay.recipes.tools:tools",
-    "tool-base": "assay.recipes.tools:tool_base",
+    "quickstart": "assay.recipes.sorting:quickstart",
+    "base": "assay.recipes.sorting:base",
+    "tools": "assay.recipes.lookups:tools",
+    "tool-base": "assay.recipes.lookups:tool_base",
 }
 
-_HOME = {"quickstart": "base quickstart", "rows": "on_rows", "tools": "tool_base tools"}
+_HOME = {"sorting": "base quickstart", "rows": "on_rows", "lookups": "tool_base tools"}
 
 
 def __getattr__(name: str) -> object:

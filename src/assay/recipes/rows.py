@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from assay.core.rollout import Sampling
+from assay.objective.loss.aggregate import Token
 from assay.objective.methods import grpo
-from assay.recipes.quickstart import base
+from assay.recipes.sorting import base
 from assay.runtime.settings import AdamW, LearnerSettings, Schedule
 from assay.tasks import Rows
 from assay.train.models import Built, Folder
@@ -53,7 +55,7 @@ def on_rows(
                 steps=steps,
                 groups=16,
                 group_size=8,
-                objective=grpo(aggregation="token"),
+                objective=replace(grpo(kl=0.0), aggregate=Token()),
                 learner=LearnerSettings(optimizer=AdamW(lr=5e-4), schedule=schedule),
             ),
         ),

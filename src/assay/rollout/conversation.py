@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -46,7 +47,7 @@ class Block:
                     f"alone than together, first at token {at}; use a template that writes each turn independently"
                 )
             cuts.append(len(head))
-        return [self.ids[a:b] for a, b in zip(cuts, cuts[1:], strict=False)], self.ids[cuts[-1] :]
+        return [self.ids[a:b] for a, b in pairwise(cuts)], self.ids[cuts[-1] :]
 
 
 def rendered(tokenizer: Tokenizer, messages: Sequence[Message]) -> Block:
@@ -80,7 +81,8 @@ def check_prefix(parent: Ids, prefix: Ids, place: str) -> None:
     if at is not None:
         found = f"id {int(prefix[at])}" if at < len(prefix) else "its end"
         raise DataError(
-            f"{place}: the prefix should go on from what was sampled, but token {at} is id {int(parent[at])} there and {found} here"
+            f"{place}: the prefix should go on from what was sampled, but token {at} is id {int(parent[at])} there and "
+            f"{found} here"
         )
 
 
@@ -134,13 +136,15 @@ class Conversation:
             budget: tokens that the prefix may have.
 
         Raises:
-            ConfigError: the manager's indices are out of order or range, keep nothing, or break up an opening that is learned under other messages.
+            ConfigError: the manager's indices are out of order or range, keep nothing, or break up an opening that is learned
+                under other messages.
             DataError: all turns were kept, and yet the prefix differs from what was sampled.
         """
         kept = list(manager.keep([(m, len(ids)) for m, ids in self._turns], budget))
         if not kept or kept != sorted(set(kept)) or kept[0] < 0 or kept[-1] >= len(self._turns):
             raise ConfigError(
-                f"{manager!r}.keep returned {kept} for {len(self._turns)} turns; return at least one index, ascending, without repeats"
+                f"{manager!r}.keep returned {kept} for {len(self._turns)} turns; return at least one index, ascending, without "
+                "repeats"
             )
         prefix = joined(*(self._turns[i][1] for i in kept), self._opener)
         if len(kept) == len(self._turns):

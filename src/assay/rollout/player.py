@@ -22,9 +22,10 @@ __all__ = ["Player"]
 class Player:
     """Plays contexts to their end with one policy; implements `assay.core.protocols.Sampler`.
 
-    A task without environment is one call. With one, calls and environment steps alternate until the environment is done, the policy
-    is cut off, or ``max_turns`` calls are used up (stop ``length``). The next prefix is the last one, what the policy sampled, and what
-    the environment answered; nothing is ever re-tokenised.
+    A task without environment is one call. With one, calls and environment steps alternate until the environment is done, the
+    policy is cut off, or ``max_turns`` turns are used up (stop ``length``). The next prefix is the last one, what the policy
+    sampled, and what the environment answered; nothing is ever re-tokenised. Noise positions count on over the calls of a
+    rollout, so no uniform is used twice.
 
     Attributes:
         engine: draws tokens.
@@ -36,7 +37,7 @@ class Player:
         manager: which turns the policy goes on with.
 
     Raises:
-        ConfigError: ``max_turns`` below 1, or ``sampling.max_new_tokens`` beyond the engine's context.
+        ConfigError: ``max_turns`` below 1.
     """
 
     engine: Engine
@@ -61,7 +62,7 @@ class Player:
         An environment that fails ends its own rollout with stop ``error``; the others go on.
 
         Raises:
-            ConfigError: ``n`` below 1, or an opening that leaves no room for an answer.
+            ConfigError: ``n`` below 1, an opening that leaves no room for an answer, or a snapshot that nobody can start from.
             DataError: two contexts with one key.
             EngineError: generation failed; all attempts are ended.
         """
@@ -79,8 +80,8 @@ class Player:
     async def resume(self, rollout: Rollout) -> Rollout:
         """Goes on with a rollout that was cut off as ``partial``.
 
-        The new call's prefix is the tokens so far; its noise goes on where it stopped. The environment, if any, is played again from its start with the
-        recorded actions; one that answers differently this time ends the rollout with stop ``error``.
+        The new call's prefix is the tokens so far; its noise goes on where it stopped. The environment, if any, is played again
+        from its start with the recorded actions; one that answers differently this time ends the rollout with stop ``error``.
 
         Raises:
             DataError: the rollout is not partial.
@@ -126,7 +127,11 @@ class Player:
         return play.ended(Stop.LENGTH)
 
     async def _turn(self, play: _Play, talk: Conversation) -> tuple[Ids, Stop]:
-        """One assistant turn: a call, after the recorded ones that were cut off. Returns the turn's ids, forced ones first, and why it ended."""
+        """One assistant turn: a call, after the recorded ones that were cut off.
+
+        Returns:
+            The turn's ids, forced ones first, and why it ended.
+        """
         said, prefix, score_prefix = talk.forced, talk.prefix, talk.score_prefix
         new = 0
         while True:
@@ -144,9 +149,7 @@ class Player:
 
     async def _call(self, play: _Play, prefix: Ids, said: Ids, room: int, score_prefix: Ids | None) -> Call:
         sampling = self.sampling if room == self.sampling.max_new_tokens else replace(self.sampling, max_new_tokens=room)
-        request = Request(
-            id=f"{play.id}#{len(play.calls)}", prompt=prefix, seed=play.seed, sampling=sampling, first=play.sampled
-        )
+        request = Request(id=f"{play.id}#{len(play.calls)}", prompt=prefix, seed=play.seed, sampling=sampling, first=play.sampled)
         try:
             completion = await self.engine.generate(request)
         except AssayError:
@@ -161,8 +164,9 @@ class Player:
     def _check_room(self, context: Context, prompt: int) -> None:
         if prompt + self.sampling.max_new_tokens > self._room:
             raise ConfigError(
-                f"context {context.key!r} opens with {prompt} tokens; with sampling.max_new_tokens={self.sampling.max_new_tokens} that exceeds "
-                f"the engine's context of {self._room}: shorten the prompt, lower max_new_tokens, or use a model with more positions"
+                f"context {context.key!r} opens with {prompt} tokens; with sampling.max_new_tokens="
+                f"{self.sampling.max_new_tokens} that exceeds the engine's context of {self._room}: shorten the prompt, lower "
+                "max_new_tokens, or use a model with more positions"
             )
 
 
@@ -215,9 +219,7 @@ class _Play:
         return call
 
     def ended(self, stop: Stop, error: str | None = None) -> Rollout:
-        return Rollout(
-            id=self.id, context=self.context, calls=tuple(self.calls), stop=stop, seed=self.seed, error=error
-        )
+        return Rollout(id=self.id, context=self.context, calls=tuple(self.calls), stop=stop, seed=self.seed, error=error)
 
 
 async def _open(world: Environment | None, context: Context) -> Obs:
@@ -226,9 +228,10 @@ async def _open(world: Environment | None, context: Context) -> Obs:
         return Obs() if world is None else await world.start()
     restore = getattr(world, "restore", None)
     if restore is None:
+        who = "its task has no environment" if world is None else f"{type(world).__name__} cannot start from one"
         raise ConfigError(
-            f"context {context.key!r} has a snapshot, but {type(world).__name__ if world else 'the task source'} cannot start from one; "
-            "give the environment an `async restore(snapshot) -> Obs`, or pose the context without snapshot"
+            f"context {context.key!r} has a snapshot, but {who}; give the environment an `async restore(snapshot)`, or pose "
+            "the context without snapshot"
         )
     return await restore(context.snapshot)
 

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from assay.runtime.typed import tensor_of
+
 __all__ = ["Drawn", "Draws", "draw"]
 
 
@@ -44,12 +46,12 @@ class Drawn:
 def draw(logits: torch.Tensor, how: Draws) -> Drawn:
     """Draws from ``[B, vocabulary]`` logits.
 
-    Token ``i`` is drawn when the uniform lies in ``[cdf[i - 1], cdf[i])``, ids in ascending order, sums in float64. Truncation is applied
-    after the temperature, top-k first, and the rest is renormalised.
+    Token ``i`` is drawn when the uniform lies in ``[cdf[i - 1], cdf[i])``, ids in ascending order, sums in float64. Truncation
+    is applied after the temperature, top-k first, and the rest is renormalised.
     """
     greedy = how.temperature == 0.0
     if not np.all(how.temperature == 1.0):
-        logits = logits / torch.from_numpy(np.where(greedy, np.float32(1.0), how.temperature))[:, None]
+        logits = logits / tensor_of(np.where(greedy, np.float32(1.0), how.temperature))[:, None]
     cut = (how.top_k > 0) | (how.top_p < 1.0)
     truncated = bool(cut.any())
     if truncated:
@@ -59,7 +61,7 @@ def draw(logits: torch.Tensor, how: Draws) -> Drawn:
     cdf = p.cumsum(-1, dtype=torch.float64)
     total = cdf[:, -1:]
     # below the total even after rounding, so that no token without probability is ever reached
-    point = torch.minimum(torch.from_numpy(how.uniform)[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
+    point = torch.minimum(tensor_of(how.uniform)[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
     ids = torch.searchsorted(cdf, point, right=True).clamp_(max=logits.shape[-1] - 1)
     chosen = logp.gather(1, ids)[:, 0].numpy()
     if truncated:
@@ -78,10 +80,10 @@ def _truncate(logits: torch.Tensor, how: Draws) -> torch.Tensor:
     """Logits with -inf outside each row's support: its ``top_k`` largest, then the fewest of these that reach ``top_p``."""
     size = logits.shape[-1]
     ordered, order = logits.sort(dim=-1, descending=True, stable=True)
-    k = torch.from_numpy(np.where(how.top_k > 0, how.top_k, size))[:, None]
+    k = tensor_of(np.where(how.top_k > 0, how.top_k, size))[:, None]
     outside = torch.arange(size) >= k
     mass = ordered.double().masked_fill(outside, float("-inf")).softmax(-1)
     before = mass.cumsum(-1) - mass
-    outside |= before >= torch.from_numpy(how.top_p)[:, None]
+    outside |= before >= tensor_of(how.top_p)[:, None]
     outside[:, 0] = False
     return logits.masked_fill(torch.empty_like(outside).scatter_(1, order, outside), float("-inf"))

@@ -18,6 +18,7 @@ from assay.runtime.decode import DecodePath, Prefill, chunks
 from assay.runtime.draw import draw
 from assay.runtime.model import Model
 from assay.runtime.slots import Job, SlotTable
+from assay.runtime.typed import tensor_of
 from assay.runtime.weights import ServedWeights
 
 __all__ = ["NativeEngine"]
@@ -28,9 +29,9 @@ _QUIET_TURNS = 3  # turns of the event loop without a new request before a step 
 class NativeEngine:
     """Decodes many requests as one running batch (implements `assay.core.protocols.Engine`).
 
-    A prompt that several waiting requests share passes through the model once; requests join between any two steps and leave as they
-    end. A token depends on its request alone (prompt, seed, position, weights) up to rounding: noise is counter based, never drawn
-    in batch order. Requests are admitted in the order of their arrival, so the same program gives the same bits.
+    A prompt that several waiting requests share passes through the model once; requests join between any two steps and leave as
+    they end. A token depends on its request alone (prompt, seed, position, weights) up to rounding: noise is counter based, never
+    drawn in batch order. Requests are admitted in the order of their arrival, so the same program gives the same bits.
 
     Args:
         model: its weights are copied; later changes to it are not seen.
@@ -38,8 +39,8 @@ class NativeEngine:
         columns: token columns that completions carry: ``entropy`` of the sampled distribution, nats, or none.
 
     Attributes:
-        counters: what was computed so far: ``prefill_prompts``, ``prefill_tokens`` (without padding), ``steps``, ``decode_tokens``
-            (rows times steps behind the prefill), ``sampled_tokens``.
+        counters: what was computed so far: ``prefill_prompts``, ``prefill_tokens`` (without padding), ``steps``,
+            ``decode_tokens`` (rows times steps behind the prefill), ``sampled_tokens``.
 
     Raises:
         ConfigError: ``max_batch`` below 1.
@@ -119,7 +120,10 @@ class NativeEngine:
             raise DataError(f"{where} holds id {wrong}; the vocabulary has ids 0 to {self._shape.vocab_size - 1}")
 
     async def abort(self, ids: Sequence[str]) -> None:
-        """Ends requests, running or waiting; each returns its tokens so far with stop ``partial``. Ids that have ended are ignored."""
+        """Ends requests, running or waiting; each returns its tokens so far with stop ``partial``.
+
+        Ids that have ended are ignored.
+        """
         self._end([self._jobs[i] for i in dict.fromkeys(ids) if i in self._jobs], Stop.PARTIAL)
 
     def _enqueue(self, jobs: Iterable[Job], loop: asyncio.AbstractEventLoop) -> None:
@@ -193,7 +197,7 @@ class NativeEngine:
             rows = np.array([self._prefixes[jobs[i].key][1] for i in members], np.int64)
             at = np.array(members, np.int64)
             self._path.cache.place(prefill, rows, n + at)
-            logits[torch.from_numpy(at)] = prefill.logits[torch.from_numpy(rows)]
+            logits[tensor_of(at)] = prefill.logits[tensor_of(rows)]
         table.admit(jobs, self._version)
         for job in jobs:
             self._release(job.key)
@@ -255,7 +259,9 @@ class NativeEngine:
         self._loop = loop
         for job in jobs:
             if not job.future.done():
-                told = EngineError(f"request {job.request.id!r} failed with {len(jobs) - 1} others: {type(error).__name__}: {error}")
+                told = EngineError(
+                    f"request {job.request.id!r} failed with {len(jobs) - 1} others: {type(error).__name__}: {error}"
+                )
                 told.__cause__ = error
                 job.future.set_exception(told)
 
@@ -264,8 +270,8 @@ class NativeEngine:
     async def swap(self, manifest: Manifest, mode: SwapMode = SwapMode.DRAIN) -> None:
         """Serves new weights.
 
-        ``drain``: requests made so far end first, later ones wait and run under the new weights. ``abort``: requests made so far return
-        ``partial``. ``keep``: running rows go on from their old keys and values; their spans name both versions, and only
+        ``drain``: requests made so far end first, later ones wait and run under the new weights. ``abort``: requests made so far
+        return ``partial``. ``keep``: running rows go on from their old keys and values; their spans name both versions, and only
         ``logp_engine`` tells the probability of what they sampled.
 
         Raises:

@@ -1,7 +1,7 @@
 """Model folders in Hugging Face format: written and read without transformers, loadable by it.
 
-A folder holds ``config.json``, ``generation_config.json``, ``model.safetensors`` (or shards with ``model.safetensors.index.json``),
-``tokenizer.json`` and ``tokenizer_config.json``.
+A folder holds ``config.json``, ``generation_config.json``, ``model.safetensors`` (or shards with
+``model.safetensors.index.json``), ``tokenizer.json`` and ``tokenizer_config.json``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file  # type: ignore[reportUnknownVariableType]
 
 from assay.core.errors import ConfigError, DataError, StorageError
 from assay.runtime.model import Model, check_tensors
@@ -123,9 +123,9 @@ def load_model(folder: Path | str) -> Model:
     if shape.tied:
         tensors.pop("lm_head.weight", None)
     check_tensors(shape, {n: tuple(t.shape) for n, t in tensors.items()}, str(place))
-    eos: Any = config.get("eos_token_id")
-    first = eos[0] if isinstance(eos, list) and eos else eos
-    return Model(shape=shape, tensors=tensors, tokenizer=HubTokenizer.load(place, eos=first))
+    ends: Any = config.get("eos_token_id")  # one id or several
+    eos = next((int(i) for i in (ends if isinstance(ends, list) else [ends]) if i is not None), None)  # type: ignore[reportUnknownArgumentType,reportUnknownVariableType]
+    return Model(shape=shape, tensors=tensors, tokenizer=HubTokenizer.load(place, eos=eos))
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -227,8 +227,7 @@ def _read_weights(folder: Path) -> dict[str, torch.Tensor]:
 
 def _read_shard(path: Path) -> dict[str, torch.Tensor]:
     try:
-        with safe_open(path, framework="pt") as file:
-            names = [n for n in file.keys() if not n.endswith("rotary_emb.inv_freq")]  # noqa: SIM118 (not a dict)
-            return {n: file.get_tensor(n).to(torch.float32).clone() for n in names}
+        held = load_file(path)
     except (SafetensorError, OSError) as error:
         raise DataError(f"{path} is truncated or damaged ({error}); copy it again from its source") from error
+    return {n: t.to(torch.float32, copy=True) for n, t in held.items() if not n.endswith("rotary_emb.inv_freq")}

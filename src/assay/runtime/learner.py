@@ -321,5 +321,4 @@ def _tokens_of(batch: Batch, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Index in the batch of each token of the micro-batch ``rows``."""
     lengths = batch.lengths[rows]
     ends = np.cumsum(lengths)
-    index: NDArray[np.int64] = np.repeat(batch.offsets[rows] - ends + lengths, lengths) + np.arange(ends[-1])
-    return index
+    return np.repeat(batch.offsets[rows] - ends + lengths, lengths) + np.arange(int(ends[-1]))

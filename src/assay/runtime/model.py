@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,8 +14,9 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.seeds import generator
 from assay.runtime.settings import DecoderShape
 from assay.runtime.tokenizer import HubTokenizer
+from assay.runtime.typed import tensor_of
 
-__all__ = ["Model", "init_model", "parameter_shapes"]
+__all__ = ["Model", "init_model", "parameter_shapes", "with_arrays"]
 
 INITS = ("normal", "fan_in")
 
@@ -127,7 +129,7 @@ def init_model(shape: DecoderShape, tokenizer: HubTokenizer, seed: int, *, init:
             tensors[name] = torch.ones(size)
             continue
         draw = generator("init-weights", seed, name).standard_normal(size, dtype=np.float32)
-        tensors[name] = torch.from_numpy(draw * np.float32(_std(name, size, shape.num_layers, init)))
+        tensors[name] = tensor_of(draw * np.float32(_std(name, size, shape.num_layers, init)))
     return Model(shape=shape, tensors=tensors, tokenizer=tokenizer)
 
 
@@ -137,3 +139,8 @@ def _std(name: str, size: tuple[int, ...], layers: int, init: str) -> float:
     if init == "fan_in":
         return 1.0 / math.sqrt(size[1])
     return 0.02 / math.sqrt(2 * layers) if name.endswith(("o_proj.weight", "down_proj.weight")) else 0.02
+
+
+def with_arrays(model: Model, arrays: Mapping[str, np.ndarray[Any, np.dtype[Any]]]) -> Model:
+    """``model`` with other weights, copied from float32 arrays by name (a manifest's payload)."""
+    return replace(model, tensors={name: tensor_of(np.array(array, np.float32)) for name, array in arrays.items()})

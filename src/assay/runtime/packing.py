@@ -80,7 +80,7 @@ def pack_offsets(offsets: NDArray[np.int64]) -> Packing:
     """
     lengths = np.diff(offsets)
     starts = offsets[:-1]
-    positions: NDArray[np.int64] = np.arange(offsets[-1]) - np.repeat(starts, lengths)
+    positions = np.arange(int(offsets[-1])) - np.repeat(starts, lengths)
     ends = bucket_lengths(lengths)
     bucket_of = np.searchsorted(ends, lengths)
     order = np.argsort(bucket_of, kind="stable")
@@ -95,8 +95,8 @@ def pack_offsets(offsets: NDArray[np.int64]) -> Packing:
     cell_start = np.concatenate([[0], np.cumsum(width)[:-1]])
     column = np.arange(int(width.sum())) - np.repeat(cell_start, width)
     last = np.repeat(lengths[order] - 1, width)
-    pad: NDArray[np.int64] = np.repeat(starts[order], width) + np.minimum(column, last)
+    pad = np.repeat(starts[order], width) + np.minimum(column, last)
     start_of_row = np.empty(len(lengths), np.int64)
     start_of_row[order] = cell_start
-    unpad: NDArray[np.int64] = np.repeat(start_of_row, lengths) + positions
+    unpad = np.repeat(start_of_row, lengths) + positions
     return Packing(tensor_of(positions), buckets, tensor_of(pad), tensor_of(unpad), useful)

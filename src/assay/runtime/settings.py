@@ -36,6 +36,9 @@ class DecoderShape:
     qk_norm: bool = True
 
     def __post_init__(self) -> None:
+        for name in ("vocab_size", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "intermediate_size", "max_positions"):
+            _check(self, name, 1)
+        _check(self, "num_layers", 0)
         if self.num_heads % self.num_kv_heads:
             raise ConfigError(
                 f"DecoderShape.num_heads={self.num_heads} is no multiple of num_kv_heads={self.num_kv_heads}; "
@@ -76,6 +79,9 @@ class Schedule:
     def __post_init__(self) -> None:
         if self.kind not in ("constant", "linear", "cosine"):
             raise ConfigError(f"Schedule.kind={self.kind!r}; use 'constant', 'linear' or 'cosine'")
+        _check(self, "warmup", 0)
+        _check(self, "start", 0, 1)
+        _check(self, "floor", 0, 1)
         if self.kind == "constant" and (self.start or self.floor):
             raise ConfigError("Schedule.start and floor do nothing with kind='constant'; use 'linear' or 'cosine'")
 
@@ -93,7 +99,14 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdamW:
-    """AdamW with decoupled weight decay."""
+    """AdamW (Loshchilov & Hutter 2019) with decoupled weight decay, which spares norm scales.
+
+    Attributes:
+        lr: learning rate at schedule factor 1.
+        beta1, beta2: decay of the first and second moment.
+        eps: added to the root of the second moment.
+        weight_decay: share of a matrix removed per unit of learning rate.
+    """
 
     lr: float = 5e-4
     beta1: float = 0.9
@@ -101,16 +114,35 @@ class AdamW:
     eps: float = 1e-8
     weight_decay: float = 0.0
 
+    def __post_init__(self) -> None:
+        for name in ("lr", "eps", "weight_decay"):
+            _check(self, name, 0)
+        for name in ("beta1", "beta2"):
+            _check(self, name, 0, 1, below=True)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Muon:
-    """Muon on hidden matrices (momentum, then five Newton-Schulz steps), AdamW on embeddings, norms and heads."""
+    """Muon (Jordan et al. 2024) on hidden matrices, AdamW on embeddings, norms and heads.
+
+    Attributes:
+        lr: length of a step in spectral norm, times ``sqrt(max(1, rows / columns))``.
+        momentum: decay of the gradient average that five Newton-Schulz steps orthogonalise.
+        nesterov: look one step ahead: mix the new gradient into the average once more.
+        weight_decay: share of a matrix removed per unit of learning rate.
+        others: settings for all that is no hidden matrix.
+    """
 
     lr: float = 4e-3
     momentum: float = 0.95
     nesterov: bool = True
     weight_decay: float = 0.0
     others: AdamW = field(default_factory=lambda: AdamW(lr=4e-3))
+
+    def __post_init__(self) -> None:
+        for name in ("lr", "weight_decay"):
+            _check(self, name, 0)
+        _check(self, "momentum", 0, 1, below=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +154,7 @@ class LearnerSettings:
         schedule: learning-rate factor over the stage.
         clip_norm: global gradient norm is scaled down to this; 0 means no clipping.
         precision: ``fp32``, or ``bf16`` for autocast matrix products with fp32 master weights.
-        micro_tokens: most tokens in one micro-batch.
+        micro_tokens: most tokens in one micro-batch; about 2,000 keep a small model's activations in a CPU's caches.
     """
 
     optimizer: AdamW | Muon = field(default_factory=AdamW)
@@ -134,5 +166,13 @@ class LearnerSettings:
     def __post_init__(self) -> None:
         if self.precision not in ("fp32", "bf16"):
             raise ConfigError(f"LearnerSettings.precision={self.precision!r}; use 'fp32' or 'bf16'")
-        if self.micro_tokens < 1:
-            raise ConfigError(f"LearnerSettings.micro_tokens={self.micro_tokens}; use at least 1")
+        _check(self, "micro_tokens", 1)
+        _check(self, "clip_norm", 0)
+
+
+def _check(part: object, name: str, low: float, high: float = math.inf, *, below: bool = False) -> None:
+    """Raises ConfigError unless the field is finite and in [low, high], or in [low, high) with ``below``."""
+    value: float = getattr(part, name)
+    if not (math.isfinite(value) and low <= value <= high) or (below and value == high):
+        bounds = f"at least {low}" if math.isinf(high) else f"in [{low}, {high}{')' if below else ']'}"
+        raise ConfigError(f"{type(part).__name__}.{name}={value}; use a number {bounds}")

@@ -138,9 +138,7 @@ class SlotTable:
         slot, t = job.slot, int(self.count[job.slot]) if job.slot >= 0 else 0
         starts = [start for start, _ in job.marks]
         spans = tuple(
-            Span(version, start, end)
-            for (start, version), end in zip(job.marks, [*starts[1:], t], strict=False)
-            if end > start
+            Span(version, start, end) for (start, version), end in zip(job.marks, [*starts[1:], t], strict=False) if end > start
         )
         version = spans[0].version if len(spans) == 1 else -1
         values = {"entropy": self.entropy} if entropy else {}

@@ -6,11 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-from tokenizers import AddedToken as _AddedToken
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import Ids, ids_of
@@ -22,18 +21,19 @@ TOKENIZER_FILE = "tokenizer.json"
 CONFIG_FILE = "tokenizer_config.json"
 TEMPLATE_FIELD = "assay_template"
 PAD, EOS = "<pad>", "<eos>"
+_ANY_CHARACTER = r"[\s\S]"
 _CACHED_TEXTS = 4096
 _CACHED_LENGTH = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatTemplate:
-    """How a turn of each role is written: text with ``{content}`` exactly once.
+    r"""How a turn of each role is written: text with ``{content}`` exactly once.
 
-    An assistant turn is followed by the end-of-sequence id. Only the text around ``{content}`` may hold special tokens: content is
-    always read as plain text.
+    An assistant turn is followed by the end-of-sequence id. Only the text around ``{content}`` may hold special tokens: content
+    is always read as plain text.
 
-    >>> ChatTemplate(user="Q:{content}\\n", assistant="A:{content}").parts("assistant")
+    >>> ChatTemplate(user="Q:{content}\n", assistant="A:{content}").parts("assistant")
     ('A:', '')
     """
 
@@ -120,8 +120,7 @@ class HubTokenizer:
     @property
     def pad(self) -> int | None:
         """Id for padding, where the tokenizer names one; assay itself never pads."""
-        named = self._config.get("pad_token", PAD)
-        token = named["content"] if isinstance(named, dict) else named
+        token = _named(self._config.get("pad_token", PAD))
         return None if token is None else self._tokenizer.token_to_id(token)
 
     @property
@@ -228,17 +227,20 @@ class HubTokenizer:
         """
         path = folder / TOKENIZER_FILE
         if not path.is_file():
-            raise DataError(f"{folder} has no {TOKENIZER_FILE}; save the tokenizer there with save_pretrained (fast tokenizers only)")
+            raise DataError(
+                f"{folder} has no {TOKENIZER_FILE}; save the tokenizer there with save_pretrained (fast tokenizers only)"
+            )
         try:
             tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
         except Exception as error:  # the library raises bare Exception
             raise DataError(f"{path} is no readable tokenizer ({error}); copy it again from its source") from error
         config = _read_config(folder / CONFIG_FILE)
-        named = config.get("eos_token")
-        token: str | None = named["content"] if isinstance(named, dict) else named
+        token = _named(config.get("eos_token"))
         end: int | None = tokenizer.token_to_id(token) if token is not None else eos
         if end is None:
-            raise DataError(f"{folder / CONFIG_FILE} names no usable eos_token ({token!r}); add one, answers could not end without it")
+            raise DataError(
+                f"{folder / CONFIG_FILE} names no usable eos_token ({token!r}); add one, answers could not end without it"
+            )
         template = config.pop(TEMPLATE_FIELD, None)
         return cls(tokenizer, eos=end, template=ChatTemplate(**template) if template else None, config=config)
 
@@ -259,19 +261,19 @@ def char_tokenizer(alphabet: str, template: ChatTemplate | None = None) -> HubTo
         raise ConfigError(f"char_tokenizer: the alphabet holds {twice[0]!r} more than once")
     vocabulary = {PAD: 0, EOS: 1, **{c: i + 2 for i, c in enumerate(alphabet)}}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=None))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(_ANY_CHARACTER), "isolated")
     tokenizer.decoder = decoders.Fuse()
-    tokenizer.add_special_tokens([_AddedToken(PAD, special=True, normalized=False), _AddedToken(EOS, special=True, normalized=False)])
+    special = [AddedToken(PAD, special=True, normalized=False), AddedToken(EOS, special=True, normalized=False)]
+    tokenizer.add_special_tokens(special)  # type: ignore[reportUnknownMemberType]
     return HubTokenizer(tokenizer, eos=1, template=template)
 
 
-def _char_tables(
-    tokenizer: Tokenizer, special: frozenset[int], size: int
-) -> tuple[dict[str, int] | None, list[str] | None]:
+def _char_tables(tokenizer: Tokenizer, special: frozenset[int], size: int) -> tuple[dict[str, int] | None, list[str] | None]:
     """Direct tables for a tokenizer as `char_tokenizer` makes it; None for any other."""
     plan = json.loads(tokenizer.to_str())
-    split = plan["pre_tokenizer"] or {}
-    per_char = split.get("type") == "Split" and split["pattern"] == {"Regex": r"[\s\S]"} and split["behavior"] == "Isolated"
+    split: dict[str, Any] = plan["pre_tokenizer"] or {}
+    wanted = {"type": "Split", "pattern": {"Regex": _ANY_CHARACTER}, "behavior": "Isolated", "invert": False}
+    per_char = split == wanted
     fuse = plan["decoder"] == {"type": "Fuse"}
     if plan["model"]["type"] != "WordLevel" or plan["normalizer"] is not None or not (per_char and fuse):
         return None, None
@@ -291,6 +293,11 @@ def _read_config(path: Path) -> dict[str, Any]:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise DataError(f"{path} is no JSON ({error}); copy it again from its source") from error
+
+
+def _named(token: Any) -> str | None:
+    """A token in ``tokenizer_config.json``: its text, or an object with it."""
+    return cast(dict[str, str], token)["content"] if isinstance(token, dict) else token
 
 
 def _token(tokenizer: Tokenizer, index: int) -> str:

@@ -14,6 +14,7 @@ from assay.core.errors import EngineError
 from assay.core.manifest import Manifest
 from assay.runtime.model import parameter_shapes
 from assay.runtime.settings import DecoderShape
+from assay.runtime.typed import split
 
 __all__ = ["LayerWeights", "ServedWeights"]
 
@@ -81,7 +82,7 @@ class ServedWeights:
     def _fused(self, names: tuple[str, ...], sizes: Mapping[str, tuple[int, ...]]) -> torch.Tensor:
         rows = [sizes[n][0] for n in names]
         buffer = torch.zeros(sum(rows), sizes[names[0]][1])
-        self.tensors.update(zip(names, buffer.split(rows), strict=True))
+        self.tensors.update(zip(names, split(buffer, rows), strict=True))
         return buffer
 
     def _layer(self, prefix: str, sizes: Mapping[str, tuple[int, ...]]) -> LayerWeights:

@@ -54,9 +54,7 @@ class Place:
             raise DataError(f"index of {self.family}/{self.arm} must be >= 0, got {self.index}")
 
 
-def redraw(
-    place: Place, seed: int, make: Callable[[np.random.Generator], FrozenMap], test_share: float = 0.1
-) -> FrozenMap:
+def redraw(place: Place, seed: int, make: Callable[[np.random.Generator], FrozenMap], test_share: float = 0.1) -> FrozenMap:
     """A public part drawn by ``make`` whose content falls in the place's split: uniform over the contents of that split.
 
     Raises:
@@ -89,8 +87,8 @@ def distinct(source: TaskSource, arm: str, level: int, split: str, n: int) -> li
         found.setdefault(task.content, task)
     if len(found) < n:
         raise DataError(
-            f"{source.name}/{arm}: level {level} has only {len(found)} different tasks of split {split!r} among its first {most}, "
-            f"{n} are wanted; ask for fewer or use a harder level"
+            f"{source.name}/{arm}: level {level} has only {len(found)} different tasks of split {split!r} among its "
+            f"first {most}, {n} are wanted; ask for fewer or use a harder level"
         )
     return list(found.values())
 

@@ -27,9 +27,9 @@ _DIGITS = "0123456789"
 class KeyValue:
     """Follow a key through a store to its number. The level is the number of look-ups.
 
-    The prompt ``K2ab>`` names the hops and the first key. The policy calls ``?ab``, the store answers ``=xq>``; the policy calls
-    ``?xq``, the store answers ``=47>``; the policy says ``47``. A call that is malformed or names an unknown key is answered ``!>``.
-    The store is a fixed function of the prompt, so equal prompts are equal tasks; it lives in ``world``.
+    The prompt ``K2ab>`` names the hops and the first key. The policy calls ``?ab``, the store answers ``=xq>``; the policy
+    calls ``?xq``, the store answers ``=47>``; the policy says ``47``. A call that is malformed or names an unknown key is
+    answered ``!>``. The store is a fixed function of the prompt, so equal prompts are equal tasks; it lives in ``world``.
 
     Attributes:
         levels: numbers of look-ups offered, 1 to 9.
@@ -104,8 +104,8 @@ class KeyValue:
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:
         """The oracle's calls, the store's answers and the final answer.
 
-        With probability ``noise`` per character an assistant turn is corrupted; the store answers what was really asked, and the
-        oracle goes on from the key that it should have got.
+        With probability ``noise`` per character an assistant turn is corrupted; the store answers what was really asked, and
+        the oracle goes on from the key that it should have got.
         """
         store: Mapping[str, str] = task.world["store"]
         turns: list[Message] = []
@@ -149,7 +149,7 @@ class Store:
         return Obs()
 
     async def step(self, action: str) -> Step:
-        """Answers a call (text that begins with ``?``); any other text is the final answer and ends the episode, as does the last call."""
+        """Answers a call, text that begins with ``?``; other text is the final answer. That and the last call end the episode."""
         self._enter("open", "step")
         if not action.startswith("?"):
             self._phase = "over"

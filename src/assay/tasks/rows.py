@@ -49,9 +49,10 @@ class Rows:
     """Rows such as ``{"prompt": "2+2=", "answer": "4"}`` with a reward: the user's own task.
 
     A row has ``prompt`` (text) or ``messages`` (a list of ``{"role", "content"}`` that the assistant is to answer); it may have
-    ``answer``, ``level`` (a whole number, 1 by default) and ``arm`` (text, the family's name by default). Everything but the prompt is
-    private: only the reward sees it. Train and test are told apart by a hash of the prompt, so no prompt is in both. A row that repeats
-    another one is dropped and counted; one that has the prompt of another and says something else is refused.
+    ``answer``, ``level`` (a whole number, 1 by default) and ``arm`` (text, the family's name by default). Everything but the
+    prompt is
+    private: only the reward sees it. Train and test are told apart by a hash of the prompt, so no prompt is in both. A row
+    that repeats another one is dropped and counted; one that has the prompt of another and says something else is refused.
 
     ``task(arm, level, split, index)`` goes through the rows of a cell epoch by epoch, each epoch in an order of its own.
 
@@ -139,7 +140,7 @@ class Rows:
         return None
 
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...] | None:
-        """The row's answer as text, each character replaced with probability ``noise`` by one that occurs in answers; None without one."""
+        """The row's answer as text, None without one; with probability ``noise`` a character is replaced by one of any answer."""
         if "answer" not in task.private:
             return None
         return (Message("assistant", corrupt(str(task.private["answer"]), noise, self._table.symbols, rng)),)
@@ -155,7 +156,8 @@ class Rows:
             if seen is not row:
                 if digest([seen.arm, seen.level, seen.private]) != digest([row.arm, row.level, row.private]):
                     raise DataError(
-                        f"rows {seen.number} and {number} have the same prompt but differ otherwise; keep one, or make the prompts differ"
+                        f"rows {seen.number} and {number} have the same prompt but differ otherwise; keep one, "
+                        "or make the prompts differ"
                     )
                 repeated += 1
         cells: dict[tuple[str, int, str], list[_Row]] = {}
@@ -168,7 +170,7 @@ class Rows:
             cells={cell: tuple(rows) for cell, rows in cells.items()},
             arms={arm: tuple(sorted(levels)) for arm, levels in sorted(arms.items())},
             repeated=repeated,
-            symbols="".join(sorted(set().union(*answers))),
+            symbols="".join(sorted({c for answer in answers for c in answer})),
         )
 
 
@@ -191,7 +193,7 @@ def load_jsonl(path: str | Path) -> list[dict[str, Any]]:
         except json.JSONDecodeError as error:
             raise DataError(f"{path}, line {number}: not JSON ({error}); write one object per line") from None
         if not isinstance(row, dict):
-            raise DataError(f"{path}, line {number}: a {type(row).__name__}; write one object per line, as {{\"prompt\": ...}}")
+            raise DataError(f'{path}, line {number}: a {type(row).__name__}; write one object per line, as {{"prompt": ...}}')
         rows.append(cast("dict[str, Any]", row))
     return rows
 
@@ -203,8 +205,8 @@ def _order(seed: int, stream: str, epoch: int, n: int) -> tuple[int, ...]:
 
 def _task(source: Rows, row: _Row, index: int) -> Task:
     return Task(
-        id=f"{source.name}/{row.arm}/{row.level}/{row.key[:12]}", domain=source.name, arm=row.arm, level=row.level, split=row.split,
-        index=index, public=row.public, private=row.private,
+        id=f"{source.name}/{row.arm}/{row.level}/{row.key[:12]}", domain=source.name, arm=row.arm, level=row.level,
+        split=row.split, index=index, public=row.public, private=row.private,
     )  # fmt: skip
 
 
@@ -224,7 +226,9 @@ def _checked(source: Rows, number: int, raw: object) -> _Row:
     if not isinstance(arm, str) or not arm:
         raise DataError(f"row {number}, field 'arm': {arm!r} is not a name")
     if source.reward is None and source.scorer is None and not isinstance(row.get("answer"), str | int | float):
-        raise DataError(f"row {number}, field 'answer': {row.get('answer')!r} cannot be matched; give text, or pass a reward function")
+        raise DataError(
+            f"row {number}, field 'answer': {row.get('answer')!r} cannot be matched; give text, or pass a reward function"
+        )
     private = {"row": row} | {name: row[name] for name in ("answer", "solution") if name in row}
     split = content_split(public, source.test_share)
     return _Row(number, digest(public), arm, level, split, public, FrozenMap(private))
@@ -245,8 +249,15 @@ def _posed(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(turns, list | tuple) or not turns:
         raise DataError(f"row {number}, field 'messages': {turns!r} is not a list of turns")
     for turn in cast("Sequence[Any]", turns):
-        if not isinstance(turn, Mapping) or turn.get("role") not in _ROLES or not isinstance(turn.get("content"), str):
+        if not _is_turn(turn):
             raise DataError(f"row {number}, field 'messages': {turn!r} is not {{'role': one of {_ROLES}, 'content': text}}")
     if turns[-1]["role"] == "assistant":
         raise DataError(f"row {number}, field 'messages': the last turn is the assistant's; end with what it shall answer")
-    return {"messages": [{"role": t["role"], "content": t["content"]} for t in turns]}
+    return {"messages": [{"role": t["role"], "content": t["content"]} for t in cast("Sequence[Any]", turns)]}
+
+
+def _is_turn(turn: object) -> bool:
+    if not isinstance(turn, Mapping):
+        return False
+    fields = cast("Mapping[str, Any]", turn)
+    return fields.get("role") in _ROLES and isinstance(fields.get("content"), str)

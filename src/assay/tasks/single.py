@@ -21,7 +21,8 @@ __all__ = ["SingleTurn"]
 class SingleTurn(ABC):
     """Base of generated question-and-answer families: one arm, named like the family.
 
-    A family says what it is called, which characters it uses, how a prompt of a level is drawn, how it is solved, and what verifies an
+    A family says what it is called, which characters it uses, how a prompt of a level is drawn, how it is solved, and what
+    verifies an
     answer: ``name``, ``alphabet``, ``symbols``, ``ask``, ``solve``, ``verifier``.
 
     Attributes:
@@ -90,9 +91,7 @@ class SingleTurn(ABC):
         place.check(self)
         public = redraw(place, self.seed, lambda rng: FrozenMap({"prompt": self.ask(level, rng)}), self.test_share)
         private = FrozenMap({"answer": self.solve(public["prompt"])})
-        return Task(
-            id=place.id, domain=self.name, arm=arm, level=level, split=split, index=index, public=public, private=private
-        )
+        return Task(id=place.id, domain=self.name, arm=arm, level=level, split=split, index=index, public=public, private=private)
 
     def environment(self, world: World) -> Environment | None:
         """None: one answer ends the task."""

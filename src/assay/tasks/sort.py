@@ -19,7 +19,8 @@ _DIGITS = "0123456789"
 class SortDigits(SingleTurn):
     """Write the digits in ascending order: ``S3020>`` asks for ``0023``. The level is the number of digits.
 
-    The verifier gives ``correct`` (the exact string, ended by the policy itself) and ``format`` (only digits, as many as asked).
+    The verifier gives ``correct`` (the exact string, ended by the policy itself) and ``format`` (only digits, as many as
+    asked).
 
     >>> task = SortDigits().task("sort", 5, "train", 0)
     >>> task.public["prompt"], task.private["answer"]

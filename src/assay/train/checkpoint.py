@@ -33,6 +33,7 @@ def save(folder: Path, step: int, state: Any, fill: Callable[[Path], None]) -> P
         return path  # complete and current: a resume that had nothing left to do
     path.parent.mkdir(parents=True, exist_ok=True)
     with storage.fresh_folder(path) as beside:
+        (beside / "learner").mkdir()
         fill(beside / "learner")
         storage.write_json(beside / "state.json", state)
         storage.write_json(beside / "digests.json", file_digests(beside))

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from assay.core.canon import digest
-from assay.core.config import dumps_toml, loads_toml
+from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import CheckpointError, ConfigError
 from assay.core.protocols import Tracker
 from assay.train import checkpoint, machine, models, storage
@@ -120,8 +120,8 @@ def load_run(folder: Path, run: Run | None = None) -> Run:
         raise CheckpointError(f"{folder} is no run folder: it has no run.toml; 'assay runs list' shows those there are")
     text = path.read_text(encoding="utf-8")
     if run is None:
-        return loads_toml(text, Run)
-    if dumps_toml(run) != text:
+        return from_dict(Run, loads_toml(text))
+    if dumps_toml(to_dict(run)) != text:
         raise CheckpointError(f"the run given differs from the one in {path}; pass the same recipe, or start a new run")
     return run
 
@@ -139,7 +139,7 @@ class Driver:
 
         self.folder.mkdir(parents=True, exist_ok=True)
         self._threads()
-        storage.write_text(self.folder / "run.toml", dumps_toml(self.run))
+        storage.write_text(self.folder / "run.toml", dumps_toml(to_dict(self.run)))
         machine.record(self.folder, self.run.threads)
         model = models.load(self.run.model, self._build)
         save_model(model, self.folder / "start")
@@ -158,7 +158,7 @@ class Driver:
         state = checkpoint.load_state(found)["session"]
         self._check_steps(int(state["stage_step"]))
         self.desk.journal.cut(int(state["step"]))
-        storage.write_text(self.folder / "run.toml", dumps_toml(self.run))
+        storage.write_text(self.folder / "run.toml", dumps_toml(to_dict(self.run)))
         if changed:
             self.desk.journal.event(int(state["step"]), "inexact", "resumed on a different machine: " + "; ".join(changed))
         return self._drive(load_model(self.folder / "start"), found)
@@ -239,10 +239,9 @@ class Driver:
 
 def current_model(model: Model, s: Session) -> Model:
     """``model`` with the learner's present weights."""
-    import torch
+    from assay.runtime.model import with_arrays
 
-    payload = s.learner.publish().payload or {}
-    return replace(model, tensors={name: torch.from_numpy(array.copy()) for name, array in payload.items()})
+    return with_arrays(model, s.learner.publish().payload or {})
 
 
 def run_digest(folder: Path, s: Session) -> str:

@@ -22,7 +22,9 @@ from assay.train.clock import Clock
 from assay.train.metrics import step_metrics
 from assay.train.session import Session
 
-__all__ = ["StepResult", "attempt", "step"]
+__all__ = ["StepResult", "attempt", "publish", "step", "update"]
+
+Graded = tuple[tuple[Rollout, ...], tuple[Score, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,15 +94,18 @@ async def publish(s: Session, clock: Clock) -> bool:
     return s.proved
 
 
-def _grade(s: Session, posed: Sequence[tuple[Task, Context]], rollouts: Sequence[Rollout]) -> Iterator[tuple[tuple[Rollout, ...], tuple[Score, ...]]]:
+def _grade(s: Session, posed: Sequence[tuple[Task, Context]], rollouts: Sequence[Rollout]) -> list[Graded]:
+    """The attempts at each context with their scores, in the order of ``posed``."""
     of_context: dict[str, list[Rollout]] = {c.key: [] for _, c in posed}
     for rollout in rollouts:
         of_context[rollout.context.key].append(rollout)
     pairs = [(t, r) for t, c in posed for r in of_context[c.key]]
     scores = s.pool.score([(t, r) for t, r in pairs if r.stop is not Stop.ERROR])
+    graded: list[Graded] = []
     for _, context in posed:
         members = tuple(of_context[context.key])
-        yield members, tuple(scores[r.id] if r.stop is not Stop.ERROR else _broken(r) for r in members)
+        graded.append((members, tuple(scores[r.id] if r.stop is not Stop.ERROR else _broken(r) for r in members)))
+    return graded
 
 
 def _broken(rollout: Rollout) -> Score:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,12 +46,14 @@ class Scratch:
         shape: the decoder; its ``vocab_size`` is set by the alphabet.
         alphabet: all characters that prompts and answers may hold.
         template: how turns become text.
+        init: ``fan_in`` (learns fastest at these sizes) or ``normal`` (Hugging Face's).
         seed: of the initialisation.
     """
 
     shape: DecoderShape = field(default_factory=DecoderShape)
     alphabet: str = "".join(map(chr, range(32, 127))) + "\n"
     template: ChatTemplate | None = None
+    init: str = "fan_in"
     seed: int = 0
 
     def describe(self) -> str:
@@ -100,7 +102,8 @@ def load(source: object, build: Builder) -> Model:
         return load_model(model_folder(Path(source.path)))
     if isinstance(source, Scratch):
         tokenizer = char_tokenizer(source.alphabet, source.template or ChatTemplate())
-        return init_model(source.shape, tokenizer, source.seed)
+        shape = replace(source.shape, vocab_size=tokenizer.size)
+        return init_model(shape, tokenizer, source.seed, init=source.init)
     if isinstance(source, Built):
         return load_model(build(source.run, cache_folder() / "base" / source.key))
     raise ConfigError(f"Run.model is a {type(source).__name__}; use Folder(path), Scratch(...) or Built(run=...)")

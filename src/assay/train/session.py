@@ -104,18 +104,20 @@ class Session:
             "step": self.step,
             "stage_step": self.stage_step,
             "ids": self.ids,
+            "proved": self.proved,
             "counter": self.counter.state_dict(),
             "curriculum": self.curriculum.state_dict(),
-            "replay": self.replay.state_dict() if self.replay else None,
+            "replay": self.replay.state_dict() if self.replay is not None else None,
             "program": self.program.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores `state_dict`."""
         self.step, self.stage_step, self.ids = int(state["step"]), int(state["stage_step"]), str(state["ids"])
+        self.proved = bool(state["proved"])
         self.counter.load_state_dict(state["counter"])
         self.curriculum.load_state_dict(state["curriculum"])
-        if self.replay:
+        if self.replay is not None:
             self.replay.load_state_dict(state["replay"])
         self.program.load_state_dict(state["program"])
 
@@ -146,21 +148,21 @@ def open_session(run: Run, stage: WarmUp | Reinforce, model: Model, pool: Scorin
             f"Run.sampling.max_new_tokens={sampling.max_new_tokens} leaves no room for a prompt in the model's context of "
             f"{model.shape.max_positions} tokens; lower it"
         )
-    updates = stage.steps * (stage.epochs * stage.minibatches if isinstance(stage, Reinforce) else 1)
-    learner = TorchLearner(model, stage.learner, total_steps=updates, anchors=("ref",))
+    updates = stage.epochs * stage.minibatches if isinstance(stage, Reinforce) else 1
+    learner = TorchLearner(model, stage.learner, total_steps=stage.steps * updates, anchors=("ref",))
     engine = NativeEngine(model)
     arms = arms_of(run.tasks, stage.levels)
     if not arms:
         raise ConfigError(f"no arm of task family {run.tasks.name!r} has a level of {stage.levels}")
     spec = stage.curriculum if isinstance(stage, Reinforce) else None
     replay = stage.replay.build(run.seed) if isinstance(stage, Reinforce) and stage.replay else None
-    program = stage.objective.compile()
+    program = stage.objective.compile(updates)
     return Session(
         run=run, stage=stage, learner=learner, engine=engine, tokenizer=model.tokenizer,
         player=Player(
             engine=engine, tokenizer=model.tokenizer, source=run.tasks, sampling=sampling, seed=run.seed, max_turns=run.max_turns
         ),
-        pool=pool, program=program, plan=stage.objective.plan(),
+        pool=pool, program=program, plan=program.plan,
         curriculum=(spec or _no_curriculum()).build(arms, run.seed), replay=replay, counter=Counter(),
         proof=WeightProof(probe_rows(model.shape.vocab_size, model.shape.max_positions, run.seed)) if run.prove_weights else None,
         step=step,

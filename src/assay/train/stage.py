@@ -46,7 +46,7 @@ class Desk:
         if s.proof:
             await s.proof.calibrate(s.learner.publish(), s.engine, s.learner)
         demonstrations = Demonstrations(self.run, s.stage, s.tokenizer) if isinstance(s.stage, WarmUp) else None
-        if demonstrations is None and self.evaluated != s.step:
+        if demonstrations is None and s.stage_step == 0 and self.evaluated != s.step:
             self._log(s, await self._evaluate(s, full=True))
         if s.stage_step == 0:
             self._checkpoint(index, s)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.verify.exact import ExactMatch, FormatIs, Together
     from assay.verify.function import RewardFunction
-    from assay.verify.judge import judge
+    from assay.verify.verdict import judge
     from assay.verify.pool import ScoringPool
 
 __all__ = ["ExactMatch", "FormatIs", "RewardFunction", "ScoringPool", "Together", "judge"]
@@ -15,7 +15,7 @@ __all__ = ["ExactMatch", "FormatIs", "RewardFunction", "ScoringPool", "Together"
 _HOME = {
     "exact": "ExactMatch FormatIs Together",
     "function": "RewardFunction",
-    "judge": "judge",
+    "verdict": "judge",
     "pool": "ScoringPool",
 }
 

@@ -26,10 +26,11 @@ View = tuple[str, str, dict[str, Any]]
 class RewardFunction:
     """``fn(prompt, completion, row)`` as a verifier; gives the component ``reward``, or those that ``fn`` names.
 
-    ``prompt`` is the text of the opening conversation, ``completion`` the text of the last call, ``row`` the user's own row (for other
+    ``prompt`` is the text of the opening conversation, ``completion`` the text of the last call, ``row`` the user's own row
+    (for other
     task families: the public, world and private parts as one dict). The function returns a finite number, or a dict of finite
-    numbers by component name. Anything else raises `RewardError`; run it in a `ScoringPool`, which also survives a function that
-    hangs or kills its process.
+    numbers by component name. Anything else raises `RewardError`; run it in a `ScoringPool`, which also survives a function
+    that hangs or kills its process.
 
     Attributes:
         fn: the function.
@@ -87,14 +88,19 @@ class RewardFunction:
         if not self.batched:
             triples = zip(prompts, completions, rows, strict=True)
             return [_components(self.fn(prompt, text, row), row) for prompt, text, row in triples]
-        returned = self.fn(list(prompts), list(completions), list(rows))
-        if isinstance(returned, str | bytes | Mapping) or not isinstance(returned, Sequence | np.ndarray):
+        return self._batch(self.fn(list(prompts), list(completions), list(rows)), rows)
+
+    def _batch(self, returned: object, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
+        if not isinstance(returned, list | tuple | np.ndarray):
             raise RewardError(
-                f"a batched reward function must return a list of {len(rows)} numbers, got a {type(returned).__name__}: {returned!r}"
+                f"a batched reward function must return a list of {len(rows)} numbers, "
+                f"got a {type(returned).__name__}: {returned!r}"
             )
         many = cast("Sequence[Any]", returned)
         if len(many) != len(rows):
-            raise RewardError(f"the reward function returned {len(many)} values for {len(rows)} completions; return one per completion")
+            raise RewardError(
+                f"the reward function returned {len(many)} values for {len(rows)} completions; return one per completion"
+            )
         return [_components(value, row) for value, row in zip(many, rows, strict=True)]
 
 
@@ -119,12 +125,18 @@ def _components(value: object, row: Mapping[str, Any]) -> dict[str, float]:
     return {"reward": _finite(value, row)}
 
 
-def _finite(value: object, row: Mapping[str, Any]) -> float:
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    if not isinstance(value, numbers.Real | np.bool_):
+def _finite(value: Any, row: Mapping[str, Any]) -> float:
+    number = _unwrapped(value)
+    if not isinstance(number, numbers.Real):
         raise RewardError(f"the reward function returned a {type(value).__name__} ({value!r}) for row {row!r}; return a number")
-    number = float(value)
     if not math.isfinite(number):
-        raise RewardError(f"the reward function returned {number} for row {row!r}; return a finite number")
-    return number
+        raise RewardError(f"the reward function returned {float(number)} for row {row!r}; return a finite number")
+    return float(number)
+
+
+def _unwrapped(value: Any) -> object:
+    """The Python number in a numpy scalar or an array without dimensions; any other value as it is."""
+    if isinstance(value, np.generic | np.ndarray):
+        array = cast("np.ndarray[Any, Any]", value)
+        return array.item() if array.ndim == 0 else array
+    return value

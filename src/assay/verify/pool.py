@@ -20,7 +20,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.verify.function import RewardFunction, row_of
-from assay.verify.judge import failed_attempt, judge
+from assay.verify.verdict import failed_attempt, judge
 from assay.verify.worker import Keeper, views
 
 __all__ = ["ScoringPool"]
@@ -54,10 +54,10 @@ class _Outcome:
 class ScoringPool:
     """Scores attempts; a verifier that is not ``trusted`` runs in a process of its own that can be killed.
 
-    A built-in verifier (``trusted``) runs in this process. Any other runs in a forked worker: what it raises is a ``verifier`` fault; a
-    worker that dies is an ``infra`` fault; one that gives no verdict within the deadline is killed. Each such attempt is judged once
-    more on a fresh worker. A fault that comes again is recorded and masked; but an answer that hangs or kills its judge twice is a
-    ``policy`` fault and scores the floor, or hanging would become a strategy.
+    A built-in verifier (``trusted``) runs in this process. Any other runs in a forked worker: what it raises is a ``verifier``
+    fault; a worker that dies is an ``infra`` fault; one that gives no verdict within the deadline is killed. Each such attempt
+    is judged once more on a fresh worker. A fault that comes again is recorded and masked; but an answer that hangs or kills
+    its judge twice is a ``policy`` fault and scores the floor, or hanging would become a strategy.
 
     Use it as a context manager, or call `close`; processes also end when the pool is collected or the program ends.
 
@@ -67,7 +67,8 @@ class ScoringPool:
         floor: value of every component of an answer that exceeded the limits.
 
     Attributes:
-        counts: how often a verdict was ``retried``, a call ``hung``, a worker ``died``, a batch was ``split`` into single calls.
+        counts: how often a verdict was ``retried``, a call ``hung``, a worker ``died``, a batch was ``split`` into single
+        calls.
 
     Raises:
         ConfigError: a deadline that is not positive.
@@ -204,8 +205,8 @@ class ScoringPool:
         answers = {(task.id, rollout.text) for task, rollout in items[: len(outcomes)]}
         if len(answers) >= _HANGS:
             raise RewardError(
-                f"the reward function gave no verdict within {self.deadline:g} s on its first {len(answers)} different answers; make it faster or "
-                f"raise the deadline. First row: {row_of(items[0][0])!r}"
+                f"the reward function gave no verdict within {self.deadline:g} s on its first {len(answers)} different answers; "
+                f"make it faster or raise the deadline. First row: {row_of(items[0][0])!r}"
             )
 
     def _refuse_blindness(self, items: Sequence[_Pair], verdicts: Sequence[Score]) -> None:
@@ -234,7 +235,9 @@ class _Bench:
         try:
             data = pickle.dumps((views(self._verifier, items), together), protocol=pickle.HIGHEST_PROTOCOL)
         except Exception as error:  # pickle raises whatever a foreign __reduce__ raises
-            raise DataError(f"a task or rollout cannot be sent to the scoring process: {error}; keep plain values in it") from error
+            raise DataError(
+                f"a task or rollout cannot be sent to the scoring process: {error}; keep plain values in it"
+            ) from error
         for _ in range(3):
             try:
                 connection = self._ready()

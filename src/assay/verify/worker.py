@@ -1,8 +1,8 @@
 """The far side of a scoring pool: a keeper process that forks workers, and the worker's loop.
 
-The keeper is forked once, early, from the training process and never runs foreign code, so that a worker can be replaced at any time
-without forking a process whose threads are busy. Workers run the user's function; each is the leader of its own session, dies with
-the keeper, and is the first that an out-of-memory killer takes.
+The keeper is forked once, early, from the training process and never runs foreign code, so that a worker can be replaced at
+any time without forking a process whose threads are busy. Workers run the user's function; each is the leader of its own
+session, dies with the keeper, and is the first that an out-of-memory killer takes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify.function import RewardFunction, prompt_of, row_of
-from assay.verify.judge import broken, judge
+from assay.verify.verdict import broken, judge
 
 __all__ = ["Item", "Keeper", "keep", "serve", "views"]
 
@@ -34,7 +34,10 @@ Item = Any
 
 _ORDER = struct.Struct("!cq")
 _ANSWER = struct.Struct("!q")
-_SPAWN, _KILL = b"S", b"K"
+_SPAWN, _KILL, _QUIT = b"S", b"K", b"Q"
+
+_GLANCE = 5.0
+"""Seconds between two looks of an idle keeper at whether the training process is still there."""
 
 
 class Keeper:
@@ -72,6 +75,9 @@ class Keeper:
 
     def close(self) -> None:
         """End the keeper; its workers die with it."""
+        # Said, and not only shown by closing: a process forked later holds a copy of this end.
+        with suppress(OSError):
+            self._control.sendall(_ORDER.pack(_QUIT, 0))
         self._control.close()
         with suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
@@ -158,14 +164,21 @@ def _become_keeper(near: socket.socket, control: socket.socket, verifier: Verifi
 
 
 def keep(control: socket.socket, verifier: Verifier) -> None:
-    """The keeper's loop: fork and kill workers as told, until the other side closes; then end them all."""
+    """The keeper's loop: fork and kill workers as told, until told to quit or the training process is gone; then end them all."""
     workers: set[int] = set()
+    parent = os.getppid()
+    control.settimeout(_GLANCE)
     try:
         while True:
-            data, fds, _, _ = socket.recv_fds(control, _ORDER.size, 1)
-            if len(data) < _ORDER.size:
+            try:
+                data, fds, _, _ = socket.recv_fds(control, _ORDER.size, 1)
+            except TimeoutError:
+                if os.getppid() != parent:
+                    return
+                continue
+            order, pid = _ORDER.unpack(data) if len(data) == _ORDER.size else (_QUIT, 0)
+            if order == _QUIT:
                 return
-            order, pid = _ORDER.unpack(data)
             if order == _SPAWN:
                 pid = _fork()
                 if pid == 0:
@@ -184,11 +197,10 @@ def keep(control: socket.socket, verifier: Verifier) -> None:
 
 def _end(pid: int) -> int:
     ended, status = os.waitpid(pid, os.WNOHANG)
-    for stop in (os.killpg, os.kill):  # its group; itself as well, if it had no time to lead one
-        with suppress(ProcessLookupError, PermissionError):
-            if not ended or stop is os.killpg:
-                stop(pid, signal.SIGKILL)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
     if not ended:
+        os.kill(pid, signal.SIGKILL)  # it may not have had the time to lead a group
         _, status = os.waitpid(pid, 0)
     return os.waitstatus_to_exitcode(status)
 

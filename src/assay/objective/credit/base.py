@@ -73,7 +73,8 @@ class Credit:
 class CreditTerm:
     """Base of all credit terms; a subclass overrides what differs.
 
-    A term is a frozen record of settings. It first computes partial statistics of the rows it sees (`local`), which are merged over
+    A term is a frozen record of settings. It first computes partial statistics of the rows it sees (`local`), which are merged
+    over
     ranks, and then transforms the record (`apply`). A stateful term declares its first state (`init`) and how a batch moves it
     (`advance`); `apply` reads the state from before the batch, so no attempt enters its own baseline through it.
     """

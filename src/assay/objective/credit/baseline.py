@@ -22,7 +22,8 @@ class Center(CreditTerm):
     """Subtracts a baseline.
 
     ``group``: the group's mean ``mu_q``. ``leave_one_out``: the mean of the *others* in the group, ``n / (n - 1) (R - mu_q)``.
-    ``batch``: the mean over the rollout batch. ``constant``: ``value``. ``ema``: a running mean of earlier batches' rewards (0 before the
+    ``batch``: the mean over the rollout batch. ``constant``: ``value``. ``ema``: a running mean of earlier batches' rewards (0
+    before the
     first), with weight ``decay`` on the past and its start corrected.
 
     A group without variance gets exactly 0. A group left with one attempt gets 0 under both group baselines, and is counted as
@@ -42,7 +43,9 @@ class Center(CreditTerm):
         if self.baseline not in _BASELINES:
             raise UnknownNameError("baseline", self.baseline, _BASELINES)
         if (self.baseline == "constant") != (self.value is not None):
-            raise ConfigError(f"Center({self.baseline!r}, value={self.value}): a value belongs to baseline='constant', and only there")
+            raise ConfigError(
+                f"Center({self.baseline!r}, value={self.value}): a value belongs to baseline='constant', and only there"
+            )
         if (self.baseline == "ema") != (self.decay is not None):
             raise ConfigError(f"Center({self.baseline!r}, decay={self.decay}): a decay belongs to baseline='ema', and only there")
         if self.decay is not None and not 0 <= self.decay < 1:

@@ -10,7 +10,7 @@ from assay.core.errors import ConfigError
 from assay.core.plan import Scope
 from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm
-from assay.objective.reduce import Partials, Sum
+from assay.objective.reduce import Moments, Partials
 
 __all__ = ["DropTruncated", "DropZeroVariance"]
 
@@ -19,11 +19,12 @@ __all__ = ["DropTruncated", "DropZeroVariance"]
 class DropZeroVariance(CreditTerm):
     """Drops groups whose attempts all have the same *task metric* (DAPO's dynamic sampling without the refill).
 
-    It looks at the metric, not at the shaped reward: a length penalty cannot bring a solved group back. Dropped attempts also leave the
+    It looks at the metric, not at the shaped reward: a length penalty cannot bring a solved group back. Dropped attempts also
+    leave the
     statistics of the terms that follow.
 
     Attributes:
-        tolerance: largest spread (max - min) that still counts as none.
+        tolerance: largest standard deviation that still counts as none.
     """
 
     tolerance: float = 1e-8
@@ -48,20 +49,17 @@ class DropZeroVariance(CreditTerm):
         return 2
 
     def local(self, credit: Credit) -> Partials:
-        """How many groups were looked at."""
-        return {"groups": Sum(np.array([float(len(np.unique(credit.group[credit.counted])))]))}
+        """Moments of the metric per group."""
+        here = credit.counted
+        return {"moments": Moments.of(credit.metric[here], credit.group[here], credit.groups)}
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Sets the weight of the dropped attempts to 0."""
-        low, high = np.full(credit.groups, np.inf), np.full(credit.groups, -np.inf)
-        here = credit.counted
-        np.minimum.at(low, credit.group[here], credit.metric[here])
-        np.maximum.at(high, credit.group[here], credit.metric[here])
-        spread = high - low  # -inf for a group without a counted attempt: nothing to compare, so nothing to learn from
-        kept = (spread > self.tolerance)[credit.group]
-        dropped = float(np.sum(np.isfinite(spread) & (spread <= self.tolerance)))
-        told = credit.told(credit_dropped_groups=dropped)
-        return replace(told, keep=np.where(kept, credit.keep, 0.0), counted=here & kept)
+        m: Moments = stats["moments"]
+        varied = m.std(0) > self.tolerance
+        told = credit.told(credit_dropped_groups=float(np.sum((m.count > 0) & ~varied)))
+        kept = varied[credit.group]
+        return replace(told, keep=np.where(kept, credit.keep, 0.0), counted=credit.counted & kept)
 
 
 @dataclass(frozen=True, slots=True)

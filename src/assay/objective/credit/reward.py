@@ -12,7 +12,7 @@ from assay.core.plan import Scope
 from assay.core.protocols import State
 from assay.core.sample import STREAMS
 from assay.objective.credit.base import Credit, CreditTerm
-from assay.objective.reduce import F, Partials
+from assay.objective.reduce import F, Partials, tally
 
 __all__ = ["KlInReward", "Overlong", "Scalarise"]
 
@@ -24,7 +24,8 @@ class Scalarise:
     """Named components to one reward per attempt, and which attempts enter statistics.
 
     Attributes:
-        weights: pairs of component and weight; when empty the reward is the task's own metric: ``correct``, else ``reward``, else the
+        weights: pairs of component and weight; when empty the reward is the task's own metric: ``correct``, else ``reward``,
+        else the
             only component.
         streams: attempts of other streams get an advantage but never enter a statistic.
 
@@ -76,14 +77,16 @@ def _has_primary(found: dict[str, F]) -> bool:
 def _primary(found: dict[str, F]) -> str:
     if not _has_primary(found):
         raise DataError(
-            f"no component 'correct' or 'reward' among {sorted(found)}; say how they make one reward: Scalarise(weights=((name, weight), ...))"
+            f"no component 'correct' or 'reward' among {sorted(found)}; say how they make one reward: "
+            f"Scalarise(weights=((name, weight), ...))"
         )
     return next((n for n in ("correct", "reward") if n in found), next(iter(found)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlong(CreditTerm):
-    """Soft penalty on long answers (DAPO): added to the reward is 0 up to ``limit - cache`` tokens, then falls linearly to -1 at ``limit``.
+    """Soft penalty on long answers (DAPO): added to the reward is 0 up to ``limit - cache`` tokens, then falls linearly to -1
+    at ``limit``.
 
     Attributes:
         limit: answer length at which the full penalty is reached.
@@ -128,7 +131,9 @@ class KlInReward(CreditTerm):
 
     def __post_init__(self) -> None:
         if not self.coef > 0:
-            raise ConfigError(f"KlInReward.coef={self.coef} does nothing or rewards divergence; use a positive number or leave the term out")
+            raise ConfigError(
+                f"KlInReward.coef={self.coef} does nothing or rewards divergence; use a positive number or leave the term out"
+            )
 
     @property
     def kind(self) -> str:
@@ -150,7 +155,7 @@ class KlInReward(CreditTerm):
         batch = credit.batch
         mask = batch.token("mask")
         k1 = (batch.token("logp_old").astype(np.float64) - batch.token(f"logp_{self.anchor}"))[mask]
-        summed = np.bincount(credit.owner[mask], k1, minlength=len(credit.reward))
+        summed = tally(credit.owner[mask], k1, len(credit.reward))
         return _rewarded(credit, credit.reward - self.coef * summed)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from assay.core.rollout import Sampling
 from assay.guide import SuccessVariance
+from assay.objective.loss.aggregate import Token
 from assay.objective.methods import grpo
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule
 from assay.tasks import KeyValue
@@ -49,7 +52,7 @@ def tools(seed: int = 0) -> Run:
                 steps=100,
                 groups=16,
                 group_size=8,
-                objective=grpo(aggregation="token"),
+                objective=replace(grpo(kl=0.0), aggregate=Token()),
                 curriculum=SuccessVariance(floor=0.1),
                 learner=LearnerSettings(optimizer=AdamW(lr=5e-4), schedule=Schedule(kind="linear", start=0.5, floor=0.1)),
             ),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from assay.core.rollout import Sampling
 from assay.guide import SuccessVariance
+from assay.objective.loss.aggregate import Token
 from assay.objective.methods import grpo
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule
 from assay.tasks import SortDigits
@@ -38,7 +41,7 @@ def base(seed: int = 0) -> Run:
 
 
 def quickstart(seed: int = 0) -> Run:
-    """GRPO with a curriculum over all levels, from the embedded base; 500 steps of 32 prompts x 8 attempts."""
+    """GRPO with a curriculum over all levels, from the embedded base; 400 steps of 32 prompts x 8 attempts."""
     return Run(
         name="quickstart",
         seed=seed,
@@ -46,8 +49,8 @@ def quickstart(seed: int = 0) -> Run:
         tasks=SortDigits(),
         stages=(
             Reinforce(
-                steps=500, groups=32, group_size=8,
-                objective=grpo(aggregation="token"),
+                steps=400, groups=32, group_size=8,
+                objective=replace(grpo(kl=0.0), aggregate=Token()),
                 curriculum=SuccessVariance(floor=0.1),
                 learner=LearnerSettings(optimizer=AdamW(lr=5e-4), schedule=Schedule(kind="linear", start=0.5, floor=0.1)),
             ),

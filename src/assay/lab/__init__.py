@@ -1,0 +1,26 @@
+"""Studies: the learning gate with its controls, and the committed evidence made from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.lab.controls import FormatOnly, Inverted, RandomReward, Rewarded
+    from assay.lab.gate import Gate, cell_run, judge, run_cell, run_cells
+
+__all__ = ["FormatOnly", "Gate", "Inverted", "RandomReward", "Rewarded", "cell_run", "judge", "run_cell", "run_cells"]
+
+_HOME = {"controls": "FormatOnly Inverted RandomReward Rewarded", "gate": "Gate cell_run judge run_cell run_cells"}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    for module, names in _HOME.items():
+        if name in names.split():
+            return getattr(import_module(f"assay.lab.{module}"), name)
+    raise AttributeError(f"module 'assay.lab' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

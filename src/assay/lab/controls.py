@@ -1,0 +1,97 @@
+"""Rewards that must not teach: the controls of a learning claim."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.core.protocols import Environment, TaskSource, Verifier
+from assay.core.rollout import Rollout
+from assay.core.score import Score
+from assay.core.seeds import derive
+from assay.core.task import Message, Task, World
+
+__all__ = ["FormatOnly", "Inverted", "RandomReward", "Rewarded"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewarded:
+    """A task family under another reward; everything else is the family's own."""
+
+    source: TaskSource
+    scorer: Verifier
+
+    @property
+    def name(self) -> str:
+        """The family's name."""
+        return self.source.name
+
+    def arms(self) -> Mapping[str, tuple[int, ...]]:
+        """The family's arms."""
+        return self.source.arms()
+
+    def task(self, arm: str, level: int, split: str, index: int) -> Task:
+        """The family's task."""
+        return self.source.task(arm, level, split, index)
+
+    def verifier(self) -> Verifier:
+        """The other reward."""
+        return self.scorer
+
+    def environment(self, world: World) -> Environment | None:
+        """The family's environment."""
+        return self.source.environment(world)
+
+    def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...] | None:
+        """The family's oracle."""
+        return self.source.trace(task, noise, rng)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomReward:
+    """1 with probability one half, whatever was answered; a pure function of the rollout's id."""
+
+    seed: int = 0
+
+    @property
+    def trusted(self) -> bool:
+        """Runs in process."""
+        return True
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        """Heads or tails."""
+        return Score(components={"correct": float(derive("random-reward", self.seed, "", rollout.id) & 1)})
+
+
+@dataclass(frozen=True, slots=True)
+class FormatOnly:
+    """Pays the family's ``format`` component as if it were the answer."""
+
+    inner: Verifier
+
+    @property
+    def trusted(self) -> bool:
+        """Runs in process."""
+        return True
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        """The format, called correct."""
+        return Score(components={"correct": self.inner(task, rollout).components["format"]})
+
+
+@dataclass(frozen=True, slots=True)
+class Inverted:
+    """Pays what the family's verifier does not: 1 for a wrong answer, 0 for a right one."""
+
+    inner: Verifier
+
+    @property
+    def trusted(self) -> bool:
+        """Runs in process."""
+        return True
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        """One minus the truth."""
+        return Score(components={"correct": 1.0 - self.inner(task, rollout).primary})

@@ -1,0 +1,164 @@
+"""Which figures a report shows, and their descriptions in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.measure.findings import percent
+from assay.measure.history import History, Series
+from assay.measure.html import figure
+from assay.measure.plots import Curve, bars, heat_map, interval_lines, lines
+from assay.measure.runs import EvalLine, RunView
+
+__all__ = ["accuracy_figures", "training_figures"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """A figure of the training section: stacked axes, each with metric names, their labels, and whether they are shares."""
+
+    title: str
+    metrics: Sequence[Sequence[tuple[str, str]]]
+    percent: tuple[bool, ...]
+    caption: str
+    labels: tuple[str, ...] = ()
+
+
+PANELS = (
+    Panel(
+        title="Reward", metrics=[[("reward/mean", "reward")]], percent=(False,),
+        caption="Mean over the step's attempts. The curriculum changes what is practised, so compare with held-out accuracy.",
+    ),
+    Panel(
+        title="Signal fraction", metrics=[[("signal/fraction", "signal")]], percent=(True,),
+        caption="Groups whose attempts differ in reward. The others teach a group baseline nothing.",
+    ),
+    Panel(
+        title="Entropy", metrics=[[("entropy/mean", "entropy")]], percent=(False,),
+        caption="Nats per sampled token. A fall while reward rises is learning; a fall to 0 without it is collapse.",
+    ),
+    Panel(
+        title="KL to base", metrics=[[("kl/base", "KL")]], percent=(False,),
+        caption="Divergence from the starting weights, nats per token.",
+    ),
+    Panel(
+        title="Response length", metrics=[[("length/mean", "tokens")], [("length/truncated", "cut off")]], percent=(False, True),
+        caption="Sampled tokens per attempt, and the share of attempts cut off at the limit.", labels=("tokens", "cut off"),
+    ),
+    Panel(
+        title="Gradient norm", metrics=[[("grad/norm", "norm")]], percent=(False,),
+        caption="Before clipping. The loss itself reads about 0 on fresh samples and is not shown.",
+    ),
+    Panel(
+        title="Waste", metrics=[[("waste/rows_skipped", "rows skipped")], [("fault/rate", "infra"), ("fault/policy", "policy")]],
+        percent=(True, True),
+        caption="Sampled rows that carried no gradient; attempts lost to verifier or infrastructure faults, and the model's own.",
+        labels=("rows without gradient", "faults"),
+    ),
+)  # fmt: skip
+
+
+def accuracy_figures(run: RunView) -> Iterator[str]:
+    """Held-out accuracy with intervals, and greedy accuracy per level."""
+    found = {mode: run.evaluations(mode) for mode in ("greedy", "sampled")}
+    curves = [
+        Curve(label=m, series=_accuracy(run, x), intervals=tuple(y.accuracy(run.threshold) for y in x))
+        for m, x in found.items()
+        if x
+    ]
+    if curves:
+        alt = "Held-out accuracy over steps. " + " ".join(f"{c.label.capitalize()}: {_told(c.series, True)}" for c in curves)
+        roomy, narrow = (interval_lines(f"accuracy-{n}", curves, run.last_step, narrow=bool(n)) for n in (0, 1))
+        yield figure("Greedy and sampled", roomy, alt, narrow=narrow)
+    line = found["greedy"] or found["sampled"]
+    levels = sorted({level for x in line for level in x.levels})
+    if len(levels) > 1:
+        yield _level_figure(run, line, levels)
+
+
+def _accuracy(run: RunView, evals: Sequence[EvalLine]) -> Series:
+    return Series(np.array([x.step for x in evals], np.int64), np.array([x.accuracy(run.threshold).value for x in evals]))
+
+
+def _level_figure(run: RunView, evals: Sequence[EvalLine], levels: Sequence[int]) -> str:
+    values = np.full((len(levels), len(evals)), np.nan)
+    for x, line in enumerate(evals):
+        for y, level in enumerate(levels):
+            scores = line.only(level).scores(run.threshold)
+            if scores:
+                values[y, x] = np.mean(list(scores.values()))
+    words = ", ".join(f"level {lv} {_ends(row)}" for lv, row in zip(levels, values, strict=True))
+    steps, rows = [x.step for x in evals], [f"level {x}" for x in levels]
+    roomy, narrow = (heat_map(f"levels-{n}", steps, rows, values, narrow=bool(n)) for n in (0, 1))
+    alt = f"Accuracy per level, first to last evaluation: {words}."
+    return figure(
+        f"Per level, {evals[0].mode}",
+        roomy,
+        alt,
+        "Percent of items solved; darker is better, harder levels stand higher.",
+        narrow,
+    )
+
+
+def _ends(row: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
+    known = row[np.isfinite(row)]
+    return f"{percent(float(known[0]))} to {percent(float(known[-1]))}" if len(known) else "not evaluated"
+
+
+def training_figures(run: RunView) -> Iterator[str]:
+    """Reward, signal, entropy, divergence, length, gradient, waste, time; only what the run recorded."""
+    whole = run.history()
+    history = whole.learning()
+    for index, panel in enumerate(PANELS):
+        curves = [
+            [Curve(label=label, series=history[n]) for n, label in axis if len(history[n].finite())] for axis in panel.metrics
+        ]
+        kept = [(c, p, label) for c, p, label in zip(curves, panel.percent, panel.labels or [""] * len(curves), strict=True) if c]
+        if not kept:
+            continue
+        shown = [c for c, _, _ in kept]
+        svg = lines(
+            f"panel-{index}", shown, percent=[p for _, p, _ in kept], labels=[n for _, _, n in kept] if panel.labels else ()
+        )
+        said = " ".join(f"{n}: {_told(c.series.finite(), p)}" for cs, p, n in kept for c in cs)
+        yield figure(panel.title, svg, f"{panel.title} over steps. {said.removeprefix(': ')}", panel.caption)
+    taught = whole.supervised("loss/total").finite()
+    if len(taught):
+        alt = f"Loss of the supervised stage. {_told(taught, False)}"
+        yield figure(
+            "Warm-up loss",
+            lines("warm-up", [[Curve(label="loss", series=taught)]]),
+            alt,
+            "Of the supervised stage, nats per token.",
+        )
+    yield from _time_figure(history)
+
+
+def _time_figure(history: History) -> Iterator[str]:
+    whole = history["time/step"].finite().values.sum()
+    apart = {"time/step", "time/cpu", "time/evaluate", "time/other", "time/tokens_per_second"}
+    parts = {
+        n.removeprefix("time/").replace("_", " "): float(history[n].finite().values.sum())
+        for n in history.names("time/")
+        if n not in apart
+    }
+    if not whole or not parts:
+        return
+    parts["other"] = max(0.0, float(whole) - sum(parts.values()))
+    words = ", ".join(f"{n} {percent(v / float(whole))}" for n, v in sorted(parts.items(), key=lambda x: -x[1]))
+    yield figure(
+        "Where the time went",
+        bars("time", parts, "s"),
+        f"Shares of step time: {words}.",
+        "Seconds by the clock over all steps, evaluation apart.",
+    )
+
+
+def _told(series: Series, share: bool) -> str:
+    first, last = series.span
+    a, b = float(series.values[0]), float(series.values[-1])
+    shown = (percent(a), percent(b)) if share else (f"{a:.3g}", f"{b:.3g}")
+    return f"{shown[0]} at step {first}, {shown[1]} at step {last}."

@@ -1,0 +1,274 @@
+"""``report.html``: one page that says what a run did, whether to believe it, and what to do next.
+
+Self-contained: no script, no font, no image from elsewhere. A run that was killed early still gets one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from assay.measure.doctor import diagnose
+from assay.measure.findings import Finding
+from assay.measure.html import details, e, page, section, table
+from assay.measure.intervals import Interval, paired
+from assay.measure.panels import accuracy_figures, training_figures
+from assay.measure.runs import EvalLine, RolloutLine, RunView, read_run
+
+__all__ = ["write_report"]
+
+HELD_OUT = "On items that training never saw. Bands are 95 % intervals over items."
+TRAINING = "Faint lines are single steps, strong lines a moving average."
+
+
+def write_report(run_folder: Path | str) -> Path:
+    """Writes ``report.html`` into a run folder and returns its path.
+
+    The text is a pure function of the folder's files.
+
+    Args:
+        run_folder: a run folder, complete or not; what is missing is said on the page.
+
+    Raises:
+        DataError: not a run folder, or a damaged file; names the file and the line.
+        MissingExtraError: matplotlib is not installed.
+    """
+    folder = Path(run_folder)
+    run = read_run(folder)
+    path = folder / "report.html"
+    beside = folder / ".report.html.tmp"
+    beside.write_text(render(run), encoding="utf-8")
+    beside.replace(path)
+    return path
+
+
+def render(run: RunView) -> str:
+    """The page as text."""
+    body = [
+        _header(run),
+        _doctor(run),
+        section("Held-out accuracy", _grid(accuracy_figures(run)), _levels(run), lead=HELD_OUT),
+        section("Training", _grid(training_figures(run)), lead=TRAINING),
+        _rollouts(run),
+        _record(run),
+    ]  # fmt: skip
+    return page(f"{run.name}: run report", "\n".join(b for b in body if b))
+
+
+def _grid(figures: Iterable[str]) -> str:
+    inside = "\n".join(figures)
+    return f'<div class="grid">{inside}</div>' if inside else ""
+
+
+# ---- header -----------------------------------------------------------------------------------------------------------
+
+
+def _header(run: RunView) -> str:
+    facts = "".join(f"<div><dt>{e(n)}</dt><dd>{e(v)}<small>{e(s)}</small></dd></div>" for n, v, s in _facts(run))
+    return (
+        f'<header><p class="eyebrow">assay run report</p><h1>{e(run.settings.get("name", run.name))}</h1>'
+        f'<p class="verdict">{e(verdict(run))}</p><dl class="facts">{facts}</dl></header>'
+    )
+
+
+def verdict(run: RunView) -> str:
+    """What was trained, and from which to which held-out accuracy, in one or two sentences."""
+    steps = sum(1 for x in run.metrics if "reward/mean" in x.metrics)
+    kind = "reinforcement learning" if steps else "supervised warm-up"
+    what = f"{steps or run.last_step:,} steps of {kind} on {_part(run, 'tasks')}"
+    planned = f" of {run.planned_steps:,}" if run.planned_steps else ""
+    unfinished = "" if run.finished else f" The run has not finished: it stands at step {run.last_step:,}{planned}."
+    for mode in ("greedy", "sampled"):
+        base, now = run.base(mode), run.final(mode)
+        if base and now and base.step < now.step:
+            return f"{what} {_change(run, mode, base, now)}{unfinished}"
+    only = run.final("greedy") or run.final("sampled")
+    if only:
+        return (
+            f"{what}; held-out {only.mode} accuracy was {_share(only.accuracy(run.threshold))} at step {only.step}, not "
+            f"evaluated since.{unfinished}"
+        )
+    return f"{what}, without a held-out evaluation.{unfinished}"
+
+
+def _change(run: RunView, mode: str, base: EvalLine, now: EvalLine) -> str:
+    before, after = base.scores(run.threshold), now.scores(run.threshold)
+    ends = f"from {_share(base.accuracy(run.threshold))} to {_share(now.accuracy(run.threshold))} over {len(now.items)} items"
+    if not before.keys() & after.keys():
+        return f"took held-out {mode} accuracy {ends} (other items than before, so not paired)."
+    d = paired(before, after).difference
+    if d.low > 0:
+        return f"raised held-out {mode} accuracy {ends}."
+    if d.high < 0:
+        return f"lowered held-out {mode} accuracy {ends}."
+    return f"left held-out {mode} accuracy where it was, within its interval: {ends}."
+
+
+def _facts(run: RunView) -> list[tuple[str, str, str]]:
+    out: list[tuple[str, str, str]] = []
+    for mode in ("greedy", "sampled"):
+        base, now = run.base(mode), run.final(mode)
+        if base and now and base.step < now.step:
+            values = (x.accuracy(run.threshold).value for x in (base, now))
+            out.append(
+                (f"Held out, {mode}", " → ".join(f"{100 * v:.1f}" for v in values) + "\u00a0%", f"step {base.step} to {now.step}")
+            )
+    history = run.history()
+    tokens = history["tokens/sampled"].finite().values.sum()
+    out.append(("Steps", f"{run.last_step:,}", f"of {run.planned_steps:,} planned" if run.planned_steps else ""))
+    if tokens:
+        out.append(("Tokens sampled", _short(float(tokens)), "in training"))
+    cpu, wall = history["time/cpu"].finite(), history["time/step"].finite()
+    if len(cpu):
+        spent = float(cpu.values.max())
+        out.append(("CPU time", _duration(spent), f"{_duration(float(wall.values.sum()))} by the clock, evaluation apart"))
+    elif len(wall):
+        out.append(("Time in steps", _duration(float(wall.values.sum())), "by the clock"))
+    machine = [str(run.versions[k]) for k in ("machine", "isa") if k in run.versions]
+    threads = f"{run.versions['threads']} thread(s)" if "threads" in run.versions else ""
+    out.append(("Seed", "unknown" if run.seed is None else str(run.seed), ", ".join(x for x in (*machine, threads) if x)))
+    proof = history["proof/state"].finite()
+    if len(proof):
+        proved = int((proof.values == 1).sum())
+        out.append(("Weights proved", f"{proved} of {len(proof)}", "after each update, in the sampler"))
+    else:
+        out.append(("Weights proved", "unproven", "no proof was recorded"))
+    return out
+
+
+def _part(run: RunView, name: str) -> str:
+    """Short name of a part of the settings: its ``name``, else the last word of its ``kind``."""
+    part = run.settings.get(name)
+    if not isinstance(part, Mapping):
+        return "unknown tasks"
+    kind = str(part.get("name") or part.get("kind") or "unknown")  # type: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+    return kind.replace(":", ".").rpartition(".")[2]
+
+
+def _share(i: Interval) -> str:
+    return f"{100 * i.value:.1f}\u00a0% [{100 * i.low:.1f},\u00a0{100 * i.high:.1f}]"
+
+
+def _short(x: float) -> str:
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if x >= size:
+            return f"{x / size:.3g}{unit}"
+    return f"{x:.0f}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+# ---- the doctor -------------------------------------------------------------------------------------------------------
+
+
+def _doctor(run: RunView) -> str:
+    found = diagnose(run.history())
+    items = "".join(_finding(f) for f in found)
+    if not found:
+        said = "Nothing in this run's curves looks wrong." if run.metrics else "There are no metrics to look at."
+        items = f'<li class="{"good" if run.metrics else "note"}"><p>{said}</p></li>'
+    return section("What the doctor says", f'<ul class="findings">{items}</ul>')
+
+
+def _finding(f: Finding) -> str:
+    kind = f.severity.value
+    return f'<li class="{kind}"><p><b>{kind.capitalize()}</b>{e(f.sentence)}</p><p class="action">{e(f.action)}</p></li>'
+
+
+# ---- tables and rollouts ----------------------------------------------------------------------------------------------
+
+
+def _levels(run: RunView) -> str:
+    base, now = run.base("greedy"), run.final("greedy")
+    if not (base and now and base.step < now.step):
+        return ""
+    rows = [_level_row(run, f"level {level}", base.only(level), now.only(level)) for level in now.levels]
+    rows.append(_level_row(run, "all", base, now))
+    head = ("", "items", f"base (step {base.step})", f"now (step {now.step})", "difference, paired", "p")
+    return table(
+        head,
+        rows,
+        "Greedy accuracy in percent, 95 % intervals over items; differences on the items that both have.",
+    )
+
+
+def _level_row(run: RunView, name: str, base: EvalLine, now: EvalLine) -> tuple[str, ...]:
+    before, after = base.scores(run.threshold), now.scores(run.threshold)
+    old = _share(base.accuracy(run.threshold)).replace("\u00a0%", "") if before else "–"
+    new = _share(now.accuracy(run.threshold)).replace("\u00a0%", "")
+    if not before.keys() & after.keys():
+        return name, str(len(after)), old, new, "–", "–"
+    p = paired(before, after)
+    d = p.difference
+    difference = f"{100 * d.value:+.1f} [{100 * d.low:+.1f}, {100 * d.high:+.1f}]".replace("-", "−")
+    return name, str(len(after)), old, new, difference, "<0.001" if p.p_value < 0.001 else f"{p.p_value:.3f}"
+
+
+def _rollouts(run: RunView) -> str:
+    steps = sorted({r.step for r in run.rollouts})
+    if not steps:
+        return ""
+    chosen = sorted({steps[0], steps[len(steps) // 2], steps[-1]})
+    parts: list[str] = []
+    for name, step in zip(("Early", "In the middle", "Late") if len(chosen) == 3 else ("Early", "Late"), chosen, strict=False):
+        shown = sample_of([r for r in run.rollouts if r.step == step])
+        parts.append(f'<p class="when">{name}, step {step}</p>' + _grid(_rollout(r) for r in shown))
+    return section(
+        "Sampled rollouts",
+        *parts,
+        lead="Prompt, then answer, as the model wrote it. Right and wrong ones, where both were recorded.",
+    )
+
+
+def sample_of(rollouts: Sequence[RolloutLine], most: int = 4) -> list[RolloutLine]:
+    """Up to ``most`` attempts: faulty and failed ones up to half, solved ones the rest; either kind gives room to the other."""
+
+    def solved(r: RolloutLine) -> bool:
+        return r.fault == "none" and (r.primary or 0.0) >= 1.0
+
+    good = [r for r in rollouts if solved(r)]
+    bad = sorted((r for r in rollouts if not solved(r)), key=lambda r: r.fault == "none")
+    share = max(most - len(good), most // 2)
+    chosen = [*bad[:share], *good[: most - min(share, len(bad))]]
+    return [r for r in rollouts if any(r is c for c in chosen)]
+
+
+def _rollout(r: RolloutLine) -> str:
+    right = r.primary is not None and r.primary >= 1.0
+    chips = "".join(
+        f'<span class="chip {"good" if v >= 1 else "warning"}">{e(n)} {v:g}</span>' for n, v in sorted(r.components.items())
+    )
+    if r.fault != "none":
+        chips += f'<span class="chip alarm">{e(r.fault)} fault</span>'
+    if r.stop != "done":
+        chips += f'<span class="chip warning">stop: {e(r.stop)}</span>'
+    label = "right" if right else "no verdict" if r.primary is None else "not right"
+    head = f"<header><span>{e(r.arm)}, level {r.level}, {r.length} tokens</span>{chips}</header>"
+    return (
+        f'<article class="rollout" aria-label="{label}">{head}'
+        f'<pre class="prompt">{e(_cut(r.prompt))}</pre><pre>{e(_cut(r.text)) or "(empty)"}</pre></article>'
+    )
+
+
+def _cut(text: str, most: int = 4000) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}\n… {len(text) - most} characters left out …\n{text[-most // 2 :]}"
+
+
+# ---- the record -------------------------------------------------------------------------------------------------------
+
+
+def _record(run: RunView) -> str:
+    told = {f"step {x.step}, {x.kind} ({i})": x.message for i, x in enumerate(run.events, 1)}
+    missing = "".join(f"<li>{e(p)}</li>" for p in run.problems)
+    return section(
+        "The record",
+        f'<ul class="missing">{missing}</ul>' if missing else "",
+        details("Resolved settings", run.settings),
+        details("Versions and machine", run.versions),
+        details(f"Events ({len(run.events)})", told),
+        f'<p class="lead">Folder: {e(run.folder.resolve().name)}</p>',
+    )

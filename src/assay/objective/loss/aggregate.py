@@ -1,0 +1,182 @@
+"""From per-token losses to one number: weights per token, always a share of a *global* count.
+
+An aggregation never sees a loss. It says, before the gradient pass, with what weight each token's loss enters the sum; so any
+split into
+micro-batches or ranks adds up to the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.core.batch import Batch
+from assay.core.errors import ConfigError, DataError, PlanError, UnknownNameError
+from assay.core.sample import STREAMS
+from assay.objective.reduce import F, Local, Reducer, Sum, tally
+
+__all__ = ["Aggregation", "Constant", "Prompt", "Selection", "SeqMean", "SeqSum", "Token", "select"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Selection:
+    """The tokens that a term acts on, and the denominators that belong to them.
+
+    Attributes:
+        here: ``[N]`` weight of each token, 0 outside the loss mask, the term's streams, and what filters kept.
+        owner: ``[N]`` attempt of each token.
+        group: ``[R]`` group of each attempt.
+        length: ``[R]`` loss tokens of each attempt, over all its rows.
+        group_tokens: loss tokens of each group, over all ranks.
+        tokens, rollouts, prompts: global counts of what is selected, as the denominator's name says.
+    """
+
+    here: F
+    owner: NDArray[np.int64]
+    group: NDArray[np.int64]
+    length: F
+    group_tokens: F
+    tokens: float
+    rollouts: float
+    prompts: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregation:
+    """Base of all aggregations.
+
+    Attributes:
+        denominator: ``kept``: counts after filters; ``drawn``: counts before filters, those of the batch composer included.
+    """
+
+    denominator: str = "kept"
+
+    def __post_init__(self) -> None:
+        if self.denominator not in ("kept", "drawn"):
+            raise UnknownNameError("denominator", self.denominator, ("kept", "drawn"))
+
+    def check(self) -> None:
+        """Raises PlanError when a setting that only a run can know is missing."""
+
+    def share(self, s: Selection) -> F:
+        """``[N]`` weight of each token's loss."""
+        raise TypeError(f"{type(self).__name__} does not say how it weighs tokens; define share(selection)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token(Aggregation):
+    """Mean over all loss tokens: long attempts weigh more (DAPO)."""
+
+    def share(self, s: Selection) -> F:
+        """``1 / tokens``."""
+        return _over(s.here, s.tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeqMean(Aggregation):
+    """Mean over the tokens of an attempt, then over attempts (GRPO)."""
+
+    def share(self, s: Selection) -> F:
+        """``1 / (T_i * rollouts)``."""
+        return _over(s.here, s.length[s.owner] * s.rollouts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeqSum(Aggregation):
+    """Sum over the tokens of an attempt, mean over attempts (REINFORCE, RLOO)."""
+
+    def share(self, s: Selection) -> F:
+        """``1 / rollouts``."""
+        return _over(s.here, s.rollouts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt(Aggregation):
+    """Mean over the tokens of a prompt's attempts, then over prompts (ScaleRL)."""
+
+    def share(self, s: Selection) -> F:
+        """``1 / (tokens of the group * prompts)``."""
+        return _over(s.here, s.group_tokens[s.group[s.owner]] * s.prompts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant(Aggregation):
+    """Sum over the tokens of an attempt, divided by a constant length, mean over attempts (Dr.GRPO).
+
+    Attributes:
+        length: the generation budget in tokens, not the batch's longest row.
+    """
+
+    length: int | None = None
+
+    def __post_init__(self) -> None:
+        Aggregation.__post_init__(self)
+        if self.length is not None and self.length < 1:
+            raise ConfigError(f"Constant.length={self.length}; use the generation budget in tokens")
+
+    def check(self) -> None:
+        """Raises PlanError while the length is not known."""
+        if self.length is None:
+            raise PlanError(
+                "Constant(length=None): a constant divisor needs its constant; give the generation budget, e.g. "
+                "Constant(length=64)"
+            )
+
+    def share(self, s: Selection) -> F:
+        """``1 / (length * rollouts)``."""
+        self.check()
+        return _over(s.here, s.rollouts * float(self.length or 1))
+
+
+def select(batch: Batch, streams: tuple[str, ...], denominator: str, reducer: Reducer) -> Selection:
+    """The tokens of ``streams`` (all when empty), weighted by what filters kept, with their global counts.
+
+    Args:
+        batch: the optimiser batch, or this rank's part of it.
+        streams: stream names.
+        denominator: ``kept`` or ``drawn``.
+        reducer: adds counts over ranks.
+
+    Raises:
+        DataError: a single process was given only a part of an optimiser batch.
+    """
+    mask = np.asarray(batch.token("mask"), np.bool_)
+    if isinstance(reducer, Local) and int(mask.sum()) != batch.counts.tokens:
+        raise DataError(
+            f"the batch has {int(mask.sum())} loss tokens, its global count says {batch.counts.tokens}: prepare() takes "
+            f"the whole optimiser "
+            "batch before it is split into micro-batches; on several ranks compile the objective with a Reducer"
+        )
+    rows = np.ones(len(batch), np.bool_)
+    if streams:
+        rows = np.isin(batch.rows["stream"], [STREAMS.index(s) for s in streams])
+    lengths, of_row = batch.lengths, np.asarray(batch.rows["rollout"], np.int64)
+    owner, group = np.repeat(of_row, lengths), np.asarray(batch.rollout("group"), np.int64)
+    keep = np.asarray(batch.rollouts.get("keep", np.ones(len(group))), np.float64)
+    present = mask & np.repeat(rows, lengths)
+    here = np.where(present, keep[owner], 0.0)
+    weight = np.ones_like(keep) if denominator == "drawn" else keep
+    attempts, groups = np.unique(of_row[rows]), int(group.max()) + 1
+    local = {
+        "counts": Sum(np.array([weight[owner][present].sum(), weight[attempts].sum()])),
+        "group_tokens": Sum(tally(group[owner], here, groups)),
+        "prompts": Sum((tally(group[attempts], weight[attempts], groups) > 0).astype(np.float64)),
+    }
+    merged = reducer.reduce(local)
+    tokens, rollouts = (float(x) for x in merged["counts"].values)
+    prompts = float((merged["prompts"].values > 0).sum())
+    if denominator == "drawn":
+        tokens += batch.drawn.tokens - batch.counts.tokens
+        rollouts += batch.drawn.rollouts - batch.counts.rollouts
+        prompts += batch.drawn.prompts - batch.counts.prompts
+    return Selection(
+        here=here, owner=owner, group=group, length=np.asarray(batch.rollout("tokens"), np.float64),
+        group_tokens=merged["group_tokens"].values, tokens=tokens, rollouts=rollouts, prompts=prompts,
+    )  # fmt: skip
+
+
+def _over(here: F, divisor: F | float) -> F:
+    """``here / divisor`` where ``here`` is not 0."""
+    return np.divide(here, divisor, out=np.zeros_like(here), where=here != 0)

@@ -1,0 +1,85 @@
+"""An objective as a value: rewards to advantages, a policy term, an aggregation, further terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from assay.core.plan import Plan
+from assay.objective.credit.base import CreditTerm
+from assay.objective.credit.reward import Scalarise
+from assay.objective.loss.aggregate import Aggregation, SeqMean
+from assay.objective.loss.base import LossTerm
+from assay.objective.plan import compile_plan
+from assay.objective.reduce import Local, Reducer
+
+if TYPE_CHECKING:
+    from assay.objective.program import Program
+
+__all__ = ["Objective"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """A method's loss as a composition of parts; a variation is `dataclasses.replace`, a further term is ``objective + term``.
+
+    Attributes:
+        scalarise: components to one reward per attempt.
+        credit: transforms from reward to advantage, in order.
+        policy: the term that teaches the policy from rewards; None where none does.
+        aggregate: how per-token losses become one number, for every term that does not say otherwise.
+        terms: additive terms.
+        brings: token columns that the user's sampler or rows promise to bring.
+
+    >>> from assay.objective.methods import grpo
+    >>> from assay.objective.loss.terms import Entropy
+    >>> (grpo(kl=0.0) + Entropy(coef=0.001)).plan().live
+    ('logp_new', 'entropy')
+    """
+
+    scalarise: Scalarise = field(default_factory=Scalarise)
+    credit: tuple[CreditTerm, ...] = ()
+    policy: LossTerm | None = None
+    aggregate: Aggregation = field(default_factory=SeqMean)
+    terms: tuple[LossTerm, ...] = ()
+    brings: tuple[str, ...] = ()
+
+    @property
+    def losses(self) -> tuple[LossTerm, ...]:
+        """All terms of the loss, the policy's first."""
+        return self.terms if self.policy is None else (self.policy, *self.terms)
+
+    @property
+    def pays(self) -> bool:
+        """Whether any term reads rewards, so that the credit chain runs."""
+        return any(t.reward for t in self.losses)
+
+    @property
+    def min_group(self) -> int:
+        """Attempts that a context needs, so that every baseline means something."""
+        return max((p.min_group for p in (*self.credit, *self.losses)), default=1)
+
+    def __add__(self, term: LossTerm) -> Objective:
+        return replace(self, terms=(*self.terms, term))
+
+    def plan(self, updates: int = 0) -> Plan:
+        """What the composition asks of the machinery; see `assay.objective.plan.compile_plan`.
+
+        Raises:
+            PlanError: the composition cannot be right; names the parts and a fix.
+        """
+        return compile_plan(self, updates)
+
+    def compile(self, updates: int = 0, reducer: Reducer | None = None) -> Program:
+        """The loss that a learner calls.
+
+        Args:
+            updates: optimiser steps per rollout batch, as in `plan`.
+            reducer: merges statistics over ranks; None on a single process.
+
+        Raises:
+            PlanError: as `plan`.
+        """
+        from assay.objective.program import Program
+
+        return Program(self, compile_plan(self, updates), fresh=updates == 1, reducer=reducer or Local())

@@ -1,0 +1,188 @@
+"""Compiles an objective to a `Plan`, or says why it cannot be right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from assay.core.errors import PlanError, nearest
+from assay.core.plan import Forward, Plan, Scope
+from assay.core.sample import STREAMS
+from assay.objective.credit.baseline import Center
+from assay.objective.credit.filters import DropTruncated, DropZeroVariance
+from assay.objective.credit.reward import Overlong
+from assay.objective.loss.base import LossTerm
+from assay.objective.loss.policy import PolicyGradient
+
+if TYPE_CHECKING:
+    from assay.objective.objective import Objective
+
+__all__ = ["compile_plan", "forward_of"]
+
+_ENGINE = ("ids", "mask", "logp_engine", "weight_version", "call", "entropy")
+_QUANTITIES = ("logp", "logp_mean", "entropy", "values")
+_SOURCES = {"old": ("policy", "batch"), "now": ("policy", "step"), "ref": ("ref", "batch"), "teacher": ("teacher", "batch")}
+_ORDER = (Scope.TOKEN, Scope.SEQUENCE, Scope.GROUP, Scope.BATCH)
+
+
+def forward_of(column: str) -> Forward | None:
+    """The forward pass that fills a column, by its name ``QUANTITY_SOURCE``; None when no pass does.
+
+    >>> forward_of("logp_ref")
+    Forward(column='logp_ref', model='ref', when='batch')
+    >>> forward_of("logp_engine") is None
+    True
+    """
+    quantity, _, source = column.rpartition("_")
+    if quantity not in _QUANTITIES or source not in _SOURCES:
+        return None
+    model, when = _SOURCES[source]
+    return Forward(column, model, when)
+
+
+def compile_plan(objective: Objective, updates: int = 0) -> Plan:
+    """What an objective asks of learner, engine and batch.
+
+    Args:
+        objective: the composition.
+        updates: optimiser steps per rollout batch; with exactly 1 the policy at the start of the batch is the current one, so
+        a ratio
+            to it needs no pass of its own. 0 when unknown.
+
+    Raises:
+        PlanError: the composition cannot be right; names the parts and a fix.
+    """
+    for check in (_check_terminals, _check_names, _check_order, _check_policy, _check_filters, _check_credit_use):
+        check(objective)
+    for term in objective.losses:
+        (term.aggregate or objective.aggregate).check()
+    needed = dict(_columns(objective, updates))
+    forwards: list[Forward] = []
+    brought: list[str] = []
+    for column, part in needed.items():
+        forward = forward_of(column)
+        if forward is not None:
+            forwards.append(forward)
+        elif column in _ENGINE or column in objective.brings:
+            brought.append(column)
+        elif not (column == "advantage" and objective.pays):
+            raise PlanError(_nobody(column, part, objective))
+    passes = max((t.passes for t in objective.losses), default=1)
+    return Plan(
+        forwards=tuple(sorted(forwards, key=lambda f: (f.when, f.column))),
+        columns=tuple(sorted(brought)),
+        live=tuple(dict.fromkeys(["logp_new", *(n for t in objective.losses for n in t.live)])),
+        reductions=tuple(f"credit/{i}" for i, t in enumerate(objective.credit) if t.scope in (Scope.GROUP, Scope.BATCH)),
+        split=max((t.scope for t in objective.losses), key=_ORDER.index, default=Scope.TOKEN),
+        passes=passes,
+        skip=all(t.sparse for t in objective.losses),
+    )
+
+
+def _columns(objective: Objective, updates: int) -> Iterator[tuple[str, str]]:
+    """Needed columns, each with a part that needs it."""
+    parts: Sequence[object] = (*objective.credit, *objective.losses)
+    for part in parts:
+        for column in part.needs:  # type: ignore[attr-defined]
+            yield column, type(part).__name__
+    for term in objective.losses:
+        if term.passes == 2:
+            yield "logp_now", type(term).__name__
+        for anchor in term.anchors:
+            if not (anchor == "old" and updates == 1):
+                yield f"logp_{anchor}", type(term).__name__
+
+
+def _nobody(column: str, part: str, objective: Objective) -> str:
+    known = [*_ENGINE, *objective.brings, *(f"logp_{s}" for s in _SOURCES)]
+    close = nearest(column, known)
+    hint = f"did you mean {close!r}? " if close else ""
+    if column == "advantage":
+        hint = "no term here asks for rewards; "
+    return (
+        f"{part} needs the column {column!r}, which neither the engine, the learner nor this chain produces: {hint}"
+        f"if your sampler or rows bring it, name it: Objective(brings=({column!r},))"
+    )
+
+
+def _streams(term: LossTerm) -> set[str]:
+    return set(term.streams or STREAMS)
+
+
+def _check_terminals(objective: Objective) -> None:
+    if not objective.losses:
+        raise PlanError("the objective has neither a policy term nor another term, so nothing would be learned; give it one")
+    for a, b in combinations([t for t in objective.losses if t.terminal], 2):
+        if shared := sorted(_streams(a) & _streams(b)):
+            raise PlanError(
+                f"two terminals, {type(a).__name__} and {type(b).__name__}, both teach the rows of {shared}: keep one, "
+                f"or give them different streams"
+            )
+
+
+def _check_names(objective: Objective) -> None:
+    for a, b in combinations(objective.losses, 2):
+        if a.name == b.name:
+            raise PlanError(
+                f"two terms are named {a.name!r} ({type(a).__name__} and {type(b).__name__}); tell them apart with label=..."
+            )
+
+
+def _check_order(objective: Objective) -> None:
+    seen: list[tuple[str, str]] = []
+    for term in objective.credit:
+        kinds, name = [k for k, _ in seen], type(term).__name__
+        if term.kind == "scale" and "baseline" not in kinds and "whiten" not in kinds:
+            raise PlanError(f"{name} divides by a spread before anything was centred: put Center(...) before {name}")
+        if term.kind == "baseline" and ("scale" in kinds or "whiten" in kinds):
+            raise PlanError(f"{name} comes after {dict(seen).get('scale', 'Whiten')}: centre first, then scale")
+        if term.kind == "baseline" and "baseline" in kinds:
+            raise PlanError(
+                f"two baselines, {dict(seen)['baseline']} and {name}: the second changes nothing or undoes the first; keep one"
+            )
+        if term.kind == "shape" and set(kinds) & {"baseline", "scale", "whiten"}:
+            raise PlanError(f"{name} shapes the reward after {seen[-1][1]} has used it: put {name} first")
+        seen.append((term.kind, name))
+
+
+def _check_policy(objective: Objective) -> None:
+    for term in objective.losses:
+        if not isinstance(term, PolicyGradient):
+            continue
+        if term.ratio.level == "none" and term.trust is not None:
+            raise PlanError(
+                f"{type(term.trust).__name__} bounds a ratio, but Ratio('none') has none: set trust=None or choose a ratio level"
+            )
+        for weight in term.weights:
+            if weight.corrects and term.ratio.anchor == "engine":
+                raise PlanError(
+                    f"{type(weight).__name__} multiplies by pi_old/pi_engine, which Ratio(anchor='engine') holds already: "
+                    "anchor the ratio at 'old' or drop the correction"
+                )
+
+
+def _check_filters(objective: Objective) -> None:
+    kinds = {type(t) for t in objective.credit}
+    if DropTruncated in kinds and Overlong in kinds:
+        raise PlanError(
+            "DropTruncated and Overlong both treat answers cut off at the limit: mask them or penalise them, not both"
+        )
+    grouped = any(isinstance(t, Center) and t.scope is Scope.GROUP for t in objective.credit)
+    only_policy = all(isinstance(t, PolicyGradient) for t in objective.losses)
+    drawn = all((t.aggregate or objective.aggregate).denominator == "drawn" for t in objective.losses)
+    shaped = any(t.kind in ("shape", "scale", "whiten", "transform") and t.scope is not Scope.GROUP for t in objective.credit)
+    if DropZeroVariance in kinds and grouped and only_policy and drawn and not shaped and not objective.scalarise.weights:
+        raise PlanError(
+            "DropZeroVariance with denominator='drawn' changes nothing: under a group baseline those groups have no "
+            "advantage anyway; use denominator='kept' or drop the filter"
+        )
+
+
+def _check_credit_use(objective: Objective) -> None:
+    if objective.credit and not objective.pays:
+        raise PlanError(
+            f"{type(objective.credit[0]).__name__} computes advantages, but no term of "
+            f"{[t.name for t in objective.losses]} reads them: "
+            "add a PolicyGradient or drop the credit chain"
+        )

@@ -1,0 +1,52 @@
+"""Fakes, planted faults, and the contracts that built-in parts and users' own must pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.testing.contracts import ContractError, Report, check_curriculum, check_environment, check_verifier
+    from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
+    from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongTiedHead
+    from assay.testing.records import attempt, graded
+    from assay.testing.sources import check_task_source
+
+__all__ = [
+    "Ask",
+    "BaseWeights",
+    "CharCodec",
+    "ContractError",
+    "FakeLearner",
+    "Report",
+    "ScriptedEngine",
+    "StaleModel",
+    "StaleTensor",
+    "WrongTiedHead",
+    "attempt",
+    "check_curriculum",
+    "check_environment",
+    "check_task_source",
+    "check_verifier",
+    "graded",
+]
+
+_HOME = {
+    "contracts": "ContractError Report check_curriculum check_environment check_verifier",
+    "fakes": "Ask CharCodec FakeLearner ScriptedEngine",
+    "faults": "BaseWeights StaleModel StaleTensor WrongTiedHead",
+    "records": "attempt graded",
+    "sources": "check_task_source",
+}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    for module, names in _HOME.items():
+        if name in names.split():
+            return getattr(import_module(f"assay.testing.{module}"), name)
+    raise AttributeError(f"module 'assay.testing' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,275 @@
+"""What verifiers, curricula and environments promise, as checks that a user's own parts can be held to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter, defaultdict
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from assay.core.canon import FrozenMap, canonical
+from assay.core.errors import AssayError
+from assay.core.group import Group
+from assay.core.protocols import Curriculum, CurriculumSpec, Environment, TaskSource, Verifier
+from assay.core.rollout import Rollout
+from assay.core.score import Score
+from assay.core.seeds import generator
+from assay.core.task import Task, World
+from assay.testing.records import graded
+
+__all__ = ["ContractError", "Report", "check_curriculum", "check_environment", "check_verifier"]
+
+T = TypeVar("T")
+
+
+class ContractError(AssayError, AssertionError):
+    """A part broke what its protocol promises; the message names the part, the promise and the case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a contract check looked at.
+
+    Attributes:
+        subject: the part.
+        passed: promises that held.
+        skipped: promises that could not be checked, each with the reason.
+        numbers: measured on the way.
+    """
+
+    subject: str
+    passed: tuple[str, ...]
+    skipped: tuple[str, ...] = ()
+    numbers: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def lines(self) -> tuple[str, ...]:
+        """The report as lines of text."""
+        return (
+            *(f"pass  {name}" for name in self.passed),
+            *(f"skip  {name}" for name in self.skipped),
+            *(f"      {name}: {value:g}" for name, value in self.numbers.items()),
+        )
+
+
+def require(held: bool, subject: str, finding: str) -> None:
+    """Raises ContractError unless ``held``."""
+    if not held:
+        raise ContractError(f"{subject}: {finding}")
+
+
+def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine, on an event loop of its own."""
+    return asyncio.run(coroutine)
+
+
+# ---- verifiers --------------------------------------------------------------------------------------------------------
+
+
+def verdict(verifier: Verifier, task: Task, rollout: Rollout) -> Score:
+    """A verdict that keeps the verifier's promises: it does not raise, is a `Score`, and comes again the same.
+
+    Raises:
+        ContractError: it does not.
+    """
+    subject = f"verifier {type(verifier).__name__}"
+    case = f"task {task.id!r}, answer {rollout.text!r}"
+    try:
+        first, second = verifier(task, rollout), verifier(task, rollout)
+    except Exception as error:
+        raise ContractError(f"{subject} raised {type(error).__name__} on {case}: {error}") from error
+    require(_is_score(first), subject, f"gave a {type(first).__name__} for {case}; it must give a Score")
+    same = (dict(first.components), first.fault) == (dict(second.components), second.fault)
+    require(same, subject, f"is not pure: two verdicts on {case} are {first} and {second}")
+    names: tuple[str, ...] = getattr(verifier, "names", ())
+    if names and first.valid:
+        found = sorted(first.components)
+        require(found == sorted(names), subject, f"declares {names} but gave {found} for {case}")
+    return first
+
+
+def _is_score(value: object) -> bool:
+    return isinstance(value, Score)
+
+
+def check_verifier(verifier: Verifier, cases: Sequence[tuple[Task, Rollout, float]]) -> Report:
+    """Holds a verifier to cases whose primary value is known, and to purity on each.
+
+    Args:
+        verifier: the scorer.
+        cases: task, attempt, and the primary value that is right.
+
+    Raises:
+        ContractError: a wrong value, an exception, an impure or undeclared verdict.
+    """
+    subject = f"verifier {type(verifier).__name__}"
+    require(len(cases) > 0, subject, "there is no case to check it with")
+    for task, rollout, wanted in cases:
+        score = verdict(verifier, task, rollout)
+        require(score.valid, subject, f"gave a fault for task {task.id!r}, answer {rollout.text!r}: {dict(score.info)}")
+        case = f"task {task.id!r}, answer {rollout.text!r} (stop {rollout.stop})"
+        require(score.primary == wanted, subject, f"gave {score.primary} for {case}; {wanted} is right")
+    return Report(
+        subject=subject,
+        passed=("values", "pure", "declared components"),
+        numbers={"cases": len(cases), "values": len({w for *_, w in cases})},
+    )
+
+
+# ---- environments -----------------------------------------------------------------------------------------------------
+
+
+def check_environment(source: TaskSource, task: Task, steps: int = 64) -> Report:
+    """Holds a family's environment to its protocol on one task.
+
+    Single use (a second start, and a step after the end, raise an `AssayError`), deterministic, and patient: whatever the
+    policy says is answered, and an endless talker is stopped within ``steps`` actions.
+
+    Raises:
+        ContractError: it breaks one of these.
+    """
+    subject = f"environment of {source.name}"
+    world = task.exposed()
+    require(source.environment(world) is not None, subject, f"task {task.id!r} has none")
+    trace = source.trace(task, 0.0, np.random.default_rng(0)) or ()
+    said = [m.content for m in trace if m.role == "assistant"]
+    first = wait_for(_played(source, world, said))
+    require(first == wait_for(_played(source, world, said)), subject, "two runs with the same actions differ")
+    wait_for(_single_use(_fresh(source, world), subject))
+    numbers: dict[str, float] = {}
+    for name, action in {"empty": "", "junk": "\x00?!{}", "call": said[0] if said else "?"}.items():
+        used = wait_for(_talked(_fresh(source, world), action, steps, subject))
+        numbers[f"steps until the end ({name})"] = used
+    return Report(subject=subject, passed=("deterministic", "single use", "answers anything", "ends"), numbers=numbers)
+
+
+def _fresh(source: TaskSource, world: World) -> Environment:
+    environment = source.environment(world)
+    assert environment is not None
+    return environment
+
+
+async def _played(source: TaskSource, world: World, actions: Sequence[str]) -> list[tuple[str, bool]]:
+    environment = _fresh(source, world)
+    seen = [(m.content, False) for m in (await environment.start()).messages]
+    for action in actions:
+        step = await environment.step(action)
+        seen += [(m.content, step.done) for m in step.obs.messages] or [("", step.done)]
+        if step.done:
+            break
+    return seen
+
+
+async def _single_use(environment: Environment, subject: str) -> None:
+    await environment.start()
+    await _refused(environment.start(), subject, "a second start")
+
+
+async def _refused(coroutine: Coroutine[Any, Any, Any], subject: str, what: str) -> None:
+    try:
+        await coroutine
+    except AssayError:
+        return
+    raise ContractError(f"{subject}: {what} was not refused; environments are single use")
+
+
+async def _talked(environment: Environment, action: str, steps: int, subject: str) -> int:
+    await environment.start()
+    for used in range(1, steps + 1):
+        try:
+            step = await environment.step(action)
+        except Exception as error:
+            raise ContractError(f"{subject}: action {action!r} raised {type(error).__name__}: {error}") from error
+        if step.done:
+            await _refused(environment.step(action), subject, "a step after the end")
+            return used
+    raise ContractError(f"{subject}: still open after {steps} times {action!r}; give it a step limit")
+
+
+# ---- curricula --------------------------------------------------------------------------------------------------------
+
+
+def check_curriculum(spec: CurriculumSpec, arms: Mapping[str, tuple[int, ...]], *, seed: int = 0, draws: int = 20_000) -> Report:
+    """Holds a curriculum to its laws, before and after it has observed uneven successes.
+
+    Draws are of the cells offered; the propensity is the true probability of the draw (each cell's mean inverse propensity is
+    1 within five standard errors); a state saved as JSON and loaded elsewhere continues with the very same draws.
+
+    Raises:
+        ContractError: it breaks one of these.
+    """
+    subject = f"curriculum {type(spec).__name__}"
+    cells = {(arm, level) for arm, levels in arms.items() for level in levels}
+    curriculum = spec.build(arms, seed)
+    numbers: dict[str, float] = {}
+    for phase in ("new", "experienced"):
+        numbers[f"largest error of a propensity, in standard errors ({phase})"] = _propensities(curriculum, cells, draws, subject)
+        _resumes(spec, arms, seed, curriculum, subject)
+        curriculum.observe(_experience(arms))
+    metrics = curriculum.metrics()
+    bad = [name for name, value in metrics.items() if not np.isfinite(value)]
+    require(not bad, subject, f"metrics {bad} are not finite")
+    return Report(subject=subject, passed=("cells", "true propensities", "exact resume", "finite metrics"), numbers=numbers)
+
+
+def _propensities(curriculum: Curriculum, cells: set[tuple[str, int]], draws: int, subject: str) -> float:
+    got = curriculum.draw(draws)
+    require(len(got) == draws, subject, f"gave {len(got)} draws, {draws} were asked for")
+    inverse: dict[tuple[str, int], float] = defaultdict(float)
+    lowest: dict[tuple[str, int], float] = {}
+    for draw in got:
+        cell = (draw.arm, draw.level)
+        require(cell in cells, subject, f"drew {cell}, which was not offered")
+        require(0.0 < draw.propensity <= 1.0, subject, f"a propensity of {draw.propensity} is no probability")
+        inverse[cell] += 1.0 / draw.propensity
+        lowest[cell] = min(lowest.get(cell, 1.0), draw.propensity)
+    worst = 0.0
+    for cell, total in inverse.items():
+        p = lowest[cell]
+        error = abs(total / draws - 1.0) / max(((1.0 / p - 1.0) / draws) ** 0.5, 1e-9)
+        require(
+            error < 5.0 or abs(total / draws - 1.0) < 1e-9, subject, f"drew {cell} {error:.1f} standard errors off its propensity"
+        )
+        worst = max(worst, error)
+    missed = [c for c in cells if c not in inverse]
+    known = sum(min(p, 1.0) for p in lowest.values())
+    require(not missed or known > 1.0 - 50.0 / draws, subject, f"never drew {sorted(missed)[:4]}")
+    return worst
+
+
+def _resumes(spec: CurriculumSpec, arms: Mapping[str, tuple[int, ...]], seed: int, curriculum: Curriculum, subject: str) -> None:
+    try:
+        state = json.loads(canonical(curriculum.state_dict()))
+    except AssayError as error:
+        raise ContractError(f"{subject}: its state is not plain: {error}") from error
+    copy = spec.build(arms, seed)
+    copy.load_state_dict(state)
+    ours, theirs = curriculum.draw(64), copy.draw(64)
+    require(ours == theirs, subject, "after state_dict and load_state_dict the draws differ")
+    curriculum.load_state_dict(state)
+    require(curriculum.draw(64) == ours, subject, "going back to an older state gives other draws")
+
+
+def _experience(arms: Mapping[str, tuple[int, ...]]) -> list[Group]:
+    """Graded groups whose success falls with the level; some all right, some all wrong, one without a verdict."""
+    rng = generator("testing/experience", 0)
+    groups: list[Group] = []
+    for arm, levels in arms.items():
+        for position, level in enumerate(levels):
+            share = 1.0 - position / max(1, len(levels) - 1)
+            for k in range(6):
+                task = Task(
+                    id=f"{arm}/{level}/{k}", domain="testing", arm=arm, level=level, split="train", index=k,
+                    public=FrozenMap({"prompt": "?"}),
+                )  # fmt: skip
+                values = [float(v) for v in rng.random(4) < share]
+                groups.append(graded(task, values, key=f"{arm}/{level}/{k}"))
+    return groups
+
+
+def most_common(items: Sequence[str]) -> str:
+    """The item that occurs most often; of several the first."""
+    return Counter(items).most_common(1)[0][0]

@@ -1,0 +1,269 @@
+"""A policy without torch: a tokenizer of characters, an engine that says what a script says, a learner of single-token odds.
+
+The fake model knows one log-probability per token, whatever stands before it: logits are a bias plus the row sums of its head.
+Engine and learner compute it alike, so checksums, probes and staleness can be tested on it.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.core.batch import Batch
+from assay.core.canon import array_digest, digest
+from assay.core.columns import Array, TokenColumn
+from assay.core.errors import ConfigError, DataError, EngineError
+from assay.core.manifest import Manifest, manifest_of
+from assay.core.plan import Forward, Plan
+from assay.core.protocols import EngineInfo, LossProgram, Request, Stats, SwapMode, Tokenizer
+from assay.core.rollout import Completion, Ids, Span, Stop, ids_of
+from assay.core.seeds import generator, uniforms
+from assay.core.task import Message
+
+__all__ = ["Ask", "CharCodec", "FakeLearner", "ScriptedEngine"]
+
+EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
+
+
+@dataclass(frozen=True, slots=True)
+class CharCodec:
+    """A `Tokenizer` of single characters: id 0 pads, id 1 ends an assistant's turn, the alphabet follows.
+
+    Raises:
+        ConfigError: a character occurs twice.
+
+    >>> codec = CharCodec("ab")
+    >>> codec.render([Message("user", "ab"), Message("assistant", "b")], answer=False).tolist()
+    [2, 3, 3, 1]
+    """
+
+    alphabet: str
+
+    def __post_init__(self) -> None:
+        if len(set(self.alphabet)) < len(self.alphabet):
+            raise ConfigError(f"CharCodec.alphabet {self.alphabet!r} has a character twice")
+
+    @property
+    def size(self) -> int:
+        """Ids known."""
+        return len(self.alphabet) + 2
+
+    @property
+    def eos(self) -> int:
+        """Id that ends a turn."""
+        return 1
+
+    def encode(self, text: str) -> Ids:
+        """Ids of the characters.
+
+        Raises:
+            DataError: a character outside the alphabet.
+        """
+        unknown = sorted(set(text) - set(self.alphabet))
+        if unknown:
+            raise DataError(f"characters {unknown} of {text!r} are not in the alphabet {self.alphabet!r}")
+        return ids_of([self.alphabet.index(c) + 2 for c in text])
+
+    def decode(self, ids: Sequence[int] | Ids) -> str:
+        """The characters; padding and end are silent."""
+        return "".join(self.alphabet[int(i) - 2] for i in ids if int(i) > 1)
+
+    def render(self, messages: Sequence[Message], answer: bool = True) -> Ids:
+        """Contents behind one another, each assistant turn ended by `eos`."""
+        parts = [[*self.encode(m.content), *([self.eos] if m.role == "assistant" else [])] for m in messages]
+        return ids_of([i for part in parts for i in part])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ask:
+    """What a script may answer by: the prompt as text and ids, the request's seed, and the weights served."""
+
+    prompt: str
+    ids: Ids
+    seed: int
+    version: int
+    weights: Mapping[str, Array]
+
+
+Script = Callable[[Ask], str | Sequence[int] | None]
+
+
+class ScriptedEngine:
+    """An `Engine` that answers at once with what ``script`` returns: text (ended by the end token), ids as they are, or None
+    to sample from the fake model.
+
+    Args:
+        script: a function of `Ask`.
+        tokenizer: its text.
+        weights: what it serves before the first swap; zeros otherwise.
+        context: longest prompt plus completion.
+
+    >>> import asyncio
+    >>> from assay.core import Sampling
+    >>> engine = ScriptedEngine(lambda ask: ask.prompt[::-1], CharCodec("abc"))
+    >>> request = Request(id="r", prompt=engine.tokenizer.encode("abc"), seed=0, sampling=Sampling(stop_ids=(1,)))
+    >>> asyncio.run(engine.generate(request)).ids.tolist()
+    [4, 3, 2, 1]
+    """
+
+    def __init__(
+        self, script: Script, tokenizer: Tokenizer, weights: Mapping[str, Array] | None = None, context: int = 512
+    ) -> None:
+        self.script = script
+        self.tokenizer = tokenizer
+        self.context = context
+        self.version = 0
+        self.requests: list[Request] = []
+        self._weights = _copied(weights or _zeros(tokenizer.size))
+
+    async def generate(self, request: Request) -> Completion:
+        """The script's answer, cut at the first stop token and at ``max_new_tokens``.
+
+        Raises:
+            EngineError: the prompt leaves no room in the context.
+        """
+        self.requests.append(request)
+        if len(request.prompt) + request.sampling.max_new_tokens > self.context:
+            raise EngineError(f"request {request.id}: {len(request.prompt)} ids leave no room in a context of {self.context}")
+        ask = Ask(
+            prompt=self.tokenizer.decode(request.prompt), ids=request.prompt, seed=request.seed, version=self.version,
+            weights=self._weights,
+        )  # fmt: skip
+        said = self.script(ask)
+        if said is None:
+            ids = self._sampled(request)
+        else:
+            ids = [*self.tokenizer.encode(said), self.tokenizer.eos] if isinstance(said, str) else list(said)
+        ids = ids[: request.sampling.max_new_tokens]
+        stops = [i for i, token in enumerate(ids) if token in request.sampling.stop_ids]
+        ids = ids[: stops[0] + 1] if stops else ids
+        logp = _logp(self._weights)[ids].astype(np.float32)
+        spans = (Span(self.version, 0, len(ids)),) if ids else ()
+        stop = Stop.DONE if stops else Stop.LENGTH
+        return Completion(ids=ids_of(ids), logp_engine=logp, spans=spans, stop=stop, sampling=request.sampling)
+
+    async def abort(self, ids: Sequence[str]) -> None:
+        """Nothing: an answer is complete as soon as it is asked for."""
+
+    async def swap(self, manifest: Manifest, mode: SwapMode = SwapMode.DRAIN) -> None:
+        """Serves a copy of the manifest's payload.
+
+        Raises:
+            EngineError: it has none.
+        """
+        if manifest.payload is None:
+            raise EngineError(f"weight version {manifest.version} carries no arrays")
+        self._weights = _copied(manifest.payload)
+        self.version = manifest.version
+
+    async def score(self, rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
+        """Log-probabilities under the fake model, 0 first."""
+        return _scored(self._weights, rows)
+
+    def info(self) -> EngineInfo:
+        """Digests of the arrays served, the head as used among them."""
+        used = {**self._weights, HEAD: _head(self._weights)}
+        sums = {name: array_digest(array) for name, array in used.items()}
+        return EngineInfo(version=self.version, checksums=sums, vocabulary=self.tokenizer.size, context=self.context)
+
+    def _sampled(self, request: Request) -> list[int]:
+        cdf: list[float] = np.cumsum(np.exp(_logp(self._weights))).tolist()
+        u = uniforms(np.array([request.seed], np.uint64), request.first, request.sampling.max_new_tokens)[0]
+        return [min(bisect_right(cdf, float(x) * cdf[-1]), len(cdf) - 1) for x in u]
+
+
+class FakeLearner:
+    """A `Learner` of the fake model: follows the policy gradient of its single-token odds, in numpy.
+
+    The weight of a token in the update is its ``advantage`` where the batch has that column, else 1.
+
+    Args:
+        size: vocabulary.
+        seed: of the first weights.
+        lr: step length.
+    """
+
+    def __init__(self, size: int, seed: int = 0, lr: float = 1.0) -> None:
+        rng = generator("fake-learner", seed)
+        self.lr = lr
+        self.version = 0
+        self.weights: dict[str, Array] = {
+            "bias": np.zeros(size, np.float32),
+            EMBEDDING: (rng.standard_normal((size, 2)) * 0.02).astype(np.float32),
+        }
+
+    def annotate(self, batch: Batch, forward: Forward) -> Batch:
+        """Adds the column that ``forward`` asks for: log-probabilities under the present weights, 0 at each row's first token."""
+        logp = _logp(self.weights)[batch.token("ids")].astype(np.float32)
+        logp[batch.offsets[:-1]] = 0.0
+        return batch.with_tokens(TokenColumn(forward.column, logp, "learner", self.version))
+
+    def step(self, batch: Batch, plan: Plan, loss: LossProgram) -> Stats:
+        """One step up the weighted log-likelihood of the tokens that carry loss; ``loss`` prepares the batch."""
+        batch = loss.prepare(batch)
+        ids, mask = batch.token("ids"), batch.token("mask")
+        weight = batch.token("advantage")[mask] if "advantage" in batch.tokens else np.ones(int(mask.sum()))
+        gradient = np.bincount(ids[mask], weight, len(self.weights["bias"])) - weight.sum() * np.exp(_logp(self.weights))
+        gradient /= max(1, batch.counts.tokens)
+        self.weights["bias"] = (self.weights["bias"] + self.lr * gradient).astype(np.float32)
+        self.weights[EMBEDDING] = (self.weights[EMBEDDING] + self.lr * 0.1 * gradient[:, None]).astype(np.float32)
+        self.version += 1
+        value = -float((weight * _logp(self.weights)[ids[mask]]).sum()) / max(1, batch.counts.tokens)
+        return Stats(metrics={"loss/total": value, "grad/norm": float(np.sqrt((gradient**2).sum())), "lr": self.lr})
+
+    def score(self, rows: Sequence[Ids], model: str = "policy") -> list[NDArray[np.float32]]:
+        """Log-probabilities under the present weights, 0 first."""
+        return _scored(self.weights, rows)
+
+    def publish(self) -> Manifest:
+        """The present weights as a full manifest."""
+        return manifest_of(self.version, _copied(self.weights))
+
+    def state_digest(self) -> str:
+        """Digest of all that `save` writes."""
+        return digest({"version": self.version} | {name: array_digest(a) for name, a in self.weights.items()})
+
+    def save(self, folder: Path) -> None:
+        """Writes ``fake.npz``."""
+        folder.mkdir(parents=True, exist_ok=True)
+        arrays: dict[str, Any] = {"version": np.int64(self.version), **self.weights}
+        np.savez(folder / "fake.npz", **arrays)
+
+    def load(self, folder: Path) -> None:
+        """Reads what `save` wrote."""
+        with np.load(folder / "fake.npz") as saved:
+            self.version = int(saved["version"])
+            self.weights = {name: saved[name] for name in saved.files if name != "version"}
+
+
+def _zeros(size: int) -> dict[str, Array]:
+    return {"bias": np.zeros(size, np.float32), EMBEDDING: np.zeros((size, 2), np.float32)}
+
+
+def _copied(weights: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: np.array(array) for name, array in weights.items()}
+
+
+def _head(weights: Mapping[str, Array]) -> Array:
+    return weights.get(HEAD, weights[EMBEDDING])
+
+
+def _logp(weights: Mapping[str, Array]) -> NDArray[np.float64]:
+    logits = weights["bias"].astype(np.float64) + _head(weights).astype(np.float64).sum(1)
+    top = float(logits.max())
+    return logits - top - math.log(float(np.exp(logits - top).sum()))
+
+
+def _scored(weights: Mapping[str, Array], rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
+    logp = _logp(weights)
+    out = [logp[row].astype(np.float32) for row in rows]
+    for scores in out:
+        scores[:1] = 0.0
+    return out

@@ -1,0 +1,274 @@
+"""What a family of tasks promises, checked on samples of every cell."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from assay.core.canon import digest
+from assay.core.errors import DataError
+from assay.core.protocols import TaskSource, Verifier
+from assay.core.rollout import Rollout
+from assay.core.seeds import content_split
+from assay.core.task import Task
+from assay.testing.contracts import ContractError, Report, check_environment, most_common, require, verdict, wait_for
+from assay.testing.records import attempt
+
+__all__ = ["check_task_source"]
+
+SPLITS = ("train", "test")
+
+JUNK = ("", " ", "\n", "junk", "\x00\ud7ff", "None", "0", "1", "-1", "A", "yes", "[]", "9" * 300, "I do not know.")
+"""Answers that no task asks for, but for those whose gold is one of them."""
+
+
+def check_task_source(source: TaskSource, *, n: int = 16, floor: float = 0.0, constant: float = 0.6) -> Report:
+    """Holds a family to its protocol on ``n`` tasks of each arm, level and split.
+
+    Pure (the same call, the same task; also under another PYTHONHASHSEED); says what was asked for (arm, level, split, index);
+    splits by content without overlap; keeps its private part out of the `World`; the oracle's clean trace scores 1 and junk,
+    the empty answer, the prompt and another task's answer score the floor; no constant answer is right too often.
+
+    Args:
+        source: the family.
+        n: tasks per cell.
+        floor: primary value of a wrong answer.
+        constant: largest share of tasks that one constant answer may solve.
+
+    Returns:
+        What was checked, what could not be, and the share of the best constant answer.
+
+    Raises:
+        ContractError: a promise is broken; names the task.
+    """
+    check = _Check(source, f"task family {source.name}", n, floor)
+    check.collect()
+    check.splits()
+    check.privacy()
+    check.hash_seed()
+    check.gold()
+    check.wrong(constant)
+    check.environment()
+    return Report(subject=check.subject, passed=tuple(check.passed), skipped=tuple(check.skipped), numbers=check.numbers)
+
+
+@dataclass(slots=True)
+class _Check:
+    source: TaskSource
+    subject: str
+    n: int
+    floor: float
+    tasks: list[Task] = field(default_factory=list[Task])
+    passed: list[str] = field(default_factory=list[str])
+    skipped: list[str] = field(default_factory=list[str])
+    numbers: dict[str, float] = field(default_factory=dict[str, float])
+    answers: dict[str, str] = field(default_factory=dict[str, str])
+
+    def collect(self) -> None:
+        arms = self.source.arms()
+        require(bool(arms) and all(arms.values()), self.subject, f"offers nothing: {dict(arms)}")
+        for arm, levels in arms.items():
+            require(list(levels) == sorted(set(levels)), self.subject, f"levels of arm {arm!r} are not ascending: {levels}")
+            for level in levels:
+                self._cell(arm, level)
+        self.passed += ["tasks are pure", "tasks say what was asked for"]
+        self.numbers["tasks"] = len(self.tasks)
+
+    def _cell(self, arm: str, level: int) -> None:
+        empty: list[str] = []
+        for split in SPLITS:
+            try:
+                found = [self.source.task(arm, level, split, i) for i in range(self.n)]
+            except DataError as error:
+                empty.append(f"{split} of {arm}/{level}: {error}")
+                continue
+            for i, task in enumerate(found):
+                said, asked = (task.arm, task.level, task.split, task.index), (arm, level, split, i)
+                require(said == asked, self.subject, f"task {task.id!r} says {said}, asked for was {asked}")
+                again = self.source.task(arm, level, split, i)
+                require(
+                    task == again, self.subject, f"is not pure: {asked} gave {task.id!r} and then something else ({again.id!r})"
+                )
+            self.tasks += found
+        require(len(empty) < len(SPLITS), self.subject, f"has no task at all: {'; '.join(empty)}")
+        self.skipped += empty
+
+    def splits(self) -> None:
+        share = float(getattr(self.source, "test_share", 0.1))
+        contents: dict[str, set[str]] = {split: set() for split in SPLITS}
+        content_of: dict[str, str] = {}
+        for task in self.tasks:
+            own = content_split(task.public, share)
+            require(
+                own == task.split, self.subject, f"task {task.id!r} is of split {task.split!r}, its content hashes to {own!r}"
+            )
+            contents[task.split].add(task.content)
+            same = content_of.setdefault(task.id, task.content) == task.content
+            require(same, self.subject, f"two tasks with different contents are both called {task.id!r}")
+        both = contents["train"] & contents["test"]
+        require(not both, self.subject, f"{len(both)} contents are in both splits")
+        self.passed += ["split by content", "no content in both splits", "ids name contents"]
+
+    def privacy(self) -> None:
+        for task in self.tasks:
+            world = task.exposed()
+            require(not hasattr(world, "private"), self.subject, f"the world of task {task.id!r} has a private part")
+            seen = _keys(world.public) | _keys(world.world)
+            leaked = sorted(set(task.private) & seen)
+            require(not leaked, self.subject, f"the world of task {task.id!r} shows the private fields {leaked}")
+        self.passed.append("private parts stay private")
+
+    def hash_seed(self) -> None:
+        name = "same tasks under another PYTHONHASHSEED"
+        try:
+            blob = pickle.dumps(self.source)
+        except Exception as error:  # lambdas and local classes: pickle raises several types
+            self.skipped.append(f"{name}: the source cannot be pickled ({error})")
+            return
+        if type(self.source).__module__ == "__main__":
+            self.skipped.append(f"{name}: the source's class is defined in the script itself")
+            return
+        places = [(t.arm, t.level, t.split, t.index) for t in self.tasks]
+        require(
+            _elsewhere(blob, places) == digest(self.tasks),
+            self.subject,
+            f"{name}: they differ; use assay.core.seeds, never hash()",
+        )
+        self.passed.append(name)
+
+    def gold(self) -> None:
+        verifier = self.source.verifier()
+        for task in self.tasks:
+            said = self._gold(task)
+            if said is None:
+                continue
+            rollout = attempt(task, *said)
+            score = verdict(verifier, task, rollout)
+            require(
+                score.valid, self.subject, f"the oracle's answer {said[-1]!r} to task {task.id!r} is a fault: {dict(score.info)}"
+            )
+            require(
+                score.primary == 1.0,
+                self.subject,
+                f"the oracle's answer {said[-1]!r} to task {task.id!r} scores {score.primary}, not 1",
+            )
+            self.answers[task.id] = said[-1]
+        if self.answers:
+            self.passed.append("the oracle scores 1")
+        else:
+            self.skipped.append("the oracle scores 1: the family has neither traces nor answers")
+
+    def _gold(self, task: Task) -> list[str] | None:
+        trace = self.source.trace(task, 0.0, np.random.default_rng(0))
+        if trace is not None:
+            return [m.content for m in trace if m.role == "assistant"]
+        return [str(task.private["answer"])] if "answer" in task.private else None
+
+    def wrong(self, constant: float) -> None:
+        verifier = self.source.verifier()
+        golds = sorted(set(self.answers.values()))
+        for position, task in enumerate(self.tasks):
+            own = self.answers.get(task.id)
+            other = golds[position % len(golds)] if golds else ""
+            for text in {*JUNK, task.exposed().messages[-1].content, other} - {own}:
+                self._at_floor(verifier, task, attempt(task, text))
+            if own is None:
+                continue
+            require(
+                self._primary(verifier, task, attempt(task)) <= self.floor,
+                self.subject,
+                f"silence is rewarded on task {task.id!r}",
+            )
+        self.passed += ["junk scores the floor", "another task's answer scores the floor"]
+        self._constants(verifier, golds, constant)
+
+    def _at_floor(self, verifier: Verifier, task: Task, rollout: Rollout) -> None:
+        value = self._primary(verifier, task, rollout)
+        require(value <= self.floor, self.subject, f"the wrong answer {rollout.text[:60]!r} to task {task.id!r} scores {value}")
+
+    def _primary(self, verifier: Verifier, task: Task, rollout: Rollout) -> float:
+        score = verdict(verifier, task, rollout)
+        return score.primary if score.valid else self.floor
+
+    def _constants(self, verifier: Verifier, golds: Sequence[str], most: float) -> None:
+        if len(self.answers) < 8:
+            self.skipped.append("no constant answer is right too often: fewer than 8 tasks with a known answer")
+            return
+        best = most_common(list(self.answers.values()))
+        tasks = [t for t in self.tasks if t.id in self.answers]
+        share = sum(self._primary(verifier, t, attempt(t, best)) > self.floor for t in tasks) / len(tasks)
+        self.numbers["share of tasks solved by the best constant answer"] = share
+        require(
+            share <= most,
+            self.subject,
+            f"always answering {best!r} solves {share:.0%} of the tasks (at most {most:.0%} are allowed)",
+        )
+        self.passed.append("no constant answer is right too often")
+
+    def environment(self) -> None:
+        task = self.tasks[0]
+        if self.source.environment(task.exposed()) is None:
+            return
+        report = check_environment(self.source, task)
+        self.passed += [f"environment: {name}" for name in report.passed]
+        self.numbers |= report.numbers
+        for task in self.tasks:
+            self._played(task)
+        self.passed.append("environment: answers the oracle as its trace says")
+
+    def _played(self, task: Task) -> None:
+        trace = self.source.trace(task, 0.0, np.random.default_rng(0))
+        environment = self.source.environment(task.exposed())
+        if trace is None or environment is None:
+            return
+
+        async def play() -> list[str]:
+            shown = [m.content for m in (await environment.start()).messages]
+            for turn in trace:
+                if turn.role == "assistant":
+                    shown += [m.content for m in (await environment.step(turn.content)).obs.messages]
+            return shown
+
+        wanted, shown = [m.content for m in trace if m.role != "assistant"], wait_for(play())
+        require(
+            shown == wanted, self.subject, f"task {task.id!r}: the environment shows {shown}, the oracle's trace says {wanted}"
+        )
+
+
+def _keys(value: object) -> set[str]:
+    if isinstance(value, Mapping):
+        items = cast("Mapping[str, Any]", value)
+        return set(items) | {key for v in items.values() for key in _keys(v)}
+    if isinstance(value, tuple):
+        return {key for v in cast("tuple[Any, ...]", value) for key in _keys(v)}
+    return set()
+
+
+_CHILD = """
+import pickle, sys
+path, blob, places = pickle.load(sys.stdin.buffer)
+sys.path[:0] = path
+from assay.core.canon import digest
+source = pickle.loads(blob)
+print(digest([source.task(*place) for place in places]))
+"""
+
+
+def _elsewhere(blob: bytes, places: Sequence[tuple[str, int, str, int]]) -> str:
+    """Digest of the tasks in a fresh interpreter with another hash seed."""
+    seed = "54321" if os.environ.get("PYTHONHASHSEED") == "12345" else "12345"
+    path = [p for p in sys.path if p]
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD], input=pickle.dumps((path, blob, places)), capture_output=True, check=False,
+        env={**os.environ, "PYTHONHASHSEED": seed},
+    )  # fmt: skip
+    if done.returncode:
+        raise ContractError(f"the source fails in a fresh interpreter: {done.stderr.decode(errors='replace')[-800:]}")
+    return done.stdout.decode().split()[-1]

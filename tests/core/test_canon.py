@@ -1,0 +1,125 @@
+"""One canonical form, whatever the machine, the process or the order of insertion."""
+
+import enum
+import json
+import os
+import pickle
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.core.canon import FrozenMap, array_digest, canonical, digest, freeze, plain
+from assay.core.errors import DataError
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+class Colour(enum.Enum):
+    RED = "r"
+
+
+class Word(str):
+    """A string of another type."""
+
+
+@dataclass
+class Point:
+    x: int
+    label: Colour
+
+
+def test_canonical_json_of_every_kind_of_value() -> None:
+    value = {"b": Point(1, Colour.RED), "a": [np.float32(0.5), np.arange(2), {3, 1}, (None, True)], 7: Word("ü")}
+    assert canonical(value) == '{"7":"ü","a":[0.5,[0,1],[1,3],[null,true]],"b":{"label":"r","x":1}}'.encode()
+
+
+def test_sets_of_mixed_types_have_one_order() -> None:
+    assert plain({"a", 1, (2, 3)}) == ["a", 1, [2, 3]]
+    assert plain(frozenset({10, 9})) == [10, 9]  # by text, not by size
+
+
+@pytest.mark.parametrize("value", [b"bytes", object(), Point, {"a": bytearray()}, 1j])
+def test_values_that_json_cannot_say_are_refused(value: object) -> None:
+    with pytest.raises(DataError, match="cannot write a"):
+        plain(value)
+
+
+def test_keys_that_are_the_same_name_are_refused() -> None:
+    for make in (FrozenMap, plain, freeze):
+        with pytest.raises(DataError, match="same name"):
+            make({1: "a", "1": "b"})
+
+
+def test_digest_of_known_values() -> None:
+    assert digest({"a": 1}) == digest({"a": 1}) != digest({"a": 1.0})
+    # blake2b with 8 bytes of the text [1,"ü",null]
+    assert digest([1, "ü", None], 8) == "99f574a3cda76034"
+    assert array_digest(np.arange(3, dtype=np.int32)) == array_digest(np.arange(6, dtype=np.int32)[::2] // 2)
+
+
+def test_array_digest_tells_dtype_shape_and_content_apart() -> None:
+    base = np.zeros((2, 3), np.float32)
+    others = [base.astype(np.float64), base.reshape(3, 2), base + 1, np.zeros((0, 3), np.float32), np.zeros((0, 2), np.float32)]
+    assert len({array_digest(a) for a in [base, *others]}) == 6
+
+
+@given(json_values)
+def test_canonical_json_reads_back(value: object) -> None:
+    assert json.loads(canonical(value)) == plain(value)
+
+
+@given(st.dictionaries(st.text(max_size=5), json_values, max_size=5), st.randoms())
+def test_order_of_insertion_does_not_matter(value: dict[str, object], rng: object) -> None:
+    items = list(value.items())
+    rng.shuffle(items)
+    assert canonical(dict(items)) == canonical(value)
+    assert hash(FrozenMap(dict(items))) == hash(FrozenMap(value))
+
+
+@given(json_values)
+def test_freezing_is_idempotent_hashable_and_keeps_the_canonical_form(value: object) -> None:
+    frozen = freeze(value)
+    assert freeze(frozen) == frozen
+    assert isinstance(hash(frozen), int)
+    assert canonical(frozen) == canonical(value)
+    assert pickle.loads(pickle.dumps(frozen)) == frozen
+
+
+def test_frozen_map_is_a_mapping_that_nothing_changes() -> None:
+    source = {"a": [1, {"b": 2}], "s": {1}}
+    frozen = FrozenMap(source)
+    source["a"][1]["b"] = 3
+    assert frozen["a"][1]["b"] == 2
+    assert frozen["s"] == frozenset({1})
+    assert (len(frozen), list(frozen), repr(FrozenMap())) == (2, ["a", "s"], "FrozenMap({})")
+    assert frozen == {"a": (1, FrozenMap({"b": 2})), "s": {1}}
+    assert FrozenMap(frozen) == frozen
+    assert freeze(frozen) is frozen
+    assert hash(FrozenMap({"a": 1})) == hash(FrozenMap({"a": 1.0}))  # equal maps have equal hashes
+    with pytest.raises(TypeError):
+        frozen["a"] = 1
+
+
+SCRIPT = """
+from assay.core import FrozenMap, content_split, derive, digest, generator
+value = {"a": {"z", "y", "x"}, "b": FrozenMap({"q": 1, "p": [2.5]}), "c": frozenset(["k", "j"])}
+print(digest(value), derive("task", 3, "train", "k"), content_split(value), generator("n", 1).integers(1 << 40))
+"""
+
+
+def test_digests_and_seeds_do_not_depend_on_the_hash_seed() -> None:
+    outputs = set()
+    for seed in ("0", "1", "4242"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        run = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True)
+        outputs.add(run.stdout)
+    assert len(outputs) == 1

@@ -1,0 +1,53 @@
+"""The tree of errors: what callers may catch, and messages that name a fix."""
+
+import pickle
+
+import pytest
+
+from assay.core import errors
+from assay.core.errors import AssayError, MissingExtraError, UnknownNameError, nearest
+
+BUILTIN = {
+    "ConfigError": ValueError, "UnknownNameError": KeyError, "DataError": ValueError, "EngineError": RuntimeError,
+    "NonFiniteError": ArithmeticError, "StorageError": OSError, "MissingExtraError": ImportError,
+}  # fmt: skip
+CLASSES = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error")]
+
+
+def make(cls: type[AssayError]) -> AssayError:
+    if cls is UnknownNameError:
+        return UnknownNameError("level", 4, [1, 2])
+    return MissingExtraError("torch", "train") if cls is MissingExtraError else cls("what, where, fix")
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_error_is_ours_and_what_python_users_expect(cls: type[AssayError]) -> None:
+    assert issubclass(cls, AssayError)
+    assert issubclass(cls, BUILTIN.get(cls.__name__, Exception))
+    assert cls.__name__ in (errors.__doc__ or "")
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_error_survives_a_process_boundary(cls: type[AssayError]) -> None:
+    error = make(cls)
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is cls
+    assert str(again) == str(error)
+
+
+def test_subtrees() -> None:
+    assert issubclass(errors.UnknownNameError, errors.ConfigError)
+    assert issubclass(errors.PlanError, errors.ConfigError)
+    assert issubclass(errors.InexactResumeError, errors.CheckpointError)
+
+
+def test_unknown_name_says_the_nearest_and_all_known() -> None:
+    error = UnknownNameError("arm", "sotr", ["sort", "reverse"])
+    assert str(error) == "unknown arm 'sotr': did you mean 'sort'? known: reverse, sort"
+    assert str(UnknownNameError("arm", "zzz", ["sort"])) == "unknown arm 'zzz': known: sort"
+    assert str(UnknownNameError("arm", "zzz", [])) == "unknown arm 'zzz': known: none"
+
+
+def test_nearest() -> None:
+    assert nearest("curiculum", ["curriculum", "replay"]) == "curriculum"
+    assert nearest("xyz", ["curriculum"]) is None

@@ -1,0 +1,513 @@
+"""The native engine: the right tokens whoever shares the batch, and weights that are what they are said to be."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+import torch
+from engine_reference import agree, hub_model, pair, request, run, teacher_forced, write
+from transformers import DynamicCache
+
+from assay.core.errors import ConfigError, DataError, EngineError, UnknownNameError
+from assay.core.manifest import Manifest, manifest_of
+from assay.core.protocols import SwapMode
+from assay.core.rollout import Span, Stop
+from assay.runtime.engine import NativeEngine
+from assay.runtime.hf import load_model
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    return pair(tmp_path_factory.mktemp("engine") / "m", "qwen3", kv_heads=2)
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    return pair(tmp_path_factory.mktemp("engine") / "other", "qwen3", kv_heads=2, seed=9)
+
+
+def manifest(model, version):
+    return manifest_of(version, {n: t.numpy() for n, t in model.tensors.items()})
+
+
+def mixed(n=24, **sampling):
+    """Requests of many lengths, in groups of four that share a prompt."""
+    rng = np.random.default_rng(5)
+    prompts = [rng.integers(2, 41, int(rng.integers(1, 20))) for _ in range(n // 4)]
+    return [request(i, prompts[i // 4], **{"max_new_tokens": 3 + i % 11, **sampling}) for i in range(n)]
+
+
+async def turns(engine, steps):
+    while engine.counters["steps"] < steps:
+        await asyncio.sleep(0)
+
+
+# ---- tokens ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("qwen3", {"kv_heads": 2}),
+        ("qwen3", {"kv_heads": 4, "tied": False}),
+        ("llama", {"kv_heads": 1, "rope_theta": 500.0}),
+        ("llama", {"kv_heads": 4, "tied": False, "layers": 3}),
+    ],
+)
+def test_same_tokens_as_an_independent_sampler_on_transformers_logits(tmp_path, kind, options):
+    hub, model = pair(tmp_path / "m", kind, **options)
+    requests = mixed(stop_ids=(1, 7))
+    compared = sum(agree(hub, r, c) for r, c in zip(requests, run(NativeEngine(model), requests), strict=True))
+    assert compared > 60  # nearly all: uniforms within 1e-5 of an edge are rare
+
+
+@pytest.mark.parametrize(
+    "sampling", [{"top_k": 3}, {"top_p": 0.7}, {"top_k": 5, "top_p": 0.5, "temperature": 1.7}, {"temperature": 0.3}]
+)
+def test_truncated_and_tempered_sampling(models, sampling):
+    hub, model = models
+    requests = mixed(16, **sampling)
+    done = run(NativeEngine(model), requests)
+    assert sum(agree(hub, r, c) for r, c in zip(requests, done, strict=True)) > 60
+    assert all(np.isfinite(c.logp_engine).all() for c in done)
+
+
+def test_settings_may_differ_from_row_to_row(models):
+    hub, model = models
+    kinds = [
+        {},
+        {"top_k": 2},
+        {"temperature": 0.5},
+        {"top_p": 0.6},
+        {"temperature": 2.0, "stop_ids": (3, 4, 5)},
+        {"temperature": 0.0},
+    ]
+    requests = [request(i, [2 + i % 3, 5], max_new_tokens=6, **kinds[i % 6]) for i in range(18)]
+    for r, c in zip(requests, run(NativeEngine(model), requests), strict=True):
+        agree(hub, r, c)
+        assert c.sampling is r.sampling
+
+
+def test_greedy_is_transformers_generate(models):
+    hub, model = models
+    requests = mixed(12, temperature=0.0, stop_ids=(1,))
+    for r, c in zip(requests, run(NativeEngine(model), requests), strict=True):
+        prompt = torch.tensor([r.prompt.tolist()])
+        wanted = hub.generate(
+            prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=r.sampling.max_new_tokens,
+        )[0, len(r.prompt) :]  # fmt: skip
+        assert c.ids.tolist() == wanted.tolist()
+        assert not c.logp_engine.any()  # one token has all the probability
+        assert not c.columns["entropy"].values.any()
+
+
+def test_logp_is_that_of_teacher_forcing(models):
+    hub, model = models
+    requests = mixed()
+    for r, c in zip(requests, run(NativeEngine(model), requests), strict=True):
+        forced = teacher_forced(hub, [*r.prompt, *c.ids])[len(r.prompt) - 1 :]
+        assert np.abs(forced - c.logp_engine).max() <= 1e-5
+
+
+def test_stop_reasons_and_lengths(models):
+    _, model = models
+    free = run(NativeEngine(model), [request(3, [5, 6], max_new_tokens=9)])[0]
+    assert (free.stop, len(free.ids), free.spans) == (Stop.LENGTH, 9, (Span(0, 0, 9),))
+    stop = int(free.ids[4])
+    at = free.ids.tolist().index(stop)
+    cut = run(NativeEngine(model), [request(3, [5, 6], max_new_tokens=9, stop_ids=(stop,))])[0]
+    assert (cut.stop, cut.ids.tolist()) == (Stop.DONE, free.ids[: at + 1].tolist())
+    last = run(NativeEngine(model), [request(3, [5, 6], max_new_tokens=at + 1, stop_ids=(stop,))])[0]
+    assert last.stop == Stop.DONE  # a stop id in the last place is the policy's own end
+    assert cut.duration > 0.0
+
+
+def test_a_rollout_that_goes_on_reads_its_noise_where_it_left_off(models):
+    _, model = models
+    whole = run(NativeEngine(model), [request(8, [4, 9, 2], max_new_tokens=10)])[0]
+    rest = run(NativeEngine(model), [request(8, [4, 9, 2, *whole.ids[:4]], first=4, max_new_tokens=6)])[0]
+    assert rest.ids.tolist() == whole.ids[4:].tolist()
+
+
+# ---- the running batch ---------------------------------------------------------------------------------------------------
+
+
+def test_company_order_and_width_of_the_batch_change_no_token(models):
+    hub, model = models
+    requests = mixed(stop_ids=(1, 2, 3))
+    alone = run(NativeEngine(model, max_batch=1), requests)
+    for engine, order in (
+        (NativeEngine(model), np.arange(24)),
+        (NativeEngine(model), np.random.default_rng(0).permutation(24)),
+        (NativeEngine(model, max_batch=5), np.arange(24)[::-1]),
+    ):
+        done = run(engine, [requests[i] for i in order])
+        for i, c in zip(order, done, strict=True):
+            if c.ids.tolist() == alone[i].ids.tolist():
+                assert np.abs(c.logp_engine - alone[i].logp_engine).max() <= 1e-5
+            else:  # only a uniform on an edge excuses it
+                assert agree(hub, requests[i], alone[i]) < len(alone[i].ids)
+
+
+def test_requests_join_a_running_batch(models):
+    hub, model = models
+    engine = NativeEngine(model)
+    early, late = request(1, [5, 6, 7], max_new_tokens=20), request(2, [8], max_new_tokens=20)
+
+    async def go():
+        first = asyncio.create_task(engine.generate(early))
+        await turns(engine, 7)
+        return await asyncio.gather(first, engine.generate(late))
+
+    done = asyncio.run(go())
+    assert engine.counters["steps"] == 27  # not 40: they ran together
+    assert [agree(hub, r, c) for r, c in zip((early, late), done, strict=True)] == [20, 20]
+
+
+def test_one_prefill_per_distinct_prompt(models):
+    _, model = models
+    engine = NativeEngine(model)
+    run(engine, [request(i, [5, 6, 7] if i % 2 else [8, 9, 10, 11], max_new_tokens=4) for i in range(16)])
+    assert engine.counters["prefill_prompts"] == 2
+    assert engine.counters["prefill_tokens"] == 7
+    assert engine.counters["sampled_tokens"] == 64
+    assert engine.counters["decode_tokens"] == 48
+
+
+def test_a_group_that_is_admitted_piecemeal_still_prefills_once(models):
+    hub, model = models
+    engine = NativeEngine(model, max_batch=3)
+    requests = [request(i, [5, 6, 7] if i < 8 else [8, 9], max_new_tokens=1 + i % 4) for i in range(16)]
+    done = run(engine, requests)
+    assert engine.counters["prefill_tokens"] == 5
+    for r, c in zip(requests, done, strict=True):
+        agree(hub, r, c)
+
+
+def test_equal_programs_give_equal_bits(models):
+    _, model = models
+
+    async def conversation(engine, i):
+        prompt = [2 + i % 5, 7]
+        out = []
+        for turn in range(3):
+            c = await engine.generate(request(100 * turn + i, prompt, max_new_tokens=3 + i % 4, stop_ids=(1,)))
+            out.append(c)
+            prompt = [*prompt, *c.ids.tolist(), 9]
+        return out
+
+    async def go(engine):
+        return await asyncio.gather(*(conversation(engine, i) for i in range(12)))
+
+    a, b = NativeEngine(model, max_batch=6), NativeEngine(model, max_batch=6)
+    for x, y in zip(asyncio.run(go(a)), asyncio.run(go(b)), strict=True):
+        for c, d in zip(x, y, strict=True):
+            assert c.ids.tobytes() == d.ids.tobytes()
+            assert c.logp_engine.tobytes() == d.logp_engine.tobytes()
+            assert c.columns["entropy"].values.tobytes() == d.columns["entropy"].values.tobytes()
+    assert a.counters == b.counters
+
+
+def test_columns_are_optional(models):
+    _, model = models
+    assert run(NativeEngine(model, columns=()), [request(1, [5], max_new_tokens=2)])[0].columns == {}
+
+
+# ---- ends ------------------------------------------------------------------------------------------------------------
+
+
+def test_abort_returns_what_there_is(models):
+    _, model = models
+    engine = NativeEngine(model, max_batch=3)
+    whole = run(NativeEngine(model), [request(i, [5, 6], max_new_tokens=12) for i in range(5)])
+
+    async def go():
+        tasks = [asyncio.create_task(engine.generate(request(i, [5, 6], max_new_tokens=12))) for i in range(5)]
+        await turns(engine, 4)
+        await engine.abort(["0", "4", "nobody", "0"])  # 0 runs, 4 waits
+        return await asyncio.gather(*tasks)
+
+    done = asyncio.run(go())
+    assert [c.stop for c in done] == [Stop.PARTIAL, *[Stop.LENGTH] * 3, Stop.PARTIAL]
+    assert [len(c.ids) for c in done] == [4, 12, 12, 12, 0]
+    assert done[0].ids.tolist() == whole[0].ids[:4].tolist()
+    assert done[4].spans == ()
+    for i in (1, 2, 3):
+        assert done[i].ids.tolist() == whole[i].ids.tolist()
+
+
+def test_a_cancelled_waiter_frees_its_row(models):
+    _, model = models
+    engine = NativeEngine(model)
+
+    async def go():
+        lost = asyncio.create_task(engine.generate(request(1, [5], max_new_tokens=50)))
+        kept = asyncio.create_task(engine.generate(request(2, [5], max_new_tokens=10)))
+        await turns(engine, 3)
+        lost.cancel()
+        done = await kept
+        assert lost.cancelled()
+        return done
+
+    assert len(asyncio.run(go()).ids) == 10
+    assert engine.counters["sampled_tokens"] == 3 + 10
+
+
+def test_works_across_event_loops_even_after_an_interrupted_one(models):
+    _, model = models
+    engine = NativeEngine(model)
+    first = run(engine, [request(1, [5, 6], max_new_tokens=6)])[0]
+
+    async def interrupted():
+        task = asyncio.create_task(engine.generate(request(1, [5, 6], max_new_tokens=40)))
+        await turns(engine, 10)
+        assert not task.done()
+
+    asyncio.run(interrupted())
+    again = run(engine, [request(1, [5, 6], max_new_tokens=6)])[0]
+    assert again.logp_engine.tobytes() == first.logp_engine.tobytes()
+
+
+def test_a_failure_reaches_everybody_and_the_engine_recovers(models):
+    _, model = models
+    engine = NativeEngine(model, max_batch=2)
+    engine.weights.tensors["model.norm.weight"].fill_(float("nan"))
+
+    async def go():
+        jobs = [engine.generate(request(i, [5, 6], max_new_tokens=4)) for i in range(3)]
+        return await asyncio.gather(*jobs, return_exceptions=True)
+
+    for i, error in enumerate(asyncio.run(go())):
+        assert isinstance(error, EngineError)
+        assert f"request '{i}'" in str(error)
+        assert "not finite" in str(error)
+
+    asyncio.run(engine.swap(manifest(model, 1)))
+    assert run(engine, [request(1, [5], max_new_tokens=2)])[0].spans == (Span(1, 0, 2),)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ({"prompt": []}, DataError, "empty prompt"),
+        ({"prompt": [5] * 60, "max_new_tokens": 5}, ConfigError, "60 tokens plus max_new_tokens=5 exceeds the context of 64"),
+        ({"prompt": [5, 41]}, DataError, "holds id 41; the vocabulary has ids 0 to 40"),
+        ({"prompt": [-1]}, DataError, "holds id -1"),
+        ({"prompt": [5], "seed": -1}, DataError, "seed=-1"),
+        ({"prompt": [5], "seed": 2**64}, DataError, "64-bit seed"),
+        ({"prompt": [5], "first": -2}, DataError, "first=-2"),
+    ],
+)
+def test_bad_requests_are_refused_before_anything_runs(models, wrong, error, words):
+    engine = NativeEngine(models[1])
+    with pytest.raises(error, match=words):
+        run(engine, [request(1, **wrong)])
+    assert not engine.counters
+    assert len(run(engine, [request(1, [5] * 60, max_new_tokens=4)])[0].ids) == 4  # exactly the context is fine
+
+
+def test_an_id_can_run_only_once_at_a_time(models):
+    engine = NativeEngine(models[1])
+    with pytest.raises(DataError, match="'1' is already running"):
+        run(engine, [request(1, [5]), request(1, [6])])
+
+
+def test_bad_settings():
+    model = load_model  # not reached
+    with pytest.raises(ConfigError, match="max_batch=0"):
+        NativeEngine(model, max_batch=0)  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match="did you mean 'entropy'"):
+        NativeEngine(model, columns=("entropi",))  # type: ignore[arg-type]
+
+
+# ---- weights -----------------------------------------------------------------------------------------------------------
+
+
+def test_checksums_are_those_of_the_published_weights_head_included(models, other):
+    _, model = models
+    engine = NativeEngine(model)
+    info = engine.info()
+    assert (info.version, info.vocabulary, info.context) == (0, 41, 64)
+    published = manifest(model, 0)
+    served = dict(info.checksums)
+    assert served.pop("lm_head.weight") == published.tensors["model.embed_tokens.weight"].digest
+    assert served == {n: t.digest for n, t in published.tensors.items()}
+    asyncio.run(engine.swap(manifest(other[1], 4)))
+    swapped = engine.info()
+    assert swapped.version == 4
+    assert swapped.checksums["model.layers.1.self_attn.k_proj.weight"] == (
+        manifest(other[1], 4).tensors["model.layers.1.self_attn.k_proj.weight"].digest
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["model.layers.1.self_attn.v_proj.weight", "model.layers.0.mlp.up_proj.weight", "lm_head.weight"]
+)
+def test_checksums_digest_what_the_decode_path_reads(models, name):
+    """Changing one served array changes both its digest and what is sampled."""
+    _, model = models
+    clean, faulty = NativeEngine(model), NativeEngine(model)
+    with torch.no_grad():
+        faulty.weights.tensors[name].mul_(1.5)
+    changed = {n for n, d in clean.info().checksums.items() if faulty.info().checksums[n] != d}
+    assert name in changed
+    assert changed <= {name, "model.embed_tokens.weight"}  # the tied head is the embedding
+    r = request(1, [5, 6], max_new_tokens=8)
+    assert run(clean, [r])[0].logp_engine.tolist() != run(faulty, [r])[0].logp_engine.tolist()
+
+
+def test_engine_copies_the_weights(tmp_path):
+    model = load_model(write(hub_model(), tmp_path / "m"))
+    engine = NativeEngine(model)
+    before = engine.info().checksums
+    with torch.no_grad():
+        model.tensors["model.norm.weight"].zero_()
+    assert NativeEngine(model).info().checksums != before
+    assert run(engine, [request(1, [5], max_new_tokens=3)])[0].logp_engine.all()
+
+
+@pytest.mark.parametrize("options", [{"kv_heads": 2}, {"kind": "llama", "kv_heads": 4, "tied": False}])
+def test_score_is_teacher_forcing(tmp_path, options):
+    hub, model = pair(tmp_path / "m", **options)
+    rng = np.random.default_rng(1)
+    rows = [rng.integers(0, 41, n).astype(np.int32) for n in (9, 1, 64, 2, 9, 0)]
+    scores = asyncio.run(NativeEngine(model).score(rows))
+    for row, score in zip(rows, scores, strict=True):
+        assert score.dtype == np.float32
+        assert len(score) == len(row)
+        if len(row):
+            assert score[0] == 0.0
+            assert np.abs(score[1:] - teacher_forced(hub, row)).max(initial=0.0) <= 1e-5
+    with pytest.raises(ConfigError, match="row 0 has 65 tokens"):
+        asyncio.run(NativeEngine(model).score([np.zeros(65, np.int32)]))
+    with pytest.raises(DataError, match="row 1 holds id 99"):
+        asyncio.run(NativeEngine(model).score([np.zeros(2, np.int32), np.array([99], np.int32)]))
+
+
+def running_then_swapped(engine, requests, late, new, mode, at=5):
+    """Starts requests, swaps after ``at`` steps, and poses one more while the swap is under way."""
+
+    async def go():
+        tasks = [asyncio.create_task(engine.generate(r)) for r in requests]
+        await turns(engine, at)
+        swap = asyncio.create_task(engine.swap(new, mode))
+        await asyncio.sleep(0)
+        after = asyncio.create_task(engine.generate(late))
+        await swap
+        return await asyncio.gather(*tasks, after)
+
+    return asyncio.run(go())
+
+
+def test_swap_drain_finishes_under_the_old_weights(models, other):
+    engine = NativeEngine(models[1], max_batch=2)
+    requests = [request(i, [5, 6 + i % 2], max_new_tokens=9) for i in range(3)]
+    late = request(9, [5, 6], max_new_tokens=9)
+    *done, after = running_then_swapped(engine, requests, late, manifest(other[1], 1), SwapMode.DRAIN)
+    for r, c in zip(requests, done, strict=True):
+        assert c.spans == (Span(0, 0, 9),)
+        agree(models[0], r, c)
+    assert after.spans == (Span(1, 0, 9),)
+    agree(other[0], late, after)
+
+
+def test_swap_abort_cuts_off(models, other):
+    engine = NativeEngine(models[1], max_batch=2)
+    requests = [request(i, [5, 6 + i % 2], max_new_tokens=9) for i in range(3)]
+    late = request(9, [5, 6], max_new_tokens=9)
+    *done, after = running_then_swapped(engine, requests, late, manifest(other[1], 1), SwapMode.ABORT)
+    assert [(c.stop, len(c.ids)) for c in done] == [(Stop.PARTIAL, 5), (Stop.PARTIAL, 5), (Stop.PARTIAL, 0)]
+    assert agree(other[0], late, after) == 9
+    assert after.spans == (Span(1, 0, 9),)
+
+
+def test_swap_keep_goes_on_from_old_keys_and_values(models, other):
+    (old, model), (new, newer) = models, other
+    engine = NativeEngine(model)
+    late = request(9, [5, 6], max_new_tokens=3)
+    r = request(1, [5, 6, 7], max_new_tokens=11)
+    done, after = running_then_swapped(engine, [r], late, manifest(newer, 3), SwapMode.KEEP)
+    assert done.spans == (Span(0, 0, 5), Span(3, 5, 11))
+    assert done.versions().tolist() == [0] * 5 + [3] * 6
+    assert done.columns["entropy"].version == -1
+    agree(new, late, after)
+    assert np.abs(teacher_forced(old, [5, 6, 7, *done.ids[:5]])[2:] - done.logp_engine[:5]).max() <= 1e-5
+    cache = DynamicCache()
+    with torch.no_grad():
+        old(torch.tensor([[5, 6, 7, *done.ids[:4].tolist()]]), past_key_values=cache)
+        logits = new(torch.tensor([done.ids[4:10].tolist()]), past_key_values=cache).logits[0]
+    wanted = logits.log_softmax(-1)[torch.arange(6), torch.tensor(done.ids[5:].tolist())].numpy()
+    assert np.abs(wanted - done.logp_engine[5:]).max() <= 1e-5
+
+
+def test_two_swaps_between_two_tokens_leave_one_span(models, other):
+    engine = NativeEngine(models[1])
+
+    async def go():
+        task = asyncio.create_task(engine.generate(request(1, [5], max_new_tokens=6)))
+        await turns(engine, 2)
+        await engine.swap(manifest(other[1], 1), SwapMode.KEEP)
+        await engine.swap(manifest(models[1], 2), SwapMode.KEEP)
+        return await task
+
+    assert asyncio.run(go()).spans == (Span(0, 0, 2), Span(2, 2, 6))
+
+
+def test_a_prompt_is_prefilled_anew_under_new_weights(models, other):
+    """Rows of one group that are admitted before and after a swap do not share keys and values."""
+    engine = NativeEngine(models[1], max_batch=1)
+    first, second = request(1, [5, 6, 7], max_new_tokens=6), request(2, [5, 6, 7], max_new_tokens=6)
+
+    async def go():
+        tasks = [asyncio.create_task(engine.generate(r)) for r in (first, second)]
+        await turns(engine, 3)
+        await engine.swap(manifest(other[1], 1), SwapMode.KEEP)
+        return await asyncio.gather(*tasks)
+
+    _, done = asyncio.run(go())
+    assert done.spans == (Span(1, 0, 6),)
+    assert agree(other[0], second, done) == 6
+
+
+def test_swaps_that_do_not_fit_leave_the_old_weights(models, other):
+    _, model = models
+    engine = NativeEngine(model)
+    before = engine.info()
+    arrays = {n: t.numpy() for n, t in other[1].tensors.items()}
+    name = "model.layers.0.mlp.down_proj.weight"
+    cases = [
+        (Manifest(version=1, tensors={}), "no full payload"),
+        (Manifest(version=1, tensors={}, kind="delta", base="x", payload=arrays), r"\(delta\) carries no full payload"),
+        (manifest_of(1, {n: a for n, a in arrays.items() if n != name}), f"lacks tensor '{name}'"),
+        (manifest_of(1, {**arrays, "extra": arrays[name]}), "unknown tensor 'extra'"),
+        (manifest_of(1, {**arrays, name: arrays[name].T}), r"float32\(48, 32\), the engine serves float32\(32, 48\)"),
+        (manifest_of(1, {**arrays, name: arrays[name].astype(np.float64)}), "is float64"),
+    ]
+    for bad, words in cases:
+        with pytest.raises(EngineError, match=words):
+            asyncio.run(engine.swap(bad))
+    assert engine.info() == before
+
+
+def test_a_second_swap_may_not_overtake_a_draining_one(models, other):
+    engine = NativeEngine(models[1])
+
+    async def go():
+        task = asyncio.create_task(engine.generate(request(1, [5], max_new_tokens=8)))
+        await turns(engine, 2)
+        draining = asyncio.create_task(engine.swap(manifest(other[1], 1)))
+        await asyncio.sleep(0)
+        held = asyncio.create_task(engine.generate(request(2, [5], max_new_tokens=8)))
+        await asyncio.sleep(0)
+        with pytest.raises(EngineError, match="still draining"):
+            await engine.swap(manifest(other[1], 2))
+        await engine.abort(["2"])  # held back, never ran
+        draining.cancel()
+        return await asyncio.gather(task, held)
+
+    done, held = asyncio.run(go())
+    assert done.spans == (Span(0, 0, 8),)
+    assert (held.stop, len(held.ids)) == (Stop.PARTIAL, 0)
+    assert engine.info().version == 0

@@ -1,0 +1,433 @@
+"""The scoring pool: every way in which foreign code fails, and that nothing outlives it."""
+
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import textwrap
+import threading
+from collections import Counter
+from collections.abc import Callable
+from multiprocessing.connection import Pipe
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.core.canon import FrozenMap
+from assay.core.errors import ConfigError, DataError, RewardError
+from assay.core.rollout import Rollout, Stop
+from assay.core.score import Fault, Score
+from assay.core.task import Task
+from assay.testing import attempt
+from assay.verify import ExactMatch, RewardFunction, ScoringPool
+from assay.verify.worker import keep, serve
+
+Pair = tuple[Task, Rollout]
+
+LONG = 30.0
+"""A deadline that only a hang would meet on any machine."""
+
+
+def task(prompt: str) -> Task:
+    public, private = FrozenMap({"prompt": prompt}), FrozenMap({"answer": "yes"})
+    return Task(id=prompt, domain="d", arm="a", level=1, split="train", index=0, public=public, private=private)
+
+
+def items(*texts: str) -> list[Pair]:
+    tasks = [task(f"p{i}") for i in range(len(texts))]
+    return [(t, attempt(t, text, id=f"r{i}")) for i, (t, text) in enumerate(zip(tasks, texts, strict=True))]
+
+
+def act(prompt: str, completion: str, row: dict[str, Any]) -> float:
+    """Does what the completion says."""
+    match completion:
+        case "raise":
+            raise ValueError("a bad answer")
+        case "hang":
+            while True:
+                pass
+        case "die":
+            os._exit(3)
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "exit":
+            sys.exit("goodbye")
+        case "nan":
+            return float("nan")
+        case _:
+            return float(completion == row["answer"])
+
+
+def alive(pid: int) -> bool:
+    """Whether a process still runs, after giving the kernel time to end it."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    try:
+        return not select.select([handle], [], [], LONG)[0]
+    finally:
+        os.close(handle)
+
+
+def pids(pool: ScoringPool) -> list[int]:
+    bench = pool._bench  # pyright: ignore
+    assert bench is not None
+    return [bench._keeper.pid, *([bench._worker[0]] if bench._worker else [])]
+
+
+def test_trusted_verifiers_start_no_process() -> None:
+    pool = ScoringPool(ExactMatch())
+    assert pool._bench is None  # pyright: ignore
+    assert {k: s.primary for k, s in pool.score(items("yes", "no")).items()} == {"r0": 1.0, "r1": 0.0}
+    pool.close()
+
+
+def test_verdicts_are_keyed_by_rollout_and_in_the_order_asked() -> None:
+    with ScoringPool(RewardFunction(lambda p, c, r: float(c == r["answer"])), LONG) as pool:
+        for _ in range(2):  # the worker stays
+            verdicts = pool.score(items("no", "yes", "no")[::-1])
+            assert {k: s.primary for k, s in verdicts.items()} == {"r2": 0.0, "r1": 1.0, "r0": 0.0}
+            assert list(verdicts) == ["r2", "r1", "r0"]
+        assert pool.counts == Counter()
+        assert pool.score([]) == {}
+
+
+def test_what_a_function_raises_or_returns_wrongly_is_a_verifier_fault() -> None:
+    with ScoringPool(RewardFunction(act), LONG) as pool:
+        verdicts = pool.score(items("yes", "raise", "no", "nan", "yes", "exit", "no"))
+    assert [s.fault for s in verdicts.values()].count(Fault.VERIFIER) == 3
+    assert not dict(verdicts["r1"].components)
+    assert verdicts["r1"].info["error"] == "ValueError: a bad answer"
+    assert "in act" in verdicts["r1"].info["traceback"]
+    assert "nan" in verdicts["r3"].info["error"]
+    assert "goodbye" in verdicts["r5"].info["error"]
+    assert [verdicts[k].primary for k in ("r0", "r2", "r4", "r6")] == [1.0, 0.0, 1.0, 0.0]
+    assert pool.counts == Counter(retried=3)
+
+
+def test_a_fault_that_does_not_come_again_leaves_no_trace(tmp_path: Path) -> None:
+    def flaky(prompt: str, completion: str, row: dict[str, Any]) -> float:
+        mark = tmp_path / completion
+        if completion in ("raise", "die") and not mark.exists():
+            mark.touch()
+            act(prompt, completion, row)
+        return 0.5
+
+    with ScoringPool(RewardFunction(flaky), LONG) as pool:
+        verdicts = pool.score(items("raise", "die", "yes", "no"))
+    assert [(s.primary, s.fault) for s in verdicts.values()] == [(0.5, Fault.NONE)] * 4
+    assert pool.counts == Counter(retried=2, died=1)
+
+
+@pytest.mark.parametrize("how", ["die", "kill"])
+def test_an_answer_that_kills_its_judge_twice_scores_the_floor(how: str) -> None:
+    with ScoringPool(RewardFunction(act), LONG, floor=-1.0) as pool:
+        verdicts = pool.score(items("yes", how, "no", "yes"))
+    assert verdicts["r1"].fault is Fault.POLICY
+    assert dict(verdicts["r1"].components) == {"reward": -1.0}
+    assert "twice on the same answer" in verdicts["r1"].info["error"]
+    assert ("exit code 3" if how == "die" else "signal 9") in verdicts["r1"].info["error"]
+    assert [verdicts[k].primary for k in ("r0", "r2", "r3")] == [1.0, 0.0, 1.0]
+    assert pool.counts == Counter(retried=1, died=2)
+
+
+def test_an_answer_that_hangs_twice_scores_the_floor() -> None:
+    def named(prompt: str, completion: str, row: dict[str, Any]) -> dict[str, float]:
+        return {"correct": act(prompt, completion, row), "style": 0.5}
+
+    with ScoringPool(RewardFunction(named), 1.0) as pool:
+        verdicts = pool.score(items("yes", "hang", "no", "yes"))
+    assert (verdicts["r1"].fault, dict(verdicts["r1"].components)) == (Fault.POLICY, {"correct": 0.0, "style": 0.0})
+    assert verdicts["r1"].info["error"] == "no verdict within 1 s, twice on the same answer"
+    assert [verdicts[k].primary for k in ("r0", "r2", "r3")] == [1.0, 0.0, 1.0]
+    assert pool.counts == Counter(retried=1, hung=2)
+
+
+def test_a_death_and_then_an_exception_is_a_verifier_fault(tmp_path: Path) -> None:
+    def worse(prompt: str, completion: str, row: dict[str, Any]) -> float:
+        if completion == "no" and not (tmp_path / "seen").exists():
+            (tmp_path / "seen").touch()
+            os._exit(1)
+        return act(prompt, "raise" if completion == "no" else completion, row)
+
+    with ScoringPool(RewardFunction(worse), LONG) as pool:
+        assert pool.score(items("yes", "no", "yes"))["r1"].fault is Fault.VERIFIER
+
+
+def test_an_exception_and_then_a_death_is_an_infra_fault(tmp_path: Path) -> None:
+    def worse(prompt: str, completion: str, row: dict[str, Any]) -> float:
+        if completion != "no":
+            return 1.0
+        first = not (tmp_path / "seen").exists()
+        (tmp_path / "seen").touch()
+        return act(prompt, "raise" if first else "die", row)
+
+    with ScoringPool(RewardFunction(worse), LONG) as pool:
+        verdict = pool.score(items("yes", "no", "yes"))["r1"]
+    assert (verdict.fault, dict(verdict.components)) == (Fault.INFRA, {})
+
+
+def test_failing_on_most_answers_is_an_error_with_traceback_and_row() -> None:
+    with ScoringPool(RewardFunction(act), LONG) as pool:
+        with pytest.raises(RewardError) as caught:
+            pool.score(items("yes", "raise", "raise"))
+        told = str(caught.value)
+        assert told.startswith("no verdict on 2 of 3 answers")
+        assert "in act" in told
+        assert "ValueError: a bad answer" in told
+        assert "row: {'prompt': 'p1', 'answer': 'yes'}" in told
+        # exactly half is not yet blind, and the pool goes on
+        assert pool.score(items("yes", "raise"))["r0"].primary == 1.0
+
+
+def test_a_trusted_verifier_that_fails_on_most_answers_is_an_error_too() -> None:
+    class Broken:
+        trusted = True
+
+        def __call__(self, task: Task, rollout: Rollout) -> Score:
+            raise KeyError("rubric")
+
+    with pytest.raises(RewardError, match="KeyError: 'rubric'"):
+        ScoringPool(Broken()).score(items("yes"))
+
+
+def test_a_function_that_hangs_from_the_start_is_an_error_after_three_answers() -> None:
+    with ScoringPool(RewardFunction(lambda p, c, r: act(p, "hang", r)), 0.2) as pool:
+        with pytest.raises(RewardError, match=r"no verdict within 0\.2 s on its first 3 different answers"):
+            pool.score(items(*"abcdefgh"))
+        assert pool.counts["hung"] == 3
+
+
+def test_a_batch_in_one_call() -> None:
+    calls = RewardFunction(lambda p, c, r: [float(len(c))] * len(c), batched=True)
+    with ScoringPool(calls, LONG) as pool:
+        assert [s.primary for s in pool.score(items("a", "b", "c")).values()] == [3.0] * 3
+        assert [s.primary for s in pool.score(items("a")).values()] == [1.0]
+        assert pool.counts == Counter()
+
+
+@pytest.mark.parametrize(
+    ("culprit", "fault"), [("raise", Fault.VERIFIER), ("die", Fault.POLICY), ("nan", Fault.VERIFIER), ("exit", Fault.VERIFIER)]
+)
+def test_a_batch_that_fails_is_scored_one_by_one(culprit: str, fault: Fault) -> None:
+    def batch(prompts: list[str], completions: list[str], rows: list[dict[str, Any]]) -> list[float]:
+        return [act(*triple) for triple in zip(prompts, completions, rows, strict=True)]
+
+    with ScoringPool(RewardFunction(batch, batched=True), LONG) as pool:
+        verdicts = pool.score(items("yes", culprit, "no"))
+    assert [s.fault for s in verdicts.values()] == [Fault.NONE, fault, Fault.NONE]
+    assert [verdicts[k].primary for k in ("r0", "r2")] == [1.0, 0.0]
+    assert pool.counts["split"] == 1
+
+
+def test_the_wrong_count_is_an_error() -> None:
+    with ScoringPool(RewardFunction(lambda p, c, r: [1.0, 1.0, 1.0], batched=True), LONG) as pool:
+        with pytest.raises(RewardError, match="returned 3 values for 1 completions; return one per completion"):
+            pool.score(items("a", "b"))
+
+
+def test_any_verifier_runs_in_the_pool() -> None:
+    class Custom:
+        def __call__(self, task: Task, rollout: Rollout) -> Score:
+            if rollout.text == "die":
+                os._exit(1)
+            if rollout.text == "odd":
+                return Score(components={"x": 1.0}, info=FrozenMap({"f": lambda: 0}))
+            return Score(components={"correct": float(rollout.text == task.private["answer"])})
+
+    with ScoringPool(Custom(), LONG) as pool:
+        verdicts = pool.score(items("yes", "no", "die", "odd", "no"))
+    assert (verdicts["r0"].primary, verdicts["r1"].primary) == (1.0, 0.0)
+    assert dict(verdicts["r2"].components) == {"correct": 0.0}  # the names that it was seen to give
+    assert verdicts["r2"].fault is Fault.POLICY
+    assert "cannot leave its process" in verdicts["r3"].info["error"]
+
+
+def test_failed_attempts_are_infra_faults_and_not_the_verifiers() -> None:
+    t = task("p")
+    with ScoringPool(RewardFunction(act), LONG) as pool:
+        verdicts = pool.score([(t, attempt(t, "raise", id="r0", stop=Stop.ERROR)), (t, attempt(t, "yes", id="r1"))])
+        alone = pool.score([(t, attempt(t, "yes", id="r2", stop=Stop.ERROR))])
+    assert [s.fault for s in verdicts.values()] == [Fault.INFRA, Fault.NONE]
+    assert alone["r2"].fault is Fault.INFRA
+
+
+def test_misuse_is_refused() -> None:
+    with pytest.raises(ConfigError, match="deadline"):
+        ScoringPool(ExactMatch(), 0.0)
+    with pytest.raises(DataError, match=r"\['r0'\] occur more than once"):
+        ScoringPool(ExactMatch()).score([*items("a"), *items("b")])
+
+    class Custom:
+        def __call__(self, task: Task, rollout: Rollout) -> Score:
+            return Score(components={"x": 1.0})
+
+    with ScoringPool(Custom(), LONG) as pool:
+        t = Task(
+            id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "p"}),
+            private=FrozenMap({"f": lambda: 0}),
+        )  # fmt: skip
+        with pytest.raises(DataError, match="cannot be sent"):
+            pool.score([(t, attempt(t, "x"))])
+        assert pool.score(items("x"))["r0"].primary == 1.0
+    pool.close()  # again, harmless
+    with pytest.raises(RewardError, match="closed"):
+        pool.score(items("x"))
+
+
+def test_a_worker_that_dies_while_idle_costs_nothing() -> None:
+    with ScoringPool(RewardFunction(act), LONG) as pool:
+        pool.score(items("yes"))
+        os.kill(pids(pool)[1], signal.SIGKILL)
+        assert pool.score(items("yes"))["r0"].primary == 1.0
+        assert pool.counts == Counter()
+
+
+def test_a_lost_keeper_is_replaced() -> None:
+    with ScoringPool(RewardFunction(act), LONG) as pool:
+        pool.score(items("yes"))
+        keeper, worker = pids(pool)
+        os.kill(keeper, signal.SIGKILL)
+        os.waitpid(keeper, 0)
+        assert pool.score(items("yes", "no"))["r0"].primary == 1.0
+        assert pids(pool)[0] != keeper
+    assert not alive(worker)
+
+
+def test_workers_that_never_come_up_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScoringPool(RewardFunction(act), LONG) as pool:
+        monkeypatch.setattr("assay.verify.pool._ARRIVAL", 0.0)
+        with pytest.raises(RewardError, match="three scoring processes in a row"):
+            pool.score(items("yes"))
+
+
+def grandchild(prompt: str, completion: str, row: dict[str, Any]) -> float:
+    with open(completion, "a") as file:
+        print(os.getpid(), subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid, file=file)
+    while True:
+        pass
+
+
+def test_nothing_is_left_running(tmp_path: Path) -> None:
+    log = tmp_path / "pids"
+    with ScoringPool(RewardFunction(grandchild), 1.0) as pool:
+        pool._answered = True  # pyright: ignore
+        verdict = pool.score(items(str(log)))["r0"]
+        keeper = pids(pool)[0]
+    assert verdict.fault is Fault.POLICY
+    found = [int(p) for p in log.read_text().split()]
+    assert len(found) == 4  # two judges, and what each had started
+    assert [p for p in [*found, keeper] if alive(p)] == []
+
+
+def test_an_interrupt_leaves_nothing_and_loses_no_later_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScoringPool(RewardFunction(act), LONG) as pool:
+        pool.score(items("yes"))
+        bench = pool._bench  # pyright: ignore
+        worker = pids(pool)[1]
+        monkeypatch.setattr(bench, "poll", lambda seconds: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            pool.score(items("no", "yes"))
+        monkeypatch.undo()
+        assert not alive(worker)
+        assert [s.primary for s in pool.score(items("yes", "no")).values()] == [1.0, 0.0]
+
+
+SCRIPT = """
+import os, sys
+from assay.core import FrozenMap, Task
+from assay.testing import attempt
+from assay.verify import RewardFunction, ScoringPool
+
+def pid(prompt, completion, row):
+    print("printed once", flush=True) if completion == "say" else None
+    return float(os.getpid())
+
+task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "p"}))
+sys.stdout.write("before ")
+pool = ScoringPool(RewardFunction(pid), 30.0)
+print(int(pool.score([(task, attempt(task, "say"))])["r0"].primary), pool._bench._keeper.pid)
+ENDING
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"), [("", 0), ("raise SystemExit(4)", 4), ("os.kill(os.getpid(), 9)", -9), ("1/0", 1), ("os._exit(5)", 5)]
+)
+def test_processes_end_with_the_program(ending: str, code: int) -> None:
+    """Functions of `__main__` work, and no way of ending the program leaves a process."""
+    script = textwrap.dedent(SCRIPT).replace("ENDING", "sys.stdout.flush()\n" + ending)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    # Reading to the end of stdout waits for every process that holds it.
+    assert done.returncode == code, done.stderr
+    assert done.stdout.split()[:3] == ["before", "printed", "once"]
+    assert done.stdout.count("before") == done.stdout.count("printed") == 1
+    assert not any(alive(int(p)) for p in done.stdout.split()[3:])
+
+
+# ---- the loops on the far side, in this process
+
+
+def threaded(loop: Callable[..., None], *arguments: Any) -> threading.Thread:
+    thread = threading.Thread(target=loop, args=arguments, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_the_workers_loop() -> None:
+    near, far = Pipe()
+    thread = threaded(serve, far, RewardFunction(act))
+    near.send(([("p", "yes", {"answer": "yes"}), ("p", "exit", {})], False))
+    assert near.recv() is None
+    assert near.recv().primary == 1.0
+    assert near.recv().fault is Fault.VERIFIER
+    near.send(([("p", "yes", {"answer": "yes"}), ("p", "no", {"answer": "yes"})], True))
+    assert [near.recv(), [s.primary for s in near.recv()]] == [None, [1.0, 0.0]]
+    near.send(([("p", "exit", {})], True))
+    assert [near.recv(), near.recv().fault] == [None, Fault.VERIFIER]
+    near.close()
+    thread.join(LONG)
+    assert not thread.is_alive()
+
+
+def test_two_pools_at_once_end_in_any_order() -> None:
+    first, second = ScoringPool(RewardFunction(act), LONG), ScoringPool(RewardFunction(act), LONG)
+    for pool in (first, second, first):
+        assert pool.score(items("yes"))["r0"].primary == 1.0
+    running = [*pids(first), *pids(second)]
+    first.close()
+    second.close()
+    assert [p for p in running if alive(p)] == []
+
+
+@pytest.mark.parametrize("quits", [True, False])
+def test_the_keepers_loop_ends_its_workers(monkeypatch: pytest.MonkeyPatch, quits: bool) -> None:
+    monkeypatch.setattr("assay.verify.worker._GLANCE", 0.05)
+    near, far = socket.socketpair()
+    thread = threaded(keep, far, RewardFunction(act))
+    order = struct.Struct("!cq")
+
+    def told(fd: int | None, *message: Any) -> int:
+        socket.send_fds(near, [order.pack(*message)], [] if fd is None else [fd])
+        return struct.unpack("!q", near.recv(8))[0]
+
+    one, two = Pipe(), Pipe()
+    first, second = (told(pipe[1].fileno(), b"S", 0) for pipe in (one, two))
+    for _, end in (one, two):
+        end.close()
+    one[0].send(([("p", "yes", {"answer": "yes"})], False))
+    assert [one[0].recv(), one[0].recv().primary] == [None, 1.0]
+    assert told(None, b"K", first) == -signal.SIGKILL
+    if quits:
+        near.send(order.pack(b"Q", 0))
+    else:  # the training process is gone, and somebody else holds its end of the socket
+        monkeypatch.setattr(os, "getppid", lambda: 1)
+    thread.join(LONG)
+    assert not thread.is_alive()
+    assert not alive(first)
+    assert not alive(second)
