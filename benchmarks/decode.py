@@ -1,7 +1,8 @@
 """Measure how fast the native engine decodes, beside transformers' `generate` on the same weights.
 
-Both sample from the same prompts at temperature 1 without early ends, alternately in one process; transformers' side draws with its own
-noise. Prints one JSON line per model, batch and length: tokens per CPU-second of each (the best of the repeats) and their ratio.
+Both sample from the same prompts at temperature 1 without early ends, alternately in one process; transformers' side draws with
+its own noise. Prints one JSON line per model, batch and length: tokens per CPU-second of each (the best of the repeats) and
+their ratio.
 
     OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python benchmarks/decode.py --models 0.34M 1M --batches 16 256 --lengths 16 64
 """
@@ -16,7 +17,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 import transformers
@@ -80,7 +81,7 @@ def compare(name: str, batches: list[int], lengths: list[int], repeats: int) -> 
     engine = NativeEngine(model)
     with tempfile.TemporaryDirectory() as folder:
         save_model(model, Path(folder) / "model")
-        reference: Any = transformers.AutoModelForCausalLM.from_pretrained(Path(folder) / "model")
+        reference = cast(Any, transformers.AutoModelForCausalLM).from_pretrained(Path(folder) / "model")
     for batch in batches:
         for new in lengths:
             best = {"assay": 0.0, "transformers": 0.0}

@@ -120,7 +120,10 @@ def test_columns_of_one_name_have_one_type_in_all_rows() -> None:
     rows = [one_call(1, x=np.zeros((1, 2), np.int16)), one_call(1, x=np.zeros((1, 3), np.int16))]
     with pytest.raises(DataError, match=r"'x' is int16\[3, 3\] where int16\[3, 2\] is wanted"):
         pack([group(*rows)])
-    versions = [Sample(rollout="r", ids=ids_of([1]), mask=np.array([False]), columns={"x": TokenColumn("x", np.zeros(1), "e", v)}) for v in (1, 2)]
+    versions = [
+        Sample(rollout="r", ids=ids_of([1]), mask=np.array([False]), columns={"x": TokenColumn("x", np.zeros(1), "e", v)})
+        for v in (1, 2)
+    ]
     assert pack_rows([(0, v) for v in versions], {"group": np.zeros(1, np.int64)}).tokens["x"].version == -1
 
 
@@ -134,7 +137,12 @@ def test_what_a_batch_refuses() -> None:
         batch.with_tokens(TokenColumn("x", np.zeros(2)))
     with pytest.raises(DataError, match="row column 'stream' has 1 entries, the batch has 4 rows"):
         Batch(
-            offsets=batch.offsets, tokens=batch.tokens, rows={"stream": np.zeros(1)}, rollouts={}, counts=batch.counts, drawn=batch.drawn
+            offsets=batch.offsets,
+            tokens=batch.tokens,
+            rows={"stream": np.zeros(1)},
+            rollouts={},
+            counts=batch.counts,
+            drawn=batch.drawn,
         )
     with pytest.raises(DataError, match="every rollout was empty or faulty"):
         pack([group(one_call(0))])

@@ -34,7 +34,9 @@ def test_tool_turns_share_a_row_and_what_the_tool_said_is_masked() -> None:
 
 
 def test_of_two_branches_the_first_keeps_the_row_and_the_other_shows_the_shared_tokens() -> None:
-    made = rollout(call(0, None, [1], [10]), call(1, 0, [1, 10, 50], [11]), call(2, 0, [1, 10, 51], [12]), call(3, 2, [1, 10, 51, 12], [13]))
+    made = rollout(
+        call(0, None, [1], [10]), call(1, 0, [1, 10, 50], [11]), call(2, 0, [1, 10, 51], [12]), call(3, 2, [1, 10, 51, 12], [13])
+    )
     first, second = samples(made)
     assert (first.ids.tolist(), first.mask.tolist()) == ([1, 10, 50, 11], [False, True, False, True])
     assert (second.ids.tolist(), second.mask.tolist()) == ([1, 10, 51, 12, 13], [False, False, False, True, True])
@@ -55,7 +57,9 @@ def test_a_sub_agent_of_another_policy_is_left_out_and_has_its_own_rows() -> Non
 
 
 def test_a_continued_call_spans_two_weight_versions_in_one_row() -> None:
-    made = rollout(call(0, None, [1], [10, 11], spans=[(4, 0, 2)]), call(1, 0, [1, 10, 11], [12, 13], spans=[(4, 0, 1), (5, 1, 2)]))
+    made = rollout(
+        call(0, None, [1], [10, 11], spans=[(4, 0, 2)]), call(1, 0, [1, 10, 11], [12, 13], spans=[(4, 0, 1), (5, 1, 2)])
+    )
     (row,) = samples(made)
     assert row.mask.tolist() == [False, True, True, True, True]
     assert row.columns["weight_version"].values.tolist() == [0, 4, 4, 4, 5]
@@ -159,6 +163,8 @@ def test_columns_belong_to_their_tokens(made: Rollout) -> None:
 @given(trees(), st.integers(0, 6))
 def test_learning_under_another_prefix_moves_no_token(made: Rollout, length: int) -> None:
     first = made.calls[0]
-    moved = call(0, None, first.prefix.tolist(), first.completion.ids.tolist(), policy=first.policy, score_prefix=ids_of(range(length + 1)))
+    moved = call(
+        0, None, first.prefix.tolist(), first.completion.ids.tolist(), policy=first.policy, score_prefix=ids_of(range(length + 1))
+    )
     before, after = trained(rollout(first, *made.calls[1:])), trained(rollout(moved, *made.calls[1:]))
     assert before == after

@@ -132,6 +132,12 @@ def build(folder: Path, kind: str = "healthy", last: int = 220) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def build_run() -> Callable[..., Path]:
+    """``build``: writes a run folder at a path."""
+    return build
+
+
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Callable[..., Path]:
     """Builds a run folder: ``run_folder(kind, last)``."""

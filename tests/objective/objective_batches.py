@@ -49,7 +49,9 @@ def tiny(
             made[name] = TokenColumn(name, full, "test")
         at += n
         stream = streams[i] if streams else "on_policy"
-        rows.append((int(i), Sample(rollout=str(i), ids=np.arange(n + 1, dtype=np.int32), mask=mask, columns=made, stream=stream)))
+        rows.append(
+            (int(i), Sample(rollout=str(i), ids=np.arange(n + 1, dtype=np.int32), mask=mask, columns=made, stream=stream))
+        )
     return pack_rows(rows, table)
 
 

@@ -24,7 +24,7 @@ from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.testing import attempt
 from assay.verify import ExactMatch, RewardFunction, ScoringPool
-from assay.verify.worker import keep, serve
+from assay.verify.worker import keep, serve, views
 
 Pair = tuple[Task, Rollout]
 
@@ -226,9 +226,9 @@ def test_a_batch_that_fails_is_scored_one_by_one(culprit: str, fault: Fault) -> 
 
 
 def test_the_wrong_count_is_an_error() -> None:
-    with ScoringPool(RewardFunction(lambda p, c, r: [1.0, 1.0, 1.0], batched=True), LONG) as pool:
-        with pytest.raises(RewardError, match="returned 3 values for 1 completions; return one per completion"):
-            pool.score(items("a", "b"))
+    pool = ScoringPool(RewardFunction(lambda p, c, r: [1.0, 1.0, 1.0], batched=True), LONG)
+    with pool, pytest.raises(RewardError, match="returned 3 values for 1 completions; return one per completion"):
+        pool.score(items("a", "b"))
 
 
 def test_any_verifier_runs_in_the_pool() -> None:
@@ -297,6 +297,38 @@ def test_a_lost_keeper_is_replaced() -> None:
         assert pool.score(items("yes", "no"))["r0"].primary == 1.0
         assert pids(pool)[0] != keeper
     assert not alive(worker)
+
+
+def test_a_forked_copy_does_not_end_the_processes_of_the_original(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = ScoringPool(RewardFunction(act), LONG)
+    keeper = pool._bench._keeper  # pyright: ignore
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    pool.close()
+    monkeypatch.undo()
+    assert Path(f"/proc/{keeper.pid}").exists()
+    keeper.close()
+    assert not alive(keeper.pid)
+
+
+def test_attempts_at_one_task_share_its_row() -> None:
+    t = task("p")
+    pairs = [(t, attempt(t, "yes", id="r0")), (t, attempt(t, "no", id="r1"))]
+    first, second = views(RewardFunction(act), pairs)
+    assert first == ("p", "yes", {"prompt": "p", "answer": "yes"})
+    assert second[2] is first[2]
+    assert views(ExactMatch(), pairs) == pairs
+
+
+def test_a_keeper_that_ends_before_it_answers_is_replaced() -> None:
+    with ScoringPool(RewardFunction(act), LONG) as pool:
+        keeper = pool._bench._keeper  # pyright: ignore
+        near, far = socket.socketpair()
+        far.shutdown(socket.SHUT_WR)
+        keeper._control.close()
+        keeper._control = near
+        assert pool.score(items("yes"))["r0"].primary == 1.0
+        assert pool._bench._keeper is not keeper  # pyright: ignore
+    far.close()
 
 
 def test_workers_that_never_come_up_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,6 +427,19 @@ def test_the_workers_loop() -> None:
     assert not thread.is_alive()
 
 
+def test_a_verdict_that_cannot_be_pickled_is_a_fault() -> None:
+    class Odd:
+        def __call__(self, task: Task, rollout: Rollout) -> Score:
+            return Score(components={"x": 1.0}, info=FrozenMap({"f": lambda: 0}))
+
+    near, far = Pipe()
+    threaded(serve, far, Odd())
+    near.send((items("x"), False))
+    assert near.recv() is None
+    assert "cannot leave its process" in near.recv().info["error"]
+    near.close()
+
+
 def test_two_pools_at_once_end_in_any_order() -> None:
     first, second = ScoringPool(RewardFunction(act), LONG), ScoringPool(RewardFunction(act), LONG)
     for pool in (first, second, first):
@@ -416,17 +461,21 @@ def test_the_keepers_loop_ends_its_workers(monkeypatch: pytest.MonkeyPatch, quit
         socket.send_fds(near, [order.pack(*message)], [] if fd is None else [fd])
         return struct.unpack("!q", near.recv(8))[0]
 
-    one, two = Pipe(), Pipe()
+    one, two, (_, one_more) = Pipe(), Pipe(), Pipe()
     first, second = (told(pipe[1].fileno(), b"S", 0) for pipe in (one, two))
     for _, end in (one, two):
         end.close()
     one[0].send(([("p", "yes", {"answer": "yes"})], False))
     assert [one[0].recv(), one[0].recv().primary] == [None, 1.0]
-    assert told(None, b"K", first) == -signal.SIGKILL
+    os.kill(first, signal.SIGTERM)
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+    assert told(None, b"K", first) == -signal.SIGTERM  # it had ended by itself
+    assert told(None, b"K", told(one_more.fileno(), b"S", 0)) == -signal.SIGKILL
     if quits:
         near.send(order.pack(b"Q", 0))
-    else:  # the training process is gone, and somebody else holds its end of the socket
-        monkeypatch.setattr(os, "getppid", lambda: 1)
+    else:  # at the second look the training process is gone, and somebody else holds its end of the socket
+        looks = iter([os.getppid()])
+        monkeypatch.setattr(os, "getppid", lambda: next(looks, 1))
     thread.join(LONG)
     assert not thread.is_alive()
     assert not alive(first)

@@ -29,7 +29,7 @@ class ReportOptions:
         json: print the path as JSON.
     """
 
-    run: Path = field(metadata={"positional": True, "metavar": "RUN"})
+    run: Path = field(metadata={"positional": True, "arg": {"metavar": "RUN"}})
     json: bool = False
 
 
@@ -67,7 +67,7 @@ class RunsShowOptions:
         json: print JSON.
     """
 
-    run: Path = field(metadata={"positional": True, "metavar": "RUN"})
+    run: Path = field(metadata={"positional": True, "arg": {"metavar": "RUN"}})
     json: bool = False
 
 
@@ -81,7 +81,7 @@ class RunsCompareOptions:
         json: print JSON.
     """
 
-    runs: tuple[Path, ...] = field(metadata={"positional": True, "metavar": "RUN"})
+    runs: tuple[Path, ...] = field(metadata={"positional": True, "arg": {"metavar": "RUN"}})
     mode: str = "greedy"
     json: bool = False
 
@@ -114,7 +114,7 @@ def _runs_list(args: list[str]) -> int:
     from assay.measure import read_run
 
     own = parse(RunsListOptions, args, "assay runs list")
-    if not own.root.is_dir():
+    if not own.root.is_dir() and own.root != RunsListOptions.__dataclass_fields__["root"].default:
         raise DataError(f"{own.root} does not exist; start a run with 'assay train quickstart', or name another --root")
     rows: list[dict[str, Any]] = []
     for folder in sorted({p.parent for p in own.root.glob("*/run.toml")}, key=lambda p: p.name):
@@ -140,14 +140,16 @@ def _runs_show(args: list[str]) -> int:
     view = read_run(run_folder(own.run))
     findings = diagnose(view.history())
     row = {**_row(view), "folder": str(own.run), "levels": _levels(view), "newest": dict(view.metrics[-1].metrics) if view.metrics else {}}
-    value = {**row, "doctor": [{"severity": str(f.severity), "finding": str(f)} for f in findings], "problems": list(view.problems)}
+    value = {**row, "doctor": list(findings), "problems": list(view.problems)}
 
     def text() -> None:
         lines({k: _cell(row[k]) for k in ("run", "tasks", "seed", "step", "state", "base", "now")})
         if row["levels"]:
             grid(("level", "base", "now", "tasks"), [[x["level"], _cell(x["base"]), _cell(x["now"]), x["tasks"]] for x in row["levels"]], (0, 1, 2, 3))
-        for sentence in (*map(str, findings), *view.problems):
-            print(f"- {sentence}")
+        for f in findings:
+            print(f"{f.severity}: {f.sentence} {f.action}")
+        for problem in view.problems:
+            print(f"note: {problem}")
 
     return show(own.json, value, text)
 
@@ -222,7 +224,7 @@ class TasksShowOptions:
         json: print JSON.
     """
 
-    name: str = field(metadata={"positional": True, "metavar": "NAME"})
+    name: str = field(metadata={"positional": True, "arg": {"metavar": "NAME"}})
     arm: str = ""
     level: int | None = None
     index: int = 0
@@ -238,7 +240,7 @@ class TasksCheckOptions:
         json: print JSON.
     """
 
-    name: str = field(metadata={"positional": True, "metavar": "NAME"})
+    name: str = field(metadata={"positional": True, "arg": {"metavar": "NAME"}})
     json: bool = False
 
 

@@ -308,12 +308,20 @@ def _explained(options: type[Any]) -> type[Any]:
     fields: list[Any] = []
     types, helps = hints(options), _helps(options)
     for f in dataclasses.fields(options):
-        made: Any = Annotated[types[f.name], tyro.conf.arg(help=helps.get(f.name, ""), metavar=f.metadata.get("metavar"))]
-        made = tyro.conf.Positional[made] if f.metadata.get("positional") else made
+        extra = {"metavar": _metavar(types[f.name]), "help_behavior_hint": "" if f.default in (None, False, ()) else None}
+        extra |= f.metadata.get("arg", {})
+        made: Any = Annotated[types[f.name], tyro.conf.arg(help=helps.get(f.name, ""), **extra)]
+        made = tyro.conf.Positional[made] if f.metadata.get("positional") else tyro.conf.FlagCreatePairsOff[made]
         fields.append((f.name, made) if f.default is dataclasses.MISSING else (f.name, made, _default(f.default)))
     mirror = dataclasses.make_dataclass(options.__name__, fields, frozen=True, kw_only=True)
     mirror.__doc__ = " "
     return mirror
+
+
+def _metavar(kind: Any) -> str | None:
+    """``INT`` for an option that may also be left out; None leaves it to tyro."""
+    given = [o for o in options_of(kind) if o is not NoneType]
+    return given[0].__name__.upper() if len(given) == 1 and given != [kind] else None
 
 
 def _settled(options: type[O], parsed: Any) -> O:

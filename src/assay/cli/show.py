@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,7 @@ def table(made: Table) -> None:
     console.print(made)
 
 
-def grid(columns: Sequence[str], rows: Sequence[Sequence[object]], right: Sequence[int] = ()) -> None:
+def grid(columns: Sequence[str], rows: Sequence[Sequence[object]], right: Collection[int] = ()) -> None:
     """Prints rows under column names; ``right`` columns are right-aligned."""
     from rich import box
     from rich.table import Table

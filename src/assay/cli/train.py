@@ -2,137 +2,189 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from assay.core.errors import AssayError, ConfigError
+from assay.cli.mirror import parse
+from assay.cli.recipe import Recorded, first_line, read_record, recorded, settle, user_files
+from assay.cli.show import busy, lines, note
+from assay.core.errors import AssayError, ConfigError, MissingExtraError
 from assay.core.protocols import Tracker
+from assay.train.driver import Outcome, Watch, resume, train
 from assay.train.run import Run
 
 __all__ = ["resume_command", "train_command"]
 
 
-def train_command(args: list[str]) -> int:
-    """``assay train RECIPE [--folder DIR] [--plain] [--tensorboard] [--wandb] [any field of the recipe]``."""
-    from assay.cli.recipe import settle
-    from assay.recipes import RECIPES
-    from assay.train import storage
-    from assay.train.driver import train
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewOptions:
+    """What a person sees and keeps of a run.
 
-    parser = _parser("assay train", "RECIPE", f"a recipe ({', '.join(RECIPES)}), or my_file.py:my_recipe")
-    parser.add_argument("--folder", type=Path, help="the new run's folder (default: runs/NAME-1, -2, ...)")
-    if not args or args[0] in ("-h", "--help"):
-        parser.print_help()
-        print("\nEvery field of the recipe is an option too: assay train RECIPE --help lists them.")
-        return 0 if args else 2
-    own, rest = parser.parse_known_args(args)
-    run = settle(own.recipe, rest, "assay train")
-    folder = own.folder or _fresh(Path("runs"), run.name)
-    folder.mkdir(parents=True, exist_ok=True)
-    if any(folder.iterdir()):
-        raise ConfigError(f"{folder} is not empty: choose another --folder, or go on with it: assay resume {folder}")
-    storage.write_json(folder / "recipe.json", {"recipe": own.recipe, "args": rest})
-    return _work(lambda watch: train(run, folder, watch=watch), folder, own)
+    Attributes:
+        plain: lines instead of the live view.
+        tensorboard: also write TensorBoard events (extra: tensorboard).
+        wandb: also write an offline W&B run (extra: wandb).
+        no_report: do not write report.html at the end.
+    """
+
+    plain: bool = False
+    tensorboard: bool = False
+    wandb: bool = False
+    no_report: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainOptions(ViewOptions):
+    """Improves a model by reinforcement learning.
+
+    Attributes:
+        folder: the new run's folder; runs/NAME-1, -2, ... when not given.
+    """
+
+    folder: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeOptions(ViewOptions):
+    """Goes on with a run that was stopped, killed, or has finished.
+
+    Attributes:
+        run: a run folder.
+        steps: new number of steps of the last stage, more than it has done.
+        allow_inexact: go on although threads, instruction set or versions differ, so that the result cannot be bit-equal.
+    """
+
+    run: Path = field(metadata={"positional": True, "arg": {"metavar": "RUN"}})
+    steps: int | None = None
+    allow_inexact: bool = False
+
+    def __post_init__(self) -> None:
+        if self.steps is not None and self.steps < 1:
+            raise ConfigError(f"--steps {self.steps}: give the new number of steps, at least 1")
+
+
+def train_command(args: list[str]) -> int:
+    """``assay train RECIPE [options] [any field of the recipe]``."""
+    if not args or args[0].startswith("-"):
+        return usage("train", args)
+    own, run = settle(TrainOptions, args[0], args[1:], "assay train")
+    folder = own.folder or fresh_folder(Path("runs"), run.name)
+    note(f"{run.name}: {run.steps} steps in {folder}")
+    record = Recorded(recipe=args[0], args=tuple(args[1:]), files=user_files())
+    return _work(lambda watch: train(run, folder, watch=watch), folder, own, record)
 
 
 def resume_command(args: list[str]) -> int:
     """``assay resume RUN [--steps N] [--allow-inexact]``."""
-    from assay.train.driver import resume
-
-    parser = _parser("assay resume", "RUN", "a run folder")
-    parser.add_argument("--steps", type=int, help="new number of steps of the last stage, more than it has done")
-    parser.add_argument("--allow-inexact", action="store_true", help="go on although threads, instruction set or versions differ")
-    own = parser.parse_args(args or ["--help"])
-    folder = Path(own.recipe)
-    run = _recorded(folder)
+    own = parse(ResumeOptions, args, "assay resume")
+    record = read_record(own.run)
+    run = _again(own.run, record)
     return _work(
-        lambda watch: resume(folder, run=run, steps=own.steps, allow_inexact=own.allow_inexact, watch=watch), folder, own
+        lambda watch: resume(own.run, run=run, steps=own.steps, allow_inexact=own.allow_inexact, watch=watch), own.run, own, record
     )
 
 
-def _parser(prog: str, what: str, text: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=prog, add_help=prog != "assay train", allow_abbrev=False)
-    parser.add_argument("recipe", metavar=what, help=text)
-    parser.add_argument("--plain", action="store_true", help="lines instead of the live view")
-    parser.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events (extra: tensorboard)")
-    parser.add_argument("--wandb", action="store_true", help="also write an offline W&B run (extra: wandb)")
-    parser.add_argument("--no-report", action="store_true", help="do not write report.html at the end")
-    return parser
+def usage(command: str, args: Sequence[str]) -> int:
+    """Help of a command that takes a recipe first, whose fields are options too."""
+    from assay.cli.recipe import find
+    from assay.recipes import RECIPES
+
+    if args and args[0] not in ("-h", "--help"):
+        raise ConfigError(f"give the recipe first: assay {command} RECIPE {' '.join(args)}")
+    print(f"usage: assay {command} RECIPE [OPTIONS]\n\nrecipes:")
+    lines({f"  {name}": first_line(find(name)).replace("`", "") for name in RECIPES})
+    print("  my_file.py:my_recipe, my_package.module:my_recipe: any function that returns an assay Run\n")
+    print(f"Every field of a recipe is an option: 'assay {command} RECIPE --help' lists them, as in")
+    print(f"  assay {command} quickstart --seed 1 --stages.0.steps 100 --stages.0.curriculum.kind Uniform")
+    return 0 if args else 2
 
 
-def _work(job: object, folder: Path, own: argparse.Namespace) -> int:
+def fresh_folder(parent: Path, name: str) -> Path:
+    """``parent/NAME-1``, or the first number above those taken."""
+    taken = [p.name.rpartition("-")[2] for p in parent.glob(f"{name}-*")]
+    return parent / f"{name}-{max((int(t) for t in taken if t.isdecimal()), default=0) + 1}"
+
+
+# ---- working ----------------------------------------------------------------------------------------------------------
+
+
+def _again(folder: Path, record: Recorded | None) -> Run | None:
+    """The run as a value where its record cannot say all of it, as with functions inside a recipe; None where it can."""
+    try:
+        recorded(folder)
+    except ConfigError:
+        if record is None or not record.files:
+            raise
+        return settle(TrainOptions, record.recipe, record.args, "assay resume")[1]
+    return None
+
+
+def _work(job: Callable[[Watch], Outcome], folder: Path, own: ViewOptions, record: Recorded | None) -> int:
     """Runs a job with its trackers, then writes the report, whatever happened."""
-    from typing import cast
-
-    from assay.train.driver import Outcome, Watch
 
     def watch(run: Run, where: Path) -> Sequence[Tracker]:
-        return _trackers(run, where, main=where == folder, own=own)
+        _keep(folder, record)
+        return _trackers(run, where, where == folder, own)
 
     try:
-        outcome = cast("Outcome", cast("object", _call(job, cast("Watch", watch))))
+        outcome = job(watch)
     except AssayError:
-        _report(folder, own)
-        print(f"the run stopped; once mended: assay resume {folder}", file=sys.stderr)
+        if (folder / "LATEST").exists():
+            _report(folder, own)
+            note(f"the run stopped with an error; once mended, go on with: assay resume {folder}")
         raise
+    except KeyboardInterrupt:
+        started = (folder / "run.toml").exists()
+        note(f"stopped; go on with: assay resume {folder}" if started else "stopped before anything was done")
+        return 130
     report = _report(folder, own)
     if outcome.finished:
-        print(f"done: {outcome.step} steps, digest {outcome.digest}")
+        print(f"done: {outcome.step} steps in {folder}, digest {outcome.digest}")
     else:
         print(f"stopped after step {outcome.step}; go on with: assay resume {folder}")
     if report:
         print(f"report: {report}")
+    if outcome.finished:
+        print(f"ask it: assay eval {folder}   assay sample {folder} PROMPT")
     return 0 if outcome.finished else 130
 
 
-def _call(job: object, watch: object) -> object:
-    return job(watch)  # type: ignore[operator]
+def _keep(folder: Path, record: Recorded | None) -> None:
+    """Writes ``recipe.json`` once the run has claimed its folder."""
+    from assay.train import storage
+
+    if record and not (folder / "recipe.json").exists():
+        storage.write_json(folder / "recipe.json", asdict(record))
 
 
-def _trackers(run: Run, where: Path, main: bool, own: argparse.Namespace) -> list[Tracker]:
+def _trackers(run: Run, where: Path, main: bool, own: ViewOptions) -> list[Tracker]:
     from assay.cli.live import view
 
-    title = f"{run.name} · {where}" if main else f"building {run.name} (once)"
-    out: list[Tracker] = [view(run, title, own.plain)]
+    title = f"{run.name} · {where}" if main else f"building the base {run.name!r}, once"
+    out: list[Tracker] = []
     if main and own.tensorboard:
-        from assay.measure.trackers import TensorBoardTracker
+        from assay.measure import TensorBoardTracker
 
         out.append(TensorBoardTracker(where / "tensorboard"))
     if main and own.wandb:
-        from assay.measure.trackers import WandbTracker
+        from assay.measure import WandbTracker
 
         out.append(WandbTracker(where / "wandb"))
-    return out
+    return [*out, view(run, title, own.plain)]  # the view last: what could fail has not, when it takes the screen
 
 
-def _report(folder: Path, own: argparse.Namespace) -> Path | None:
+def _report(folder: Path, own: ViewOptions) -> Path | None:
     """Writes the report when there is something to report; without matplotlib says how to get it."""
     if own.no_report or not (folder / "metrics.jsonl").exists():
         return None
-    from assay.core.errors import MissingExtraError
-    from assay.measure.report import write_report
+    from assay.measure import write_report
 
     try:
-        return write_report(folder)
+        with busy("writing the report"):
+            return write_report(folder)
     except MissingExtraError as error:
-        print(f"no report: {error}", file=sys.stderr)
-        return None
-
-
-def _recorded(folder: Path) -> Run | None:
-    """The run of a recipe in a user's file, made again: its functions cannot be found by name alone."""
-    from assay.cli.recipe import settle
-    from assay.train import storage
-
-    path = folder / "recipe.json"
-    if not path.exists():
-        return None
-    record = storage.read_json(path)
-    return settle(record["recipe"], record["args"], "assay resume") if ".py:" in record["recipe"] else None
-
-
-def _fresh(parent: Path, name: str) -> Path:
-    taken = {p.name for p in parent.glob(f"{name}-*")} if parent.exists() else set[str]()
-    return parent / next(f"{name}-{i}" for i in range(1, len(taken) + 2) if f"{name}-{i}" not in taken)
+        note(f"no report: {error}")
+    except (AssayError, OSError) as error:
+        note(f"no report: {error}; try again with: assay report {folder}")
+    return None

@@ -8,26 +8,34 @@ subclasses), and ``class = ...`` instead when the class has a field of its own c
 from __future__ import annotations
 
 import dataclasses
-import inspect
-import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from functools import cache
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, Union, cast, get_args, get_origin
+from typing import Any, cast, get_origin
 
 import numpy as np
 
 from assay.core.canon import FrozenMap
+from assay.core.declared import (
+    SCALARS,
+    check_scalar,
+    class_key,
+    element,
+    hints_of,
+    is_part,
+    mapping_types,
+    options,
+    spell,
+    takes_mapping,
+    takes_sequence,
+)
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.kinds import Function, load_class, load_function, name_of
 
 __all__ = ["dumps_toml", "from_dict", "loads_toml", "part", "replace_at", "to_dict"]
 
 Table = dict[str, Any]
-_SCALARS = (bool, int, float, str)
 
 
 def to_dict(value: Any) -> Table:
@@ -62,7 +70,7 @@ def from_dict(declared: Any, data: Mapping[str, Any]) -> Any:
     >>> from_dict(Sampling, {"top_k": 5}).top_k
     5
     """
-    place = declared.__name__ if _is_part(declared) else "configuration"
+    place = declared.__name__ if is_part(declared) else "configuration"
     value = _read(dict(data), declared, place)
     if dataclasses.is_dataclass(value):
         return value
@@ -138,7 +146,7 @@ def _write(value: Any, declared: Any, place: str) -> Any:
     if isinstance(value, Enum):
         cls: type[Enum] = value.__class__
         return value.value if declared is cls else {"kind": name_of(cls), "value": value.value}
-    if isinstance(value, _SCALARS):
+    if isinstance(value, SCALARS):
         return value
     if isinstance(value, Path):
         return str(value) if declared is Path else {"kind": "path", "value": str(value)}
@@ -148,7 +156,7 @@ def _write(value: Any, declared: Any, place: str) -> Any:
         return _write_mapping(cast("Mapping[Any, Any]", value), declared, place)
     if isinstance(value, list | tuple):
         items = cast("Sequence[Any]", value)
-        return [_write(v, _element(declared, i), f"{place}[{i}]") for i, v in enumerate(items)]
+        return [_write(v, element(declared, i), f"{place}[{i}]") for i, v in enumerate(items)]
     if isinstance(value, Function):
         return {"kind": "function", "name": name_of(value)}
     raise ConfigError(
@@ -159,8 +167,8 @@ def _write(value: Any, declared: Any, place: str) -> Any:
 
 def _write_part(value: Any, declared: Any, place: str) -> Table:
     cls: type[Any] = value.__class__
-    hints = _hints(cls)
-    table: Table = {} if declared is cls else {_class_key(cls): name_of(cls)}
+    hints = hints_of(cls)
+    table: Table = {} if declared is cls else {class_key(cls): name_of(cls)}
     for field in dataclasses.fields(value):
         held = getattr(value, field.name)
         if field.init and not (held is None and field.default is None):
@@ -169,12 +177,12 @@ def _write_part(value: Any, declared: Any, place: str) -> Table:
 
 
 def _write_mapping(value: Mapping[Any, Any], declared: Any, place: str) -> Table:
-    key, item = _mapping_types(declared)
+    key, item = mapping_types(declared)
     for k in value:
         if type(k) is not key:
             raise ConfigError(f"{place}: key {k!r} is a {type(k).__name__}; declared is {key.__name__}")
     items = {str(k): _write(v, item, f"{place}.{k}") for k, v in value.items()}
-    return {"kind": "map", "items": items} if {"kind", "class"} & set(items) or not _takes_mapping(declared) else items
+    return {"kind": "map", "items": items} if {"kind", "class"} & set(items) or not takes_mapping(declared) else items
 
 
 # ---- reading ----------------------------------------------------------------------------------------------------------
@@ -185,7 +193,7 @@ def _read(data: Any, declared: Any, place: str) -> Any:
         return _read_table(cast("Mapping[str, Any]", data), declared, place)
     if isinstance(data, list | tuple):
         return _read_sequence(cast("Sequence[Any]", data), declared, place)
-    for option in _options(declared):
+    for option in options(declared):
         if isinstance(option, type) and issubclass(option, Enum):
             return _read_enum(option, data, place)
         if option is Path and isinstance(data, str):
@@ -197,7 +205,7 @@ def _read(data: Any, declared: Any, place: str) -> Any:
 def _read_table(data: Mapping[str, Any], declared: Any, place: str) -> Any:
     if "class" in data:
         return _read_named(data, "class", declared, place)
-    if _is_part(declared) and _class_key(declared) == "class":
+    if is_part(declared) and class_key(declared) == "class":
         return _read_part(data, declared, place)  # its "kind" is a field
     match data.get("kind"):
         case "none":
@@ -211,11 +219,11 @@ def _read_table(data: Mapping[str, Any], declared: Any, place: str) -> Any:
         case str():
             return _read_named(data, "kind", declared, place)
         case _:
-            parts = [o for o in _options(declared) if _is_part(o)]
+            parts = [o for o in options(declared) if is_part(o)]
     if len(parts) == 1:
         return _read_part(data, parts[0], place)
-    if parts or not _takes_mapping(declared):
-        names = ", ".join(p.__name__ for p in parts) or _spell(declared)
+    if parts or not takes_mapping(declared):
+        names = ", ".join(p.__name__ for p in parts) or spell(declared)
         raise ConfigError(f"{place}: no 'kind' says which class this is; write kind = 'module:Class' (declared: {names})")
     return _read_mapping(data, declared, place)
 
@@ -224,13 +232,13 @@ def _read_named(data: Mapping[str, Any], key: str, declared: Any, place: str) ->
     cls = load_class(str(data[key]), place)
     if issubclass(cls, Enum):
         return _read_enum(cls, data.get("value"), place)
-    if _is_part(declared) and not issubclass(cls, declared):
+    if is_part(declared) and not issubclass(cls, declared):
         raise ConfigError(f"{place}: kind {data[key]!r} is no {declared.__name__}")
     return _read_part({k: v for k, v in data.items() if k != key}, cls, place)
 
 
 def _read_part(data: Mapping[str, Any], cls: Any, place: str) -> Any:
-    hints = _hints(cls)
+    hints = hints_of(cls)
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}
     for name in data:
         if name not in fields:
@@ -243,24 +251,24 @@ def _read_part(data: Mapping[str, Any], cls: Any, place: str) -> Any:
 
 
 def _read_mapping(data: Mapping[str, Any], declared: Any, place: str) -> Any:
-    key, item = _mapping_types(declared)
+    key, item = mapping_types(declared)
     try:
         items = {key(k): _read(v, item, f"{place}.{k}") for k, v in data.items()}
     except ValueError as failure:
         if isinstance(failure, ConfigError):
             raise
         raise ConfigError(f"{place}: a key is no {key.__name__}: {failure}") from failure
-    origins = [get_origin(o) or o for o in _options(declared)]
+    origins = [get_origin(o) or o for o in options(declared)]
     return items if dict in origins else items if key is not str else FrozenMap(items)
 
 
 def _read_sequence(data: Sequence[Any], declared: Any, place: str) -> Any:
-    items = [_read(v, _element(declared, i), f"{place}[{i}]") for i, v in enumerate(data)]
-    origins = [get_origin(o) or o for o in _options(declared)]
+    items = [_read(v, element(declared, i), f"{place}[{i}]") for i, v in enumerate(data)]
+    origins = [get_origin(o) or o for o in options(declared)]
     if list in origins:
         return items
-    if declared is not Any and not {tuple, Sequence, Any}.intersection(origins):
-        raise ConfigError(f"{place}: a list where {_spell(declared)} is declared")
+    if not takes_sequence(declared):
+        raise ConfigError(f"{place}: a list where {spell(declared)} is declared")
     return tuple(items)
 
 
@@ -280,7 +288,7 @@ def _replace(value: Any, path: list[str], new: Any, whole: str) -> Any:
         names = [f.name for f in dataclasses.fields(value) if f.init]
         _known(head, names, type(value).__name__, whole)
         if not rest:
-            check_scalar(new, _hints(type(value))[head], whole)
+            check_scalar(new, hints_of(type(value))[head], whole)
         inner = _replace(getattr(value, head), rest, new, whole) if rest else new
         try:
             return dataclasses.replace(cast("Any", value), **{head: inner})
@@ -302,85 +310,3 @@ def _replace(value: Any, path: list[str], new: Any, whole: str) -> Any:
 def _known(head: str, names: Sequence[str] | Mapping[str, Any], owner: str, whole: str) -> None:
     if head not in names:
         raise UnknownNameError(f"part of {owner} in path {whole!r}", head, names)
-
-
-# ---- declared types ---------------------------------------------------------------------------------------------------
-
-
-def check_scalar(value: Any, declared: Any, place: str) -> None:
-    """Raises ConfigError when a plain scalar stands where only others are declared (an int may stand for a float)."""
-    if not isinstance(value, _SCALARS) or isinstance(value, Enum):
-        return
-    options = _options(declared)
-    literals = [x for o in options if get_origin(o) is Literal for x in get_args(o)]
-    if value in literals:
-        return
-    allowed: set[Any] = {o for o in options if o in _SCALARS} | {int for o in options if o is float}
-    open_ended = any(o is Any or (o not in _SCALARS and get_origin(o) is not Literal and not _closed(o)) for o in options)
-    if type(value) not in allowed and not open_ended:
-        raise ConfigError(f"{place}={value!r} is a {type(value).__name__}; declared is {_spell(declared)}")
-
-
-def _closed(option: Any) -> bool:
-    """Whether no plain scalar can be one: dataclasses, containers, None."""
-    origin = get_origin(option) or option
-    return _is_part(option) or option is NoneType or origin in (tuple, list, dict, Mapping, Sequence, FrozenMap)
-
-
-@cache
-def _hints(cls: Any) -> dict[str, Any]:
-    """Declared type of each field; Any where it can only be resolved by type checkers."""
-    out: dict[str, Any] = {}
-    owners = {name: owner for owner in reversed(cls.__mro__) for name in inspect.get_annotations(owner)}
-    for field in dataclasses.fields(cls):
-        declared: Any = field.type
-        if isinstance(declared, str):
-            scope = vars(sys.modules.get(owners[field.name].__module__, sys))
-            try:
-                declared = eval(declared, dict(scope))
-            except (NameError, AttributeError):
-                declared = Any
-        out[field.name] = declared
-    return out
-
-
-def _options(declared: Any) -> tuple[Any, ...]:
-    """The members of a union; the type itself otherwise."""
-    return get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
-
-
-def _class_key(cls: Any) -> str:
-    """Where a table names its class; ``class`` can be no field's name."""
-    return "class" if "kind" in _hints(cls) else "kind"
-
-
-def _is_part(declared: Any) -> bool:
-    return isinstance(declared, type) and dataclasses.is_dataclass(declared)
-
-
-def _takes_mapping(declared: Any) -> bool:
-    origins = {get_origin(o) or o for o in _options(declared)}
-    return bool(origins & {Any, Mapping, dict, FrozenMap, object})
-
-
-def _mapping_types(declared: Any) -> tuple[type, Any]:
-    for option in _options(declared):
-        arguments = get_args(option)
-        if get_origin(option) in (Mapping, dict) and arguments[0] in (str, int):
-            return arguments
-    return str, Any
-
-
-def _element(declared: Any, index: int) -> Any:
-    for option in _options(declared):
-        arguments = get_args(option)
-        origin = get_origin(option)
-        if origin in (list, Sequence) or (origin is tuple and arguments[-1] is Ellipsis):
-            return arguments[0]
-        if origin is tuple:
-            return arguments[index] if index < len(arguments) else Any
-    return Any
-
-
-def _spell(declared: Any) -> str:
-    return declared.__name__ if isinstance(declared, type) else str(declared)

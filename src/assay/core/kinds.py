@@ -32,7 +32,7 @@ def name_of(value: type | Callable[..., Any]) -> str:
         return f"{module}:{qualified}"
     try:
         file = inspect.getsourcefile(value) or "unknown.py"
-    except TypeError:  # a class of __main__ without a file, as in an interactive session
+    except (TypeError, OSError):  # a class of __main__ without a file, as in an interactive session
         file = "interactive.py"
     return f"{file if file.endswith('.py') else file + '.py'}:{qualified}"
 

@@ -5,12 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from assay.lab.cells import Cell, LabError, run_cell, run_cells
     from assay.lab.controls import FormatOnly, Inverted, RandomReward, Rewarded
-    from assay.lab.gate import Gate, cell_run, judge, run_cell, run_cells
+    from assay.lab.gate import Gate, accuracy, change, judge
 
-__all__ = ["FormatOnly", "Gate", "Inverted", "RandomReward", "Rewarded", "cell_run", "judge", "run_cell", "run_cells"]
+__all__ = [
+    "Cell",
+    "FormatOnly",
+    "Gate",
+    "Inverted",
+    "LabError",
+    "RandomReward",
+    "Rewarded",
+    "accuracy",
+    "change",
+    "judge",
+    "run_cell",
+    "run_cells",
+]
 
-_HOME = {"controls": "FormatOnly Inverted RandomReward Rewarded", "gate": "Gate cell_run judge run_cell run_cells"}
+_HOME = {
+    "cells": "Cell LabError run_cell run_cells",
+    "controls": "FormatOnly Inverted RandomReward Rewarded",
+    "gate": "Gate accuracy change judge",
+}
 
 
 def __getattr__(name: str) -> object:

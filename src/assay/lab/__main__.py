@@ -1,4 +1,5 @@
-"""``python -m assay.lab cell KIND SEED OUT [STEPS]`` runs one cell of the gate; ``python -m assay.lab evidence`` all of it."""
+"""``python -m assay.lab cell MODULE:FUNCTION KIND SEED OUT [STEPS]`` runs one cell of a study; ``python -m assay.lab evidence`` makes
+``docs/evidence`` anew."""
 
 from __future__ import annotations
 
@@ -10,10 +11,10 @@ __all__ = ["main"]
 
 def main(args: list[str]) -> int:
     """Runs a cell, or makes ``docs/evidence`` anew."""
-    if args[:1] == ["cell"] and len(args) in (4, 5):
-        from assay.lab.gate import run_cell
+    if args[:1] == ["cell"] and len(args) in (5, 6):
+        from assay.lab.cells import run_cell
 
-        run_cell(args[1], int(args[2]), Path(args[3]), int(args[4]) if len(args) == 5 else None)
+        run_cell(args[1], args[2], int(args[3]), Path(args[4]), int(args[5]) if len(args) == 6 else None)
         return 0
     if args[:1] == ["evidence"] and len(args) <= 2:
         from assay.lab.evidence import make

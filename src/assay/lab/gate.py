@@ -1,111 +1,16 @@
-"""The learning gate: five seeds of the quickstart against its base, with the controls that must not learn.
-
-A cell is one training run and one evaluation of its result with the true verifier on 512 held-out items. Its JSON is written
-when it is done, so a gate that was stopped goes on where it was.
-"""
+"""The learning gate: five seeds against their bases, with the controls that must not learn, held against the bars."""
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from assay.core.rollout import Sampling
-from assay.lab.controls import FormatOnly, Inverted, RandomReward, Rewarded
 from assay.measure.intervals import paired
-from assay.recipes.sorting import SHOWN, base, quickstart
-from assay.runtime.settings import LearnerSettings, Muon, Schedule
-from assay.tasks import SortDigits
-from assay.train.driver import resume, train
-from assay.train.models import Built, cache_folder
-from assay.train.policy import Policy
-from assay.train.run import Evaluation, Reinforce, Run, WarmUp
-from assay.train.storage import write_json
 
-__all__ = ["CONTROLS", "Gate", "cell_run", "judge", "run_cell", "run_cells"]
-
-SEEDS = (0, 1, 2, 3, 4)
-CONTROLS = ("random", "format", "inverted", "longer")
-PER_LEVEL = 64
-
-
-def cell_run(kind: str, seed: int, steps: int | None = None) -> Run:
-    """The run of a cell: ``rl`` (the quickstart), or a control from the same base.
-
-    ``longer`` is the base's supervised stage once more, on the same pool of traces, at half its learning rate.
-    """
-    quick = quickstart(seed)
-    stage = cast(Reinforce, quick.stages[0])
-    if steps is not None:
-        stage = replace(stage, steps=steps)
-    quiet = replace(quick, evaluation=Evaluation(every=0, final_per_level=1), name=f"gate-{kind}")
-    if kind == "rl":
-        return replace(quick, name="gate-rl", stages=(stage,))
-    if kind == "longer":
-        shown = cast(WarmUp, base(seed).stages[0])
-        learner = LearnerSettings(optimizer=Muon(lr=2e-3), schedule=Schedule(kind="linear"))
-        return replace(quiet, stages=(replace(shown, steps=steps or shown.steps, gate=0.0, learner=learner),))
-    truth = SortDigits().verifier()
-    scorer = {"random": RandomReward(seed), "format": FormatOnly(truth), "inverted": Inverted(truth)}[kind]
-    return replace(quiet, tasks=Rewarded(source=SortDigits(), scorer=scorer), stages=(stage,))
-
-
-def run_cell(kind: str, seed: int, out: Path, steps: int | None = None) -> dict[str, Any]:
-    """Trains and evaluates one cell under ``out``; returns its record, which is also ``out/KIND-SEED.json``."""
-    record = out / f"{kind}-{seed}.json"
-    if record.exists():
-        return cast(dict[str, Any], json.loads(record.read_text(encoding="utf-8")))
-    run, folder = cell_run(kind, seed, steps), out / f"{kind}-{seed}"
-    outcome = resume(folder) if (folder / "run.toml").exists() else train(run, folder)
-    sampling = Sampling(max_new_tokens=run.sampling.max_new_tokens)
-    found: dict[str, Any] = {
-        "kind": kind,
-        "seed": seed,
-        "steps": run.steps,
-        "digest": outcome.digest,
-        "cpu_seconds": _cpu(folder),
-        "machine": f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}",
-    }
-    for name, where in (("base", folder / "start"), ("now", folder)):
-        policy = Policy(where)
-        for mode, n in (("greedy", 0), ("sampled", 1)):
-            found[f"{name}_{mode}"] = policy.evaluate(SortDigits(), n=n, per_level=PER_LEVEL, sampling=sampling)
-    if isinstance(run.model, Built):
-        found["base_cpu_seconds"] = _cpu(_base_folder(run.model))
-    write_json(record, found)
-    return found
-
-
-def run_cells(cells: Sequence[tuple[str, int, int | None]], out: Path, workers: int = 2) -> list[dict[str, Any]]:
-    """Runs cells (kind, seed, steps) in ``workers`` processes, one thread each; finished ones are read, not run.
-
-    Raises:
-        RuntimeError: a cell failed; with the end of what it printed.
-    """
-    out.mkdir(parents=True, exist_ok=True)
-    waiting, running = list(cells), list[tuple[str, subprocess.Popen[str]]]()
-    while waiting or running:
-        while waiting and len(running) < workers:
-            kind, seed, steps = waiting.pop(0)
-            words = [sys.executable, "-m", "assay.lab", "cell", kind, str(seed), str(out), *([str(steps)] if steps else [])]
-            environment = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
-            log = (out / f"{kind}-{seed}.log").open("w")
-            running.append((f"{kind}-{seed}", subprocess.Popen(words, stdout=log, stderr=log, text=True, env=environment)))
-        name, process = running.pop(0)
-        if process.wait():
-            for _, other in running:
-                other.terminate()
-            tail = (out / f"{name}.log").read_text(encoding="utf-8")[-2000:]
-            raise RuntimeError(f"cell {name} failed with status {process.returncode}:\n{tail}")
-    return [cast(dict[str, Any], json.loads((out / f"{k}-{s}.json").read_text(encoding="utf-8"))) for k, s, _ in cells]
+__all__ = ["Gate", "accuracy", "change", "judge"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +51,7 @@ def judge(records: Sequence[Mapping[str, Any]]) -> Gate:
         greedy={s: accuracy(r["now_greedy"]) for s, r in rl.items()},
         base={s: accuracy(r["base_greedy"]) for s, r in rl.items()},
         hardest={s: accuracy([i for i in r["now_greedy"] if i["level"] == top]) for s, r in rl.items()},
-        controls={k: _interval(r) for k, r in controls.items()},
+        controls={k: change(r) for k, r in controls.items()},
         cpu_seconds={s: r["cpu_seconds"] + r.get("base_cpu_seconds", 0.0) for s, r in rl.items()},
     )
 
@@ -156,26 +61,8 @@ def accuracy(items: Sequence[Mapping[str, Any]]) -> float:
     return float(np.mean([item["values"][0] >= 1.0 for item in items]))
 
 
-def _interval(record: Mapping[str, Any]) -> tuple[float, float]:
+def change(record: Mapping[str, Any]) -> tuple[float, float]:
     """Paired 95 % interval over items of a control's greedy accuracy minus its base's."""
     before, now = ({i["id"]: float(i["values"][0] >= 1.0) for i in record[f"{name}_greedy"]} for name in ("base", "now"))
     found = paired(before, now).difference
     return found.low, found.high
-
-
-def _cpu(folder: Path) -> float:
-    """CPU seconds that a run's steps took, evaluation left out."""
-    last = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1]
-    return float(json.loads(last)["metrics"]["time/cpu"])
-
-
-def _base_folder(model: Built) -> Path:
-    return cache_folder() / "base" / model.key
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -48,7 +48,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "")
 
 def details(title: str, values: Mapping[str, Any]) -> str:
     """A folded list of nested settings under dotted names; empty when there are none."""
-    flat = list(_flat("", values))
+    flat = list(_flat("", values)) if values else []
     rows = "".join(f"<div><dt>{e(k)}</dt><dd>{e(v)}</dd></div>" for k, v in flat)
     return f'<details><summary>{e(title)}</summary><dl class="settings">{rows}</dl></details>' if flat else ""
 

@@ -108,7 +108,7 @@ def bootstrap(values: ArrayLike, confidence: float = 0.95, seed: int = 0, resamp
     if method not in ("bca", "percentile"):
         raise ConfigError(f"bootstrap method {method!r}: use 'bca' or 'percentile'")
     mean = float(x.mean())
-    if np.ptp(x) == 0:
+    if _even(x):
         return Interval(mean, mean, mean, confidence, len(x))
     means = _resampled_means(x, seed, resamples)
     tails = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
@@ -127,7 +127,7 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95, seed: int = 0) ->
     '1.000 [0.806, 1.000]'
     """
     x = _checked(values)
-    if np.ptp(x) == 0 and x[0] in (0.0, 1.0):
+    if x[0] in (0.0, 1.0) and bool((x == x[0]).all()):
         return wilson(int(x.sum()), len(x), confidence)
     return bootstrap(x, confidence, seed)
 
@@ -161,7 +161,7 @@ def paired(
     d = pairs[:, 1] - pairs[:, 0]
     bounded = bool(((pairs >= 0) & (pairs <= 1)).all())
     return Paired(
-        difference=_unseen(d, confidence) if bounded and np.ptp(d) == 0 else bootstrap(d, confidence, seed),
+        difference=_unseen(d, confidence) if bounded and _even(d) else bootstrap(d, confidence, seed),
         p_value=_sign_flip(d, seed, flips),
         better=int((d > 0).sum()),
         worse=int((d < 0).sum()),
@@ -173,6 +173,11 @@ def _unseen(d: NDArray[np.float64], confidence: float) -> Interval:
     """Interval of a difference that is the same on all ``n`` tasks: up to a share u of all tasks may behave in any other way."""
     value, u = float(d[0]), wilson(0, len(d), confidence).high
     return Interval(value, max(-1.0, value - u * (1 + value)), min(1.0, value + u * (1 - value)), confidence, len(d))
+
+
+def _even(x: NDArray[np.float64]) -> bool:
+    """Whether all values are the same but for rounding."""
+    return float(np.ptp(x)) <= 1e-12 * max(1.0, float(np.abs(x).max()))
 
 
 def _checked(values: ArrayLike) -> NDArray[np.float64]:

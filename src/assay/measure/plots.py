@@ -60,7 +60,7 @@ def _figure(name: str, width: float, height: float, rows: Sequence[float] = (1.0
     except ImportError as error:
         raise MissingExtraError("matplotlib", "report") from error
     out: list[str] = []
-    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
+    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": f"assay-{name}"}):
         figure: Any = Figure(figsize=(width, height))
         axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": list(rows)})
         yield list(axes[:, 0]), out
@@ -76,7 +76,8 @@ def _inline(svg: str, name: str) -> str:
     svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg).replace("xlink:href", "href")
     for color, variable in _VARIABLES.items():
         svg = svg.replace(color, f"var({variable})")
-    svg = re.sub(r"font: ([\d.]+px) '[^']*'(, [^;\"]*)?", r"font-size: \1", svg)
+    svg = re.sub(r"font: ([\d.]+px) '[^;\"]*", r"font-size: \1", svg)
+    svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)
     svg = re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" aria-hidden="true" focusable="false">', svg, count=1)
     svg = re.sub(r'<g id="[a-zA-Z]+[\w.]*_\d+">', "<g>", svg)
     svg = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", svg)

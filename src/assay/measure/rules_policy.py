@@ -289,7 +289,7 @@ class StalledSteps:
     """Steps that moved nothing; and the opposite: a loss near 0 that is no reason to worry.
 
     Attributes:
-        most: largest healthy share of steps without gradient lately.
+        most: largest healthy share of steps without gradient.
         zero: gradient norm below which nothing moves.
     """
 
@@ -297,7 +297,7 @@ class StalledSteps:
     zero: float = 1e-10
 
     def __call__(self, history: History) -> Finding | None:
-        grad, loss, reward = history["grad/norm"], lately(history["loss/total"]), lately(history["reward/mean"])
+        grad, loss, reward = history["grad/norm"], lately(history["loss/total"]), history["reward/mean"]
         if not len(reward):
             return None
         moved = set(grad.steps[grad.values > self.zero].tolist())

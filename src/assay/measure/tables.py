@@ -88,7 +88,7 @@ def render(table: Table, width: int = 100) -> str:
 
     >>> print(render(paired_table([("now - base", Paired(Interval(0.25, 0.1, 0.4), 0.01, 9, 1, 6))]), 80))
     <BLANKLINE>
-                              difference       p   better   worse   same
+                               difference       p   better   worse   same
      ────────────────────────────────────────────────────────────────────
      now - base   +0.250 (+0.100, +0.400)   0.010        9       1      6
     <BLANKLINE>

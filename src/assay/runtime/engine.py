@@ -45,6 +45,17 @@ class NativeEngine:
     Raises:
         ConfigError: ``max_batch`` below 1.
         UnknownNameError: an unknown column.
+
+    >>> from assay.core.rollout import Sampling
+    >>> from assay.runtime import DecoderShape, char_tokenizer, init_model
+    >>> model = init_model(DecoderShape(vocab_size=12), char_tokenizer("0123456789"), seed=0)
+    >>> engine = NativeEngine(model)
+    >>> prompt = model.tokenizer.encode("42")
+    >>> wanted = [Request(id=str(i), prompt=prompt, seed=i, sampling=Sampling(max_new_tokens=3)) for i in range(4)]
+    >>> async def sample():
+    ...     return await asyncio.gather(*(engine.generate(request) for request in wanted))
+    >>> [len(completion.ids) for completion in asyncio.run(sample())], engine.counters["prefill_tokens"]
+    ([3, 3, 3, 3], 2)
     """
 
     def __init__(self, model: Model, *, max_batch: int = 512, columns: tuple[str, ...] = ("entropy",)) -> None:

@@ -37,6 +37,14 @@ def save_model(model: Model, folder: Path | str) -> None:
     Raises:
         ConfigError: ``folder`` exists and is not empty.
         StorageError: the disk is full or the place not writable.
+
+    >>> from assay.runtime import char_tokenizer, init_model
+    >>> model = init_model(DecoderShape(vocab_size=12), char_tokenizer("0123456789"), seed=0)
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     save_model(model, Path(place) / "model")
+    ...     again = load_model(Path(place) / "model")
+    >>> again.shape == model.shape, again.tokenizer.decode(again.tokenizer.encode("42"))
+    (True, '42')
     """
     target = Path(folder)
     if target.is_file() or (target.is_dir() and any(target.iterdir())):
@@ -109,6 +117,8 @@ def config_of(shape: DecoderShape) -> dict[str, Any]:
 
 def load_model(folder: Path | str) -> Model:
     """Reads a model folder that `save_model` or transformers' ``save_pretrained`` wrote; weights become float32.
+
+    A pickled ``pytorch_model.bin`` is never read: loading one runs its code.
 
     Raises:
         ConfigError: an architecture or option that assay's decoder does not have; names it.

@@ -21,7 +21,7 @@ __all__ = ["Model", "init_model", "parameter_shapes", "with_arrays"]
 INITS = ("normal", "fan_in")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Model:
     """What a model folder holds.
 
@@ -120,6 +120,11 @@ def init_model(shape: DecoderShape, tokenizer: HubTokenizer, seed: int, *, init:
 
     Raises:
         ConfigError: unknown ``init``, or a tokenizer larger than the embedding.
+
+    >>> from assay.runtime import char_tokenizer
+    >>> model = init_model(DecoderShape(vocab_size=12), char_tokenizer("0123456789"), seed=0)
+    >>> sum(tensor.numel() for tensor in model.tensors.values()) == model.shape.parameters
+    True
     """
     if init not in INITS:
         raise ConfigError(f"init_model: init={init!r}; use one of {INITS}")

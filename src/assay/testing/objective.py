@@ -1,6 +1,7 @@
 """The laws of the objective algebra, as checks for built-in terms and users' own.
 
-Each law computes loss and gradient twice, in float64, on a small random batch, along two ways that must agree: whole or in micro-batches, on
+Each law computes loss and gradient twice, in float64, on a small random batch, along two ways that must agree: whole or in
+micro-batches, on
 one rank or on two, with a rollout in one row or in several, with or without the rows that may be skipped.
 """
 
@@ -130,21 +131,22 @@ def split_rows(batch: Batch, seed: int) -> tuple[Batch, NDArray[np.int64]]:
         The batch, and ``[N']`` for each of its tokens the token of ``batch`` that it copies.
     """
     rng = generator("testing/split", seed)
-    twice = rng.random(len(batch)) < 0.5
+    twice = (rng.random(len(batch)) < 0.5) & (batch.part_lengths() > 1)
     index = np.repeat(np.arange(len(batch)), np.where(twice, 2, 1))
-    numbered = batch.with_tokens(TokenColumn("source", np.arange(int(batch.offsets[-1]))))
-    part = numbered.micro(index)
+    part = batch.with_tokens(TokenColumn("source", np.arange(int(batch.offsets[-1])))).micro(index)
     mask = np.array(part.token("mask"))
     for row in np.flatnonzero(np.diff(index, prepend=-1) == 0):  # second rows
-        start, end, first = part.offsets[row], part.offsets[row + 1], part.offsets[row - 1]
-        cut = int(rng.integers(1, end - start + 1))
+        first, start, end = part.offsets[row - 1], part.offsets[row], part.offsets[row + 1]
+        loss = np.flatnonzero(mask[start:end])
+        cut = int(loss[rng.integers(1, len(loss))])
         mask[first + cut : start] = False
         mask[start : start + cut] = False
-    rows = replace(part.counts, rows=len(index))
-    made = replace(part, counts=rows, drawn=replace(part.drawn, rows=part.drawn.rows + len(index) - len(batch)))
-    made = made.with_tokens(TokenColumn("mask", mask, "testing"))
-    kept = np.flatnonzero(made.part_lengths())
-    return made.micro(kept), np.asarray(made.micro(kept).token("source"), np.int64)
+    more = len(index) - len(batch)
+    made = replace(
+        part.with_tokens(TokenColumn("mask", mask, "testing")),
+        counts=replace(part.counts, rows=part.counts.rows + more), drawn=replace(part.drawn, rows=part.drawn.rows + more),
+    )  # fmt: skip
+    return made, np.asarray(made.token("source"), np.int64)
 
 
 # ---- evaluation -------------------------------------------------------------------------------------------------------
@@ -302,7 +304,9 @@ def objective_around(term: Part) -> Objective:
     if isinstance(term, Aggregation):
         return Objective(terms=(Nll(),), aggregate=term)
     if isinstance(term, TokenWeight):
-        return Objective(credit=(Center("group"),), policy=replace(plain, weights=(term,)), aggregate=SeqSum(), brings=_own(term.needs))
+        return Objective(
+            credit=(Center("group"),), policy=replace(plain, weights=(term,)), aggregate=SeqSum(), brings=_own(term.needs)
+        )
     if isinstance(term, CreditTerm):
         before = (Center("group"),) if term.kind == "scale" else ()
         return Objective(credit=(*before, term), policy=plain, aggregate=SeqSum(), brings=_own(term.needs))
@@ -310,7 +314,9 @@ def objective_around(term: Part) -> Objective:
     if term.terminal:
         return Objective(credit=credit, policy=term, brings=_own(term.needs))
     policy = plain if "advantage" in term.needs else None
-    return Objective(credit=credit or ((Center("group"),) if policy else ()), policy=policy, terms=(term,), brings=_own(term.needs))
+    return Objective(
+        credit=credit or ((Center("group"),) if policy else ()), policy=policy, terms=(term,), brings=_own(term.needs)
+    )
 
 
 def _own(needs: Sequence[str]) -> tuple[str, ...]:
@@ -329,7 +335,13 @@ def _partition(objective: Objective, batch: Batch, live: Mapping[str, F], seed: 
     if scope is not Scope.BATCH:
         cuts = np.sort(rng.integers(0, len(keys) + 1, 3))
         pieces = [np.flatnonzero(np.isin(unit, k)).tolist() for k in np.split(keys, cuts) if len(k)]
-    _same(objective, "partition law", seed, evaluate(objective.compile(), batch, live), evaluate(objective.compile(), batch, live, pieces))
+    _same(
+        objective,
+        "partition law",
+        seed,
+        evaluate(objective.compile(), batch, live),
+        evaluate(objective.compile(), batch, live, pieces),
+    )
 
 
 def _masked(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) -> None:
@@ -341,7 +353,9 @@ def _masked(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int
     first, second = evaluate(objective.compile(), batch, live), evaluate(objective.compile(), changed, other)
     _same(objective, "mask law", seed, first, second)
     for name, gradient in second.gradients.items():
-        require(not gradient[outside].any(), _subject(objective), f"mask law, seed {seed}: {name} has a gradient outside the mask")
+        require(
+            not gradient[outside].any(), _subject(objective), f"mask law, seed {seed}: {name} has a gradient outside the mask"
+        )
 
 
 def _rows(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.verify.exact import ExactMatch, FormatIs, Together
     from assay.verify.function import RewardFunction
-    from assay.verify.verdict import judge
     from assay.verify.pool import ScoringPool
+    from assay.verify.verdict import judge
 
 __all__ = ["ExactMatch", "FormatIs", "RewardFunction", "ScoringPool", "Together", "judge"]
 

@@ -1,29 +1,27 @@
 """The far side of a scoring pool: a keeper process that forks workers, and the worker's loop.
 
-The keeper is forked once, early, from the training process and never runs foreign code, so that a worker can be replaced at
-any time without forking a process whose threads are busy. Workers run the user's function; each is the leader of its own
-session, dies with the keeper, and is the first that an out-of-memory killer takes.
+The keeper is forked once, early, from the training process and never runs foreign code, so that a worker can be replaced at any
+time without forking a process whose threads are busy. Workers run the user's function.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
+import pickle
 import signal
 import socket
 import struct
-import sys
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from typing import Any, NoReturn
+from typing import Any
 
 from assay.core.errors import RewardError
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
+from assay.verify.child import flush, fork_keeper, fork_worker
 from assay.verify.function import RewardFunction, prompt_of, row_of
 from assay.verify.verdict import broken, judge
 
@@ -49,10 +47,8 @@ class Keeper:
 
     def __init__(self, verifier: Verifier) -> None:
         self._control, far = socket.socketpair()
-        _flush()
-        self.pid = _fork()
-        if self.pid == 0:
-            _become_keeper(self._control, far, verifier)
+        flush()
+        self.pid = fork_keeper(self._control, far, lambda: keep(far, verifier))
         far.close()
 
     def spawn(self) -> tuple[int, Connection]:
@@ -132,35 +128,12 @@ def _judge_together(verifier: Any, items: Sequence[Item]) -> list[Score] | Score
 
 
 def _reply(connection: Connection, verdict: list[Score] | Score) -> None:
-    _flush()
+    flush()
     try:
-        connection.send(verdict)
-    except (TypeError, AttributeError, ValueError) as error:  # a verdict that cannot be pickled
-        connection.send(broken(RewardError(f"the verdict cannot leave its process: {error}")))
-
-
-def _flush() -> None:
-    """Write out buffered text, so that a fork does not print it twice and a kill does not lose it."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):
-            stream.flush()
-
-
-def _fork() -> int:
-    with warnings.catch_warnings():
-        # The child only runs Python code of this module; it takes no lock that another thread could hold.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
-
-
-def _become_keeper(near: socket.socket, control: socket.socket, verifier: Verifier) -> NoReturn:
-    try:
-        os.setsid()  # a Ctrl-C in the terminal is the training process's to handle
-        near.close()
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        keep(control, verifier)
-    finally:
-        os._exit(0)
+        data = pickle.dumps(verdict)
+    except Exception as error:  # pickle raises whatever a foreign __reduce__ raises
+        data = pickle.dumps(broken(RewardError(f"the verdict cannot leave its process: {error}")))
+    connection.send_bytes(data)
 
 
 def keep(control: socket.socket, verifier: Verifier) -> None:
@@ -180,10 +153,7 @@ def keep(control: socket.socket, verifier: Verifier) -> None:
             if order == _QUIT:
                 return
             if order == _SPAWN:
-                pid = _fork()
-                if pid == 0:
-                    control.close()
-                    _become_worker(fds[0], verifier)
+                pid = fork_worker(control, fds[0], lambda fd=fds[0]: serve(Connection(fd), verifier))
                 os.close(fds[0])
                 workers.add(pid)
                 control.sendall(_ANSWER.pack(pid))
@@ -203,20 +173,3 @@ def _end(pid: int) -> int:
         os.kill(pid, signal.SIGKILL)  # it may not have had the time to lead a group
         _, status = os.waitpid(pid, 0)
     return os.waitstatus_to_exitcode(status)
-
-
-def _become_worker(fd: int, verifier: Verifier) -> NoReturn:
-    code = 1
-    try:
-        os.setsid()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if sys.platform == "linux":
-            ctypes.CDLL(None).prctl(1, int(signal.SIGKILL))  # PR_SET_PDEATHSIG: never outlive the keeper
-            with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-                file.write("800")
-        null = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(null, 0)
-        serve(Connection(fd), verifier)
-        code = 0
-    finally:
-        os._exit(code)

@@ -1,0 +1,125 @@
+"""What the fields of a dataclass are declared to hold, as far as a configuration file cares."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from assay.core.canon import FrozenMap
+from assay.core.errors import ConfigError
+
+__all__ = [
+    "SCALARS",
+    "check_scalar",
+    "class_key",
+    "element",
+    "hints_of",
+    "is_part",
+    "mapping_types",
+    "options",
+    "spell",
+    "takes_mapping",
+    "takes_sequence",
+]
+
+SCALARS = (bool, int, float, str)
+
+
+def check_scalar(value: Any, declared: Any, place: str) -> None:
+    """Raises ConfigError when a plain scalar stands where only others are declared (an int may stand for a float)."""
+    if not isinstance(value, SCALARS) or isinstance(value, Enum):
+        return
+    found = options(declared)
+    literals = [x for o in found if get_origin(o) is Literal for x in get_args(o)]
+    if value in literals:
+        return
+    allowed: set[Any] = {o for o in found if o in SCALARS} | {int for o in found if o is float}
+    open_ended = any(o is Any or (o not in SCALARS and get_origin(o) is not Literal and not _closed(o)) for o in found)
+    if type(value) not in allowed and not open_ended:
+        raise ConfigError(f"{place}={value!r} is a {type(value).__name__}; declared is {spell(declared)}")
+
+
+def _closed(option: Any) -> bool:
+    """Whether no plain scalar can be one: parts, protocols, containers, None."""
+    origin = get_origin(option) or option
+    return _is_open_part(option) or option is NoneType or origin in (tuple, list, dict, Mapping, Sequence, FrozenMap)
+
+
+def _is_open_part(option: Any) -> bool:
+    return is_part(option) or bool(getattr(option, "_is_protocol", False))
+
+
+@cache
+def hints_of(cls: Any) -> dict[str, Any]:
+    """Declared type of each field; Any where it can only be resolved by type checkers."""
+    out: dict[str, Any] = {}
+    owners = {name: owner for owner in reversed(cls.__mro__) for name in inspect.get_annotations(owner)}
+    for field in dataclasses.fields(cls):
+        declared: Any = field.type
+        if isinstance(declared, str):
+            scope = vars(sys.modules.get(owners[field.name].__module__, sys))
+            try:
+                declared = eval(declared, dict(scope))
+            except (NameError, AttributeError):
+                declared = Any
+        out[field.name] = Any if declared is object else declared
+    return out
+
+
+def options(declared: Any) -> tuple[Any, ...]:
+    """The members of a union; the type itself otherwise."""
+    return get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
+
+
+def class_key(cls: Any) -> str:
+    """Where a table names its class; ``class`` can be no field's name."""
+    return "class" if "kind" in hints_of(cls) else "kind"
+
+
+def is_part(declared: Any) -> bool:
+    """Whether it is a dataclass."""
+    return isinstance(declared, type) and dataclasses.is_dataclass(declared)
+
+
+def takes_mapping(declared: Any) -> bool:
+    """Whether a mapping may stand there."""
+    origins = {get_origin(o) or o for o in options(declared)}
+    return bool(origins & {Any, Mapping, dict, FrozenMap})
+
+
+def mapping_types(declared: Any) -> tuple[type, Any]:
+    """Declared types of a mapping's keys and values."""
+    for option in options(declared):
+        arguments = get_args(option)
+        if get_origin(option) in (Mapping, dict) and arguments[0] in (str, int):
+            return arguments
+    return str, Any
+
+
+def element(declared: Any, index: int) -> Any:
+    """Declared type of a sequence's ``index``-th element."""
+    for option in options(declared):
+        arguments = get_args(option)
+        origin = get_origin(option)
+        if origin in (list, Sequence) or (origin is tuple and arguments[-1:] == (Ellipsis,)):
+            return arguments[0]
+        if origin is tuple and index < len(arguments):
+            return arguments[index]
+    return Any
+
+
+def spell(declared: Any) -> str:
+    """As a reader would write it."""
+    return declared.__name__ if isinstance(declared, type) else str(declared)
+
+
+def takes_sequence(declared: Any) -> bool:
+    """Whether a list may stand there."""
+    origins = [get_origin(o) or o for o in options(declared)]
+    return not all(_is_open_part(o) or o in (*SCALARS, NoneType, Literal, Mapping, dict, FrozenMap) for o in origins)

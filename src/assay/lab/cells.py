@@ -1,0 +1,138 @@
+"""Cells of a study: one run, one evaluation of its result with the true verifier, one JSON file.
+
+A cell's file is written when it is done, so a study that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+from assay.core.errors import AssayError
+from assay.core.protocols import TaskSource
+from assay.core.rollout import Sampling
+from assay.train.driver import resume, train
+from assay.train.models import Built, cache_folder
+from assay.train.policy import Policy
+from assay.train.run import Run
+from assay.train.storage import write_json
+
+__all__ = ["Cell", "LabError", "run_cell", "run_cells"]
+
+PER_LEVEL = 64
+
+
+class LabError(AssayError, RuntimeError):
+    """A cell of a study failed; those that were done are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A run, and the task family with the true verifier that its result is judged by."""
+
+    run: Run
+    truth: TaskSource
+
+
+Maker = Callable[[str, int, int | None], Cell]
+"""(kind, seed, steps or None for the recipe's own) to a cell."""
+
+
+def run_cell(maker: str, kind: str, seed: int, out: Path, steps: int | None = None) -> dict[str, Any]:
+    """Trains and evaluates one cell under ``out``.
+
+    Args:
+        maker: ``module:function`` of a `Maker`.
+        kind, seed, steps: what it is asked for.
+        out: study folder.
+
+    Returns:
+        The record, which is also ``out/KIND-SEED.json``.
+    """
+    record = out / f"{kind}-{seed}.json"
+    if record.exists():
+        return _read(record)
+    module, _, name = maker.partition(":")
+    cell = cast(Maker, getattr(import_module(module), name))(kind, seed, steps)
+    folder = out / f"{kind}-{seed}"
+    outcome = resume(folder) if (folder / "run.toml").exists() else train(cell.run, folder)
+    found: dict[str, Any] = {
+        "kind": kind,
+        "seed": seed,
+        "steps": cell.run.steps,
+        "digest": outcome.digest,
+        "cpu_seconds": cpu_seconds(folder),
+        "machine": f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        **_evaluated(cell, folder),
+    }
+    if isinstance(cell.run.model, Built):
+        found["base_cpu_seconds"] = cpu_seconds(cache_folder() / "base" / cell.run.model.key)
+    write_json(record, found)
+    return found
+
+
+def run_cells(maker: str, cells: Sequence[tuple[str, int, int | None]], out: Path, workers: int = 2) -> list[dict[str, Any]]:
+    """Runs cells (kind, seed, steps) in ``workers`` processes of one thread each; finished ones are read, not run.
+
+    Raises:
+        LabError: a cell failed; with the end of what it printed.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    waiting, running = list(cells), list[tuple[str, subprocess.Popen[str]]]()
+    try:
+        while waiting or running:
+            while waiting and len(running) < workers:
+                running.append(_start(maker, waiting.pop(0), out))
+            name, process = running.pop(0)
+            if process.wait():
+                tail = (out / f"{name}.log").read_text(encoding="utf-8")[-2000:]
+                raise LabError(f"cell {name} failed with status {process.returncode}:\n{tail}")
+    finally:
+        for _, process in running:
+            process.terminate()
+            process.wait()
+    return [_read(out / f"{kind}-{seed}.json") for kind, seed, _ in cells]
+
+
+def cpu_seconds(folder: Path) -> float:
+    """CPU seconds that a run's steps took, evaluation left out."""
+    last = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1]
+    return float(json.loads(last)["metrics"]["time/cpu"])
+
+
+def _start(maker: str, cell: tuple[str, int, int | None], out: Path) -> tuple[str, subprocess.Popen[str]]:
+    kind, seed, steps = cell
+    words = [sys.executable, "-m", "assay.lab", "cell", maker, kind, str(seed), str(out), *([str(steps)] if steps else [])]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+    with (out / f"{kind}-{seed}.log").open("w") as log:
+        return f"{kind}-{seed}", subprocess.Popen(words, stdout=log, stderr=log, text=True, env=environment)
+
+
+def _evaluated(cell: Cell, folder: Path) -> dict[str, Any]:
+    """Held-out items of the starting model and of the result, greedy and sampled, by the true verifier."""
+    sampling = Sampling(max_new_tokens=cell.run.sampling.max_new_tokens)
+    return {
+        f"{name}_{mode}": Policy(where).evaluate(cell.truth, n=n, per_level=PER_LEVEL, sampling=sampling)
+        for name, where in (("base", folder / "start"), ("now", folder))
+        for mode, n in (("greedy", 0), ("sampled", 1))
+    }
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return cast(dict[str, Any], json.loads(path.read_text(encoding="utf-8")))
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -1,0 +1,242 @@
+"""Each rule of the doctor: a history that must be found, and near ones that must not."""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from assay.measure import doctor
+from assay.measure.findings import Finding, Rule, Severity
+from assay.measure.history import History, MetricLine
+from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier, drawn_level
+from assay.measure.rules_policy import (
+    EngineMismatch,
+    EntropyCollapse,
+    EntropyExplosion,
+    FormatFailure,
+    LengthTruncation,
+    NoSignal,
+    NotFinite,
+    RisingFaults,
+    StalledSteps,
+    UnprovenWeights,
+)
+
+Course = Callable[[float], float]
+
+
+def run(courses: Mapping[str, Course | float], steps: int = 100, first: int = 1, every: int = 1, items: int = 0) -> History:
+    """A history whose metrics follow courses over t in [0, 1]."""
+    lines = [
+        MetricLine(
+            step=s, stage="rl", metrics={n: c((s - first) / (steps - 1)) if callable(c) else c for n, c in courses.items()}
+        )
+        for s in range(first, first + steps, every)
+    ]
+    return History.of(lines, items)
+
+
+HEALTHY: Mapping[str, Course | float] = {
+    "reward/mean": lambda t: 0.4 + 0.45 * t, "signal/fraction": lambda t: 0.8 - 0.4 * t, "entropy/mean": lambda t: 0.5 - 0.4 * t,
+    "length/truncated": 0.01, "length/mean": 20.0, "format/rate": 0.98, "fault/rate": 0.0, "proof/state": 1.0, "grad/norm": 0.3,
+    "loss/total": 0.02, "engine/mismatch_k3": 1e-8, "engine/max_ratio": 1.01, "eval/greedy/all": lambda t: 0.4 + 0.5 * t,
+    "eval/sampled/all": lambda t: 0.3 + 0.5 * t, "curriculum/share/sort/level_2": lambda t: 1 - t, "curriculum/share/sort/level_5": lambda t: t,
+}  # fmt: skip
+
+
+def changed(**courses: Course | float) -> History:
+    return run({**HEALTHY, **{k.replace("__", "/"): v for k, v in courses.items()}})
+
+
+def test_a_healthy_run_has_nothing_wrong() -> None:
+    assert doctor.diagnose(run(HEALTHY)) == ()
+
+
+def test_an_empty_run_has_nothing_to_say() -> None:
+    assert doctor.diagnose(History.of([])) == ()
+
+
+CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
+    (NoSignal(), {"signal__fraction": 0.04, "reward__mean": 0.02}, Severity.WARNING, "steps 91–100 only 4.0 %", "easier levels"),
+    (NoSignal(), {"signal__fraction": 0.04, "reward__mean": 0.97}, Severity.NOTE, "mean reward of 0.97", "nearly solved"),
+    (NoSignal(), {"signal__fraction": 0.04, "reward__mean": 0.6}, Severity.WARNING, "mean reward of 0.60", "temperature"),
+    (
+        EntropyCollapse(),
+        {"entropy__mean": lambda t: 0.5 if t < 0.5 else 0.01, "reward__mean": 0.4},
+        Severity.WARNING,
+        "from 0.5 nats (steps 1–10) to 0.01 (steps 91–100), below 10 % of its start since step 51, while the mean reward stands at 0.40",
+        "checkpoint before",
+    ),
+    (EntropyExplosion(), {"entropy__mean": lambda t: 0.5 + 2 * t}, Severity.WARNING, "rose from 0.591 nats", "learning rate"),
+    (LengthTruncation(), {"length__truncated": 0.3}, Severity.WARNING, "30 % of the answers", "max_new_tokens"),
+    (FormatFailure(), {"format__rate": 0.41}, Severity.WARNING, "only 41 %", "warm-up"),
+    (
+        RisingFaults(),
+        {"fault__rate": lambda t: 0.05 * t},
+        Severity.ALARM,
+        "4.8 % of the rollouts in steps 91–100",
+        "events.jsonl",
+    ),
+    (RisingFaults(), {"fault__rate": 0.2}, Severity.ALARM, "20 % of the rollouts", "fix the scorer"),
+    (
+        RisingFaults(),
+        {"fault__rate": 0.2, "fault__rate__sort": 0.1, "fault__rate__kv": 0.4},
+        Severity.ALARM,
+        "most of all on 'kv' (40 %)",
+        "fix the scorer",
+    ),
+    (
+        UnprovenWeights(),
+        {"proof__state": lambda t: float(t < 0.98)},
+        Severity.ALARM,
+        "After 2 of 100 updates (steps 99–100)",
+        "prove",
+    ),
+    (EngineMismatch(), {"engine__mismatch_k3": 0.02}, Severity.ALARM, "by 0.02 nats per token (k3)", "precision"),
+    (EngineMismatch(), {"engine__max_ratio": lambda t: 1 + 40 * (t > 0.95)}, Severity.ALARM, "a factor of up to 41", "top-p 1"),
+    (
+        SuspectVerifier(),
+        {"eval__sampled__all": 0.3},
+        Severity.ALARM,
+        "Reward rose from 0.42 (steps 1–10) to 0.83 (steps 91–100), but held-out accuracy went from 30 % (step 1) to 30 % (step 100)",
+        "tasks check",
+    ),
+    (
+        HeldOutDropped(),
+        {"eval__greedy__all": lambda t: 0.9 - abs(t - 0.5) * 0.6},
+        Severity.ALARM,
+        "(greedy) fell from 90 %",
+        "checkpoint nearest step 5",
+    ),
+    (
+        CurriculumStuck(),
+        {"curriculum__share__sort__level_2": 0.75, "curriculum__share__sort__level_5": 0.25, "reward__mean": 0.99},
+        Severity.NOTE,
+        "In steps 51–100 the curriculum stayed at a mean level of 2.8",
+        "harder",
+    ),
+    (
+        CurriculumStuck(),
+        {"curriculum__share__sort__level_2": 0.0, "curriculum__share__sort__level_5": 1.0, "reward__mean": 0.0},
+        Severity.WARNING,
+        "mean level of 5.0",
+        "easier",
+    ),
+    (StalledSteps(), {"grad__norm": lambda t: 0.3 * (t < 0.7)}, Severity.WARNING, "30 of the 100 steps", "nothing was left"),
+    (StalledSteps(), {"loss__total": 1e-6}, Severity.NOTE, "gradient norm is 0.3", "That is normal"),
+    (NotFinite(), {"loss__total": lambda t: float("nan") if t > 0.9 else 0.1}, Severity.ALARM, "step 91: loss/total", "fp32"),
+]
+
+
+@pytest.mark.parametrize(("rule", "courses", "severity", "said", "action"), CASES, ids=lambda x: type(x).__name__)
+def test_rule_finds_its_case(rule: Rule, courses: dict[str, Course | float], severity: Severity, said: str, action: str) -> None:
+    history = changed(**courses)
+    found = rule(history)
+    assert isinstance(found, Finding)
+    assert (found.rule, found.severity) == (type(rule).__name__, severity)
+    assert said in found.sentence
+    assert action in found.action
+    assert 1 <= found.first_step <= found.last_step <= 100
+    assert found.numbers
+    assert found in doctor.diagnose(history)
+
+
+@pytest.mark.parametrize("rule", doctor.RULES, ids=lambda x: type(x).__name__)
+def test_rule_is_silent_on_health_and_on_nothing(rule: Rule) -> None:
+    assert rule(run(HEALTHY)) is None
+    assert rule(History.of([])) is None
+
+
+def test_every_rule_has_a_case() -> None:
+    assert {type(r).__name__ for r in doctor.RULES} == {type(case[0]).__name__ for case in CASES}
+
+
+def test_low_entropy_is_no_collapse_while_reward_is_high_or_rising() -> None:
+    mastered = changed(entropy__mean=lambda t: 0.5 if t < 0.5 else 0.01, reward__mean=lambda t: 0.4 + 0.6 * t)
+    rising = changed(entropy__mean=lambda t: 0.5 if t < 0.5 else 0.01, reward__mean=lambda t: 0.2 + 0.5 * t)
+    assert EntropyCollapse()(mastered) is None
+    assert EntropyCollapse()(rising) is None
+    alone = run({"entropy/mean": lambda t: 0.5 if t < 0.5 else 0.01})
+    found = EntropyCollapse()(alone)
+    assert found is not None
+    assert found.first_step == 51
+
+
+def test_a_small_rise_of_a_small_entropy_is_no_explosion() -> None:
+    assert EntropyExplosion()(changed(entropy__mean=lambda t: 0.05 + 0.1 * t)) is None
+
+
+def test_a_drop_within_chance_is_none() -> None:
+    course = {**HEALTHY, "eval/greedy/all": lambda t: 0.6 - 0.1 * t, "eval/sampled/all": 0.4}
+    assert HeldOutDropped()(run(course, items=64)) is None
+    assert HeldOutDropped()(run(course, items=2048)) is not None
+
+
+def test_flat_held_out_needs_a_rise_in_reward_and_room_to_grow() -> None:
+    assert SuspectVerifier()(changed(eval__sampled__all=0.3, reward__mean=0.5)) is None
+    assert SuspectVerifier()(changed(eval__sampled__all=0.97)) is None
+    greedy = {k: v for k, v in HEALTHY.items() if k != "eval/sampled/all"} | {"eval/greedy/all": 0.4}
+    found = SuspectVerifier()(run(greedy))
+    assert found is not None
+    assert found.numbers["eval/greedy/all"] == 0.4
+
+
+def test_faults_that_fall_are_no_rise() -> None:
+    assert RisingFaults()(changed(fault__rate=lambda t: 0.05 * (1 - t))) is None
+
+
+def test_weights_are_unproven_when_nothing_was_recorded() -> None:
+    found = UnprovenWeights()(run({"reward/mean": 0.5}, first=7))
+    assert found is not None
+    assert "From step 7 to 106 it was not proved" in found.sentence
+
+
+def test_a_step_without_update_needs_no_proof() -> None:
+    lines = [
+        MetricLine(step=1, stage="rl", metrics={"reward/mean": 0.0, "proof/state": 0.0}),
+        *(
+            MetricLine(step=s, stage="rl", metrics={"reward/mean": 0.5, "proof/state": 1.0, "grad/norm": 0.1})
+            for s in range(2, 9)
+        ),
+    ]
+    assert UnprovenWeights()(History.of(lines)) is None
+
+
+def test_only_the_reinforced_part_counts_with_the_base_evaluation() -> None:
+    warm = [
+        MetricLine(step=s, stage="warm-up", metrics={"loss/total": 9.0, "length/truncated": 1.0, "eval/sampled/all": 0.1})
+        for s in (1, 2)
+    ]
+    rl = [MetricLine(step=s, stage="rl", metrics={"length/truncated": 0.0, "proof/state": 1.0}) for s in range(2, 12)]
+    part = History.of([*warm, *rl]).learning()
+    assert part["length/truncated"].values.max() == 0.0
+    assert part["eval/sampled/all"].steps.tolist() == [2]
+    assert len(part["loss/total"]) == 0
+    assert History.of([*warm, *rl]).supervised("loss/total").steps.tolist() == [1, 2]
+    assert History.of(warm).learning()["loss/total"].mean == 9.0
+    assert doctor.diagnose(History.of([*warm, *rl])) == ()
+
+
+def test_alarms_come_first() -> None:
+    found = doctor.diagnose(changed(loss__total=1e-6, length__truncated=0.5, fault__rate=0.5))
+    assert [f.severity for f in found] == [Severity.ALARM, Severity.WARNING, Severity.NOTE]
+
+
+def test_mean_level_of_the_draw() -> None:
+    lines = [
+        MetricLine(step=1, stage="rl", metrics={"curriculum/share/a/level_2": 0.5, "curriculum/share/b/level_4": 0.5}),
+        MetricLine(step=2, stage="rl", metrics={"curriculum/share/a/level_2": 0.25, "curriculum/share/b/level_4": 0.75}),
+        MetricLine(step=3, stage="rl", metrics={"curriculum/share/a/level_2": 1.0}),
+    ]
+    found = drawn_level(History.of(lines))
+    assert (found.steps.tolist(), found.values.tolist()) == ([1, 2], [3.0, 3.5])
+    assert len(drawn_level(History.of([]))) == 0
+
+
+def test_series_windows() -> None:
+    history = run({"x": lambda t: t}, steps=100)
+    x = history["x"]
+    assert (x.window(), x.last(0).steps.tolist(), x.first(2).span) == (10, [], (1, 2))
+    assert run({"x": 1.0}, steps=2000)["x"].window() == 50
+    assert history.names("x") == ("x",)
+    assert history.learning_from == 1
+    assert History.of([]).learning_from == 0

@@ -1,0 +1,296 @@
+"""The report: self-contained, right in what it says, and there for every kind of folder."""
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from assay.core.errors import DataError, MissingExtraError
+from assay.measure import html, plots, report
+from assay.measure.history import Series
+from assay.measure.intervals import Interval
+from assay.measure.runs import RolloutLine, read_run
+
+Make = Callable[..., Path]
+VOID = {"meta", "path", "rect", "use", "stop", "line", "circle"}
+
+
+class Checker(HTMLParser):
+    """Collects text and attributes; knows whether elements close in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.labels: list[str] = []
+        self.wrong: list[str] = []
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        self._note(dict(attrs))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(dict(attrs))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID and (not self.open or self.open.pop() != tag):
+            self.wrong.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ("style", "title"):
+            self.words.append(data)
+
+    def _note(self, attrs: dict[str, str | None]) -> None:
+        self.ids += [attrs["id"] or ""] if "id" in attrs else []
+        self.links += [attrs[n] or "" for n in ("src", "href") if n in attrs]
+        self.labels += [attrs["aria-label"] or ""] if attrs.get("role") == "img" else []
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", "".join(self.words))
+
+
+def written(folder: Path) -> tuple[str, Checker]:
+    path = report.write_report(folder)
+    assert path == folder / "report.html"
+    page = path.read_text(encoding="utf-8")
+    checker = Checker()
+    checker.feed(page)
+    assert checker.wrong == []
+    assert checker.open == []
+    return page, checker
+
+
+def finished(folder: Path) -> Path:
+    (folder / "done.json").write_text("{}", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory, build_run: Make) -> tuple[Path, str, Checker]:
+    """A finished healthy run with its report, made once."""
+    folder = finished(build_run(tmp_path_factory.mktemp("healthy") / "run"))
+    return folder, *written(folder)
+
+
+def test_report_of_a_healthy_run(healthy: tuple[Path, str, Checker]) -> None:
+    folder, page, found = healthy
+    final, base = (read_run(folder).final("greedy"), read_run(folder).base("greedy"))
+    assert final is not None
+    assert base is not None
+    now, then = final.accuracy(), base.accuracy()
+    ends = f"from {100 * then.value:.1f} % [{100 * then.low:.1f}, {100 * then.high:.1f}] to {100 * now.value:.1f} %"
+    assert f"200 steps of reinforcement learning on Sorting raised held-out greedy accuracy {ends}" in found.text
+    assert "over 288 items" in found.text
+    for said in (
+        "The loss reads about 0",
+        "level 10",
+        "difference, paired",
+        "Early, step 20",
+        "200 of 200",
+        "90 s",
+        "x86_64, 2 cores",
+    ):
+        assert said in found.text, said
+    assert "has not finished" not in found.text
+    for title in (
+        "Greedy and sampled",
+        "Per level",
+        "Reward",
+        "Entropy",
+        "KL to base",
+        "Response length",
+        "Signal",
+        "Waste",
+        "time went",
+    ):
+        assert title in found.text, title
+    assert "stages[1].group_size" in found.text
+    assert sum("over steps" in label or "Accuracy per level" in label for label in found.labels) == 9
+    assert any(re.search(r"Reward over steps\. 0\.\d+ at step 21, 0\.9\d* at step 220", label) for label in found.labels)
+    assert folder.as_posix() not in page
+
+
+def test_report_needs_nothing_from_elsewhere(healthy: tuple[Path, str, Checker]) -> None:
+    _, page, found = healthy
+    assert "http" not in page
+    assert "<script" not in page
+    assert "url(" not in re.sub(r"url\(#", "", page)
+    assert [x for x in found.links if not x.startswith("#")] == []
+    assert len(found.ids) == len(set(found.ids))
+    assert {x[1:] for x in found.links} <= set(found.ids)
+    assert set(re.findall(r"url\(#([^)]*)\)", page)) <= set(found.ids)
+    for marker in ("#010101", "#040404", "DejaVu"):
+        assert marker not in page
+
+
+def test_report_is_a_function_of_the_folder(run_folder: Make) -> None:
+    folder = run_folder(last=60)
+    (folder / "metrics.jsonl").unlink()
+    assert written(folder)[0] == written(folder)[0]
+
+
+def test_report_of_a_collapsed_run_says_so(run_folder: Make) -> None:
+    _, found = written(finished(run_folder("collapsed")))
+    for said in (
+        "lowered held-out greedy accuracy",
+        "Entropy fell from",
+        "it was not proved",
+        "Held-out accuracy",
+        "171 of 200",
+        "verifier fault",
+    ):
+        assert said in found.text, said
+
+
+def test_report_of_a_run_killed_early(run_folder: Make) -> None:
+    folder = run_folder(last=33)
+    metrics = folder / "metrics.jsonl"
+    metrics.write_text(metrics.read_text(encoding="utf-8")[:-40], encoding="utf-8")
+    for name in ("rollouts.jsonl", "versions.json"):
+        (folder / name).unlink()
+    _, found = written(folder)
+    assert "held-out greedy accuracy was 41" in found.text
+    assert "The run has not finished: it stands at step 32 of 220." in found.text
+    for said in ("line 33: cut off", "rollouts.jsonl is missing", "versions.json is missing"):
+        assert said in found.text, said
+    assert "Sampled rollouts" not in found.text
+
+
+@pytest.mark.parametrize("kept", ["run.toml", "versions.json", "metrics.jsonl", "evals.jsonl", "rollouts.jsonl", "events.jsonl"])
+def test_any_single_file_is_enough(run_folder: Make, kept: str) -> None:
+    folder = run_folder(last=70)
+    for path in folder.iterdir():
+        if path.name != kept:
+            path.unlink()
+    _, found = written(folder)
+    assert found.text.count("is missing") == 5
+
+
+def test_damage_is_an_error_not_a_wrong_report(run_folder: Make, tmp_path: Path) -> None:
+    folder = run_folder(last=30)
+    (folder / "evals.jsonl").write_text("{}\n{}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"evals\.jsonl, line 1"):
+        report.write_report(folder)
+    assert not (folder / "report.html").exists()
+    with pytest.raises(DataError, match="not a folder"):
+        report.write_report(str(tmp_path / "none"))
+
+
+def test_without_matplotlib_the_extra_is_named(run_folder: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r"assay-rl\[report\]"):
+        report.write_report(run_folder(last=30))
+
+
+def test_what_the_model_wrote_cannot_become_markup(run_folder: Make) -> None:
+    folder = run_folder()
+    path = folder / "rollouts.jsonl"
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("take <3>", "<script>alert(1)</script>\\u0000\\ud800"), encoding="utf-8"
+    )
+    page, found = Checker(), report.render(replace(read_run(folder), metrics=(), evals=()))
+    page.feed(found)
+    assert "<script" not in found
+    assert "<script>alert(1)</script>\ufffd\ufffd" in page.text
+
+
+def test_verdicts(run_folder: Make) -> None:
+    flat = read_run(run_folder(last=45))
+    evals = tuple(
+        e if e.step == 45 else type(e)(step=e.step, split=e.split, mode=e.mode, items=flat.evals[-2].items) for e in flat.evals
+    )
+    same = type(flat)(folder=flat.folder, settings=flat.settings, versions={}, metrics=flat.metrics, evals=evals)
+    assert "left held-out greedy accuracy where it was" in report.verdict(same)
+    sampled = type(flat)(
+        folder=flat.folder,
+        settings={},
+        versions={},
+        metrics=flat.metrics,
+        evals=tuple(e for e in flat.evals if e.mode == "sampled"),
+    )
+    assert "on unknown tasks raised held-out sampled accuracy" in report.verdict(sampled)
+    warm = type(flat)(folder=flat.folder, settings={}, versions={}, metrics=flat.metrics[:9], finished=True)
+    assert report.verdict(warm) == "9 steps of supervised warm-up on unknown tasks, without a held-out evaluation."
+
+
+def test_other_items_than_before_are_not_paired(run_folder: Make) -> None:
+    folder = finished(run_folder())
+    path = folder / "evals.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([*lines[:-2], *(x.replace("sort-", "new-") for x in lines[-2:])]) + "\n", encoding="utf-8")
+    run = read_run(folder)
+    assert "other items than before, so not paired" in report.verdict(run)
+    assert "– –" in re.sub("<[^>]*>", " ", report._levels(run)).replace("  ", " ")
+
+
+def test_durations_and_sizes() -> None:
+    assert [report._duration(s) for s in (0.5, 99, 100, 7200)] == ["0.5 s", "99 s", "1.7 min", "2.0 h"]
+    assert [report._short(x) for x in (12, 1234, 5.6e6, 7e9)] == ["12", "1.23 k", "5.6 M", "7 G"]
+    assert report._cut("ab" * 4000).count("\n") == 2
+
+
+def attempt(value: float, fault: str = "none") -> RolloutLine:
+    return RolloutLine(
+        step=1, stage="rl", id="r", task="t", arm="a", level=1, prompt="p", text="", stop="done",
+        components={} if fault != "none" else {"correct": value}, fault=fault, length=1,
+    )  # fmt: skip
+
+
+def test_shown_rollouts_hold_failures_and_faults() -> None:
+    good, bad, faulty = attempt(1.0), attempt(0.0), attempt(0.0, "infra")
+    shown = report.sample_of([good] * 3 + [attempt(1.0), bad, attempt(0.0), faulty])
+    assert len(report.sample_of([attempt(1.0) for _ in range(9)])) == 4
+    assert len(report.sample_of([attempt(0.0) for _ in range(9)])) == 4
+    assert any(r.fault == "infra" for r in shown)
+    assert any(r.primary == 0.0 for r in shown)
+    assert any(r.primary == 1.0 for r in shown)
+    mixed = report.sample_of([attempt(1.0), *(attempt(0.0) for _ in range(9))])
+    assert [r.primary for r in mixed].count(1.0) == 1
+    assert len(mixed) == 4
+
+
+def test_moving_average_by_hand() -> None:
+    found = plots.moving_average(np.array([0.0, 3.0, 6.0, 0.0]), 3)
+    assert found.tolist() == pytest.approx([1.5, 3.0, 3.0, 3.0])
+    assert plots.moving_average(np.arange(5.0), 1).tolist() == [0, 1, 2, 3, 4]
+
+
+def series(*values: float) -> Series:
+    return Series(np.arange(len(values)), np.array(values))
+
+
+def test_figures_bear_odd_numbers() -> None:
+    below = plots.lines("below", [[plots.Curve(label="x", series=series(-1.0, 2.0))]])
+    zero = plots.lines("zero", [[plots.Curve(label="x", series=series(0.0, float("nan"), 0.0))]], percent=(True,))
+    nothing = plots.lines("nothing", [[plots.Curve(label="x", series=series())]])
+    none = plots.bars("none", {"a": 0.0}, "s")
+    for svg in (below, zero, nothing, none):
+        assert svg.startswith("<svg viewBox=")
+        assert svg.endswith("</svg>")
+    assert "−1" in below
+
+
+def test_end_labels_never_meet() -> None:
+    point = (Interval(0.5, 0.4, 0.6),)
+    svg = plots.interval_lines("meet", [plots.Curve(label=n, series=series(0.5), intervals=point) for n in ("left", "right")], 9)
+    heights = [
+        float(y) for y in re.findall(r'translate\([\d.]+ ([\d.]+)\)[^>]*>(?:left|right)<|y="([\d.]+)"[^>]*>(?:left|right)<', svg)
+    ]
+    assert len(heights) == 2
+    assert abs(heights[0] - heights[1]) >= 10
+
+
+def test_settings_are_flattened() -> None:
+    found = html.details("Settings", {"a": {"b": [1, 2]}, "s": [{"x": 1}, {"x": 2}], "e": {}})
+    assert re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", found) == [("a.b", "1, 2"), ("s[0].x", "1"), ("s[1].x", "2"), ("e", "{}")]
+    assert html.details("Settings", {}) == ""
+    assert html.section("Title", "") == ""

@@ -1,0 +1,240 @@
+"""Each surrogate against its closed-form gradient weight ``g``, and the detached weights."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from objective_batches import run, slopes, spread, tiny
+
+from assay.core.errors import ConfigError, DataError
+from assay.objective import (
+    Gate,
+    IcePop,
+    MinClip,
+    Mismatch,
+    Objective,
+    PolicyGradient,
+    Ratio,
+    SeqMean,
+    SeqSum,
+    Token,
+    TokenWeight,
+    Truncate,
+    TrustRegion,
+    WeightClip,
+    cispo,
+    dapo,
+    gspo,
+)
+from assay.testing.objective import evaluate
+
+INF = float("inf")
+RATIOS = [0.5, 0.9, 1.2, 1.5, 12.0]
+PPO = MinClip(low=0.2, high=0.28, dual=10.0)
+DISPO = WeightClip(positive=(0.8, 11.0), negative=(0.0, 101.0))
+
+
+def g(policy: PolicyGradient, sign: float, ratios: list[float], old: float = -3.0) -> np.ndarray:
+    """``g`` of one-token attempts with reward ``sign`` (no baseline)."""
+    batch = tiny([sign] * len(ratios), columns={"logp_old": old})
+    gradient = slopes(Objective(policy=policy, aggregate=SeqSum()), batch, old + np.log(ratios))
+    return -gradient * len(ratios) / sign
+
+
+@pytest.mark.parametrize(
+    ("trust", "sign", "expected"),
+    [
+        (PPO, 1, [0.5, 0.9, 1.2, 0, 0]),
+        (PPO, -1, [0, 0.9, 1.2, 1.5, 0]),
+        (WeightClip(), 1, [0.5, 0.9, 1.2, 1.5, 5]),
+        (WeightClip(), -1, [0.5, 0.9, 1.2, 1.5, 5]),
+        (DISPO, 1, [0.8, 0.9, 1.2, 1.5, 11]),
+        (DISPO, -1, [0.5, 0.9, 1.2, 1.5, 12]),
+        (MinClip(), 1, [0.5, 0.9, 1.2, 0, 0]),
+        (MinClip(), -1, [0, 0.9, 1.2, 1.5, 12]),
+        (Gate(positive=(0.6, 1.3), negative=(0.6, 1.3)), 1, [0, 0.9, 1.2, 0, 0]),
+        (None, 1, RATIOS),
+    ],
+)
+def test_gradient_weight(trust: TrustRegion | None, sign: float, expected: list[float]) -> None:
+    np.testing.assert_allclose(g(PolicyGradient(trust=trust), sign, RATIOS), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("sign", "ratio", "weight"), [(1, 0.5, 0.8), (1, 20, 11), (-1, 0.5, 0.5), (-1, 20, 20), (-1, 200, 101)])
+def test_dispo_weights(sign: float, ratio: float, weight: float) -> None:
+    assert g(PolicyGradient(trust=DISPO), sign, [ratio])[0] == pytest.approx(weight)
+
+
+def test_clip_higher_keeps_a_gradient_where_grpo_has_none() -> None:
+    assert g(PolicyGradient(trust=MinClip(low=0.2, high=0.28)), 1, [1.25])[0] == pytest.approx(1.25)
+    assert g(PolicyGradient(), 1, [1.25])[0] == 0
+    assert g(PolicyGradient(trust=WeightClip(positive=(0.0, 1.28), negative=(0.0, 1.28))), 1, [1.5, 0.5]) == pytest.approx(
+        [1.28, 0.5]
+    )
+
+
+def test_loop_bounds_are_reciprocal() -> None:
+    from assay.objective import loop
+
+    policy = loop().policy
+    assert isinstance(policy, PolicyGradient)
+    assert isinstance(policy.trust, MinClip)
+    (_, high), (low, _) = policy.trust.bounds
+    assert (low, high) == (pytest.approx(0.909091, abs=1e-6), pytest.approx(1.1))
+    assert math.log(high) == pytest.approx(-math.log(low)) == pytest.approx(0.09531, abs=1e-5)
+
+
+def test_hispo_composes_from_masks_that_correct_nothing() -> None:
+    """Full ratio against the sampler, masks on trainer/sampler: [.02, -.01, .5, 0] has geometric ratio 1.1360."""
+    trust = MinClip(low=0.2, high=0.28, dual=3.0)
+    gap = np.array([0.02, -0.01, 0.5, 0.0])
+    columns = {"logp_engine": -2.0, "logp_old": -2.0 + gap}
+    batch = tiny([1.0], lengths=[4], columns=columns)
+
+    def mask(sequence: float) -> np.ndarray:
+        bands = (
+            IcePop(low=1 - sequence, high=1 + sequence, level="sequence_mean", unit=True),
+            IcePop(low=0.9, high=1.1, unit=True),
+        )
+        objective = Objective(policy=PolicyGradient(ratio=Ratio(anchor="engine"), trust=trust, weights=bands), aggregate=SeqSum())
+        objective.plan()
+        return -slopes(objective, batch, -2.0)
+
+    assert math.exp(gap.mean()) == pytest.approx(1.1360, abs=5e-5)
+    np.testing.assert_array_equal(mask(0.1), [0, 0, 0, 0])
+    np.testing.assert_array_equal(mask(0.2), [1, 1, 0, 1])
+    np.testing.assert_allclose(g(PolicyGradient(trust=trust), 1, [1.2, 1.3]), [1.2, 0], atol=1e-12)
+    np.testing.assert_allclose(g(PolicyGradient(trust=trust), -1, [0.7, 2.0, 3.5]), [0, 2, 0], atol=1e-12)
+
+
+LOG_RATIOS = np.array([0.1, -0.3, 0.2, 0.04])
+
+
+def test_sequence_ratio_is_the_geometric_mean_or_the_product() -> None:
+    batch = tiny([1.0], lengths=[4], columns={"logp_old": -2.0})
+    logp = -2.0 + LOG_RATIOS
+    free = {"trust": None}
+    mean = Objective(policy=PolicyGradient(ratio=Ratio("sequence_mean"), **free), aggregate=SeqMean())
+    assert run(mean, batch, logp).loss == pytest.approx(-1.01005, abs=5e-6)
+    np.testing.assert_allclose(slopes(mean, batch, logp), [-1.01005 / 4] * 4, atol=5e-6)
+    product = Objective(policy=PolicyGradient(ratio=Ratio("sequence_product"), **free), aggregate=SeqSum())
+    np.testing.assert_allclose(slopes(product, batch, logp), [-1.0408] * 4, atol=5e-5)
+
+
+def test_gspo_gates_the_whole_sequence() -> None:
+    batch = tiny([1.0, 0.0], lengths=[4, 4], columns={"logp_old": -2.0})
+    outcome = slopes(gspo(), batch, np.concatenate([-2.0 + LOG_RATIOS, -2.0 + 0.0001 * np.ones(4)]))
+    assert (outcome[:4] == 0).all()
+    assert (outcome[4:] > 0).all()
+    one = tiny([1.0, 0.0], columns={"logp_old": -2.0})
+    token = replace(gspo(), policy=PolicyGradient(trust=MinClip(low=3e-4, high=4e-4)))
+    np.testing.assert_allclose(slopes(gspo(), one, [-2.0001, -1.9999]), slopes(token, one, [-2.0001, -1.9999]))
+
+
+def test_sequence_ratio_needs_the_whole_attempt() -> None:
+    from assay.testing.objective import split_rows
+
+    batch = tiny([1.0, 0.0], lengths=[4, 4], columns={"logp_old": -2.0})
+    split, source = max((split_rows(batch, seed) for seed in range(4)), key=lambda pair: len(pair[0]))
+    assert len(split) > len(batch)
+    live = {"logp_new": spread(batch, -1.0)[source]}
+    rows = [[r] for r in range(len(split))]
+    with pytest.raises(DataError, match="only some rows of an attempt"):
+        evaluate(gspo().compile(), split, live, rows)
+
+
+def test_truncated_and_masked_weights() -> None:
+    w = np.array([0.3, 1.2, 2.5, 6.0])
+    batch = tiny([1.0] * 4, columns={"logp_old": np.log(w) - 3.0, "logp_engine": -3.0})
+
+    def weights(weight: TokenWeight) -> np.ndarray:
+        policy = PolicyGradient(ratio=Ratio("none"), trust=None, weights=(weight,))
+        return -slopes(Objective(policy=policy, aggregate=SeqSum()), batch) * 4
+
+    np.testing.assert_allclose(weights(Truncate(cap=2.0)), [0.3, 1.2, 2, 2])
+    np.testing.assert_allclose(weights(IcePop()), [0, 1.2, 2.5, 0])
+    np.testing.assert_allclose(weights(IcePop(unit=True)), [0, 1, 1, 0])
+    np.testing.assert_allclose(weights(IcePop(low=0.0, high=INF)), w)
+    np.testing.assert_allclose(weights(Truncate(cap=2.0, normalise=True)).mean(), 1.0)
+
+
+@pytest.mark.parametrize(("level", "expected"), [("sequence_mean", math.exp(0.25)), ("sequence_product", math.exp(0.5))])
+def test_sequence_level_mismatch(level: str, expected: float) -> None:
+    batch = tiny([1.0, 1.0], lengths=[2, 1], columns={"logp_old": [-1.0, -1.0, -1.0], "logp_engine": [-1.2, -1.3, -1.0]})
+    policy = PolicyGradient(ratio=Ratio("none"), trust=None, weights=(Truncate(cap=9.0, level=level),))
+    np.testing.assert_allclose(-2 * slopes(Objective(policy=policy, aggregate=SeqSum()), batch), [expected, expected, 1.0])
+
+
+def test_decoupled_ppo_at_the_current_policy_weighs_by_the_capped_mismatch() -> None:
+    from assay.objective import areal
+
+    w = np.array([0.5, 3.0, 9.0, 1.0])
+    batch = tiny([1, 0, 1, 0], columns={"logp_old": -1.0, "logp_engine": -1.0 - np.log(w)})
+    gradient = slopes(areal(), batch)
+    plain = slopes(replace(areal(), policy=PolicyGradient()), batch)
+    np.testing.assert_allclose(gradient / plain, np.minimum(w, 5))
+
+
+def test_reports_what_the_ratio_did() -> None:
+    batch = tiny([1.0, 1.0], columns={"logp_old": -2.0})
+    outcome = run(Objective(policy=PolicyGradient(), aggregate=Token()), batch, [-2.0, -1.0])
+    assert outcome.metrics["policy/clip_fraction"] == 0.5
+    assert outcome.metrics["policy/kl_old"] == pytest.approx((math.e - 2) / 2)
+    free = run(Objective(policy=PolicyGradient(trust=None), aggregate=Token()), batch, [-2.0, -1.0])
+    assert "policy/clip_fraction" not in free.metrics
+    assert run(Objective(policy=PolicyGradient(trust=TrustRegion())), batch).metrics["policy/clip_fraction"] == 0
+
+
+def test_used_for_one_update_the_old_policy_is_the_current_one() -> None:
+    from assay.objective import grpo
+
+    objective = grpo(kl=0.0)
+    assert [f.column for f in objective.plan().forwards] == ["logp_old"]
+    assert objective.plan(updates=1).forwards == ()
+    with_old = tiny([1, 0], columns={"logp_old": -1.0})
+    live = {"logp_new": spread(with_old, -1.0)}
+    first = evaluate(objective.compile(), with_old, live)
+    second = evaluate(objective.compile(updates=1), tiny([1, 0]), live)
+    np.testing.assert_array_equal(first.gradients["logp_new"], second.gradients["logp_new"])
+    corrected = Objective(policy=PolicyGradient(weights=(Truncate(),)))
+    assert [f.column for f in corrected.plan(updates=1).forwards] == ["logp_old"]
+
+
+def test_extreme_log_ratios_stay_finite() -> None:
+    batch = tiny([1.0, -1.0], columns={"logp_old": -1.0})
+    outcome = run(Objective(policy=PolicyGradient(trust=None)), batch, [-1e30, 900.0])
+    assert math.isfinite(outcome.loss)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Ratio("tokens"), "did you mean 'token'"),
+        (lambda: Ratio("none", anchor="engine"), "does nothing"),
+        (lambda: MinClip(low=1.5), "0 <= low <= 1"),
+        (lambda: MinClip(dual=0.5), "dual >= 1"),
+        (lambda: WeightClip(positive=(2.0, 5.0)), "must hold r = 1"),
+        (lambda: Gate(negative=(0.0, 0.5)), "must hold r = 1"),
+        (lambda: Truncate(level="sequence"), "unknown mismatch level"),
+        (lambda: Truncate(cap=0.0), "positive number"),
+        (lambda: IcePop(low=2.0), "must hold w = 1"),
+        (lambda: PolicyGradient(coef=0.0), "does nothing"),
+        (lambda: PolicyGradient(streams=("expret",)), "did you mean 'expert'"),
+    ],
+)
+def test_bad_settings_are_named(make: object, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        make()  # type: ignore[operator]
+
+
+def test_bases_say_what_is_missing() -> None:
+    batch = tiny([1.0], columns={"logp_old": -1.0, "logp_engine": -1.0})
+    with pytest.raises(TypeError, match="define weigh"):
+        run(Objective(policy=PolicyGradient(weights=(TokenWeight(),))), batch)
+    assert not TokenWeight().corrects
+    assert TokenWeight().needs == ()
+    assert Mismatch().corrects
+    assert Mismatch(level="sequence_mean").scope.value == "sequence"
+    assert TokenWeight().scope.value == Mismatch().scope.value == "token"
+    assert cispo().min_group == dapo().min_group == 2

@@ -1,0 +1,132 @@
+"""Planted faults: an engine that serves other weights than the trained ones must stop the run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assay.core.errors import WeightProofError
+from assay.core.manifest import manifest_of
+from assay.core.protocols import Engine
+from assay.lab.controls import RandomReward, Rewarded
+from assay.runtime.settings import AdamW, LearnerSettings
+from assay.tasks import SortDigits
+from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongTiedHead
+from assay.train import models
+from assay.train.journal import Journal
+from assay.train.proof import WeightProof
+from assay.train.run import Reinforce, Run
+from assay.train.session import Session, open_session
+from assay.train.stage import Desk
+from assay.verify import ScoringPool
+
+from tiny_runs import tiny
+
+NORM = "model.layers.1.input_layernorm.weight"
+FAULTS: dict[str, Callable[[Engine], Any]] = {
+    "one tensor stale": lambda engine: StaleTensor(engine, NORM),
+    "whole model one step stale": StaleModel,
+    "base weights served": BaseWeights,
+    "wrong tied head": WrongTiedHead,
+}
+
+
+def rl_run(lr: float) -> Run:
+    """RL alone, under coin-toss rewards: every group has a signal, so every step changes the weights."""
+    run = replace(tiny(), tasks=Rewarded(source=SortDigits(levels=(1, 2, 3)), scorer=RandomReward()))
+    stage = replace(run.stages[1], steps=4, learner=LearnerSettings(optimizer=AdamW(lr=lr)), replay=None)
+    assert isinstance(stage, Reinforce)
+    return replace(run, stages=(replace(stage, composer=type(stage.composer)()),), checkpoint_every=100)
+
+
+class Nudged:
+    """A learner whose every step surely moves every weight by about ``lr``: the proof must not depend on rewards."""
+
+    def __init__(self, s: Session, lr: float) -> None:
+        self.s, self.lr, self.version = s, lr, 0
+        self.arrays = {n: np.array(a) for n, a in (s.learner.publish().payload or {}).items()}
+
+    def step(self) -> Any:
+        rng = np.random.default_rng(self.version)
+        self.version += 1
+        self.arrays = {
+            n: (a + self.lr * rng.choice([-1.0, 1.0], a.shape)).astype(np.float32) for n, a in self.arrays.items()
+        }
+        return manifest_of(self.version, self.arrays)
+
+
+def session(tmp_path: Path, lr: float = 1e-3) -> tuple[Run, Session]:
+    run = rl_run(lr)
+    model = models.load(run.model, lambda run, folder: folder)
+    return run, open_session(run, run.stages[0], model, ScoringPool(run.tasks.verifier()), 0)
+
+
+async def proved_steps(s: Session, engine: Engine, proof: WeightProof, lr: float, steps: int = 4) -> list[bool]:
+    """Updates of a nudged learner, each published, swapped in and proved."""
+    from assay.runtime.learner import TorchLearner
+    from assay.runtime.model import with_arrays
+
+    model = models.load(s.run.model, lambda run, folder: folder)
+    nudged = Nudged(s, lr)
+    await proof.calibrate(s.learner.publish(), engine, s.learner)
+    found: list[bool] = []
+    for _ in range(steps):
+        manifest = nudged.step()
+        learner = TorchLearner(with_arrays(model, nudged.arrays), LearnerSettings(), total_steps=1)
+        await engine.swap(manifest)
+        found.append(await proof.check(manifest, engine, learner))
+    return found
+
+
+def test_a_healthy_engine_is_proved(tmp_path: Path) -> None:
+    _, s = session(tmp_path)
+    assert s.proof is not None
+    assert asyncio.run(proved_steps(s, s.engine, s.proof, lr=1e-3)) == [True] * 4
+    assert 0.0 <= s.proof.noise < 1e-4
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("lr", [1e-3, 1e-6])
+def test_checksums_catch_every_fault(tmp_path: Path, fault: str, lr: float) -> None:
+    _, s = session(tmp_path)
+    proof = replace_probes(s, probes=False)
+    with pytest.raises(WeightProofError, match=r"tensors differ .*(weight)"):
+        asyncio.run(proved_steps(s, FAULTS[fault](s.engine), proof, lr))
+
+
+@pytest.mark.parametrize(("fault", "lr"), [(f, 1e-2) for f in FAULTS] + [("whole model one step stale", 1e-6)])
+def test_probes_alone_catch_faults_of_the_whole_model(tmp_path: Path, fault: str, lr: float) -> None:
+    """At lr 1e-6 no absolute threshold sees a stale engine: it is caught because its log-probabilities did not move at all."""
+    _, s = session(tmp_path)
+    proof = replace_probes(s, checksums=False)
+    with pytest.raises(WeightProofError, match="stale|other weights"):
+        asyncio.run(proved_steps(s, FAULTS[fault](s.engine), proof, lr))
+
+
+def test_without_a_witness_the_state_is_unproven(tmp_path: Path) -> None:
+    _, s = session(tmp_path)
+    proof = WeightProof(rows=[], probes=False, checksums=False)
+    assert asyncio.run(proved_steps(s, BaseWeights(s.engine), proof, 1e-3)) == [False] * 4
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_run_stops_at_the_fault(tmp_path: Path, fault: str) -> None:
+    run, s = session(tmp_path)
+    s.engine = FAULTS[fault](s.engine)
+    s.player = replace(s.player, engine=s.engine)  # type: ignore[type-var]
+    journal = Journal(tmp_path)
+    with pytest.raises(WeightProofError):
+        asyncio.run(Desk(run, tmp_path, journal).stage(0, s))
+    journal.close()
+    assert s.step < run.steps
+
+
+def replace_probes(s: Session, **changes: bool) -> WeightProof:
+    assert s.proof is not None
+    return WeightProof(rows=s.proof.rows, **changes)
