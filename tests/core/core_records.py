@@ -70,7 +70,7 @@ def group(*rollouts: Rollout, key: str = "c", scores: list[Score] | None = None,
 
 @st.composite
 def trees(draw: st.DrawFn) -> Rollout:
-    """Random trees: linear turns, branches, compaction, sub-agents of another policy, continued partial calls, two weight versions.
+    """Random trees: linear turns, branches, compaction, sub-agents, continued partial calls, two weight versions.
 
     Every sampled token has an id of its own, from 1000 up; shown tokens are below 100.
     """

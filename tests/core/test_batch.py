@@ -117,9 +117,12 @@ def test_a_user_column_goes_from_the_completion_through_pack_and_micro() -> None
 
 
 def test_columns_of_one_name_have_one_type_in_all_rows() -> None:
-    rows = [one_call(1, x=np.zeros((1, 2), np.int16)), one_call(1, x=np.zeros((1, 3), np.int16))]
+    attempts = [one_call(1, x=np.zeros((1, 2), np.int16)), one_call(1, x=np.zeros((1, 3), np.int16))]
+    with pytest.raises(DataError, match=r"'x' is int16\[3\] in one call and int16\[2\] in another"):
+        pack([group(*attempts)])
+    rows = [(i, samples(r)[0]) for i, r in enumerate(attempts)]
     with pytest.raises(DataError, match=r"'x' is int16\[3, 3\] where int16\[3, 2\] is wanted"):
-        pack([group(*rows)])
+        pack_rows(rows, {"group": np.zeros(2, np.int64)})
     versions = [
         Sample(rollout="r", ids=ids_of([1]), mask=np.array([False]), columns={"x": TokenColumn("x", np.zeros(1), "e", v)})
         for v in (1, 2)
@@ -135,6 +138,10 @@ def test_what_a_batch_refuses() -> None:
         batch.rollout("advantage")
     with pytest.raises(DataError, match="token column 'x' has 2 entries, the batch has 18 tokens"):
         batch.with_tokens(TokenColumn("x", np.zeros(2)))
+    with pytest.raises(DataError, match="the first token of a row has no context"):
+        batch.with_tokens(TokenColumn("mask", np.ones(18, np.bool_)))
+    with pytest.raises(DataError, match="the first token of a row has no context"):
+        pack([group(rollout(call(0, None, [], [10])))])
     with pytest.raises(DataError, match="row column 'stream' has 1 entries, the batch has 4 rows"):
         Batch(
             offsets=batch.offsets,
@@ -159,6 +166,22 @@ def test_columns_can_be_added_without_touching_the_batch() -> None:
 
 
 # ---- laws over random trees -------------------------------------------------------------------------------------------
+
+
+@given(st.lists(trees(), min_size=1, max_size=4), st.data())
+def test_packing_rollouts_is_packing_their_samples(made: list, data: st.DataObject) -> None:
+    faulty = data.draw(st.lists(st.booleans(), min_size=len(made), max_size=len(made)))
+    scores = [Score(components={} if bad else {"correct": 1.0}, fault=Fault.INFRA if bad else Fault.NONE) for bad in faulty]
+    rows = [(i, row) for i, (r, bad) in enumerate(zip(made, faulty, strict=True)) if not bad for row in samples(r)]
+    assume(rows)
+    batch = pack([group(*made, scores=scores)])
+    other = pack_rows(rows, batch.rollouts)
+    assert (batch.counts, sorted(batch.tokens)) == (other.counts, sorted(other.tokens))
+    for name, column in batch.tokens.items():
+        np.testing.assert_array_equal(column.values, other.token(name))
+        assert (column.dtype, column.producer, column.version) == (other.tokens[name].dtype, column.producer, column.version)
+    for name in batch.rows:
+        np.testing.assert_array_equal(batch.rows[name], other.rows[name])
 
 
 @given(st.lists(trees(), min_size=1, max_size=4), st.data())

@@ -124,7 +124,7 @@ def test_unknown_names_say_the_nearest() -> None:
     ):
         from_dict(Everything, {"rule": {"kind": "config_parts:Scael"}})
     with pytest.raises(UnknownNameError, match=r"name in module 'assay.core.rollout' .*did you mean 'Sampling'"):
-        part("assay.core.rollout:Samplin")
+        part("assay.core.rollout:Samplng")
     with pytest.raises(UnknownNameError, match=r"'derived'"):
         from_dict(Everything, {"derived": 1})
 
@@ -136,7 +136,7 @@ def test_what_is_missing_is_named() -> None:
         from_dict(Any, {"x": 1})
     with pytest.raises(ConfigError, match="configuration: no 'kind' says"):
         from_dict(Any, {"kind": "none"})
-    with pytest.raises(ConfigError, match="not TOML: .*line 2"):
+    with pytest.raises(ConfigError, match=r"not TOML: .*line 2"):
         loads_toml("a = 1\nb = ?\n")
 
 
@@ -168,10 +168,11 @@ def test_numpy_numbers_become_plain_ones() -> None:
 
 @given(
     st.builds(
-        Deeper, st.integers(-(2**63), 2**63 - 1), st.integers(-5, 5), st.none() | st.tuples(st.integers(-9, 9), st.text(max_size=5)),
+        Deeper, st.integers(-(2**63), 2**63 - 1), st.integers(-5, 5),
+        st.none() | st.tuples(st.integers(-9, 9), st.text(max_size=5)),
         st.none() | st.builds(Scale, factor=st.floats(min_value=0.1)) | st.builds(Finer, bias=st.floats(allow_nan=False)),
         st.recursive(
-            st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=5) | st.sampled_from(Mode) | st.sampled_from(Size),
+            st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=5) | st.sampled_from([*Mode, *Size]),
             lambda inner: st.lists(inner, max_size=3).map(tuple)
             | st.dictionaries(st.sampled_from(["a", "kind", "class", "items", "b.c", "ü"]), inner, max_size=3).map(FrozenMap)
             | st.builds(Wide, st.integers(0, 3)),
@@ -269,7 +270,7 @@ def test_replace_at_names_path_and_nearest(path: str, words: str) -> None:
 
 
 def test_replace_at_refuses_what_does_not_fit() -> None:
-    with pytest.raises(ConfigError, match="^count='x' is a str; declared is int"):
+    with pytest.raises(ConfigError, match=r"^count='x' is a str; declared is int"):
         replace_at(Everything(), "count", "x")
     with pytest.raises(ConfigError, match=r"^many.0.factor=0: Scale.factor=0 forgets"):
         replace_at(Everything(), "many.0.factor", 0)

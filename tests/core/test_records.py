@@ -30,8 +30,8 @@ from assay.core.protocols import Obs, Step
 def test_the_room_offers_its_names_lazily() -> None:
     assert core.Task is Task
     assert set(core.__all__) <= set(dir(core))
-    with pytest.raises(AttributeError, match="has no attribute 'Taks'"):
-        core.Taks  # noqa: B018
+    with pytest.raises(AttributeError, match="has no attribute 'NoSuchName'"):
+        core.NoSuchName  # noqa: B018
 
 
 def test_a_task_shows_what_it_may() -> None:

@@ -91,8 +91,9 @@ def tasks(draw: st.DrawFn) -> Task:
 def rollouts(draw: st.DrawFn) -> Rollout:
     tree = draw(trees())
     posed = context(
-        "c", task=draw(tasks()).exposed(), messages=draw(messages), prefill=draw(st.none() | st.builds(Prefill, st.text(), st.floats(0, 1))),
-        snapshot=draw(snapshots), score_messages=draw(st.none() | messages), tag="hint",
+        "c", task=draw(tasks()).exposed(), messages=draw(messages),
+        prefill=draw(st.none() | st.builds(Prefill, st.text(), st.floats(0, 1))), snapshot=draw(snapshots),
+        score_messages=draw(st.none() | messages), tag="hint",
     )  # fmt: skip
     stop = draw(st.sampled_from(Stop))
     return Rollout(id="c/0", context=posed, calls=tree.calls, stop=stop, seed=2**64 - 1, error=draw(st.none() | st.text()))

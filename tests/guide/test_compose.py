@@ -23,7 +23,14 @@ FAULT = Score(components={}, fault=Fault.VERIFIER)
 
 def task(**private: object) -> Task:
     return Task(
-        id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "abc"}), private=FrozenMap(private)
+        id="t",
+        domain="d",
+        arm="a",
+        level=1,
+        split="train",
+        index=0,
+        public=FrozenMap({"prompt": "abc"}),
+        private=FrozenMap(private),
     )
 
 

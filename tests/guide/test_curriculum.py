@@ -71,7 +71,9 @@ def test_every_graded_group_counts_once_and_faults_say_nothing() -> None:
     assert curriculum.state_dict()["cells"] == [["a", 1, pytest.approx(0.55), 1], ["a", 2, pytest.approx(0.45), 1]]
 
 
-@given(st.lists(st.tuples(st.sampled_from([3, 4, 5]), st.lists(st.floats(0, 1), min_size=1, max_size=4)), max_size=12), st.randoms())
+@given(
+    st.lists(st.tuples(st.sampled_from([3, 4, 5]), st.lists(st.floats(0, 1), min_size=1, max_size=4)), max_size=12), st.randoms()
+)
 def test_the_order_of_groups_does_not_matter(results: list[tuple[int, list[float]]], order) -> None:
     groups = [group("sort", level, *values) for level, values in results]
     one, two = SuccessVariance().build(ARMS, 0), SuccessVariance().build(ARMS, 0)
@@ -90,10 +92,10 @@ def test_draws_are_a_pure_function_of_seed_and_turn(seed: int, turns: int, n: in
     assert one.draw(n) == two.draw(n)
     more = SuccessVariance().build(ARMS, seed)
     more.load_state_dict(one.state_dict() | {"turn": turns})
-    assert more.draw(n + 5)[:n] == SuccessVariance_draw(seed, turns, n)
+    assert more.draw(n + 5)[:n] == fresh_draw(seed, turns, n)
 
 
-def SuccessVariance_draw(seed: int, turn: int, n: int) -> list[Draw]:
+def fresh_draw(seed: int, turn: int, n: int) -> list[Draw]:
     fresh = SuccessVariance().build(ARMS, seed)
     fresh.load_state_dict(fresh.state_dict() | {"turn": turn})
     return fresh.draw(n)

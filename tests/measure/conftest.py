@@ -58,15 +58,35 @@ def metric_line(kind: str, step: int, rng: np.random.Generator) -> dict[str, Any
     entropy = (0.55 * math.exp(-9 * t) if bad else 0.55 - 0.35 * t) + 0.01 * abs(rng.normal())
     generate, backward = 0.21 + 0.01 * rng.random(), 0.17 + 0.01 * rng.random()
     metrics = {
-        "reward/mean": reward, "reward/std": math.sqrt(reward * (1 - reward)), "signal/fraction": 0.04 if bad and t > 0.6 else 0.75 - 0.4 * t,
-        "length/mean": 14 + (30 * t if bad else 4 * t) + rng.normal(0, 0.3), "length/truncated": 0.35 * t if bad else 0.004,
-        "entropy/mean": entropy, "fault/rate": 0.06 * t if bad else 0.0, "fault/policy": 0.0, "format/rate": 0.97 - (0.5 * t if bad else 0),
-        "loss/total": rng.normal(0, 1e-5), "grad/norm": 0.3 + 0.1 * rng.random(), "lr": 1e-3, "kl/base": 0.4 * t + (3 * t * t if bad else 0),
-        "engine/mismatch_k3": 1e-9, "engine/max_ratio": 1.0001, "ess": 0.99, "waste/rows_skipped": 0.25 + 0.4 * t + 0.05 * rng.random(),
-        "curriculum/groups": 32.0 * step, "proof/state": 0.0 if bad and step % 7 == 0 else 1.0,
-        "time/generate": generate, "time/forward_backward": backward, "time/optimizer": 0.012, "time/score": 0.004, "time/other": 0.009,
-        "time/step": generate + backward + 0.025, "time/cpu": 4.0 + 0.43 * (step - 20), "tokens/sampled": 4200.0, "tokens/trained": 2500.0,
-    }  # fmt: skip
+        "reward/mean": reward,
+        "reward/std": math.sqrt(reward * (1 - reward)),
+        "signal/fraction": 0.04 if bad and t > 0.6 else 0.75 - 0.4 * t,
+        "length/mean": 14 + (30 * t if bad else 4 * t) + rng.normal(0, 0.3),
+        "length/truncated": 0.35 * t if bad else 0.004,
+        "entropy/mean": entropy,
+        "fault/rate": 0.06 * t if bad else 0.0,
+        "fault/policy": 0.0,
+        "format/rate": 0.97 - (0.5 * t if bad else 0),
+        "loss/total": rng.normal(0, 1e-5),
+        "grad/norm": 0.3 + 0.1 * rng.random(),
+        "lr": 1e-3,
+        "kl/base": 0.4 * t + (3 * t * t if bad else 0),
+        "engine/mismatch_k3": 1e-9,
+        "engine/max_ratio": 1.0001,
+        "ess": 0.99,
+        "waste/rows_skipped": 0.25 + 0.4 * t + 0.05 * rng.random(),
+        "curriculum/groups": 32.0 * step,
+        "proof/state": 0.0 if bad and step % 7 == 0 else 1.0,
+        "time/generate": generate,
+        "time/forward_backward": backward,
+        "time/optimizer": 0.012,
+        "time/score": 0.004,
+        "time/other": 0.009,
+        "time/step": generate + backward + 0.025,
+        "time/cpu": 4.0 + 0.43 * (step - 20),
+        "tokens/sampled": 4200.0,
+        "tokens/trained": 2500.0,
+    }
     return {"step": step, "stage": "rl", "metrics": metrics}
 
 
@@ -90,11 +110,19 @@ def rollout_line(kind: str, step: int, i: int) -> dict[str, Any]:
     steps = "\n".join(f"take {d}" for d in sorted(digits)) if right else "take <3>\n" * 3
     fault = "verifier" if kind == "collapsed" and i == 3 else "none"
     return {
-        "step": step, "stage": "rl", "id": f"s{step}/g{i}/r0", "task": f"sort-{level}-{i}", "arm": "sort", "level": level,
-        "prompt": "S" + "".join(map(str, digits)) + ">", "text": f"{steps}\n={''.join(map(str, shown))}",
-        "stop": "done" if right or i % 2 else "length", "components": {} if fault != "none" else {"correct": float(right), "format": 1.0},
-        "fault": fault, "length": 3 * level,
-    }  # fmt: skip
+        "step": step,
+        "stage": "rl",
+        "id": f"s{step}/g{i}/r0",
+        "task": f"sort-{level}-{i}",
+        "arm": "sort",
+        "level": level,
+        "prompt": "S" + "".join(map(str, digits)) + ">",
+        "text": f"{steps}\n={''.join(map(str, shown))}",
+        "stop": "done" if right or i % 2 else "length",
+        "components": {} if fault != "none" else {"correct": float(right), "format": 1.0},
+        "fault": fault,
+        "length": 3 * level,
+    }
 
 
 def build(folder: Path, kind: str = "healthy", last: int = 220) -> Path:
@@ -112,9 +140,13 @@ def build(folder: Path, kind: str = "healthy", last: int = 220) -> Path:
     }
     (folder / "versions.json").write_text(json.dumps(versions), encoding="utf-8")
     warm = [
-        {"step": s, "stage": "warm-up", "metrics": {"loss/total": 2.2 * math.exp(-s / 7) + 0.1, "grad/norm": 1.0, "time/step": 0.2, "time/cpu": 0.2 * s}}
+        {
+            "step": s,
+            "stage": "warm-up",
+            "metrics": {"loss/total": 2.2 * math.exp(-s / 7) + 0.1, "grad/norm": 1.0, "time/step": 0.2, "time/cpu": 0.2 * s},
+        }
         for s in range(1, min(20, last) + 1)
-    ]  # fmt: skip
+    ]
     lines = [*warm, *(metric_line(kind, s, rng) for s in range(21, last + 1))]
     steps = [s for s in (20, 45, 70, 95, 120, 145, 170, 195, 220) if s <= last]
     evals = [eval_line(kind, s, m, 32 if s in (20, 220) else 12) for s in steps for m in ("greedy", "sampled")]

@@ -1,6 +1,6 @@
 """pass@k, best-of-k and maj@k against hand counts and brute force over all subsets."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import comb, log
 
 import numpy as np
@@ -172,5 +172,5 @@ def test_table_refuses() -> None:
 
 def test_pass_at_k_grows_with_k() -> None:
     values = [pass_at_k(32, 3, k).item() for k in range(1, 33)]
-    assert all(a < b or b == 1.0 for a, b in zip(values, values[1:], strict=False))
+    assert all(a < b or b == 1.0 for a, b in pairwise(values))
     assert log(1 - values[0]) == pytest.approx(log(29 / 32))

@@ -86,7 +86,7 @@ def test_wandb_stays_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     tracker = WandbTracker(tmp_path / "wandb", name="trial", config={"seed": 3})
     tracker.log(1, {"reward/mean": 0.5})
     tracker.close()
-    files = [p for p in (tmp_path / "wandb").rglob("*.wandb")]
+    files = list((tmp_path / "wandb").rglob("*.wandb"))
     assert len(files) == 1
     assert files[0].parent.name.startswith("offline-run")
 

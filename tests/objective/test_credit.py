@@ -9,6 +9,7 @@ from objective_batches import advantages, plain, tiny
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.objective import (
     Center,
+    Credit,
     CreditTerm,
     DropTruncated,
     DropZeroVariance,
@@ -16,7 +17,6 @@ from assay.objective import (
     Moments,
     Objective,
     Overlong,
-    PolicyGradient,
     Scalarise,
     Scale,
     Sum,
@@ -141,7 +141,7 @@ def test_scalarise_finds_the_reward() -> None:
     with pytest.raises(DataError, match="Scalarise\\(weights"):
         Scalarise().start(of(a=[1.0, 2.0], b=[1.0, 1.0]))
     with pytest.raises(UnknownNameError, match="did you mean 'correct'"):
-        Scalarise(weights=(("corect", 1.0),)).start(batch)
+        Scalarise(weights=(("correkt", 1.0),)).start(batch)
     no_table = replace(bare, rollouts={k: v for k, v in bare.rollouts.items() if k != "valid"})
     assert Scalarise().start(no_table).counted.all()
 
@@ -203,13 +203,13 @@ def test_a_group_of_512_over_ranks_has_the_statistics_of_the_union() -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Center("gruop"), "did you mean 'group'"),
+        (lambda: Center("gruup"), "did you mean 'group'"),
         (lambda: Center("group", value=1.0), "value belongs to"),
         (lambda: Center("constant"), "value belongs to"),
         (lambda: Center("group", decay=0.9), "decay belongs to"),
         (lambda: Center("ema"), "decay belongs to"),
         (lambda: Center("ema", decay=1.0), "weight of the past"),
-        (lambda: Scale("grop"), "did you mean 'group'"),
+        (lambda: Scale("gruup"), "did you mean 'group'"),
         (lambda: Scale(of="rewards"), "did you mean 'reward'"),
         (lambda: Scale(ddof=2), "use 0"),
         (lambda: Scale(eps=-1.0), "eps"),
@@ -227,7 +227,11 @@ def test_bad_settings_are_named(make: object, says: str) -> None:
         make()  # type: ignore[operator]
 
 
-def test_a_bare_credit_term_changes_nothing() -> None:
-    batch = tiny([1, 0])
-    near(advantages(batch, CreditTerm()), [1, 0])
-    assert PolicyGradient().min_group == CreditTerm().min_group == 1
+def test_what_a_credit_term_is_unless_it_says_otherwise() -> None:
+    class Double(CreditTerm):
+        def apply(self, credit: Credit, stats: object, state: object) -> Credit:
+            return credit.moved(2 * credit.advantage)
+
+    near(advantages(tiny([1, 0]), Double()), [2, 0])
+    assert (Double().kind, Double().needs, Double().min_group, Double().scope.value) == ("transform", (), 1, "sequence")
+    assert Double().init() == Double().local(None) == Double().advance({}, {}) == {}  # type: ignore[arg-type]

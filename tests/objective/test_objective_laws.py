@@ -11,6 +11,7 @@ from objective_batches import plain, run, slopes, tiny
 
 from assay.core.columns import TokenColumn
 from assay.core.errors import PlanError
+from assay.core.plan import Scope
 from assay.objective import (
     AdaptiveKl,
     Aggregation,
@@ -43,7 +44,6 @@ from assay.objective import (
     Sum,
     TdLoss,
     Token,
-    TokenWeight,
     Truncate,
     View,
     WeightClip,
@@ -241,7 +241,8 @@ class Hinge(LossTerm):
         Kl("k3"), Kl("k2"), Kl("rk3"), AdaptiveKl("k2"), Entropy(), Nll(), PolicyGradient(), ScoreLoss(),
         TdLoss(target=ColumnTarget(column="returns")), TdLoss(target=ColumnTarget(column="advantage")),
         TdLoss(target=OutcomeTarget(column="advantage"), clip=0.2), TdLoss(),
-        Center(), Center("leave_one_out"), Center("batch"), Center("ema", decay=0.5), Scale(), Scale("batch"), Whiten(), Whiten("rollout"),
+        Center(), Center("leave_one_out"), Center("batch"), Center("ema", decay=0.5), Scale(), Scale("batch"), Whiten(),
+        Whiten("rollout"),
         DropZeroVariance(), DropTruncated(), Overlong(limit=6, cache=3), KlInReward(coef=0.1),
         Truncate(normalise=True), IcePop(level="sequence_mean"),
         Token(), SeqMean(denominator="drawn"), SeqSum(), Prompt(), Constant(length=5),
@@ -338,6 +339,38 @@ def test_ranks_that_reduce_unequally_are_caught() -> None:
     assert both == [3.0, 3.0, 3.0]
 
 
-def test_a_base_weight_has_no_factor() -> None:
-    with pytest.raises(TypeError, match="define weigh"):
-        check_term(TokenWeight(), [0])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together(LocalMean):
+    """`LocalMean`, sound because it declares what it must see whole."""
+
+    unit: Scope = Scope.BATCH
+
+    @property
+    def scope(self) -> Scope:
+        return self.unit
+
+    def apply(self, view: View) -> Any:
+        key = np.zeros(int(view.batch.offsets[-1]), np.int64)
+        if self.unit is Scope.GROUP:
+            key = np.repeat(view.batch.per_row("group"), view.batch.lengths)
+        size = np.bincount(key[view.index])[key[view.index]]
+        return -view.live("logp_new") / view.tensor(size)
+
+
+@pytest.mark.parametrize("unit", [Scope.GROUP, Scope.BATCH])
+def test_a_wide_scope_keeps_its_unit_together(unit: Scope) -> None:
+    objective = Objective(terms=(Together(unit=unit),))
+    assert objective.plan().split is unit
+    if unit is Scope.GROUP:
+        check_term(Together(unit=unit), range(4))
+    with pytest.raises(ContractError, match="partition law" if unit is Scope.GROUP else "rank law"):
+        check_term(Declared(unit=unit) if unit is Scope.GROUP else Together(unit=unit), range(4))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared(Together):
+    """Broken: needs whole groups and does not say so."""
+
+    @property
+    def scope(self) -> Scope:
+        return Scope.TOKEN

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from objective_batches import plain, run, slopes, spread, tiny
+from objective_batches import plain, run, slopes, tiny
 
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError, PlanError
@@ -16,18 +16,16 @@ from assay.objective import (
     Center,
     ColumnTarget,
     GroupSoftmax,
-    HeadValue,
     LogRatioValue,
     Objective,
     OutcomeTarget,
-    Scalarise,
     ScoreLoss,
-    SeqMean,
     SetLoss,
     Target,
     TdLoss,
     Token,
     Value,
+    View,
     pacs,
     real,
     rloo,
@@ -150,9 +148,7 @@ def test_bad_score_settings_are_named() -> None:
     ):
         with pytest.raises(ConfigError, match=says):
             make()
-    with pytest.raises(TypeError, match="define total"):
-        run(Objective(policy=ScoreLoss(phi=SetLoss())), tiny([1, 0], columns={"logp_old": -1.0}))
-    assert SetLoss().min_group == 1
+    assert Preference().min_group == 1
 
 
 def test_a_score_loss_without_rows_is_nothing() -> None:
@@ -244,11 +240,16 @@ def test_bad_regressions_are_named() -> None:
         OutcomeTarget(column="rewards")
     with pytest.raises(PlanError, match="two terminals"):
         Objective(policy=plain(), terms=(TdLoss(value=LogRatioValue()),)).plan()
-    with pytest.raises(TypeError, match="define of"):
-        Value().of(None)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="define of"):
-        Target().of(tiny([0]))
-    assert Value().live == ("logp_new",)
-    assert not Value().policy
-    assert Value().anchors == Target().needs == ()
-    assert not Target().reward
+    constant = Objective(policy=plain(), terms=(TdLoss(value=Constantly()),))
+    assert run(constant, tiny([1])).metrics["loss/td"] == pytest.approx(0.25)
+    assert Constantly().anchors == ()
+    assert not Constantly().policy
+    assert not ColumnTarget(column="returns").reward
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constantly(Value):
+    """One half, whatever the state."""
+
+    def of(self, view: View) -> torch.Tensor:
+        return view.live("logp_new") * 0 + 0.5

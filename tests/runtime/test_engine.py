@@ -14,6 +14,7 @@ from assay.core.errors import ConfigError, DataError, EngineError, UnknownNameEr
 from assay.core.manifest import Manifest, manifest_of
 from assay.core.protocols import SwapMode
 from assay.core.rollout import Span, Stop
+from assay.runtime import decode
 from assay.runtime.engine import NativeEngine
 from assay.runtime.hf import load_model
 
@@ -176,6 +177,37 @@ def test_one_prefill_per_distinct_prompt(models):
     assert engine.counters["decode_tokens"] == 48
 
 
+def test_a_prefill_is_kept_only_while_somebody_waits_for_it(models):
+    engine = NativeEngine(models[1], max_batch=2)
+
+    async def go():
+        for so_far in (1, 2):
+            await asyncio.gather(*(engine.generate(request(i, [5, 6, 7])) for i in range(4)))
+            assert engine.counters["prefill_prompts"] == so_far
+        tasks = [asyncio.create_task(engine.generate(request(i, [5, 6, 7]))) for i in range(4)]
+        await turns(engine, engine.counters["steps"] + 1)
+        await engine.abort(["2", "3"])  # those that wait
+        await asyncio.gather(*tasks)
+        assert engine.counters["prefill_prompts"] == 3
+        await engine.generate(request(9, [5, 6, 7]))
+        assert engine.counters["prefill_prompts"] == 4
+
+    asyncio.run(go())
+
+
+def test_prompts_that_need_several_passes_reach_the_right_rows(models, monkeypatch):
+    monkeypatch.setattr(decode, "_PREFILL_TOKENS", 16)
+    hub, model = models
+    requests = [request(i, [[5] * 9, [6, 7], [8] * 12, [9]][i % 4], max_new_tokens=3) for i in range(8)]
+    engine = NativeEngine(model)
+    for r, c in zip(requests, run(engine, requests), strict=True):
+        assert agree(hub, r, c) == 3
+    scores = asyncio.run(engine.score([np.full(n, 5, np.int32) for n in (12, 1, 9, 1)]))
+    assert [len(x) for x in scores] == [12, 1, 9, 1]
+    assert np.abs(scores[0][1:] - teacher_forced(hub, [5] * 12)).max() <= 1e-5
+    assert np.abs(asyncio.run(engine.score([np.array([5], np.int32)]))[0]).max() == 0.0
+
+
 def test_a_group_that_is_admitted_piecemeal_still_prefills_once(models):
     hub, model = models
     engine = NativeEngine(model, max_batch=3)
@@ -268,6 +300,23 @@ def test_works_across_event_loops_even_after_an_interrupted_one(models):
     asyncio.run(interrupted())
     again = run(engine, [request(1, [5, 6], max_new_tokens=6)])[0]
     assert again.logp_engine.tobytes() == first.logp_engine.tobytes()
+
+
+def test_an_abandoned_event_loop_leaves_nothing_behind(models):
+    engine = NativeEngine(models[1], max_batch=1)
+
+    async def abandoned():
+        tasks = [asyncio.create_task(engine.generate(request(i, [5, 6], max_new_tokens=40))) for i in range(2)]
+        await turns(engine, 10)
+        return tasks
+
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)  # it would report its lost tasks
+    tasks = loop.run_until_complete(abandoned())
+    loop.close()
+    again = run(engine, [request(i, [5, 6], max_new_tokens=3) for i in range(2)])
+    assert [len(c.ids) for c in again] == [3, 3]
+    assert not any(task.done() for task in tasks)
 
 
 def test_a_failure_reaches_everybody_and_the_engine_recovers(models):

@@ -68,6 +68,14 @@ def test_assay_loads_what_transformers_saves(tmp_path, kind, tied, shards):
     assert np.abs(teacher_forced(hub, row) - logp(model, row)).max() <= 1e-5
 
 
+def test_a_loaded_model_does_not_hang_on_its_file(tmp_path):
+    folder = write(hub_model(), tmp_path / "m")
+    model, weights = load_model(folder), folder / "model.safetensors"
+    with weights.open("r+b") as file:
+        file.write(bytes(weights.stat().st_size))
+    assert all(t.any() for t in model.tensors.values())
+
+
 def test_half_precision_weights_become_float32(tmp_path):
     hub = hub_model().to(torch.bfloat16)
     model = load_model(write(hub, tmp_path / "m"))

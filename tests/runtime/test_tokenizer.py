@@ -129,7 +129,8 @@ def test_text_never_becomes_a_special_token_but_templates_do():
     assert t.decode(t.encode(attack)) == attack
     rendered = t.render([Message("user", attack)], answer=False).tolist()
     assert [i for i in rendered if i in (0, 1)] == [1, 0]
-    assert t.render([Message("user", attack)], answer=False).tolist() == rendered
+    again = HubTokenizer(t.backend, eos=0, template=t.template)
+    assert again.render([Message("user", attack)], answer=False).tolist() == rendered
     assert char_tokenizer("<eos>x".replace(">", "", 1) + ">").encode("<eos>").tolist() == [2, 3, 4, 5, 7]
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -37,9 +38,7 @@ def test_families_keep_the_contract(name: str) -> None:
         (KeyValue(), "keyvalue", 1, "train", 0, "K1oa>", "80"),
     ],
 )
-def test_tasks_stay_the_same(
-    source: TaskSource, arm: str, level: int, split: str, index: int, prompt: str, answer: str
-) -> None:
+def test_tasks_stay_the_same(source: TaskSource, arm: str, level: int, split: str, index: int, prompt: str, answer: str) -> None:
     """A change here changes every run and every held-out set: it needs a changelog entry."""
     task = source.task(arm, level, split, index)
     assert (task.public["prompt"], task.private["answer"]) == (prompt, answer)
@@ -73,7 +72,7 @@ def test_sort_verifier_against_an_independent_judge() -> None:
     for i in range(10_000):
         task = source.task("sort", 3 + i % 8, "train", i // 40)
         digits = task.public["prompt"][1:-1]
-        text = list(sorted(digits))
+        text = sorted(digits)
         for _ in range(int(rng.integers(0, 3))):
             where, what = int(rng.integers(0, len(text) + 1)), str(rng.integers(0, 10))
             match int(rng.integers(0, 5)):
@@ -90,12 +89,25 @@ def test_sort_verifier_against_an_independent_judge() -> None:
         answer, stop = "".join(text), Stop.LENGTH if rng.random() < 0.1 else Stop.DONE
         score = verifier(task, attempt(task, answer, stop=stop))
         numbers = [ord(c) for c in answer]
-        sound = Counter(numbers) == Counter(map(ord, digits)) and all(a <= b for a, b in zip(numbers, numbers[1:], strict=False))
+        sound = Counter(numbers) == Counter(map(ord, digits)) and all(a <= b for a, b in pairwise(numbers))
         shape = len(answer) == len(digits) and all(c in "0123456789" for c in answer)
         assert score.components["correct"] == float(sound and stop is Stop.DONE), (digits, answer)
         assert score.components["format"] == float(shape and stop is Stop.DONE), (digits, answer)
         right += int(score.primary)
     assert 3000 < right < 8000
+
+
+@pytest.mark.parametrize("name", families())
+def test_the_alphabet_is_all_that_a_family_writes(name: str) -> None:
+    source, rng, written = family(name), np.random.default_rng(0), set[str]()
+    for arm, levels in source.arms().items():
+        for level in levels:
+            for index in range(60):
+                task = source.task(arm, level, "train", index)
+                written.update(task.public["prompt"], *(m.content for m in source.trace(task, 0.2, rng) or ()))
+    alphabet: str = source.alphabet  # pyright: ignore
+    assert len(set(alphabet)) == len(alphabet)
+    assert written == set(alphabet)
 
 
 def test_clean_and_noisy_traces() -> None:
@@ -150,7 +162,7 @@ def test_distinct_tasks() -> None:
     assert len({t.content for t in found}) == 64
     assert [t.index for t in found] == sorted(t.index for t in found)
     assert distinct(SortDigits(), "sort", 3, "test", 0) == []
-    with pytest.raises(DataError, match="level 3 has only .* different tasks of split 'test'"):
+    with pytest.raises(DataError, match=r"level 3 has only .* different tasks of split 'test'"):
         distinct(SortDigits(), "sort", 3, "test", 200)
 
 
@@ -256,7 +268,10 @@ def test_cards() -> None:
         "keyvalue": (True, True), "reverse": (True, False), "sort": (True, False),
     }  # fmt: skip
     assert found["sort"].arms == {"sort": tuple(range(3, 11))}
-    assert found["sort"].summary == "Write the digits in ascending order: ``S3020>`` asks for ``0023``. The level is the number of digits."
+    assert (
+        found["sort"].summary
+        == "Write the digits in ascending order: ``S3020>`` asks for ``0023``. The level is the number of digits."
+    )
     assert found["keyvalue"].trace == (("assistant", "?oa"), ("tool", "=80>"), ("assistant", "80"))
     bare = card(Rows([{"prompt": f"say {i}"} for i in range(40)], reward=lambda p, c, r: 1.0))
     assert (bare.has_trace, bare.trace) == (False, ())

@@ -100,7 +100,7 @@ def test_repeated_rows_are_counted_and_contradictions_refused() -> None:
     ("row", "told"),
     [
         ("text", "row 1 is a str; make it a dict"),
-        ({"promt": "x"}, "row 1 has no 'prompt' and no 'messages'; rename 'promt'"),
+        ({"propmt": "x"}, "row 1 has no 'prompt' and no 'messages'; rename 'propmt'"),
         ({"answer": "x"}, "row 1 has no 'prompt' and no 'messages'; add one"),
         ({"prompt": "x", "messages": []}, "row 1 has both"),
         ({"prompt": ""}, "row 1, field 'prompt': '' is not text"),
@@ -132,7 +132,7 @@ def test_wrong_settings() -> None:
         Rows(SUMS, test_share=1.0)
     with pytest.raises(UnknownNameError, match="did you mean 'rows'"):
         Rows(SUMS).task("row", 1, "train", 0)
-    with pytest.raises(DataError, match="none of the 64 rows of level 1 falls in the test split.*test_share"):
+    with pytest.raises(DataError, match=r"none of the 64 rows of level 1 falls in the test split.*test_share"):
         Rows(SUMS, test_share=0.0).task("rows", 1, "test", 0)
 
 

@@ -1,103 +1,195 @@
-"""Killed by SIGKILL at any moment and resumed, a run ends with the digest of one that was never interrupted."""
+"""Killed at any moment and resumed, a run ends with the digest of one that was never interrupted."""
 
 from __future__ import annotations
 
 import os
+import re
+import resource
 import signal
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from assay.train.driver import resume, train
-from assay.train.storage import read_json
 
-from tiny_runs import in_child, kill_at, points_into, tiny
+from tiny_runs import digest_of, in_child, kill_at, on_tiny_base, points_into, resumed, tiny, trained
+
+Reference = tuple[str, list[str]]
 
 
-def run_in_child(folder: Path, hook: object = None) -> int:
+def killed(folder: Path, number: int) -> None:
     def work() -> None:
-        if callable(hook):
-            hook()
+        kill_at(number)
         train(tiny(), folder)
 
-    return in_child(work)
-
-
-def resume_in_child(folder: Path) -> str:
-    assert in_child(lambda: None if resume(folder).finished else os.abort()) == 0
-    return str(read_json(folder / "done.json")["digest"])
+    assert in_child(work) == -signal.SIGKILL
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[str]]:
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
     """Digest and write points of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("reference")
-    log = folder / "points.txt"
-    assert run_in_child(folder / "run", lambda: points_into(log)) == 0
-    return str(read_json(folder / "run" / "done.json")["digest"]), log.read_text().splitlines()
+    found = trained(tiny(), folder / "run", lambda: points_into(folder / "points.txt"))
+    return found, (folder / "points.txt").read_text().splitlines()
 
 
-def test_two_uninterrupted_runs_have_equal_digests(reference: tuple[str, list[str]], tmp_path: Path) -> None:
-    assert run_in_child(tmp_path / "again") == 0
-    assert read_json(tmp_path / "again" / "done.json")["digest"] == reference[0]
+def test_two_uninterrupted_runs_have_equal_digests(reference: Reference, tmp_path: Path) -> None:
+    assert trained(tiny(), tmp_path / "again") == reference[0]
 
 
-def test_another_seed_has_another_digest(reference: tuple[str, list[str]], tmp_path: Path) -> None:
-    assert in_child(lambda: None if train(tiny(seed=1), tmp_path / "run").finished else os.abort()) == 0
-    assert read_json(tmp_path / "run" / "done.json")["digest"] != reference[0]
+def test_another_seed_has_another_digest(reference: Reference, tmp_path: Path) -> None:
+    assert trained(tiny(seed=1), tmp_path / "run") != reference[0]
 
 
 @pytest.mark.parametrize("share", [0.15, 0.55, 0.9])
-def test_a_kill_at_a_write_point_changes_nothing(reference: tuple[str, list[str]], tmp_path: Path, share: float) -> None:
+def test_a_kill_at_a_write_point_changes_nothing(reference: Reference, tmp_path: Path, share: float) -> None:
     digest, points = reference
-    assert run_in_child(tmp_path / "run", lambda: kill_at(int(share * len(points)))) == -signal.SIGKILL
-    assert resume_in_child(tmp_path / "run") == digest
+    killed(tmp_path / "run", int(share * len(points)))
+    assert resumed(tmp_path / "run") == digest
 
 
-@pytest.mark.prove
-def test_a_kill_at_each_kind_of_write_point_changes_nothing(reference: tuple[str, list[str]], tmp_path: Path) -> None:
+MOMENTS = [
+    "write:versions.json",  # the folder is no run yet
+    "done:versions.json",  # between versions.json and run.toml
+    "done:run.toml",  # claimed, nothing else
+    "filled:start",  # before start/ has its name
+    "renamed:start",  # before the first checkpoint
+    "synced:step_0000000",  # the first checkpoint is complete, but has no name
+    "renamed:step_0000008",  # between a checkpoint's rename and LATEST
+    "filled:model",  # finishing
+    "renamed:model",  # the model is written, done.json is not
+    "rename:done.json",
+]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_kill_at_a_named_moment_changes_nothing(reference: Reference, tmp_path: Path, moment: str) -> None:
     digest, points = reference
-    first = {name: i for i, name in reversed(list(enumerate(points)))}
-    last = {name: i for i, name in enumerate(points)}
-    for number in sorted({*first.values(), *last.values()}):
-        folder = tmp_path / str(number)
-        assert run_in_child(folder, lambda n=number: kill_at(n)) == -signal.SIGKILL, points[number]
-        assert resume_in_child(folder) == digest, f"killed at {points[number]} (point {number})"
+    killed(tmp_path / "run", points.index(moment))
+    assert resumed(tmp_path / "run", tiny()) == digest
 
 
-@pytest.mark.prove
-def test_kills_at_random_moments_change_nothing(reference: tuple[str, list[str]], tmp_path: Path) -> None:
-    begin = time.monotonic()
-    assert run_in_child(tmp_path / "timed") == 0
-    length = time.monotonic() - begin
-    for trial, share in enumerate(np.random.default_rng(0).uniform(0.02, 0.98, 20)):
-        folder = tmp_path / f"trial-{trial}"
-        pid = os.fork()
-        if pid == 0:
-            train(tiny(), folder)
-            os._exit(0)
-        time.sleep(float(share) * length)
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        if not (folder / "run.toml").exists():
-            continue  # killed before the run had a name: there is nothing to resume
-        assert resume_in_child(folder) == reference[0], f"trial {trial}, killed after {share:.0%} of the time"
-
-
-@pytest.mark.prove
-def test_a_run_that_is_killed_again_and_again_still_ends_the_same(reference: tuple[str, list[str]], tmp_path: Path) -> None:
+def test_a_kill_between_latest_and_the_removal_of_old_checkpoints(reference: Reference, tmp_path: Path) -> None:
     digest, points = reference
-    folder, kills = tmp_path / "run", 0
-    assert run_in_child(folder, lambda: kill_at(len(points) // 3)) == -signal.SIGKILL
+    named = [i for i, name in enumerate(points) if name == "done:LATEST"]
+    killed(tmp_path / "run", named[5])
+    assert len(list((tmp_path / "run" / "checkpoints").glob("step_*"))) == 3
+    assert resumed(tmp_path / "run") == digest
+    assert len(list((tmp_path / "run" / "checkpoints").glob("step_*"))) == 2
+
+
+def test_a_resume_leaves_nothing_half_written_and_nothing_from_its_own_future(reference: Reference, tmp_path: Path) -> None:
+    digest, points = reference
+    folder = tmp_path / "run"
+    killed(folder, points.index("renamed:step_0000020"))  # complete, but LATEST names step 16
+    (folder / ".metrics.jsonl.tmp").write_text("torn")
+    (folder / "checkpoints" / ".step_0000017.tmp").mkdir()
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 1')
+
+    def stop_soon() -> None:
+        kill_at(30)
+        resume(folder)
+
+    assert in_child(stop_soon) == -signal.SIGKILL
+    assert not list(folder.glob(".*.tmp")) + list(folder.glob("checkpoints/.*.tmp"))
+    assert not (folder / "checkpoints" / "step_0000020").exists()
+    assert resumed(folder) == digest
+
+
+@pytest.mark.parametrize("number", [0, 4, 8, 13])
+def test_a_kill_during_the_cut_of_the_journals_changes_nothing(reference: Reference, tmp_path: Path, number: int) -> None:
+    digest, points = reference
+    folder = tmp_path / "run"
+    killed(folder, points.index("renamed:step_0000034"))
+    log = tmp_path / "points.txt"
 
     def go_on() -> None:
-        kill_at(25)
+        points_into(log)
+        record = __import__("assay.train.storage", fromlist=["storage"])
+        tell, seen = record.on_write, -1
+
+        def hook(point: str) -> None:
+            nonlocal seen
+            seen += 1
+            tell(point)
+            if seen == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        record.on_write = hook
+        resume(folder)
+
+    assert in_child(go_on) == -signal.SIGKILL
+    assert re.search(r"jsonl|run.toml|done.json", log.read_text().splitlines()[-1])
+    assert resumed(folder) == digest
+
+
+def test_a_base_in_the_cache_survives_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "whole"))
+    log = tmp_path / "points.txt"
+    digest = trained(on_tiny_base(), tmp_path / "reference", lambda: points_into(log))
+    points = log.read_text().splitlines()
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "killed"))
+    folder = tmp_path / "run"
+    for moment in ("filled:start", "renamed:step_0000004", "renamed:model"):  # of the base, whose points come first
+
+        def work(number: int = points.index(moment)) -> None:
+            kill_at(number)
+            if (folder / "run.toml").exists():
+                resume(folder)
+            else:
+                train(on_tiny_base(), folder)
+
+        in_child(work)
+    assert not (folder / "done.json").exists()
+    assert resumed(folder) == digest
+
+
+# ---- the whole matrix -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.prove
+def test_a_kill_at_each_kind_of_write_point_changes_nothing(reference: Reference, tmp_path: Path) -> None:
+    digest, points = reference
+    kinds = [re.sub(r"step_\d+", "step", name) for name in points]
+    first = {name: i for i, name in reversed(list(enumerate(kinds)))}
+    last = {name: i for i, name in enumerate(kinds)}
+    for number in sorted({*first.values(), *last.values()}):
+        folder = tmp_path / str(number)
+        killed(folder, number)
+        assert resumed(folder, tiny()) == digest, f"killed at {points[number]} (point {number})"
+
+
+@pytest.mark.prove
+def test_kills_at_random_moments_change_nothing(reference: Reference, tmp_path: Path) -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    trained(tiny(), tmp_path / "timed")
+    length = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    for trial, share in enumerate(np.random.default_rng(0).uniform(0.02, 0.98, 20)):
+        folder = tmp_path / f"trial-{trial}"
+
+        def work(after: float = float(share) * length, folder: Path = folder) -> None:
+            signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process like SIGKILL, after so much CPU time
+            signal.setitimer(signal.ITIMER_PROF, after)
+            train(tiny(), folder)
+
+        assert in_child(work) in (0, -signal.SIGPROF)
+        assert resumed(folder, tiny()) == reference[0], f"trial {trial}, killed after {share:.0%} of the time"
+
+
+@pytest.mark.prove
+def test_a_run_that_is_killed_again_and_again_still_ends_the_same(reference: Reference, tmp_path: Path) -> None:
+    digest, points = reference
+    folder, kills = tmp_path / "run", 0
+    killed(folder, len(points) // 3)
+
+    def go_on() -> None:
+        kill_at(40)
         resume(folder)
 
     while in_child(go_on) == -signal.SIGKILL:
         kills += 1
         assert kills < 200
     assert kills >= 2
-    assert resume_in_child(folder) == digest
+    assert digest_of(folder) == digest

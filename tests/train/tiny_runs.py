@@ -1,4 +1,4 @@
-"""A run that takes about a second: a two-layer model, a few steps of warm-up and RL, with replay and every kind of write."""
+"""A run that takes about half a CPU-second: a two-layer model, a few steps of warm-up and RL, with replay and every kind of write."""
 
 from __future__ import annotations
 
@@ -6,72 +6,125 @@ import os
 import signal
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import assay.runtime.engine  # noqa: F401  a child forked later need not import torch again
+import assay.runtime.hf  # noqa: F401
+import assay.runtime.learner  # noqa: F401
 from assay.core.rollout import Sampling
 from assay.guide import Compose, Recent, SuccessVariance
 from assay.objective.methods import grpo
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule
 from assay.tasks import SortDigits
 from assay.train import storage
-from assay.train.models import Scratch
+from assay.train.driver import resume, train
+from assay.train.models import Built, Scratch
 from assay.train.run import Evaluation, Reinforce, Run, WarmUp
+from assay.train.storage import read_json
 
 SHAPE = DecoderShape(
     hidden_size=32, num_layers=2, num_heads=2, num_kv_heads=1, head_dim=16, intermediate_size=64, max_positions=32
 )
+SCHEDULE = Schedule(kind="linear", start=0.5, floor=0.1)
+
+
+def warm_up(**changes: Any) -> WarmUp:
+    given = dict(
+        steps=30, batch=32, demonstrations=200, levels=(1, 2),
+        learner=LearnerSettings(optimizer=Muon(lr=4e-3), schedule=SCHEDULE),
+    )  # fmt: skip
+    return WarmUp(**(given | changes))
+
+
+def reinforce(**changes: Any) -> Reinforce:
+    given = dict(
+        steps=6, groups=4, group_size=4, objective=grpo(), curriculum=SuccessVariance(),
+        learner=LearnerSettings(optimizer=AdamW(lr=1e-3), schedule=SCHEDULE),
+    )  # fmt: skip
+    return Reinforce(**(given | changes))
 
 
 def tiny(seed: int = 0, warm: int = 30, rl: int = 6) -> Run:
     """Two stages; the replay, the curriculum and both optimisers carry state over every checkpoint."""
-    schedule = Schedule(kind="linear", start=0.5, floor=0.1)
     return Run(
         name="tiny",
         seed=seed,
         model=Scratch(shape=SHAPE, seed=seed),
         tasks=SortDigits(levels=(1, 2, 3)),
         stages=(
-            WarmUp(
-                steps=warm, batch=32, demonstrations=200, levels=(1, 2),
-                learner=LearnerSettings(optimizer=Muon(lr=4e-3), schedule=schedule),
-            ),
-            Reinforce(
-                steps=rl, groups=4, group_size=4, objective=grpo(), curriculum=SuccessVariance(),
-                learner=LearnerSettings(optimizer=AdamW(lr=1e-3), schedule=schedule),
-                replay=Recent(capacity=8), composer=Compose(replay_share=0.25),
-            ),
+            warm_up(steps=warm),
+            reinforce(steps=rl, replay=Recent(capacity=8), composer=Compose(replay_share=0.25)),
         ),
         sampling=Sampling(max_new_tokens=5),
         evaluation=Evaluation(every=6, per_level=3, final_per_level=4),
         checkpoint_every=4,
         rollouts_every=2,
-    )  # fmt: skip
+    )
 
 
-def in_child(work: Callable[[], None]) -> int:
+def on_tiny_base(rl: int = 4) -> Run:
+    """RL from a base in the cache (``$ASSAY_CACHE``), which is a warm-up of 8 steps."""
+    whole = tiny(warm=8)
+    base = replace(whole, name="tiny-base", stages=whole.stages[:1])
+    return replace(whole, name="on-base", model=Built(run=base), stages=(reinforce(steps=rl),))
+
+
+def only_rl(**changes: Any) -> Run:
+    """RL alone from fresh weights."""
+    return replace(tiny(), stages=(reinforce(**changes),))
+
+
+def in_child(work: Callable[[], object]) -> int:
     """Runs ``work`` in a forked process; its exit status: 0, 1 after an exception, or minus the signal that killed it."""
+    return ended(started(work))
+
+
+def started(work: Callable[[], object]) -> int:
+    """Pid of a forked process that runs ``work``."""
     pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(status)
+    if pid:
+        return pid
+    status = 1
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        work()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def ended(pid: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def kill_at(number: int) -> None:
-    """From now on the ``number``-th write point (from 0) is this process's last."""
+def at_point(number: int, act: Callable[[], None]) -> None:
+    """Arms this process: ``act`` at the ``number``-th write point (from 0) from now on."""
     seen = -1
 
     def hook(point: str) -> None:
         nonlocal seen
         seen += 1
         if seen == number:
-            os.kill(os.getpid(), signal.SIGKILL)
+            act()
+
+    storage.on_write = hook
+
+
+def kill_at(number: int) -> None:
+    """From now on the ``number``-th write point (from 0) is this process's last."""
+    at_point(number, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def at_named(name: str, act: Callable[[], None]) -> None:
+    """Arms this process: ``act`` at each write point called ``name``."""
+
+    def hook(point: str) -> None:
+        if point == name:
+            act()
 
     storage.on_write = hook
 
@@ -84,3 +137,31 @@ def points_into(path: Path) -> None:
             file.write(point + "\n")
 
     storage.on_write = hook
+
+
+def digest_of(folder: Path) -> str:
+    return str(read_json(folder / "done.json")["digest"])
+
+
+def trained(run: Run, folder: Path, prepare: Callable[[], object] = lambda: None) -> str:
+    """Digest of a run trained in a child."""
+
+    def work() -> None:
+        prepare()
+        assert train(run, folder).finished
+
+    assert in_child(work) == 0
+    return digest_of(folder)
+
+
+def resumed(folder: Path, run: Run | None = None, **options: Any) -> str:
+    """Digest of a run gone on with in a child; one that was killed before it had a name is begun."""
+
+    def work() -> None:
+        if run is not None and not (folder / "run.toml").exists():
+            assert train(run, folder).finished
+        else:
+            assert resume(folder, **options).finished
+
+    assert in_child(work) == 0
+    return digest_of(folder)

@@ -17,8 +17,8 @@ COMMANDS = {
     "explain": ("explain", "what a recipe would do: every setting, rows, steps, tokens, memory; runs nothing"),
     "report": ("look", "write a run's report.html anew"),
     "runs": ("look", "list, show or compare runs"),
-    "tasks": ("look", "list, show or check task families"),
-    "recipes": ("look", "list the recipes"),
+    "tasks": ("catalog", "list, show or check task families"),
+    "recipes": ("catalog", "list the recipes"),
 }
 
 

@@ -144,7 +144,7 @@ class _Evaluated:
             )
         judged = [i for i in items if i["values"]]
         if not judged:
-            raise DataError(f"no attempt of {path} at {family.name} got a verdict: its verifier failed on all; try 'assay tasks check'")
+            raise DataError(f"no attempt at {family.name} got a verdict: its verifier failed on all; try 'assay tasks check'")
         threshold = run.evaluation.threshold if run else 1.0
         return cls(path=path, table=tabulate(eval_items(judged), threshold=threshold, seed=own.seed), items=items)
 
@@ -228,7 +228,10 @@ def _family(own: EvalOptions, run: Run | None) -> TaskSource:
     if own.tasks is not None:
         return source(own.tasks)
     if run is None:
-        raise ConfigError(f"{own.model} is a model, not a run, so it has no tasks of its own: give --tasks, one of {', '.join(families())}, or my_file.py:my_source")
+        known = ", ".join(families())
+        raise ConfigError(
+            f"{own.model} is no run, so it has no tasks of its own: give --tasks, one of {known}, or my_file.py:my_source"
+        )
     return run.tasks
 
 

@@ -1,20 +1,19 @@
-"""``assay report``, ``runs``, ``tasks`` and ``recipes``: looking at what is there."""
+"""``assay report`` and ``assay runs``: looking at runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.mirror import parse
-from assay.cli.show import grid, lines, show, table
+from assay.cli.show import cell, choose, grid, lines, show, table
 from assay.core.errors import AssayError, ConfigError, DataError, UnknownNameError
 
 if TYPE_CHECKING:
     from assay.measure import RunView
 
-__all__ = ["recipes_command", "report_command", "runs_command", "tasks_command"]
+__all__ = ["report_command", "runs_command"]
 
 
 # ---- report -----------------------------------------------------------------------------------------------------------
@@ -88,7 +87,7 @@ class RunsCompareOptions:
 
 def runs_command(args: list[str]) -> int:
     """``assay runs list | show RUN | compare RUN RUN ...``."""
-    return _choose("runs", args, {
+    return choose("runs", args, {
         "list": (_runs_list, "the runs of a folder"),
         "show": (_runs_show, "one run: progress, accuracy by level, the doctor's findings"),
         "compare": (_runs_compare, "several runs side by side, paired"),
@@ -128,7 +127,7 @@ def _runs_list(args: list[str]) -> int:
             print(f"no runs in {own.root}; start one: assay train quickstart")
             return
         columns = ("run", "tasks", "seed", "step", "state", "base", "now")
-        grid(columns, [[_cell(r.get(c)) for c in columns] for r in rows], right=(2, 3, 5, 6))
+        grid(columns, [[cell(r.get(c)) for c in columns] for r in rows], right=(2, 3, 5, 6))
 
     return show(own.json, rows, text)
 
@@ -139,13 +138,18 @@ def _runs_show(args: list[str]) -> int:
     own = parse(RunsShowOptions, args, "assay runs show")
     view = read_run(run_folder(own.run))
     findings = diagnose(view.history())
-    row = {**_row(view), "folder": str(own.run), "levels": _levels(view), "newest": dict(view.metrics[-1].metrics) if view.metrics else {}}
-    value = {**row, "doctor": list(findings), "problems": list(view.problems)}
+    row, levels = _row(view), _levels(view)
+    newest = dict(view.metrics[-1].metrics) if view.metrics else {}
+    value = {**row, "folder": str(own.run), "levels": levels, "newest": newest, "doctor": findings, "problems": view.problems}
 
     def text() -> None:
-        lines({k: _cell(row[k]) for k in ("run", "tasks", "seed", "step", "state", "base", "now")})
-        if row["levels"]:
-            grid(("level", "base", "now", "tasks"), [[x["level"], _cell(x["base"]), _cell(x["now"]), x["tasks"]] for x in row["levels"]], (0, 1, 2, 3))
+        lines({k: cell(row[k]) for k in ("run", "tasks", "seed", "step", "state", "base", "now")})
+        if levels:
+            grid(
+                ("level", "base", "now", "tasks"),
+                [[x["level"], cell(x["base"]), cell(x["now"]), x["tasks"]] for x in levels],
+                (0, 1, 2, 3),
+            )
         for f in findings:
             print(f"{f.severity}: {f.sentence} {f.action}")
         for problem in view.problems:
@@ -163,13 +167,17 @@ def _runs_compare(args: list[str]) -> int:
     if len(own.runs) < 2:
         raise ConfigError("a comparison needs two runs or more: assay runs compare RUN RUN ...")
     found = compare([read_run(run_folder(p)) for p in own.runs], own.mode)
-    return show(own.json, comparison_json(found), lambda: table(comparison_table(found, f"held-out accuracy, {own.mode}, 95 % intervals over tasks")))
+    return show(
+        own.json,
+        comparison_json(found),
+        lambda: table(comparison_table(found, f"held-out accuracy, {own.mode}, 95 % intervals over tasks")),
+    )
 
 
 def _row(view: RunView) -> dict[str, Any]:
     base, now = view.base("greedy"), view.final("greedy")
-    tasks = view.settings.get("tasks")
-    kind = str(tasks.get("kind", "")) if isinstance(tasks, Mapping) else ""
+    tasks: Any = view.settings.get("tasks")
+    kind = str(tasks.get("kind", "")) if isinstance(tasks, dict) else ""  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     planned = view.planned_steps
     finished = (view.folder / "done.json").exists()
     return {
@@ -196,176 +204,3 @@ def _levels(view: RunView) -> list[dict[str, Any]]:
         }
         for level in now.levels
     ]
-
-
-# ---- tasks ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TasksListOptions:
-    """Lists the task families.
-
-    Attributes:
-        json: print JSON.
-    """
-
-    json: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TasksShowOptions:
-    """Shows a task family: arms, levels, verifier, an example with its answer.
-
-    Attributes:
-        name: a family, or my_file.py:my_source.
-        arm: the example's arm; the first when empty.
-        level: the example's level; the lowest when not given.
-        index: number of the example in the training stream.
-        json: print JSON.
-    """
-
-    name: str = field(metadata={"positional": True, "arg": {"metavar": "NAME"}})
-    arm: str = ""
-    level: int | None = None
-    index: int = 0
-    json: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TasksCheckOptions:
-    """Holds a task family to its contract: gold scores 1, junk scores the floor, splits never overlap, tasks are pure functions.
-
-    Attributes:
-        name: a family, or my_file.py:my_source.
-        json: print JSON.
-    """
-
-    name: str = field(metadata={"positional": True, "arg": {"metavar": "NAME"}})
-    json: bool = False
-
-
-def tasks_command(args: list[str]) -> int:
-    """``assay tasks list | show NAME | check NAME``."""
-    return _choose("tasks", args, {
-        "list": (_tasks_list, "the task families"),
-        "show": (_tasks_show, "arms, levels, verifier and an example of a family"),
-        "check": (_tasks_check, "hold a family to its contract, also one of your own: my_file.py:my_source"),
-    })  # fmt: skip
-
-
-def _tasks_list(args: list[str]) -> int:
-    from assay.tasks import card, families, family
-
-    own = parse(TasksListOptions, args, "assay tasks list")
-    cards = [(name, card(family(name))) for name in families()]
-    rows = [
-        {"name": name, "arms": {a: list(ls) for a, ls in c.arms.items()}, "oracle": c.has_trace, "tools": c.has_tools, "summary": c.summary}
-        for name, c in cards
-    ]
-
-    def text() -> None:
-        grid(("name", "levels", "oracle", "tools", ""), [
-            [r["name"], _span(r["arms"]), _cell(r["oracle"]), _cell(r["tools"]), _unquoted(r["summary"])] for r in rows
-        ])  # fmt: skip
-
-    return show(own.json, rows, text)
-
-
-def _tasks_show(args: list[str]) -> int:
-    from assay.cli.recipe import source
-    from assay.tasks import card
-
-    own = parse(TasksShowOptions, args, "assay tasks show")
-    family = source(own.name)
-    known = card(family)
-    arm = own.arm or known.example.arm
-    if arm not in known.arms:
-        raise UnknownNameError(f"arm of {family.name}", arm, known.arms)
-    level = known.arms[arm][0] if own.level is None else own.level
-    task = family.task(arm, level, "train", own.index)
-    value = {
-        "name": known.name, "summary": known.summary, "arms": {a: list(ls) for a, ls in known.arms.items()}, "verifier": known.verifier,
-        "oracle": known.has_trace, "tools": known.has_tools,
-        "example": {"id": task.id, "arm": arm, "level": level, "messages": [[m.role, m.content] for m in task.exposed().messages], "private": dict(task.private)},
-    }  # fmt: skip
-
-    def text() -> None:
-        example: dict[str, Any] = value["example"]  # type: ignore[assignment]
-        lines({
-            "name": known.name, "": _unquoted(known.summary), "levels": _span(known.arms), "verifier": known.verifier,
-            "oracle": _cell(known.has_trace), "tools": _cell(known.has_tools), "example": f"{task.id} (level {level})",
-            **{f"  {role}": content for role, content in example["messages"]},
-            **{f"  {k} (private)": v for k, v in example["private"].items()},
-        })  # fmt: skip
-
-    return show(own.json, value, text)
-
-
-def _tasks_check(args: list[str]) -> int:
-    from assay.cli.recipe import source
-    from assay.cli.show import busy
-    from assay.testing import check_task_source
-
-    own = parse(TasksCheckOptions, args, "assay tasks check")
-    family = source(own.name)
-    with busy(f"checking {family.name}"):
-        found = check_task_source(family)
-    value = {"subject": found.subject, "passed": list(found.passed), "skipped": list(found.skipped), "numbers": dict(found.numbers)}
-    return show(own.json, value, lambda: print("\n".join((found.subject, *found.lines()))))
-
-
-# ---- recipes ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecipesOptions:
-    """Lists the recipes: complete runs by name.
-
-    Attributes:
-        json: print JSON.
-    """
-
-    json: bool = False
-
-
-def recipes_command(args: list[str]) -> int:
-    """``assay recipes``."""
-    from assay.cli.recipe import find, first_line
-    from assay.recipes import RECIPES
-
-    own = parse(RecipesOptions, args, "assay recipes")
-    rows = [{"name": name, "function": where, "summary": first_line(find(name))} for name, where in RECIPES.items()]
-    return show(own.json, rows, lambda: lines({r["name"]: _unquoted(r["summary"]) for r in rows}))
-
-
-# ---- helpers ----------------------------------------------------------------------------------------------------------
-
-
-def _choose(command: str, args: list[str], known: Mapping[str, tuple[Callable[[list[str]], int], str]]) -> int:
-    """Runs a sub-command."""
-    if not args or args[0] in ("-h", "--help"):
-        print(f"usage: assay {command} COMMAND ...\n\ncommands:")
-        lines({f"  {name}": text for name, (_, text) in known.items()})
-        print(f"\n'assay {command} COMMAND --help' says more.")
-        return 0 if args else 2
-    if args[0] not in known:
-        raise UnknownNameError(f"command of 'assay {command}'", args[0], known)
-    return known[args[0]][0](args[1:])
-
-
-def _span(arms: Mapping[str, Any]) -> str:
-    """Levels by arm: ``3-10``, or ``arm 1-3, other 5`` where there are several arms."""
-    parts = [f"{min(ls)}-{max(ls)}" if len(ls) > 1 else str(ls[0]) for ls in arms.values()]
-    return parts[0] if len(parts) == 1 else ", ".join(f"{a} {p}" for a, p in zip(arms, parts, strict=True))
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def _unquoted(text: str) -> str:
-    return text.replace("`", "")

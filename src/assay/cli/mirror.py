@@ -1,7 +1,7 @@
 """Options from a tree of parts: every field of every part becomes an option with its own type, default and help.
 
-tyro derives options from types, but a field declared as a protocol has no useful type. So the tree is mirrored: a dataclass per part, its
-fields typed by what is declared and what stands there. This module alone talks to tyro.
+tyro derives options from types, but a field declared as a protocol has no useful type. So the tree is mirrored: a dataclass per
+part, its fields typed by what is declared and what stands there. This module alone talks to tyro.
 """
 
 from __future__ import annotations
@@ -9,24 +9,19 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, TypeVar, cast
 
+from assay.cli.leaves import NONE, Flag, flag_of
 from assay.cli.tree import MISSING, Node, build, candidates, hints, options_of, put, take
 from assay.core.errors import ConfigError
-from assay.core.kinds import Function, load_function, name_of
 
 __all__ = ["parse", "parse_with"]
 
 T = TypeVar("T")
 O = TypeVar("O")  # noqa: E741
-_SIMPLE = (bool, int, float, str, Path)
-_NONE = "none"
 _LISTED = 8  # so many parts are named in the help of a place
 
 
@@ -76,7 +71,7 @@ def parse_with(
         [("own", Annotated[own, tyro.conf.arg(name="")]), ("tree", Annotated[mirror, tyro.conf.arg(name="")])],
     )
     both.__doc__ = " "
-    parsed: Any = tyro.cli(both, args=rest, prog=prog, description=description)
+    parsed = cast(Any, tyro).cli(both, args=rest, prog=prog, description=description)
     _apply(root, parsed.tree, "")
     return _settled(options, parsed.own), build(root)
 
@@ -112,8 +107,9 @@ def _at(node: Any, path: Sequence[str]) -> Any:
 
 
 def _class_word(node: Any) -> str:
-    own = isinstance(node, Node) and node.kind not in (tuple, dict) and any(f.name == "kind" for f in dataclasses.fields(node.kind))
-    return "class" if own else "kind"
+    if not isinstance(node, Node) or node.kind in (tuple, dict):
+        return "kind"
+    return "class" if any(f.name == "kind" for f in dataclasses.fields(node.kind)) else "kind"
 
 
 # ---- the mirror -------------------------------------------------------------------------------------------------------
@@ -129,17 +125,17 @@ def _mirror(node: Node, path: str) -> type[Any]:
         if isinstance(child, Node):
             inner = _mirror(child, f"{path}{name}.")
             fields.append((_safe(name), Annotated[inner, tyro.conf.arg(name=name)]))
-        elif (flag := _flag(child, node.declared_at(name))) is not None:
+        elif (flag := flag_of(child, node.declared_at(name))) is not None:
             text = helps.get(name, "")
             made = Annotated[flag.type, tyro.conf.arg(name=name, help=text, metavar=flag.metavar, help_behavior_hint=_hint(flag))]
             fields.append((_safe(name), made) if flag.shown is MISSING else (_safe(name), made, _default(flag.shown)))
         elif child is None or child is MISSING:
-            fields.append(_class_option(f"{name}.kind", helps.get(name, ""), _NONE, candidates(child, node.declared_at(name))))
+            fields.append(_class_option(f"{name}.kind", helps.get(name, ""), NONE, candidates(child, node.declared_at(name))))
     if _is_open(node):
         known = candidates(node, node.declared)
         fields.insert(0, _class_option(_class_word(node), "which part stands here", node.kind.__name__, known))
     if node.kind is tuple and not node.fields:
-        fields.append(_class_option("0.kind", "a first entry", _NONE, candidates(None, node.declared_at("0"))))
+        fields.append(_class_option("0.kind", "a first entry", NONE, candidates(None, node.declared_at("0"))))
     mirror = dataclasses.make_dataclass(f"{getattr(node.kind, '__name__', '')}Options", fields, frozen=True, kw_only=True)
     mirror.__doc__ = _summary(node.kind) or " "
     return mirror
@@ -163,7 +159,7 @@ def _apply(node: Node, mirror: Any, path: str) -> None:
         new = getattr(mirror, _safe(name))
         if isinstance(child, Node):
             _apply(child, new, f"{path}{name}.")
-        elif (flag := _flag(child, node.declared_at(name))) is not None and (flag.shown is MISSING or new != flag.shown):
+        elif (flag := flag_of(child, node.declared_at(name))) is not None and (flag.shown is MISSING or new != flag.shown):
             node.fields[name] = flag.read(new, f"--{path}{name}")
 
 
@@ -180,122 +176,12 @@ def _safe(name: str) -> str:
     return "item_" + re.sub(r"\W", "_", name)
 
 
-def _hint(flag: _Flag) -> str | None:
+def _hint(flag: Flag) -> str | None:
     return "(default: none)" if flag.shown in ((), {}) else None
 
 
 def _default(value: Any) -> Any:
     return dataclasses.field(default_factory=lambda: value)
-
-
-# ---- leaves -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Flag:
-    """How the command line holds a leaf: tyro's type, the default shown, and the way back."""
-
-    type: Any
-    shown: Any
-    read: Callable[[Any, str], Any]
-    metavar: str | None = None
-
-
-def _flag(value: Any, declared: Any) -> _Flag | None:
-    """None where the command line cannot hold the leaf: data, and places without a part."""
-    if isinstance(value, Function) or (value is None and any(_is_callable(o) for o in options_of(declared))):
-        return _Flag(str, name_of(value) if value else _NONE, _read_function, "MODULE:FUNCTION")
-    kinds = [declared] if _parsable(declared) else [_type_of(value)]
-    for kind in kinds:
-        if kind is not None and (value is MISSING or _holds(kind, value)):
-            return _Flag(_spelled(kind), _plain(value), lambda new, place: _restored(new, kind, value, place))
-    return None
-
-
-def _is_callable(option: Any) -> bool:
-    return get_origin(option) is Callable or option is Callable
-
-
-def _parsable(declared: Any) -> bool:
-    """Whether tyro can read a value of this type."""
-    if declared in _SIMPLE or get_origin(declared) is Literal or (isinstance(declared, type) and issubclass(declared, Enum)):
-        return True
-    origin, arguments = get_origin(declared), get_args(declared)
-    if origin is tuple:
-        return bool(arguments) and all(a is Ellipsis or _parsable(a) for a in arguments)
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return all(_parsable(a) for a in arguments)
-    options = options_of(declared)
-    return len(options) > 1 and all(o is NoneType or _parsable(o) for o in options)
-
-
-def _type_of(value: Any) -> Any:
-    """A type to read a leaf by when what is declared does not say."""
-    if isinstance(value, Enum) or type(value) in _SIMPLE:
-        return type(value)
-    if isinstance(value, tuple) and value:
-        kinds = {_type_of(v) for v in cast("tuple[Any, ...]", value)}
-        return tuple[kinds.pop(), ...] if len(kinds) == 1 and None not in kinds else None
-    return None
-
-
-def _holds(kind: Any, value: Any) -> bool:
-    """Whether a value that stands there is one that the option could have given; an int may stand for a float."""
-    for option in options_of(kind):
-        origin = get_origin(option)
-        if (option is NoneType and value is None) or (origin is Literal and value in get_args(option)):
-            return True
-        if (origin is tuple and isinstance(value, tuple)) or (origin not in (None, Literal) and isinstance(value, Mapping)):
-            return True
-        if isinstance(option, type) and (isinstance(value, option) or (option is float and isinstance(value, int))):
-            return True
-    return False
-
-
-def _spelled(kind: Any) -> Any:
-    """The type as tyro is told it: enums by their values."""
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return Literal[tuple(m.value for m in kind)]
-    if get_origin(kind) is tuple:
-        return tuple[tuple(a if a is Ellipsis else _spelled(a) for a in get_args(kind))]
-    if len(options := options_of(kind)) > 1:
-        out: Any = _spelled(options[0])
-        for option in options[1:]:
-            out = out | (None if option is NoneType else _spelled(option))
-        return out
-    if isinstance(origin := get_origin(kind), type) and issubclass(origin, Mapping):
-        return dict[get_args(kind)]
-    return kind
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, tuple):
-        return tuple(_plain(v) for v in cast("tuple[Any, ...]", value))
-    return dict(cast("Mapping[Any, Any]", value)) if isinstance(value, Mapping) else value
-
-
-def _restored(new: Any, kind: Any, before: Any, place: str) -> Any:
-    """What tyro read, as the part wants it."""
-    for option in options_of(kind):
-        if isinstance(option, type) and issubclass(option, Enum) and new is not None:
-            return option(new)
-        if get_origin(option) is tuple and isinstance(new, tuple):
-            entry = get_args(option)[0]
-            return tuple(_restored(v, entry, MISSING, place) for v in cast("tuple[Any, ...]", new))
-    if isinstance(before, Mapping) and not isinstance(before, dict):
-        return cast(Any, type(before))(new)
-    return new
-
-
-def _read_function(word: str, place: str) -> Any:
-    from assay.cli.recipe import module_of
-
-    if word in (_NONE, "None"):
-        return None
-    where, _, name = word.rpartition(":")
-    return load_function(f"{module_of(where)}:{name}" if where.endswith(".py") else word, place)
 
 
 # ---- help -------------------------------------------------------------------------------------------------------------

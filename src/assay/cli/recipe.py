@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, TypeVar, cast
 
 from assay.cli.mirror import parse_with
+from assay.core.config import from_dict, loads_toml
 from assay.core.errors import CheckpointError, ConfigError, UnknownNameError
 from assay.core.protocols import TaskSource
 from assay.train.run import Run
@@ -38,7 +39,7 @@ def user_files() -> tuple[str, ...]:
 
 
 def find(word: str) -> Callable[..., Run]:
-    """The recipe that a word names: one of assay's, or ``path/to/file.py:function``, or ``package.module:function``.
+    """The recipe that a word names: one of assay's, ``my_file.py:function``, ``package.module:function``, or ``run.toml``.
 
     Raises:
         UnknownNameError: no recipe of that name; with the nearest.
@@ -46,6 +47,8 @@ def find(word: str) -> Callable[..., Run]:
     """
     from assay.recipes import RECIPES
 
+    if word.endswith(".toml"):
+        return _Written(Path(word))
     if ":" not in word:
         if word.endswith(".py"):
             raise ConfigError(f"recipe {word!r} names a file only; say which function: {word}:my_recipe")
@@ -76,13 +79,28 @@ def first_line(value: object) -> str:
     return inspect.cleandoc(value.__doc__ or "").split("\n")[0]
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The run that a TOML file holds, as `assay explain --toml` and run folders write it."""
+
+    path: Path
+
+    def __call__(self) -> Run:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"cannot read a run from {self.path}: {error}") from None
+        return from_dict(Run, loads_toml(text))
+
+
 def _call(recipe: Callable[..., Run], word: str, seed: int | None) -> Run:
     """A recipe that takes a ``seed`` gets the command line's, so that what it builds first (its base) follows the seed too."""
-    needed = [p for p in inspect.signature(recipe).parameters.values() if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    if needed:
-        raise ConfigError(f"recipe {word} needs a value for {needed[0].name!r}; give the parameter a default, or call it in a function without parameters")
-    takes = "seed" in inspect.signature(recipe).parameters
-    run: object = recipe(seed=seed) if takes and seed is not None else recipe()
+    parameters = inspect.signature(recipe).parameters
+    for p in parameters.values():
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            raise ConfigError(f"recipe {word} needs a value for {p.name!r}; give the parameter a default")
+    takes = "seed" in parameters
+    run: Any = recipe(seed=seed) if takes and seed is not None else recipe()
     if not isinstance(run, Run):
         raise ConfigError(f"recipe {word} gave a {type(run).__name__}; it must return an assay Run")
     return run if takes or seed is None else replace(run, seed=seed)
@@ -107,7 +125,7 @@ def _seed(args: Sequence[str]) -> tuple[int | None, list[str]]:
 
 
 def source(word: str) -> TaskSource:
-    """The task family that a word names: one of assay's, or ``my_file.py:my_source`` (a family, its class, or a function that gives one).
+    """The task family that a word names: assay's, or ``my_file.py:my_source``: a family, its class, or a function giving one.
 
     Raises:
         UnknownNameError: no such family; with the nearest.
@@ -122,7 +140,9 @@ def source(word: str) -> TaskSource:
     found: object = _named(word, "task family")
     made = found() if callable(found) else found
     if not isinstance(made, TaskSource):
-        raise ConfigError(f"task family {word} is a {type(made).__name__}, which lacks methods of assay.core.protocols.TaskSource")
+        raise ConfigError(
+            f"task family {word} is a {type(made).__name__} without the methods of a TaskSource (assay.core.protocols)"
+        )
     return made
 
 
@@ -190,7 +210,8 @@ def module_of(path: str) -> str:
     known = sys.modules.get(name)
     spec = known.__spec__ if known else importlib.util.find_spec(name) if name.isidentifier() else None
     if known or (spec and spec.origin and Path(spec.origin).resolve() != file):
-        raise ConfigError(f"{path}: a module called {name!r} exists already ({spec.origin if spec else 'built in'}); rename the file")
+        where = spec.origin if spec else "built in"
+        raise ConfigError(f"{path}: a module called {name!r} exists already ({where}); rename the file")
     if str(file.parent) not in sys.path:
         sys.path.append(str(file.parent))
     _import(file, name)

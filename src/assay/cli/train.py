@@ -70,8 +70,10 @@ def train_command(args: list[str]) -> int:
         return usage("train", args)
     own, run = settle(TrainOptions, args[0], args[1:], "assay train")
     folder = own.folder or fresh_folder(Path("runs"), run.name)
-    note(f"{run.name}: {run.steps} steps in {folder}")
+    if folder.exists() and any(folder.iterdir()):
+        raise ConfigError(f"{folder} is not empty: choose another --folder, or go on with it: assay resume {folder}")
     record = Recorded(recipe=args[0], args=tuple(args[1:]), files=user_files())
+    note(f"{run.name}: {run.steps} steps in {folder}")
     return _work(lambda watch: train(run, folder, watch=watch), folder, own, record)
 
 
@@ -81,7 +83,10 @@ def resume_command(args: list[str]) -> int:
     record = read_record(own.run)
     run = _again(own.run, record)
     return _work(
-        lambda watch: resume(own.run, run=run, steps=own.steps, allow_inexact=own.allow_inexact, watch=watch), own.run, own, record
+        lambda watch: resume(own.run, run=run, steps=own.steps, allow_inexact=own.allow_inexact, watch=watch),
+        own.run,
+        own,
+        record,
     )
 
 
@@ -122,21 +127,23 @@ def _again(folder: Path, record: Recorded | None) -> Run | None:
 
 def _work(job: Callable[[Watch], Outcome], folder: Path, own: ViewOptions, record: Recorded | None) -> int:
     """Runs a job with its trackers, then writes the report, whatever happened."""
+    begun: list[Path] = []
 
     def watch(run: Run, where: Path) -> Sequence[Tracker]:
+        begun.append(where)
         _keep(folder, record)
         return _trackers(run, where, where == folder, own)
 
     try:
         outcome = job(watch)
     except AssayError:
-        if (folder / "LATEST").exists():
+        if begun:
             _report(folder, own)
             note(f"the run stopped with an error; once mended, go on with: assay resume {folder}")
         raise
     except KeyboardInterrupt:
-        started = (folder / "run.toml").exists()
-        note(f"stopped; go on with: assay resume {folder}" if started else "stopped before anything was done")
+        known = (folder / "run.toml").exists()
+        note(f"stopped; go on with: assay resume {folder}" if known else "stopped before anything was done")
         return 130
     report = _report(folder, own)
     if outcome.finished:

@@ -1,6 +1,6 @@
 """A tree of parts taken apart, so that a command line can change any field of it, or put another part in a place.
 
-Parts are rebuilt once, from the leaves up, when all changes are known: two settings that only agree together may be changed together.
+Parts are rebuilt once, from the leaves up, when all changes are known: settings that only agree together may be changed together.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
-from inspect import isabstract, isfunction, signature
+from inspect import get_annotations, isabstract, isfunction, signature
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, cast, get_args, get_origin
 
@@ -19,7 +20,6 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.kinds import load_class
 
 __all__ = ["MISSING", "Node", "build", "hints", "is_node", "options_of", "put", "take"]
-
 
 
 class Unset(Enum):
@@ -66,7 +66,7 @@ def take(value: Any, declared: Any = Any) -> Any:
     if isinstance(value, Mapping) and any(is_part(v) for v in cast("Mapping[Any, Any]", value).values()):
         table = cast("Mapping[Any, Any]", value)
         return Node(dict, {str(k): take(v, _element(declared)) for k, v in table.items()}, declared, table)
-    return value
+    return cast(Any, value)
 
 
 def build(node: Any, path: str = "") -> Any:
@@ -80,7 +80,8 @@ def build(node: Any, path: str = "") -> Any:
     values = {name: build(child, f"{path}{name}.") for name, child in node.fields.items()}
     for name, value in values.items():
         if value is MISSING:
-            raise ConfigError(f"--{path}{name}: {node.kind.__name__} needs a value there, for example --{path}{name}.kind module:Class")
+            option = f"--{path}{name}"
+            raise ConfigError(f"{option}: {node.kind.__name__} needs a part there, for example {option}.kind module:Class")
     if node.before is not MISSING:
         old = _values(node.before)
         if values.keys() == old.keys() and all(values[k] is old[k] for k in values):
@@ -107,17 +108,17 @@ def put(root: Node, path: Sequence[str], kind: str, extra: Sequence[str] = ()) -
     """
     place = f"--{'.'.join(path)}.kind"
     parent = root
-    for depth, name in enumerate(path[:-1]):
+    for depth, name in enumerate(path):
+        known = _places(parent)
+        if name not in known:
+            raise UnknownNameError(f"part in {place}", ".".join(path[: depth + 1]), [".".join((*path[:depth], n)) for n in known])
         inner = parent.fields.get(name)
+        if depth + 1 == len(path):
+            break
         if not isinstance(inner, Node):
-            raise UnknownNameError(f"part in {place}", ".".join(path[: depth + 1]), _parts_below(root))
+            raise ConfigError(f"{place}: nothing stands at {'.'.join(path[: depth + 1])} yet; put a part there first")
         parent = inner
     name = path[-1]
-    known = list(parent.fields)
-    if parent.kind is tuple:
-        known.append(str(len(known)))
-    if name not in known:
-        raise UnknownNameError(f"part in {place}", ".".join(path), _parts_below(root))
     declared, now = parent.declared_at(name), parent.fields.get(name)
     if kind in ("none", "None"):
         if NoneType not in options_of(declared) and declared is not Any:
@@ -145,7 +146,7 @@ def options_of(declared: Any) -> tuple[Any, ...]:
 def hints(kind: Any) -> dict[str, Any]:
     """Declared type of each field of a dataclass; `typing.Any` where it can only be resolved by type checkers."""
     out: dict[str, Any] = {}
-    owners = {name: owner for owner in reversed(kind.__mro__) for name in owner.__dict__.get("__annotations__", {})}
+    owners = {name: owner for owner in reversed(kind.__mro__) for name in get_annotations(owner)}
     for f in dataclasses.fields(kind):
         out[f.name] = f.type
         if isinstance(f.type, str):
@@ -157,12 +158,19 @@ def hints(kind: Any) -> dict[str, Any]:
 
 
 def candidates(now: Any, declared: Any, extra: Sequence[str] = ()) -> dict[str, Any]:
-    """Parts that may stand in a place, by bare name: those of the room and module of the part there now, else of every room."""
+    """Parts that may stand in a place, by bare name.
+
+    Those of the user's modules and of the module and room of the part there now come first. Where the declared type tells what fits,
+    all rooms are searched.
+    """
     modules = list(extra)
     if isinstance(now, Node) and now.kind not in (tuple, dict):
         modules += [now.kind.__module__, _room(now.kind)]
-    found = _parts_of(modules, declared) or _parts_of([*extra, *(f"assay.{room}" for room in _ROOMS)], declared)
-    bases = {k for k in found.values() if k in options_of(declared) and any(issubclass(o, k) and o is not k for o in found.values())}
+    if declared is not Any or not isinstance(now, Node):
+        modules += [f"assay.{room}" for room in _ROOMS]
+    found = _parts_of(modules, declared)
+    declared_here = options_of(declared)
+    bases = {b for b in found.values() if b in declared_here and any(issubclass(k, b) and k is not b for k in found.values())}
     return {name: k for name, k in found.items() if k not in bases}
 
 
@@ -173,7 +181,7 @@ def _holds_parts(items: tuple[Any, ...], declared: Any) -> bool:
     if items:
         return all(is_part(v) for v in items)
     element = _element(declared)
-    return element is not Any and all(o not in _SCALARS and isinstance(o, type) for o in options_of(element))
+    return element is not Any and _may_hold_part(element)
 
 
 def _element(declared: Any) -> Any:
@@ -205,15 +213,15 @@ def _fresh(kind: Any, declared: Any) -> Node:
     return Node(kind, fields, declared)
 
 
-def _parts_below(node: Node, path: str = "") -> list[str]:
-    """Dotted paths of the places that hold parts, or could."""
-    out: list[str] = []
-    for name, child in node.fields.items():
-        if isinstance(child, Node):
-            out += [f"{path}{name}", *_parts_below(child, f"{path}{name}.")]
-        elif child is None:
-            out.append(f"{path}{name}")
-    return out
+def _places(node: Node) -> list[str]:
+    """Names of the fields that hold a part or may; in a tuple also the position behind its last entry."""
+    out = [name for name, child in node.fields.items() if isinstance(child, Node) or _may_hold_part(node.declared_at(name))]
+    return [*out, str(len(node.fields))] if node.kind is tuple else out
+
+
+def _may_hold_part(declared: Any) -> bool:
+    scalars = (*_SCALARS, Path)
+    return any(o is Any or (isinstance(o, type) and o not in scalars and not issubclass(o, Enum)) for o in options_of(declared))
 
 
 def _class(word: str, place: str, now: Any, declared: Any, extra: Sequence[str]) -> Any:
@@ -225,7 +233,8 @@ def _class(word: str, place: str, now: Any, declared: Any, extra: Sequence[str])
         if not dataclasses.is_dataclass(kind):
             raise ConfigError(f"{place} {word}: {name} is no dataclass, so it is no part of a configuration")
         if not _fits(kind, declared):
-            raise ConfigError(f"{place} {word}: a {name} does not fit there; known: {', '.join(sorted(candidates(now, declared, extra)))}")
+            fitting = ", ".join(sorted(candidates(now, declared, extra)))
+            raise ConfigError(f"{place} {word}: a {name} does not fit there; known: {fitting}")
         return kind
     known = candidates(now, declared, extra)
     if word not in known:
@@ -265,12 +274,13 @@ def _fits_one(kind: type[Any], option: Any) -> bool:
     if not getattr(option, "_is_protocol", False):
         return issubclass(kind, option)
     names = {f.name for f in dataclasses.fields(kind)}
-    return all(m in names or (hasattr(kind, m) and _called_alike(getattr(kind, m), getattr(option, m, None))) for m in _members(option))
+    methods = _members(option) - names
+    return all(hasattr(kind, m) and _called_alike(getattr(kind, m), getattr(option, m, None)) for m in methods)
 
 
 def _members(protocol: type[Any]) -> set[str]:
     bases = [b for b in protocol.__mro__ if getattr(b, "_is_protocol", False)]
-    named = {n for b in bases for n in (*vars(b), *vars(b).get("__annotations__", {}))}
+    named = {n for b in bases for n in (*vars(b), *get_annotations(b))}
     return {n for n in named if not n.startswith("_") or n == "__call__"}
 
 

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from assay.core.columns import Array, TokenColumn, common_version
 from assay.core.errors import DataError
 from assay.core.group import Group
-from assay.core.sample import STREAMS, Sample, samples
+from assay.core.sample import STREAMS, Sample, Segment, laid_out, segments
+
+_NOTHING = "an optimiser batch needs at least one row with a loss token; every rollout was empty or faulty"
 
 __all__ = ["Batch", "Counts", "pack", "pack_rows"]
 
@@ -60,6 +62,8 @@ class Batch:
         for name, array in self.rows.items():
             if len(array) != b:
                 raise DataError(f"row column {name!r} has {len(array)} entries, the batch has {b} rows")
+        if self.tokens["mask"].values[self.offsets[:-1][self.lengths > 0]].any():
+            raise DataError("the first token of a row has no context and cannot carry loss")
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -151,14 +155,18 @@ def pack(groups: Sequence[Group], drawn: Counts | None = None, policy: str = "po
     Raises:
         DataError: no group, or no valid rollout with a sampled token.
     """
-    rows: list[tuple[int, Sample]] = []
-    index = 0
-    for group in groups:
-        for rollout, score in zip(group.rollouts, group.scores, strict=True):
-            if score.valid:
-                rows += [(index, s) for s in samples(rollout, policy)]
-            index += 1
-    return pack_rows(rows, _rollout_table(groups), drawn)
+    parts: list[Segment] = []
+    lengths: list[int] = []
+    owners: list[int] = []
+    attempts = [(r, s) for g in groups for r, s in zip(g.rollouts, g.scores, strict=True)]
+    for index, (rollout, score) in enumerate(attempts):
+        for row in segments(rollout, policy) if score.valid else ():
+            parts += row
+            lengths.append(sum([len(ids) for ids, _, _, _ in row]))
+            owners.append(index)
+    if not lengths:
+        raise DataError(_NOTHING)
+    return _batch(laid_out(parts), lengths, owners, np.zeros(len(owners), np.int8), _rollout_table(groups), drawn)
 
 
 def pack_rows(rows: Sequence[tuple[int, Sample]], table: Mapping[str, Array], drawn: Counts | None = None) -> Batch:
@@ -170,24 +178,28 @@ def pack_rows(rows: Sequence[tuple[int, Sample]], table: Mapping[str, Array], dr
         DataError: no rows, or rows whose columns differ in type or shape.
     """
     if not rows:
-        raise DataError("an optimiser batch needs at least one row with a loss token; every rollout was empty or faulty")
+        raise DataError(_NOTHING)
     samples_ = [s for _, s in rows]
-    lengths = np.array([len(s.ids) for s in samples_], np.int64)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     columns = {
         "ids": TokenColumn("ids", np.concatenate([s.ids for s in samples_]), "rollout"),
         "mask": TokenColumn("mask", np.concatenate([s.mask for s in samples_]), "rollout"),
     }
     for name in sorted({n for s in samples_ for n in s.columns}):
         columns[name] = _joined(name, samples_)
-    row_columns: dict[str, Array] = {
-        "rollout": np.array([i for i, _ in rows], np.int64),
-        "stream": np.array([STREAMS.index(s.stream) for s in samples_], np.int8),
-    }
+    streams = np.array([STREAMS.index(s.stream) for s in samples_], np.int8)
+    return _batch(columns, [len(s.ids) for s in samples_], [i for i, _ in rows], streams, table, drawn)
+
+
+def _batch(
+    columns: dict[str, TokenColumn], lengths: list[int], owners: list[int], streams: NDArray[np.int8],
+    table: Mapping[str, Array], drawn: Counts | None,
+) -> Batch:  # fmt: skip
+    """Columns, tokens per row and the attempt that each row is of, as a batch that is counted."""
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    rows: dict[str, Array] = {"rollout": np.array(owners, np.int64), "stream": streams}
     nothing = Counts(0, 0, 0, 0)
-    batch = Batch(offsets=offsets, tokens=columns, rows=row_columns, rollouts=table, counts=nothing, drawn=nothing)
-    tokens = _rollout_tokens(row_columns["rollout"], batch.part_lengths(), len(table["group"]))
-    batch = batch.with_rollouts(tokens=tokens)
+    batch = Batch(offsets=offsets, tokens=columns, rows=rows, rollouts=table, counts=nothing, drawn=nothing)
+    batch = batch.with_rollouts(tokens=_rollout_tokens(rows["rollout"], batch.part_lengths(), len(table["group"])))
     counts = _count(batch)
     return replace(batch, counts=counts, drawn=counts if drawn is None else drawn)
 

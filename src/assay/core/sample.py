@@ -8,7 +8,7 @@ rollout leaves the sum of its loss weights unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,10 +18,13 @@ from assay.core.columns import TokenColumn, common_version
 from assay.core.errors import DataError
 from assay.core.rollout import Call, Completion, Ids, Rollout, ids_of
 
-__all__ = ["Sample", "Stream", "samples", "supervised"]
+__all__ = ["STREAMS", "Sample", "Segment", "Stream", "laid_out", "samples", "segments", "supervised"]
 
 Stream = str
 """``on_policy``, ``expert``, ``replay``, ``offline`` or ``preference``."""
+
+Segment = tuple[Ids, int, bool, Completion | None]
+"""Tokens, the call that sampled them (-1 for none), whether they carry loss, and what the engine said of them."""
 
 STREAMS: tuple[Stream, ...] = ("on_policy", "expert", "replay", "offline", "preference")
 
@@ -70,8 +73,13 @@ def samples(rollout: Rollout, policy: str = "policy", stream: Stream = "on_polic
     Raises:
         DataError: a policy that answered an empty prefix, or calls whose columns differ in type or shape.
     """
-    rows = (_row(rollout, chain, owned, policy, stream) for chain, owned in _chains(rollout.calls))
-    return tuple(row for row in rows if row is not None)
+    return tuple(_sample(rollout.id, laid_out(row), stream) for row in segments(rollout, policy))
+
+
+def _sample(rollout: str, columns: dict[str, TokenColumn], stream: Stream) -> Sample:
+    ids, mask = columns.pop("ids").values, columns.pop("mask").values
+    ids.setflags(write=False)
+    return Sample(rollout=rollout, ids=ids, mask=mask, columns=columns, stream=stream)
 
 
 def supervised(key: str, pieces: list[tuple[Ids, bool]], stream: Stream = "expert") -> Sample:
@@ -125,53 +133,65 @@ def _chains(calls: tuple[Call, ...]) -> list[tuple[list[Call], set[int]]]:
     return chains
 
 
-def _row(rollout: Rollout, chain: list[Call], owned: set[int], policy: str, stream: Stream) -> Sample | None:
-    if not any(c.id in owned and c.policy == policy and len(c.completion.ids) for c in chain):
-        return None
-    root, leaf = chain[0], chain[-1]
-    head = root.prefix if root.score_prefix is None else root.score_prefix
-    shift = len(head) - len(root.prefix)
-    total = shift + len(leaf.prefix) + len(leaf.completion.ids)
-    ids = np.concatenate([head, leaf.prefix[len(root.prefix) :], leaf.completion.ids], dtype=np.int32)
-    ids.setflags(write=False)
-    mask, call_of = np.zeros(total, np.bool_), np.empty(total, np.int32)
-    call_of.fill(-1)
-    places: list[tuple[slice, Completion]] = []
+def segments(rollout: Rollout, policy: str = "policy") -> list[list[Segment]]:
+    """The rows of a rollout that hold a token with loss, each as the segments that follow one another in it."""
+    rows = [([c], {c.id}) for c in rollout.calls] if len(rollout.calls) == 1 else _chains(rollout.calls)
+    return [_segments(chain, owned, policy) for chain, owned in rows if _trains(chain, owned, policy)]
+
+
+def _trains(chain: list[Call], owned: set[int], policy: str) -> bool:
+    return any(call.policy == policy and call.id in owned and len(call.completion.ids) for call in chain)
+
+
+def _segments(chain: list[Call], owned: set[int], policy: str) -> list[Segment]:
+    root = chain[0]
+    out: list[Segment] = [(root.prefix if root.score_prefix is None else root.score_prefix, -1, False, None)]
+    end = len(root.prefix)
     for call in chain:
-        start = len(call.prefix) + shift
-        here = slice(start, start + len(call.completion.ids))
-        call_of[here] = call.id
-        mask[here] = call.id in owned and call.policy == policy
-        places.append((here, call.completion))
-    columns = {"call": TokenColumn("call", call_of, "rollout")} | _engine_columns(total, places)
-    return Sample(rollout=rollout.id, ids=ids, mask=mask, columns=columns, stream=stream)
+        if len(call.prefix) > end:
+            out.append((call.prefix[end:], -1, False, None))
+        out.append((call.completion.ids, call.id, call.id in owned and call.policy == policy, call.completion))
+        end = len(call.prefix) + len(call.completion.ids)
+    return out
 
 
-def _engine_columns(total: int, places: list[tuple[slice, Completion]]) -> dict[str, TokenColumn]:
-    """What the engines said of the sampled tokens, zeros elsewhere."""
-    logp, versions = np.zeros(total, np.float32), np.zeros(total, np.int32)
-    extra: dict[str, TokenColumn] = {}
-    for here, completion in places:
-        logp[here] = completion.logp_engine
-        for span in completion.spans:
-            versions[here.start + span.start : here.start + span.end] = span.version
-        for name, column in completion.columns.items():
-            if name not in extra:
-                version = common_version(c.columns[name] for _, c in places if name in c.columns)
-                values = np.zeros((total, *column.trailing), column.dtype)
-                extra[name] = TokenColumn(name, values, column.producer, version)
-            _fill(extra[name], here, column)
-    return {
-        "logp_engine": TokenColumn("logp_engine", logp, "engine"),
-        "weight_version": TokenColumn("weight_version", versions, "engine"),
-        **extra,
+def laid_out(parts: Sequence[Segment]) -> dict[str, TokenColumn]:
+    """Segments behind one another as token columns: ``ids``, ``mask``, ``call`` and what the engines said of the sampled tokens.
+
+    Engine columns are zero on other tokens, and where a completion has no such column.
+
+    Raises:
+        DataError: completions whose columns differ in type or shape.
+    """
+    lengths = [len(ids) for ids, _, _, _ in parts]
+    call = np.repeat(np.array([c for _, c, _, _ in parts], np.int32), lengths)
+    columns = {
+        "ids": TokenColumn("ids", np.concatenate([ids for ids, _, _, _ in parts], dtype=np.int32), "rollout"),
+        "mask": TokenColumn("mask", np.repeat(np.array([loss for _, _, loss, _ in parts]), lengths), "rollout"),
+        "call": TokenColumn("call", call, "rollout"),
     }
+    sampled = call >= 0
+    done = [c for _, _, _, c in parts if c is not None and len(c.ids)]
+    spans = [span for c in done for span in c.spans]
+    said = {
+        "logp_engine": np.concatenate([c.logp_engine for c in done], dtype=np.float32),
+        "weight_version": np.repeat(np.array([s.version for s in spans], np.int32), [s.end - s.start for s in spans]),
+    }
+    for name, values in said.items():
+        columns[name] = TokenColumn(name, values, "engine").spread(len(call), sampled)
+    for name in sorted({n for c in done for n in c.columns}):
+        columns[name] = _engine_column(name, done).spread(len(call), sampled)
+    return columns
 
 
-def _fill(into: TokenColumn, here: slice, column: TokenColumn) -> None:
-    if (into.dtype, into.trailing) != (column.dtype, column.trailing):
-        raise DataError(
-            f"token column {into.name!r} is {column.dtype}{list(column.trailing)} in one call and "
-            f"{into.dtype}{list(into.trailing)} in another; an engine gives one type and shape"
-        )
-    into.values[here] = column.values
+def _engine_column(name: str, done: Sequence[Completion]) -> TokenColumn:
+    given = [c.columns[name] for c in done if name in c.columns]
+    model = given[0]
+    for column in given:
+        if column.dtype != model.dtype or column.trailing != model.trailing:
+            raise DataError(
+                f"token column {name!r} is {column.dtype}{list(column.trailing)} in one call and "
+                f"{model.dtype}{list(model.trailing)} in another; engines give one type and shape"
+            )
+    parts = [c.columns[name].values if name in c.columns else np.zeros((len(c.ids), *model.trailing), model.dtype) for c in done]
+    return TokenColumn(name, np.concatenate(parts), model.producer, common_version(given))

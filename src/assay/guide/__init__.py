@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.guide.compose import Compose
-    from assay.guide.curriculum import CellCurriculum, SuccessVariance, Uniform
+    from assay.guide.curriculum import CellCurriculum, SuccessVariance, Uniform, Weighting
     from assay.guide.guidance import Plain, Prefix
     from assay.guide.replay import Recent, RecentBuffer
 
-__all__ = ["CellCurriculum", "Compose", "Plain", "Prefix", "Recent", "RecentBuffer", "SuccessVariance", "Uniform"]
+__all__ = ["CellCurriculum", "Compose", "Plain", "Prefix", "Recent", "RecentBuffer", "SuccessVariance", "Uniform", "Weighting"]
 
 _HOME = {
     "compose": "Compose",
-    "curriculum": "CellCurriculum SuccessVariance Uniform",
+    "curriculum": "CellCurriculum SuccessVariance Uniform Weighting",
     "guidance": "Plain Prefix",
     "replay": "Recent RecentBuffer",
 }

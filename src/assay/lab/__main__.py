@@ -1,5 +1,4 @@
-"""``python -m assay.lab cell MODULE:FUNCTION KIND SEED OUT [STEPS]`` runs one cell of a study; ``python -m assay.lab evidence`` makes
-``docs/evidence`` anew."""
+"""``python -m assay.lab``: cells of studies, and the committed evidence."""
 
 from __future__ import annotations
 
@@ -7,6 +6,10 @@ import sys
 from pathlib import Path
 
 __all__ = ["main"]
+
+USAGE = """usage:
+  python -m assay.lab cell MODULE:FUNCTION KIND SEED OUT [STEPS]   one cell of a study
+  python -m assay.lab evidence [FOLDER]                            docs/evidence made anew"""
 
 
 def main(args: list[str]) -> int:
@@ -20,7 +23,7 @@ def main(args: list[str]) -> int:
         from assay.lab.evidence import make
 
         return make(Path(args[1]) if len(args) == 2 else Path("docs/evidence"))
-    print(__doc__, file=sys.stderr)
+    print(USAGE, file=sys.stderr)
     return 2
 
 

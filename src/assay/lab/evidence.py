@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,9 @@ def _curve(folder: Path) -> dict[str, list[float]]:
 
 def _short(record: Mapping[str, Any]) -> dict[str, Any]:
     """A cell's numbers without its items."""
-    kept = {k: record[k] for k in ("kind", "seed", "steps", "digest", "cpu_seconds", "base_cpu_seconds", "machine") if k in record}
+    kept = {
+        k: record[k] for k in ("kind", "seed", "steps", "digest", "cpu_seconds", "base_cpu_seconds", "machine") if k in record
+    }
     for name in ("base_greedy", "base_sampled", "now_greedy", "now_sampled"):
         levels = sorted({i["level"] for i in record[name]})
         kept[name] = accuracy(record[name])
@@ -67,12 +70,11 @@ def _short(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plot(curves: Mapping[int, Mapping[str, Sequence[float]]], path: Path) -> None:
     try:
-        import matplotlib
-
-        matplotlib.use("svg")
-        import matplotlib.pyplot as plt
+        matplotlib: Any = import_module("matplotlib")
+        plt: Any = import_module("matplotlib.pyplot")
     except ImportError:
         raise MissingExtraError("matplotlib", "report") from None
+    matplotlib.rcParams["svg.hashsalt"] = "assay"
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, constrained_layout=True)
     for axis, name, title in zip(axes, ("greedy", "hardest"), ("all levels, 3 to 10 digits", "10 digits"), strict=True):
         for seed, curve in curves.items():
@@ -81,8 +83,7 @@ def _plot(curves: Mapping[int, Mapping[str, Sequence[float]]], path: Path) -> No
         axis.grid(alpha=0.25)
     axes[0].set_ylabel("held-out greedy accuracy")
     axes[1].legend(frameon=False, fontsize=8, loc="lower right")
-    matplotlib.rcParams["svg.hashsalt"] = "assay"
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, format="svg", metadata={"Date": None})
     plt.close(figure)
 
 
@@ -97,13 +98,14 @@ def _page(gate: Gate, records: Sequence[Mapping[str, Any]]) -> str:
     verdict = "All bars are met." if not gate.failures() else "Not met: " + "; ".join(gate.failures()) + "."
     return f"""# Quickstart: does it learn, and is it the verifier that teaches?
 
-A 0.34M-parameter base is shown noisy traces of sorting few digits, then improved by RL with a verifier on 3 to 10 digits. Each seed has a
-base of its own. 512 held-out items (64 per level), greedy answers unless stated; a prompt is held out by a hash of its text.
+A 0.34M-parameter base is shown noisy traces of sorting few digits, then improved by RL with a verifier on 3 to 10 digits. Each
+seed has a base of its own. 512 held-out items (64 per level), greedy answers unless stated; a prompt is held out by a hash of its
+text.
 
     python -m assay.lab evidence        # about 20 minutes on two cores; cells that are done are read, not run
 
-Machine: {machine}, one thread per run, two runs at a time. CPU-seconds are warm-up and RL steps together, evaluation left out, measured on
-a shared machine: an upper end. Median {np.median(total):.0f}, range {min(total):.0f} to {max(total):.0f}.
+Machine: {machine}, one thread per run, two runs at a time. CPU-seconds are warm-up and RL steps together, evaluation left out,
+on a machine that other work shared: an upper end. Median {np.median(total):.0f}, range {min(total):.0f} to {max(total):.0f}.
 
 | seed | base | after RL | 10 digits | CPU-s |
 |---|---|---|---|---|
@@ -119,16 +121,16 @@ Per level, mean over seeds:
 
 ## Controls
 
-The same base under rewards that must not teach, and under more supervision. The interval is the paired 95 % bootstrap interval, over items, of
-the change of greedy accuracy against the base; its upper end must not exceed +.03.
+The same base under rewards that must not teach, and under more supervision. The interval is the paired 95 % bootstrap interval,
+over items, of the change of greedy accuracy against the base; its upper end must not exceed +.03.
 
 | control | seed | steps | base | after | change |
 |---|---|---|---|---|---|
 {chr(10).join(controls)}
 
-`random`: a coin toss per attempt. `format`: 1 for digits in the right number. `inverted`: 1 for a wrong answer. `longer`: the supervised stage once
-more on the same traces at half its learning rate. The supervised control sees no prompt of the higher levels, so the claim is "a verifier
-instead of demonstrations", not "RL beats supervised learning".
+`random`: a coin toss per attempt. `format`: 1 for digits in the right number. `inverted`: 1 for a wrong answer. `longer`: the
+supervised stage once more on the same traces at half its learning rate. The supervised control sees no prompt of the higher
+levels, so the claim is "a verifier instead of demonstrations", not "RL beats supervised learning".
 """
 
 

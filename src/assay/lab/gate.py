@@ -37,7 +37,9 @@ class Gate:
         found += [f"seed {s}: greedy pass@1 {v:.3f} < .80" for s, v in self.greedy.items() if v < 0.80]
         found += [f"seed {s}: base {v:.3f} > .60" for s, v in self.base.items() if v > 0.60]
         if sum(v >= 0.5 for v in self.hardest.values()) < min(4, len(self.hardest)):
-            found.append(f"hardest level >= .5 in only {sum(v >= 0.5 for v in self.hardest.values())} seeds: {dict(self.hardest)}")
+            found.append(
+                f"hardest level >= .5 in only {sum(v >= 0.5 for v in self.hardest.values())} seeds: {dict(self.hardest)}"
+            )
         found += [f"control {k}: upper end {hi:+.3f} > +.03" for k, (_, hi) in self.controls.items() if hi > 0.03]
         return found
 

@@ -199,7 +199,7 @@ def waste_shares(drawn: Counts, kept: Counts, active: ArrayLike | None = None) -
     Args:
         drawn: counts before filtering.
         kept: counts of the optimiser batch.
-        active: ``[B]`` rows of the batch that can have a gradient; all when None.
+        active: ``[B]`` rows of the batch that can have a gradient; None when that is not known, and what depends on it is NaN.
 
     Returns:
         ``waste/rows_filtered``: share of the drawn rows that filters removed; ``waste/rows_skipped``: share of the batch's
@@ -212,12 +212,12 @@ def waste_shares(drawn: Counts, kept: Counts, active: ArrayLike | None = None) -
     >>> waste_shares(Counts(100, 10, 10, 5), Counts(80, 8, 8, 4), [True] * 6 + [False] * 2)
     {'waste/rows_filtered': 0.2, 'waste/rows_skipped': 0.25, 'waste/rows': 0.4}
     """
-    flags = np.ones(kept.rows, np.bool_) if active is None else np.asarray(active, np.bool_)
-    if len(flags) != kept.rows:
+    flags = None if active is None else np.asarray(active, np.bool_)
+    if flags is not None and len(flags) != kept.rows:
         raise DataError(f"waste: {len(flags)} activity flags for a batch of {kept.rows} rows")
     if kept.rows > drawn.rows:
         raise DataError(f"waste: {kept.rows} rows kept of only {drawn.rows} drawn")
-    useful = int(flags.sum())
+    useful = nan if flags is None else float(flags.sum())
     return {
         "waste/rows_filtered": (drawn.rows - kept.rows) / drawn.rows if drawn.rows else nan,
         "waste/rows_skipped": (kept.rows - useful) / kept.rows if kept.rows else nan,

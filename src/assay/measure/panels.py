@@ -147,6 +147,7 @@ def _time_figure(history: History) -> Iterator[str]:
     }
     if not whole or not parts:
         return
+    parts = {n: v for n, v in parts.items() if v >= 0.005 * float(whole)}
     parts["other"] = max(0.0, float(whole) - sum(parts.values()))
     words = ", ".join(f"{n} {percent(v / float(whole))}" for n, v in sorted(parts.items(), key=lambda x: -x[1]))
     yield figure(

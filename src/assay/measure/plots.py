@@ -159,12 +159,12 @@ def heat_map(name: str, steps: Sequence[int], rows: Sequence[str], values: NDArr
             share = float(shown[y, x])
             ink = "white" if share > 0.55 else "#23312e"
             axis.text(x + 0.5, y + 0.5, f"{100 * share:.0f}", ha="center", va="center", fontsize=8, color=ink)
-        axis.set_xlim(0, max(len(columns), 6))
+        axis.set_xlim(0, max(len(columns), 4))
         axis.set_xticks(np.arange(len(columns)) + 0.5, [str(steps[i]) for i in columns])
         axis.set_yticks(np.arange(len(rows)) + 0.5, list(rows))
         axis.spines["bottom"].set_visible(False)
         axis.tick_params(length=0)
-        axis.set_xlabel("step", loc="left" if len(columns) < 6 else "center")
+        axis.set_xlabel("step", loc="left" if len(columns) < 4 else "center")
     return out[0]
 
 
@@ -207,7 +207,7 @@ def moving_average(values: NDArray[np.float64], width: int) -> NDArray[np.float6
 
 
 def _smooth_line(axis: Axes, series: Series, color: str) -> None:
-    width = len(series) // 20
+    width = len(series) // 12
     if width < 2:
         axis.plot(series.steps, series.values, color=color, marker="o" if len(series) < 3 else None, markersize=4)
         return
@@ -249,7 +249,7 @@ def _end_labels(axis: Axes, ends: Sequence[tuple[str, Series, str]]) -> None:
     low, high = axis.get_ylim()
     points = axis.get_window_extent().height * 72 / axis.get_figure().dpi
     gap, last = 11.5 / points * (high - low), -np.inf
-    tail = [float(s.values[-max(1, len(s) // 20) :].mean()) for _, s, _ in shown]
+    tail = [float(s.values[-max(1, len(s) // 12) :].mean()) for _, s, _ in shown]
     for index in np.argsort(tail, kind="stable"):
         label, s, color = shown[int(index)]
         last = max(tail[int(index)], last + gap)

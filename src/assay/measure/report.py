@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 from assay.measure.doctor import diagnose
 from assay.measure.findings import Finding
@@ -75,7 +76,7 @@ def verdict(run: RunView) -> str:
     """What was trained, and from which to which held-out accuracy, in one or two sentences."""
     steps = sum(1 for x in run.metrics if "reward/mean" in x.metrics)
     kind = "reinforcement learning" if steps else "supervised warm-up"
-    what = f"{steps or run.last_step:,} steps of {kind} on {_part(run, 'tasks')}"
+    what = f"{steps or run.last_step:,} steps of {kind} on {_tasks(run)}"
     planned = f" of {run.planned_steps:,}" if run.planned_steps else ""
     unfinished = "" if run.finished else f" The run has not finished: it stands at step {run.last_step:,}{planned}."
     for mode in ("greedy", "sampled"):
@@ -125,7 +126,7 @@ def _facts(run: RunView) -> list[tuple[str, str, str]]:
     elif len(wall):
         out.append(("Time in steps", _duration(float(wall.values.sum())), "by the clock"))
     machine = [str(run.versions[k]) for k in ("machine", "isa") if k in run.versions]
-    threads = f"{run.versions['threads']} thread(s)" if "threads" in run.versions else ""
+    threads = "threads: " + str(run.versions["threads"]) if "threads" in run.versions else ""
     out.append(("Seed", "unknown" if run.seed is None else str(run.seed), ", ".join(x for x in (*machine, threads) if x)))
     proof = history["proof/state"].finite()
     if len(proof):
@@ -136,13 +137,20 @@ def _facts(run: RunView) -> list[tuple[str, str, str]]:
     return out
 
 
-def _part(run: RunView, name: str) -> str:
-    """Short name of a part of the settings: its ``name``, else the last word of its ``kind``."""
-    part = run.settings.get(name)
-    if not isinstance(part, Mapping):
-        return "unknown tasks"
-    kind = str(part.get("name") or part.get("kind") or "unknown")  # type: ignore[reportUnknownArgumentType, reportUnknownMemberType]
-    return kind.replace(":", ".").rpartition(".")[2]
+def _tasks(run: RunView) -> str:
+    """What was practised: the arms that the journals name, else the kind of the settings' tasks."""
+    arms = sorted({i.arm for x in run.evals for i in x.items} | {r.arm for r in run.rollouts})
+    if 0 < len(arms) <= 4:
+        return ", ".join(arms)
+    tasks = run.settings.get("tasks")
+    kind = str(cast("Mapping[str, Any]", tasks).get("kind", "")) if isinstance(tasks, Mapping) else ""
+    return kind.rpartition(":")[2] or "unknown tasks"
+
+
+def _signed(share: float) -> str:
+    """Percent with its sign; none on zero."""
+    text = f"{100 * share:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")
 
 
 def _share(i: Interval) -> str:
@@ -204,7 +212,7 @@ def _level_row(run: RunView, name: str, base: EvalLine, now: EvalLine) -> tuple[
         return name, str(len(after)), old, new, "–", "–"
     p = paired(before, after)
     d = p.difference
-    difference = f"{100 * d.value:+.1f} [{100 * d.low:+.1f}, {100 * d.high:+.1f}]".replace("-", "−")
+    difference = f"{_signed(d.value)} [{_signed(d.low)}, {_signed(d.high)}]"
     return name, str(len(after)), old, new, difference, "<0.001" if p.p_value < 0.001 else f"{p.p_value:.3f}"
 
 

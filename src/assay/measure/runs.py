@@ -182,7 +182,8 @@ class RunView:
 def read_run(folder: Path) -> RunView:
     """A run folder, complete or not.
 
-    A missing file and a last line that a kill tore apart are named in ``problems``; anything else that is wrong is an error.
+    A missing file (but events, which a quiet run has none of) and a last line that a kill tore apart are named in ``problems``;
+    anything else that is wrong is an error.
 
     Raises:
         DataError: not a folder, no file of a run in it, or a file that cannot be read; names the file and the line.
@@ -196,10 +197,10 @@ def read_run(folder: Path) -> RunView:
         versions=_document(folder / "versions.json", json.loads, problems),
         metrics=_sorted(_lines(folder / "metrics.jsonl", _metric_line, problems)),
         evals=_sorted(_lines(folder / "evals.jsonl", _eval_line, problems)),
-        events=_sorted(_lines(folder / "events.jsonl", _event_line, problems)),
+        events=_sorted(_lines(folder / "events.jsonl", _event_line, problems, needed=False)),
         rollouts=_sorted(_lines(folder / "rollouts.jsonl", _rollout_line, problems)),
     )
-    if sum(p.endswith("is missing") for p in problems) == 6:
+    if sum(p.endswith("is missing") for p in problems) == 5 and not view.events:
         raise DataError(f"{folder} holds no file of a run (run.toml, metrics.jsonl, ...); give a run folder")
     return replace(view, finished=(folder / "done.json").exists(), problems=tuple(problems))
 
@@ -221,9 +222,10 @@ def _document(path: Path, parse: Callable[[str], Any], problems: list[str]) -> M
     return value  # type: ignore[reportUnknownVariableType]
 
 
-def _lines(path: Path, build: Callable[[Mapping[str, Any]], T], problems: list[str]) -> list[T]:
+def _lines(path: Path, build: Callable[[Mapping[str, Any]], T], problems: list[str], needed: bool = True) -> list[T]:
     if not path.exists():
-        problems.append(f"{path.name} is missing")
+        if needed:
+            problems.append(f"{path.name} is missing")
         return []
     lines = path.read_bytes().split(b"\n")
     out: list[T] = []
@@ -239,7 +241,7 @@ def _lines(path: Path, build: Callable[[Mapping[str, Any]], T], problems: list[s
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
             raise DataError(f"{path}, line {number}: {reason}") from None
-    if not out:
+    if not out and needed:
         problems.append(f"{path.name} is empty")
     return out
 

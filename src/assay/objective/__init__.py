@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from assay.objective.credit.baseline import Center, Scale, Whiten
     from assay.objective.credit.filters import DropTruncated, DropZeroVariance
     from assay.objective.credit.reward import KlInReward, Overlong, Scalarise
-    from assay.objective.loss.aggregate import Aggregation, Constant, Prompt, SeqMean, SeqSum, Token
+    from assay.objective.loss.aggregate import Aggregation, Constant, Prompt, Selection, SeqMean, SeqSum, Token
     from assay.objective.loss.base import LossTerm, View
     from assay.objective.loss.policy import Gate, MinClip, PolicyGradient, Ratio, TrustRegion, WeightClip
     from assay.objective.loss.score import BalancedBce, GroupSoftmax, ScoreLoss, SetLoss
@@ -100,6 +100,7 @@ __all__ = [
     "SeqSum",
     "Prompt",
     "Constant",
+    "Selection",
     "Credit",
     "CreditTerm",
     "LossTerm",
@@ -119,7 +120,7 @@ _HOME = {
     "credit.baseline": "Center Scale Whiten",
     "credit.filters": "DropTruncated DropZeroVariance",
     "credit.reward": "KlInReward Overlong Scalarise",
-    "loss.aggregate": "Aggregation Constant Prompt SeqMean SeqSum Token",
+    "loss.aggregate": "Aggregation Constant Prompt Selection SeqMean SeqSum Token",
     "loss.base": "LossTerm View",
     "loss.policy": "Gate MinClip PolicyGradient Ratio TrustRegion WeightClip",
     "loss.score": "BalancedBce GroupSoftmax ScoreLoss SetLoss",

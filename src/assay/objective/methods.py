@@ -296,6 +296,7 @@ def real(tau: float = 0.5) -> Objective:
 def methods() -> Mapping[str, Callable[..., Objective]]:
     """All named methods, by name.
 
+    >>> from assay.objective.methods import methods
     >>> sorted(methods())[:3]
     ['areal', 'cispo', 'dapo']
     """

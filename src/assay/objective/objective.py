@@ -31,8 +31,7 @@ class Objective:
         terms: additive terms.
         brings: token columns that the user's sampler or rows promise to bring.
 
-    >>> from assay.objective.methods import grpo
-    >>> from assay.objective.loss.terms import Entropy
+    >>> from assay.objective import Entropy, grpo
     >>> (grpo(kl=0.0) + Entropy(coef=0.001)).plan().live
     ('logp_new', 'entropy')
     """

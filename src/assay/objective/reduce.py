@@ -42,6 +42,7 @@ class Local:
 class Sum:
     """Something that adds: ``values [k]``; shorter ones are padded with zeros.
 
+    >>> from assay.objective import Sum
     >>> Sum(np.array([1.0])).merge(Sum(np.array([2.0, 3.0]))).values.tolist()
     [3.0, 3.0]
     """
@@ -61,6 +62,7 @@ class Moments:
     Attributes:
         count, mean, m2: ``[k]``; keys without values have count 0 and mean 0.
 
+    >>> from assay.objective import Moments
     >>> m = Moments.of(np.array([1.0, 0.0, 0.0, 0.0]))
     >>> float(m.mean[0]), float(m.std(ddof=1)[0])
     (0.25, 0.5)

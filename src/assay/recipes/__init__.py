@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.recipes.sorting import base, quickstart
-    from assay.recipes.rows import on_rows
     from assay.recipes.lookups import tool_base, tools
+    from assay.recipes.rows import on_rows
+    from assay.recipes.sorting import base, quickstart
 
 __all__ = ["RECIPES", "base", "on_rows", "quickstart", "tool_base", "tools"]
 

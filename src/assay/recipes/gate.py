@@ -22,8 +22,8 @@ CONTROLS = ("random", "format", "inverted", "longer")
 def quickstart_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
     """``rl``, the quickstart itself, or a control from the same base.
 
-    ``random``, ``format`` and ``inverted`` are the quickstart under another reward; ``longer`` is the base's supervised stage once
-    more, on the same pool of traces, at half its learning rate.
+    ``random``, ``format`` and ``inverted`` are the quickstart under another reward; ``longer`` is the base's supervised stage
+    once more, on the same pool of traces, at half its learning rate.
 
     Args:
         kind: which.

@@ -32,7 +32,7 @@ def on_rows(
     Args:
         rows: the data; see `assay.tasks.Rows` for the fields.
         reward: ``reward(prompt, completion, row) -> float``; without one, the answer must match exactly.
-        model: a model folder in Hugging Face format, a finished run's folder, or ``"base"`` for the embedded base (built on first use).
+        model: a model folder in Hugging Face format, a finished run's folder, or ``"base"``, the embedded base.
         steps: rollout batches of 16 prompts x 8 attempts.
         max_new_tokens: cut-off of an answer.
         seed: all randomness derives from it.

@@ -15,6 +15,7 @@ __all__ = ["KeepAll", "LastTurns"]
 class KeepAll:
     """Nothing is dropped; a conversation that outgrows the engine's context ends with stop ``length``.
 
+    >>> from assay.core import Message
     >>> KeepAll().keep([(Message("user", "2+2?"), 4), (Message("assistant", "4"), 2)], budget=5)
     (0, 1)
     """
@@ -34,6 +35,7 @@ class LastTurns:
     Raises:
         ConfigError: ``n`` below 1.
 
+    >>> from assay.core import Message
     >>> talk = [(Message(role, "."), 1) for role in ("user", "assistant", "tool", "assistant", "tool")]
     >>> LastTurns(1).keep(talk, budget=100)
     (0, 3, 4)

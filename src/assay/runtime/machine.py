@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import warnings
 
 import numpy as np
 import torch
 
-__all__ = ["fingerprint", "set_threads"]
+__all__ = ["fingerprint", "set_threads", "threads_in_force"]
+
+# torch's OpenMP reads the policy when torch is imported: setting it later does nothing
+_POLICY_KNOWN = "OMP_WAIT_POLICY" in os.environ
 
 
 def fingerprint(threads: int) -> dict[str, str]:
@@ -17,13 +22,29 @@ def fingerprint(threads: int) -> dict[str, str]:
         "machine": platform.machine(),
         "numpy": np.__version__,
         "python": platform.python_version(),
-        "threads": str(threads),
+        "threads": str(threads_in_force(threads)),
         "torch": torch.__version__,
     }
 
 
+def threads_in_force(threads: int) -> int:
+    """``threads``; but 1 where torch was imported without ``OMP_WAIT_POLICY``.
+
+    Waiting threads then spin, and on a busy machine several of them are up to twenty times slower than one.
+    """
+    return threads if _POLICY_KNOWN else 1
+
+
 def set_threads(threads: int) -> int:
-    """Sets torch's intra-op threads; returns the number in force."""
-    if torch.get_num_threads() != threads:
-        torch.set_num_threads(threads)
+    """Sets torch's intra-op threads; returns the number in force, and warns where that is not the number asked for."""
+    allowed = threads_in_force(threads)
+    if allowed != threads:
+        warnings.warn(
+            f"one thread instead of {threads}: torch was imported before OMP_WAIT_POLICY was set, so that waiting threads would spin; "
+            "set OMP_WAIT_POLICY=PASSIVE in the environment before Python starts, as the command line does",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    if torch.get_num_threads() != allowed:
+        torch.set_num_threads(allowed)
     return torch.get_num_threads()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.tasks.draws import corrupt, distinct, redraw
+    from assay.tasks.draws import Place, corrupt, distinct, redraw
     from assay.tasks.keyvalue import KeyValue
     from assay.tasks.registry import Card, card, families, family
     from assay.tasks.reverse import Reverse
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Card",
     "KeyValue",
+    "Place",
     "Reverse",
     "Rows",
     "SingleTurn",
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "draws": "corrupt distinct redraw",
+    "draws": "Place corrupt distinct redraw",
     "keyvalue": "KeyValue",
     "registry": "Card card families family",
     "reverse": "Reverse",

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from assay.testing.contracts import ContractError, Report, check_curriculum, check_environment, check_verifier
     from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
     from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongTiedHead
+    from assay.testing.objective import check_objective, check_term, objective_around, random_batch
     from assay.testing.records import attempt, graded
     from assay.testing.sources import check_task_source
 
@@ -25,15 +26,20 @@ __all__ = [
     "attempt",
     "check_curriculum",
     "check_environment",
+    "check_objective",
     "check_task_source",
+    "check_term",
     "check_verifier",
     "graded",
+    "objective_around",
+    "random_batch",
 ]
 
 _HOME = {
     "contracts": "ContractError Report check_curriculum check_environment check_verifier",
     "fakes": "Ask CharCodec FakeLearner ScriptedEngine",
     "faults": "BaseWeights StaleModel StaleTensor WrongTiedHead",
+    "objective": "check_objective check_term objective_around random_batch",
     "records": "attempt graded",
     "sources": "check_task_source",
 }

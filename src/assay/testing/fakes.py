@@ -39,6 +39,7 @@ class CharCodec:
     Raises:
         ConfigError: a character occurs twice.
 
+    >>> from assay.core import Message
     >>> codec = CharCodec("ab")
     >>> codec.render([Message("user", "ab"), Message("assistant", "b")], answer=False).tolist()
     [2, 3, 3, 1]
@@ -107,6 +108,7 @@ class ScriptedEngine:
 
     >>> import asyncio
     >>> from assay.core import Sampling
+    >>> from assay.core.protocols import Request
     >>> engine = ScriptedEngine(lambda ask: ask.prompt[::-1], CharCodec("abc"))
     >>> request = Request(id="r", prompt=engine.tokenizer.encode("abc"), seed=0, sampling=Sampling(stop_ids=(1,)))
     >>> asyncio.run(engine.generate(request)).ids.tolist()

@@ -19,7 +19,7 @@ def attempt(task: Task, *texts: str, id: str = "r0", group: str = "g0", stop: St
 
     Token ids are the characters' code points, log-probabilities are -1, and each call's prefix is all that was said before.
 
-    >>> from assay.core import FrozenMap
+    >>> from assay.core import FrozenMap, Task
     >>> task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "1+1="}))
     >>> attempt(task, "2").text, attempt(task, "2").length
     ('2', 1)
@@ -49,7 +49,7 @@ def graded(task: Task, verdicts: Sequence[float | Score], *, key: str = "g0", te
         key: of the group.
         texts: what single attempts said, by position; ``"ab"`` by default.
 
-    >>> from assay.core import FrozenMap
+    >>> from assay.core import FrozenMap, Task
     >>> task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "1+1="}))
     >>> graded(task, [0.0, 1.0]).success
     0.5

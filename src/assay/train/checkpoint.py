@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from assay.train import storage
 __all__ = ["file_digests", "latest", "load_state", "save"]
 
 KEEP = 2
+DIGITS = 7
+FORMAT = 1
 
 
-def save(folder: Path, step: int, state: Any, fill: Callable[[Path], None]) -> Path:
+def save(folder: Path, step: int, state: Mapping[str, Any], fill: Callable[[Path], None]) -> Path:
     """Writes checkpoint ``step`` under ``folder/checkpoints`` and advances ``folder/LATEST``.
 
     Args:
@@ -28,14 +31,15 @@ def save(folder: Path, step: int, state: Any, fill: Callable[[Path], None]) -> P
     Raises:
         StorageError: nothing changed; the previous checkpoint is intact.
     """
-    path = folder / "checkpoints" / f"step_{step:07d}"
+    path = folder / "checkpoints" / f"step_{step:0{DIGITS}d}"
     if path.exists() and latest_name(folder) == path.name:
-        return path  # complete and current: a resume that had nothing left to do
-    path.parent.mkdir(parents=True, exist_ok=True)
+        return path  # complete and current: the end of the last stage, or where a resume went on from
+    with storage.guarded(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     with storage.fresh_folder(path) as beside:
         (beside / "learner").mkdir()
         fill(beside / "learner")
-        storage.write_json(beside / "state.json", state)
+        storage.write_json(beside / "state.json", {"format": FORMAT, **state})
         storage.write_json(beside / "digests.json", file_digests(beside))
     storage.write_text(folder / "LATEST", path.name + "\n")
     for old in sorted(path.parent.glob("step_*"))[:-KEEP]:
@@ -47,7 +51,7 @@ def save(folder: Path, step: int, state: Any, fill: Callable[[Path], None]) -> P
 def latest_name(folder: Path) -> str | None:
     """Name of the checkpoint that ``LATEST`` points to; None before the first."""
     pointer = folder / "LATEST"
-    return pointer.read_text(encoding="utf-8").strip() if pointer.exists() else None
+    return pointer.read_text(encoding="utf-8", errors="replace").strip() if pointer.exists() else None
 
 
 def latest(folder: Path) -> Path | None:
@@ -59,10 +63,15 @@ def latest(folder: Path) -> Path | None:
     name = latest_name(folder)
     if name is None:
         return None
+    if not re.fullmatch(rf"step_\d{{{DIGITS},}}", name):
+        raise CheckpointError(f"{folder / 'LATEST'} holds {name[:40]!r}, which names no checkpoint; {_others(folder, name)}")
     path = folder / "checkpoints" / name
     if not path.is_dir():
         raise CheckpointError(f"{folder / 'LATEST'} names {name!r}, but {path} does not exist; {_others(folder, name)}")
-    wanted = storage.read_json(path / "digests.json")
+    try:
+        wanted: dict[str, str] = dict(storage.read_json(path / "digests.json"))
+    except (CheckpointError, TypeError, ValueError) as error:
+        raise CheckpointError(f"checkpoint {path} is damaged: {error}; {_others(folder, name)}") from None
     found = file_digests(path)
     wrong = sorted(k for k in wanted.keys() | found.keys() if wanted.get(k) != found.get(k) and k != "digests.json")
     if wrong:
@@ -70,9 +79,25 @@ def latest(folder: Path) -> Path | None:
     return path
 
 
-def load_state(path: Path) -> Any:
-    """The JSON state of a checkpoint."""
-    return storage.read_json(path / "state.json")
+def load_state(path: Path, run: str) -> Any:
+    """The JSON state of a checkpoint.
+
+    Args:
+        path: the checkpoint.
+        run: identity of the run that it must belong to.
+
+    Raises:
+        CheckpointError: it belongs to another run, or has another format.
+    """
+    state = storage.read_json(path / "state.json")
+    if state.get("format") != FORMAT:
+        raise CheckpointError(f"checkpoint {path} has format {state.get('format')}, this version of assay reads {FORMAT}")
+    if state["run"] != run:
+        raise CheckpointError(
+            f"checkpoint {path} belongs to another run: its settings are not those of run.toml; put back the checkpoint or the "
+            "run.toml that belong together (only steps may change, by 'assay resume --steps')"
+        )
+    return state
 
 
 def file_digests(folder: Path) -> dict[str, str]:

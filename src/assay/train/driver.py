@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import shutil
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from assay.core.canon import digest
-from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
-from assay.core.errors import CheckpointError, ConfigError
+from assay.core.errors import CheckpointError, ConfigError, DataError, StorageError
 from assay.core.protocols import Tracker
-from assay.train import checkpoint, machine, models, storage
+from assay.train import checkpoint, lock, machine, models, record, storage
+from assay.train.fits import check_fits
 from assay.train.journal import Journal
-from assay.train.run import Run
+from assay.train.record import load_run
+from assay.train.run import Run, WarmUp
 from assay.train.session import Session, open_session
-from assay.train.stage import Desk
+from assay.train.stage import Desk, Progress
 from assay.verify import ScoringPool
 
 if TYPE_CHECKING:
@@ -63,15 +63,20 @@ def train(run: Run, folder: str | Path, *, watch: Watch = nobody) -> Outcome:
         watch: makes trackers besides the journal.
 
     Raises:
-        ConfigError: the folder is in use, or the run contradicts itself.
-        StorageError, NonFiniteError, WeightProofError, RewardError, GateError: as their names say; the run can be resumed from
-            its last checkpoint.
+        ConfigError: the folder is in use, or the run contradicts itself or does not fit its model.
+        DataError: a level without tasks, or text that the tokenizer lacks.
+        StorageError, NonFiniteError, WeightProofError, RewardError, GateError, EngineError: as their names say; the run can be
+            resumed from its last checkpoint.
     """
     path = Path(folder)
-    if path.exists() and any(path.iterdir()):
-        hint = f"assay resume {path}" if (path / "run.toml").exists() else "choose another folder"
-        raise ConfigError(f"{path} is not empty: {hint}")
-    return Driver(run, path, watch).begin()
+    record.refuse_used(path)
+    with lock.worker(path):
+        record.refuse_used(path)
+        try:
+            return Driver(run, path, watch).begin()
+        except (ConfigError, DataError):
+            record.unclaim(path)
+            raise
 
 
 def resume(
@@ -88,132 +93,144 @@ def resume(
         folder: the run folder.
         run: the run as a value, when its parts cannot be loaded by name (functions defined in a notebook); must equal the
             recorded one.
-        steps: new number of steps of the last stage; at least what it has done.
+        steps: new number of steps of the last stage, at least what it has done; of a warm-up that ended below its gate, the
+            warm-up's.
         allow_inexact: go on although threads, instruction set or versions differ.
         watch: makes trackers besides the journal.
 
     Raises:
-        CheckpointError: the folder holds no run, or its checkpoint is damaged.
+        CheckpointError: the folder holds no run, or its checkpoint is damaged or belongs to another run.
         InexactResumeError: this machine differs and ``allow_inexact`` is False.
-        ConfigError: ``steps`` is less than the stage has done.
+        ConfigError: ``steps`` is less than the stage has done, or another process works on the run.
     """
     path = Path(folder)
-    recorded = load_run(path, run)
-    if steps is not None:
-        last = replace(recorded.stages[-1], steps=steps)
-        recorded = replace(recorded, stages=(*recorded.stages[:-1], last))
-    return Driver(recorded, path, watch).go_on(allow_inexact)
-
-
-def load_run(folder: Path, run: Run | None = None) -> Run:
-    """The run that a folder records.
-
-    Args:
-        folder: a run folder.
-        run: the same run as a value; needed when the record names functions that cannot be imported.
-
-    Raises:
-        CheckpointError: no ``run.toml``, or ``run`` differs from it.
-    """
-    path = folder / "run.toml"
-    if not path.exists():
-        raise CheckpointError(f"{folder} is no run folder: it has no run.toml; 'assay runs list' shows those there are")
-    text = path.read_text(encoding="utf-8")
-    if run is None:
-        return from_dict(Run, loads_toml(text))
-    if dumps_toml(to_dict(run)) != text:
-        raise CheckpointError(f"the run given differs from the one in {path}; pass the same recipe, or start a new run")
-    return run
+    load_run(path, run)  # says that there is no run before a lock is put there
+    with lock.worker(path):
+        return Driver(load_run(path, run), path, watch).go_on(steps, allow_inexact)
 
 
 class Driver:
-    """One run folder being worked on."""
+    """One run folder being worked on, by the holder of its lock."""
 
     def __init__(self, run: Run, folder: Path, watch: Watch) -> None:
         self.run, self.folder, self.watch = run, folder, watch
         self.desk = Desk(run, folder, Journal(folder))
 
     def begin(self) -> Outcome:
-        """A new run."""
-        from assay.runtime.hf import save_model
-
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """A new run, or one that was killed before its first checkpoint."""
+        record.claim(self.folder, self.run)
         self._threads()
-        storage.write_text(self.folder / "run.toml", dumps_toml(to_dict(self.run)))
-        machine.record(self.folder, self.run.threads)
-        model = models.load(self.run.model, self._build)
-        save_model(model, self.folder / "start")
-        return self._drive(model, None)
+        try:
+            model = self._start()
+        except _Stopped:
+            return Outcome(folder=self.folder, step=0, finished=False)
+        return self._drive(model, None, None)
 
-    def go_on(self, allow_inexact: bool) -> Outcome:
+    def go_on(self, steps: int | None = None, allow_inexact: bool = False) -> Outcome:
         """A run that exists already; one killed before its first checkpoint starts again."""
         from assay.runtime.hf import load_model
 
         self._threads()
-        changed = machine.check_same(self.folder, self.run.threads, allow_inexact)
         found = checkpoint.latest(self.folder)
+        state = checkpoint.load_state(found, self.desk.identity) if found else None
+        run = extended(self.run, state, steps)
+        done = self.folder / "done.json"
+        if run == self.run and done.exists():
+            return Outcome(folder=self.folder, finished=True, **storage.read_json(done))
+        changed = machine.check_same(self.folder, self.run.threads, allow_inexact) if found else []
+        self.run = self.desk.run = run
+        storage.remove(done)
+        record.tidy(self.folder, found)
+        said = self.desk.journal.newest("error")
+        step = int(state["session"]["step"]) if state else -1
+        self.desk.journal.cut(step)
         if found is None:
-            self.desk.journal.cut(-1)
             return self.begin()
-        state = checkpoint.load_state(found)["session"]
-        self._check_steps(int(state["stage_step"]))
-        self.desk.journal.cut(int(state["step"]))
-        storage.write_text(self.folder / "run.toml", dumps_toml(to_dict(self.run)))
+        record.write_run(self.folder, run)
+        self.desk.journal.event(step, "resumed", f"from step {step}" + (f", after {said}" if said else ""))
         if changed:
-            self.desk.journal.event(int(state["step"]), "inexact", "resumed on a different machine: " + "; ".join(changed))
-        return self._drive(load_model(self.folder / "start"), found)
+            self.desk.journal.event(step, "inexact", "resumed on a different machine: " + "; ".join(changed))
+            machine.record(self.folder, run.threads)
+        return self._drive(load_model(self.folder / "start"), found, state)
 
-    def _check_steps(self, done: int) -> None:
-        if self.run.stages[-1].steps < done and len(self.run.stages) == 1:
-            raise ConfigError(f"steps={self.run.stages[-1].steps}, but the stage has done {done} already; give more")
+    def _start(self) -> Model:
+        """The weights that the run starts from, kept in ``start``: what is there already is whole."""
+        from assay.runtime.hf import load_model, save_model
+
+        start = self.folder / "start"
+        if start.exists():
+            return load_model(start)
+        model = models.load(self.run.model, self._build)
+        check_fits(self.run, model)
+        with storage.fresh_folder(start) as beside:
+            save_model(model, beside)
+        return model
 
     def _build(self, run: Run, folder: Path) -> Path:
-        """The base that this run starts from: made, or finished, in the cache."""
-        if not (folder / "done.json").exists():
-            inner = Driver(run, folder, self.watch)
-            if not (inner.go_on(False) if (folder / "run.toml").exists() else inner.begin()).finished:
-                raise KeyboardInterrupt
+        """The base that this run starts from: made, or finished, in the cache, by one process at a time."""
+        with lock.builder(folder, f"the base {run.name!r}"):
+            if not (folder / "done.json").exists():
+                with lock.worker(folder):
+                    finished = self._make(run, folder)
+                if not finished:
+                    raise _Stopped
         return folder / "model"
+
+    def _make(self, run: Run, folder: Path) -> bool:
+        if (folder / "run.toml").exists():
+            try:
+                return Driver(run, folder, self.watch).go_on().finished
+            except CheckpointError:  # damaged, or begun under other versions: a base can always be made afresh
+                for path in folder.iterdir():
+                    if path.name != lock.LOCK:
+                        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return Driver(run, folder, self.watch).begin().finished
 
     def _threads(self) -> None:
         from assay.runtime.machine import set_threads
 
         set_threads(self.run.threads)
 
-    def _drive(self, model: Model, found: Path | None) -> Outcome:
+    def _drive(self, model: Model, found: Path | None, state: Any) -> Outcome:
         self.desk.trackers = self.watch(self.run, self.folder)
         pool = ScoringPool(self.run.tasks.verifier(), deadline=self.run.reward_deadline)
         try:
             with pool, self._clean_stop():
-                return asyncio.run(self._stages(model, pool, found))
+                return asyncio.run(self._stages(model, pool, found, state))
+        except Exception as error:
+            with suppress(StorageError):  # the first error is the one to tell
+                self.desk.journal.event(self.desk.step, "error", f"{type(error).__name__}: {error}")
+            raise
         finally:
             self.desk.journal.close()
             for tracker in self.desk.trackers:
                 tracker.close()
 
-    async def _stages(self, model: Model, pool: ScoringPool, found: Path | None) -> Outcome:
-        state = checkpoint.load_state(found) if found else {"stage": 0, "evaluated": -1, "cpu": 0.0}
-        first, step = int(state["stage"]), int(state["session"]["step"]) if found else 0
-        self.desk.evaluated, self.desk.cpu = int(state["evaluated"]), float(state["cpu"])
-        for index in range(first, len(self.run.stages)):
+    async def _stages(self, model: Model, pool: ScoringPool, found: Path | None, state: Any) -> Outcome:
+        first, step, last = 0, 0, len(self.run.stages) - 1
+        if found:
+            first, step = int(state["stage"]), int(state["session"]["step"])
+            self.desk.progress = Progress(**state["progress"])
+        for index in range(first, last + 1):
             session = open_session(self.run, self.run.stages[index], model, pool, step)
             if found and index == first:
                 session.restore(found / "learner", state["session"])
                 await session.engine.swap(session.learner.publish())
-            await self.desk.stage(index, session)
+            ended = await self.desk.stage(index, session)
             step, model = session.step, current_model(model, session)
-            if self.desk.stop and step < self.run.steps:
-                return Outcome(folder=self.folder, step=step, finished=False)
-            if index == len(self.run.stages) - 1:
+            if ended and index == last:
                 return self._finish(model, session)
-        raise CheckpointError(f"{self.folder}: its checkpoint is in stage {first}, the run has {len(self.run.stages)}")
+            if self.desk.stop:
+                break
+        return Outcome(folder=self.folder, step=step, finished=False)
 
     def _finish(self, model: Model, s: Session) -> Outcome:
         from assay.runtime.hf import save_model
 
-        save_model(model, self.folder / "model")
+        with storage.fresh_folder(self.folder / "model") as beside:
+            save_model(model, beside)
         self.desk.journal.sync()
-        found = run_digest(self.folder, s)
+        found = record.run_digest(self.folder, s)
         storage.write_json(self.folder / "done.json", {"step": s.step, "digest": found})
         return Outcome(folder=self.folder, step=s.step, finished=True, digest=found)
 
@@ -237,20 +254,30 @@ class Driver:
             signal.signal(signal.SIGINT, before)
 
 
+class _Stopped(Exception):
+    """Ctrl-C while a base was built."""
+
+
+def extended(run: Run, state: Any, steps: int | None) -> Run:
+    """``run`` with ``steps`` in its last stage, or in the warm-up that ended below its gate.
+
+    Raises:
+        ConfigError: the stage has done more.
+    """
+    if steps is None:
+        return run
+    at, last = (int(state["stage"]) if state else 0), len(run.stages) - 1
+    stage, gate = run.stages[at], state["progress"]["gate"] if state else None
+    index = at if isinstance(stage, WarmUp) and gate is not None and gate < stage.gate else last
+    done = int(state["session"]["stage_step"]) if state and at == index else 0
+    if steps < max(1, done):
+        raise ConfigError(f"steps={steps}, but stage {run.stages[index].name!r} has done {done} already; give at least that many")
+    stages = [replace(s, steps=steps) if i == index else s for i, s in enumerate(run.stages)]
+    return replace(run, stages=tuple(stages))
+
+
 def current_model(model: Model, s: Session) -> Model:
     """``model`` with the learner's present weights."""
     from assay.runtime.model import with_arrays
 
     return with_arrays(model, s.learner.publish().payload or {})
-
-
-def run_digest(folder: Path, s: Session) -> str:
-    """Digest of a finished run: weights, optimiser, anchors, sampled ids, evaluation items, and all metrics outside ``time/``."""
-    records: list[dict[str, Any]] = []
-    for name in ("metrics", "evals", "rollouts"):
-        path = folder / f"{name}.jsonl"
-        records += [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-    for record in records:
-        if "metrics" in record:
-            record["metrics"] = {k: v for k, v in record["metrics"].items() if not k.startswith("time/")}
-    return digest([s.learner.state_digest(), s.ids, records])

@@ -1,13 +1,15 @@
 """The run's own record: one JSON object per line, in four files, each line with its step.
 
-``metrics`` one line a step, ``evals`` evaluation items, ``rollouts`` sampled attempts, ``events`` what happened. A resume cuts every file back to the
-checkpoint's step, so the files of a run that was killed equal those of one that was not.
+``metrics`` one line a step, ``evals`` evaluation items, ``rollouts`` sampled attempts, ``events`` what happened. A resume cuts
+every file back to the checkpoint's step, so the first three of a run that was killed equal those of one that was not.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,7 +35,8 @@ class Journal:
             StorageError: the disk is full.
         """
         path = self.folder / f"{name}.jsonl"
-        with storage._storage(path):  # pyright: ignore[reportPrivateUsage]
+        with storage.guarded(path):
+            storage.on_write(f"append:{name}")
             if name not in self._open:
                 self._open[name] = path.open("a", encoding="utf-8")
             file = self._open[name]
@@ -47,9 +50,10 @@ class Journal:
 
     def sync(self) -> None:
         """Forces all lines to the disk: called before a checkpoint claims them."""
-        for file in self._open.values():
-            file.flush()
-            os.fsync(file.fileno())
+        for name, file in self._open.items():
+            with storage.guarded(self.folder / f"{name}.jsonl"):
+                file.flush()
+                os.fsync(file.fileno())
 
     def cut(self, step: int) -> None:
         """Drops every line later than ``step``, and a torn last line."""
@@ -60,10 +64,18 @@ class Journal:
                 kept = [line for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if _upto(line, step)]
                 storage.write_text(path, "".join(line + "\n" for line in kept))
 
+    def newest(self, kind: str) -> str:
+        """Message of the newest event of a kind; empty when there is none."""
+        path = self.folder / "events.jsonl"
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+        records = [json.loads(line) for line in lines if _upto(line, sys.maxsize)]
+        return next((str(r["message"]) for r in reversed(records) if r.get("kind") == kind), "")
+
     def close(self) -> None:
-        """Closes the files."""
+        """Closes the files. What cannot be written any more is lost: a resume cuts the files back to the checkpoint anyway."""
         for file in self._open.values():
-            file.close()
+            with suppress(OSError):
+                file.close()
         self._open.clear()
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import assay
-from assay.core.config import to_dict
 from assay.core.canon import digest
-from assay.core.errors import ConfigError
+from assay.core.config import to_dict
+from assay.core.errors import ConfigError, DataError
 from assay.runtime.settings import DecoderShape
 
 if TYPE_CHECKING:
@@ -105,7 +105,11 @@ def load(source: object, build: Builder) -> Model:
         shape = replace(source.shape, vocab_size=tokenizer.size)
         return init_model(shape, tokenizer, source.seed, init=source.init)
     if isinstance(source, Built):
-        return load_model(build(source.run, cache_folder() / "base" / source.key))
+        folder = cache_folder() / "base" / source.key
+        try:
+            return load_model(build(source.run, folder))
+        except DataError as error:
+            raise DataError(f"the base in the cache is damaged ({error}); remove {folder}, and it is built again") from error
     raise ConfigError(f"Run.model is a {type(source).__name__}; use Folder(path), Scratch(...) or Built(run=...)")
 
 

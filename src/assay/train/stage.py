@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from assay.core.errors import GateError
@@ -15,11 +15,29 @@ from assay.train.evaluate import Attempts, evaluate, greedy, held_out, items_of,
 from assay.train.journal import Journal
 from assay.train.loop import step as rl_step
 from assay.train.metrics import rollout_records
+from assay.train.record import run_id
 from assay.train.run import Reinforce, Run, WarmUp
 from assay.train.session import Session, with_stop
 from assay.train.warmup import Demonstrations, warm_up_step
 
-__all__ = ["Desk"]
+__all__ = ["Desk", "Progress", "check_gate"]
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a checkpoint remembers besides the session.
+
+    Attributes:
+        evaluated: global step of the newest full evaluation.
+        cpu: CPU seconds spent in steps so far, evaluation excluded.
+        ended: number of steps that the stage was to have when it ended, by steps or by metric; 0 while it goes on.
+        gate: temperature-1 accuracy that the stage's gate found at its end.
+    """
+
+    evaluated: int = -1
+    cpu: float = 0.0
+    ended: int = 0
+    gate: float | None = None
 
 
 @dataclass(slots=True)
@@ -29,8 +47,9 @@ class Desk:
     Attributes:
         run, folder, journal, trackers: where results go.
         stop: set by the first Ctrl-C; the stage ends after its current step, with a checkpoint.
-        evaluated: global step of the newest full evaluation.
-        cpu: CPU seconds spent in steps so far, evaluation excluded.
+        step: global steps done, for messages.
+        progress: what is saved beside the session.
+        identity: of the run, in its checkpoints; derived from the run when empty.
     """
 
     run: Run
@@ -38,30 +57,52 @@ class Desk:
     journal: Journal
     trackers: Sequence[Tracker] = field(default=())
     stop: bool = False
-    evaluated: int = -1
-    cpu: float = 0.0
+    step: int = 0
+    progress: Progress = field(default_factory=Progress)
+    identity: str = ""
 
-    async def stage(self, index: int, s: Session) -> None:
-        """Runs stage ``index`` from where its session stands to its end, or to a stop."""
+    def __post_init__(self) -> None:
+        self.identity = self.identity or run_id(self.run)
+
+    async def stage(self, index: int, s: Session) -> bool:
+        """Runs stage ``index`` from where its session stands to its end (True), or to a stop (False).
+
+        Raises:
+            GateError: it ended below its gate.
+        """
+        self.step = s.step
         if s.proof:
             await s.proof.calibrate(s.learner.publish(), s.engine, s.learner)
         demonstrations = Demonstrations(self.run, s.stage, s.tokenizer) if isinstance(s.stage, WarmUp) else None
-        if demonstrations is None and s.stage_step == 0 and self.evaluated != s.step:
-            self._log(s, await self._evaluate(s, full=True))
         if s.stage_step == 0:
+            self.progress.ended, self.progress.gate = 0, None
+            if demonstrations is None and self.progress.evaluated != s.step:
+                self._log(s, await self._evaluate(s, full=True))
             self._checkpoint(index, s)
-        ended = s.stage_step >= s.stage.steps
-        while not ended and not self.stop:
-            metrics = await self._step(s, demonstrations)
-            ended = s.stage_step >= s.stage.steps
-            if ended or _due(s.stage_step, self.run.evaluation.every):
-                metrics |= await self._evaluate(s, full=ended)
-            ended = ended or _reached(s, metrics)
-            self._log(s, metrics)
-            if ended or self.stop or _due(s.stage_step, self.run.checkpoint_every):
-                self._checkpoint(index, s)
-        if ended and isinstance(s.stage, WarmUp) and s.stage.gate:
-            await self._gate(s, s.stage)
+        while not _ended(s, self.progress):
+            if self.stop:
+                return False
+            await self._advance(index, s, demonstrations)
+        if isinstance(s.stage, WarmUp):
+            check_gate(s.stage, self.progress.gate)
+        return True
+
+    async def _advance(self, index: int, s: Session, demonstrations: Demonstrations | None) -> None:
+        """One step, with the evaluation and the checkpoint that are due behind it."""
+        metrics = await self._step(s, demonstrations)
+        last = s.stage_step >= s.stage.steps
+        if last or _due(s.stage_step, self.run.evaluation.every):
+            metrics |= await self._evaluate(s, full=last)
+        if not last and _reached(s, metrics):
+            metrics |= await self._evaluate(s, full=True)
+            last = True
+        if last:
+            self.progress.ended = s.stage.steps
+            if isinstance(s.stage, WarmUp) and s.stage.gate:
+                self.progress.gate = await self._gate(s, s.stage)
+        self._log(s, metrics)
+        if last or self.stop or _due(s.stage_step, self.run.checkpoint_every):
+            self._checkpoint(index, s)
 
     async def _step(self, s: Session, demonstrations: Demonstrations | None) -> dict[str, float]:
         begin = time.process_time()
@@ -74,8 +115,9 @@ class Desk:
                 for record in rollout_records(result.groups, s.tokenizer):
                     self.journal.append("rollouts", {"step": s.step + 1, "stage": s.stage.name, **record})
         s.step, s.stage_step = s.step + 1, s.stage_step + 1
-        self.cpu += time.process_time() - begin
-        return metrics | {"time/cpu": self.cpu}
+        self.step = s.step
+        self.progress.cpu += time.process_time() - begin
+        return metrics | {"time/cpu": self.progress.cpu}
 
     async def _evaluate(self, s: Session, full: bool) -> dict[str, float]:
         """Greedy and sampled attempts at held-out items: journals the items, returns the summary."""
@@ -94,7 +136,7 @@ class Desk:
             if mode == "sampled" and plan.kl_to_base:
                 metrics["kl/base"] = kl_to_base(s, attempts)
         if full:
-            self.evaluated = s.step
+            self.progress.evaluated = s.step
         return metrics | {"time/evaluate": time.perf_counter() - begin}
 
     async def _attempts(self, s: Session, tasks: Sequence[Task], mode: str) -> list[Attempts]:
@@ -104,18 +146,13 @@ class Desk:
             s.engine, s.tokenizer, self.run.tasks, s.pool, tasks, drawn, n=n, seed=self.run.seed, max_turns=self.run.max_turns
         )
 
-    async def _gate(self, s: Session, stage: WarmUp) -> None:
+    async def _gate(self, s: Session, stage: WarmUp) -> float:
         tasks = held_out(self.run.tasks, stage.levels, self.run.evaluation.final_per_level)
         attempts = await self._attempts(s, tasks, "sampled")
         found = summary("sampled", items_of(attempts), self.run.evaluation.threshold).get("eval/sampled/all", 0.0)
-        self.journal.event(
-            s.step, "gate", f"temperature-1 accuracy on the demonstrated levels {found:.3f}, gate {stage.gate:.3f}"
-        )
-        if found < stage.gate:
-            raise GateError(
-                f"the warm-up ended at temperature-1 accuracy {found:.3f} on the levels it demonstrated, below its gate of "
-                f"{stage.gate:.3f}: RL from there would see almost no success; give it more steps, lower levels or less noise"
-            )
+        text = f"temperature-1 accuracy on the demonstrated levels {found:.3f}, gate {stage.gate:.3f}"
+        self.journal.event(s.step, "gate", text)
+        return found
 
     def _log(self, s: Session, metrics: Mapping[str, float]) -> None:
         self.journal.append("metrics", {"step": s.step, "stage": s.stage.name, "metrics": dict(metrics)})
@@ -124,8 +161,18 @@ class Desk:
 
     def _checkpoint(self, index: int, s: Session) -> None:
         self.journal.sync()
-        state = {"stage": index, "evaluated": self.evaluated, "cpu": self.cpu, "session": s.state_dict()}
+        state = {"run": self.identity, "stage": index, "progress": asdict(self.progress), "session": s.state_dict()}
         checkpoint.save(self.folder, s.step, state, s.learner.save)
+
+
+def check_gate(stage: WarmUp, found: float | None) -> None:
+    """Raises GateError when a warm-up ended below its gate."""
+    if found is not None and found < stage.gate:
+        raise GateError(
+            f"the warm-up ended at temperature-1 accuracy {found:.3f} on the levels it demonstrated, below its gate of "
+            f"{stage.gate:.3f}: RL from there would see almost no success; give it more steps ('assay resume --steps', more than "
+            f"{stage.steps}), lower levels or less noise"
+        )
 
 
 def kl_to_base(s: Session, attempts: Sequence[Attempts]) -> float:
@@ -135,6 +182,10 @@ def kl_to_base(s: Session, attempts: Sequence[Attempts]) -> float:
     now, base = s.learner.score(rows), s.learner.score(rows, "ref")
     total = sum(float((x[k:] - y[k:]).sum()) for x, y, k in zip(now, base, starts, strict=True))
     return total / max(1, sum(len(x) - k for x, k in zip(now, starts, strict=True)))
+
+
+def _ended(s: Session, progress: Progress) -> bool:
+    return s.stage_step >= s.stage.steps or progress.ended == s.stage.steps
 
 
 def _reached(s: Session, metrics: Mapping[str, float]) -> bool:

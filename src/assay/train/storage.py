@@ -6,7 +6,6 @@ A file or folder appears under its final name only when all its bytes are on the
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -16,24 +15,25 @@ from pathlib import Path
 from typing import Any
 
 from assay.core.canon import plain
-from assay.core.errors import CheckpointError, StorageError
+from assay.core.errors import AssayError, CheckpointError, StorageError
 
-__all__ = ["fresh_folder", "read_json", "sync_file", "write_json", "write_text"]
+__all__ = ["fresh_folder", "guarded", "read_json", "remove", "sync_file", "write_json", "write_text"]
 
 on_write: Callable[[str], None] = lambda point: None  # noqa: E731
 
 
 @contextmanager
-def _storage(path: Path) -> Iterator[None]:
+def guarded(path: Path) -> Iterator[None]:
+    """Turns what the file system refuses inside the block into a `StorageError` that names ``path``."""
     try:
         yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EFBIG, errno.EIO):
-            raise StorageError(
-                f"cannot write {path}: {error.strerror}; free some space or fix the permissions, then resume: "
-                "the last checkpoint is intact"
-            ) from error
+    except AssayError:
         raise
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {path}: {error.strerror or error}; free some space or fix the permissions, then resume: "
+            "the last checkpoint is intact"
+        ) from error
 
 
 def sync_file(path: Path) -> None:
@@ -52,7 +52,7 @@ def write_text(path: Path, text: str) -> None:
         StorageError: the disk is full or the folder not writable; the old file is intact.
     """
     beside = path.with_name(f".{path.name}.tmp")
-    with _storage(path):
+    with guarded(path):
         try:
             with beside.open("w", encoding="utf-8") as file:
                 file.write(text)
@@ -63,9 +63,21 @@ def write_text(path: Path, text: str) -> None:
             beside.replace(path)
             sync_file(path.parent)
             on_write(f"done:{path.name}")
-        except OSError:
+        except BaseException:
             beside.unlink(missing_ok=True)
             raise
+
+
+def remove(path: Path) -> None:
+    """Removes a file, if it is there, for good.
+
+    Raises:
+        StorageError: the folder is not writable.
+    """
+    with guarded(path):
+        path.unlink(missing_ok=True)
+        sync_file(path.parent)
+        on_write(f"removed:{path.name}")
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -95,8 +107,8 @@ def fresh_folder(path: Path) -> Iterator[Path]:
         StorageError: the disk is full or not writable; nothing is left behind.
     """
     beside = path.with_name(f".{path.name}.tmp")
-    with _storage(path):
-        shutil.rmtree(beside, ignore_errors=True)
+    with guarded(path):
+        shutil.rmtree(beside, ignore_errors=True)  # of a process that was killed here
         beside.mkdir(parents=True)
         try:
             yield beside

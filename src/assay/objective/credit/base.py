@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -70,7 +71,7 @@ class Credit:
 
 
 @dataclass(frozen=True, slots=True)
-class CreditTerm:
+class CreditTerm(ABC):
     """Base of all credit terms; a subclass overrides what differs.
 
     A term is a frozen record of settings. It first computes partial statistics of the rows it sees (`local`), which are merged
@@ -111,6 +112,6 @@ class CreditTerm:
         """The state after a batch with these statistics."""
         return state
 
+    @abstractmethod
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """The transformed record."""
-        return credit

@@ -29,6 +29,7 @@ class Scalarise:
             only component.
         streams: attempts of other streams get an advantage but never enter a statistic.
 
+    >>> from assay.objective import Scalarise
     >>> Scalarise(weights=(("correct", 1.0), ("format", 0.1))).weights[1]
     ('format', 0.1)
     """
@@ -92,6 +93,7 @@ class Overlong(CreditTerm):
         limit: answer length at which the full penalty is reached.
         cache: length of the ramp.
 
+    >>> from assay.objective import Overlong
     >>> Overlong(limit=20480, cache=4096).ramp(np.array([16384, 18432, 20480, 30000])).tolist()
     [0.0, -0.5, -1.0, -1.0]
     """

@@ -7,6 +7,7 @@ micro-batches or ranks adds up to the same.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +45,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregation:
+class Aggregation(ABC):
     """Base of all aggregations.
 
     Attributes:
@@ -57,12 +58,12 @@ class Aggregation:
         if self.denominator not in ("kept", "drawn"):
             raise UnknownNameError("denominator", self.denominator, ("kept", "drawn"))
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027
         """Raises PlanError when a setting that only a run can know is missing."""
 
+    @abstractmethod
     def share(self, s: Selection) -> F:
         """``[N]`` weight of each token's loss."""
-        raise TypeError(f"{type(self).__name__} does not say how it weighs tokens; define share(selection)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -91,7 +92,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LossTerm:
+class LossTerm(ABC):
     """Base of all loss terms; a subclass says what its loss per token is (`apply`) and overrides what else differs.
 
     Attributes:
@@ -195,9 +196,9 @@ class LossTerm:
         """
         return {"weight": share}
 
+    @abstractmethod
     def apply(self, view: View) -> Tensor:
         """``[n]`` loss of each token."""
-        raise TypeError(f"{type(self).__name__} does not say what its loss is; define apply(view)")
 
     def total(self, view: View) -> Tensor:
         """The micro-batch's share of the term, a scalar."""

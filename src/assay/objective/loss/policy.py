@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -60,12 +61,10 @@ class Ratio:
         return Scope.SEQUENCE if self.level.startswith("sequence") else Scope.TOKEN
 
     def of(self, view: View) -> Tensor:
-        """``[n]`` ratios. A sequence ratio is detached in value and passes the gradient of each token's own log-probability."""
+        """``[n]`` ratios. A sequence's is a detached value that passes the gradient of each token's own log-probability."""
         if self.level == "token":
             return view.log_ratio(self.anchor).exp()
         logp = view.live("logp_new")
-        if self.level == "none":
-            return (logp - logp.detach()).exp()
         return self._sequence(view) * (logp - logp.detach()).exp()
 
     def _sequence(self, view: View) -> Tensor:
@@ -86,13 +85,13 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrustRegion:
+class TrustRegion(ABC):
     """Base of all trust regions: bounds on the ratio by the sign of the advantage, and what they do to the loss."""
 
     @property
+    @abstractmethod
     def bounds(self) -> tuple[Bounds, Bounds]:
         """Bounds where ``A > 0`` and where ``A < 0``."""
-        return (0.0, _INF), (0.0, _INF)
 
     def bounded(self, ratio: Tensor, advantage: Tensor) -> Tensor:
         """``[n]`` the ratio, clamped by its token's bounds."""
@@ -120,6 +119,7 @@ class MinClip(TrustRegion):
         low, high: distances from 1.
         dual: cap on the ratio where ``A < 0`` (dual clip); none when infinite.
 
+    >>> from assay.objective import MinClip
     >>> MinClip(high=0.28, dual=10.0).bounds
     ((0.0, 1.28), (0.8, 10.0))
     """
@@ -254,13 +254,11 @@ class PolicyGradient(LossTerm):
         return -advantage * ratio if self.trust is None else self.trust.loss(view, ratio, advantage)
 
     def report(self, view: View) -> Mapping[str, Tensor]:
-        """``clip_fraction``: tokens whose ratio left its bounds; ``kl_old``: the k3 estimate of the distance moved since the
-        anchor.
-        """
+        """``clip_fraction``: tokens whose ratio left its bounds; ``kl_ANCHOR``: KL(anchor||pi) by k3."""
         if self.ratio.level == "none":
             return {}
         log_ratio = view.log_ratio(self.ratio.anchor)
-        numbers = {"kl_old": log_ratio.exp() - 1 - log_ratio}
+        numbers = {f"kl_{self.ratio.anchor}": log_ratio.exp() - 1 - log_ratio}
         if self.trust is not None:
             ratio = self.ratio.of(view)
             numbers["clip_fraction"] = (self.trust.bounded(ratio, view.column("advantage")) != ratio).to(ratio.dtype)

@@ -9,6 +9,7 @@ needs to fit into one. ``-dPhi/ds_i`` is the attempt's implicit advantage.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ __all__ = ["BalancedBce", "GroupSoftmax", "ScoreLoss", "SetLoss", "group_mean"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetLoss:
+class SetLoss(ABC):
     """Base of losses on the scores of whole groups."""
 
     @property
@@ -36,6 +37,7 @@ class SetLoss:
         """Attempts that a group must have."""
         return 1
 
+    @abstractmethod
     def total(self, scores: Tensor, reward: Tensor, group: Tensor) -> tuple[Tensor, float]:
         """The loss, summed over this rank's attempts, groups or pairs, and how many there were.
 
@@ -47,7 +49,6 @@ class SetLoss:
         Returns:
             The sum and the count that it is to be divided by (after adding both over ranks).
         """
-        raise TypeError(f"{type(self).__name__} does not say what its loss is; define total(scores, reward, group)")
 
 
 def group_mean(values: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
@@ -229,7 +230,11 @@ class ScoreLoss(LossTerm):
         (slope,) = torch.autograd.grad(total, s)
         return float(total.detach()), slope.numpy(), count
 
+    def apply(self, view: View) -> Tensor:
+        """``[n]`` zeros with the gradient of the log-probabilities."""
+        logp = view.live("logp_new")
+        return logp - logp.detach()
+
     def total(self, view: View) -> Tensor:
         """The share of Phi that stands on these tokens, with the gradient of their weights."""
-        logp = view.live("logp_new")
-        return (view.own("weight") * (logp - logp.detach())).sum() + view.own("value").sum()
+        return (view.own("weight") * self.apply(view)).sum() + view.own("value").sum()

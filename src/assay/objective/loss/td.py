@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ __all__ = ["ColumnTarget", "HeadValue", "LogRatioValue", "OutcomeTarget", "Targe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
+class Value(ABC):
     """Base of what is regressed."""
 
     @property
@@ -38,9 +39,9 @@ class Value:
         """Whether fitting it teaches the policy itself."""
         return False
 
+    @abstractmethod
     def of(self, view: View) -> Tensor:
         """``[n]`` predictions."""
-        raise TypeError(f"{type(self).__name__} does not say what it predicts; define of(view)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,7 @@ class LogRatioValue(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(ABC):
     """Base of regression targets: numpy, without gradient, recomputed before each optimiser step."""
 
     @property
@@ -104,9 +105,9 @@ class Target:
         """Whether it reads rewards or advantages."""
         return False
 
+    @abstractmethod
     def of(self, batch: Batch) -> F:
         """``[N]`` targets."""
-        raise TypeError(f"{type(self).__name__} does not say what the target is; define of(batch)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ any other weight.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ _LEVELS = ("token", "sequence_mean", "sequence_product")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenWeight:
+class TokenWeight(ABC):
     """Base of all token weights: ``local -> reduce -> weigh``."""
 
     @property
@@ -41,9 +42,9 @@ class TokenWeight:
         """Partial statistics of the rows on this rank."""
         return {}
 
+    @abstractmethod
     def weigh(self, batch: Batch, stats: Partials) -> F:
         """``[N]`` factors."""
-        raise TypeError(f"{type(self).__name__} does not say how it weighs tokens; define weigh(batch, stats)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,150 @@
+"""``assay explain``: what a recipe would do. Runs nothing, and needs no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from assay.cli.recipe import settle
+from assay.cli.show import lines, show
+from assay.cli.sizes import Derived, StageSizes, derive
+from assay.cli.tree import Node, take
+from assay.core.config import dumps_toml, to_dict
+from assay.core.errors import ConfigError
+from assay.core.plan import Plan
+from assay.train.run import Run
+
+__all__ = ["explain_command"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainOptions:
+    """Says what a recipe would do.
+
+    Attributes:
+        json: print settings and derived sizes as JSON.
+        toml: print the settings as TOML, which 'assay train FILE.toml' takes.
+    """
+
+    json: bool = False
+    toml: bool = False
+
+    def __post_init__(self) -> None:
+        if self.json and self.toml:
+            raise ConfigError("--json and --toml are two forms of the same output; give one")
+
+
+def explain_command(args: list[str]) -> int:
+    """``assay explain RECIPE [options] [any field of the recipe]``."""
+    if not args or args[0].startswith("-"):
+        from assay.cli.train import usage
+
+        return usage("explain", args)
+    own, run = settle(ExplainOptions, args[0], args[1:], "assay explain")
+    if own.toml:
+        print(dumps_toml(to_dict(run)), end="")
+        return 0
+    found = derive(run)
+    return show(own.json, {"settings": to_dict(run), "derived": _json(found)}, lambda: _text(run, found))
+
+
+def _json(found: Derived) -> dict[str, Any]:
+    out = asdict(found)
+    out["memory"]["total"] = found.memory.total
+    out["cached"] = str(found.cached) if found.cached else None
+    out["base"] = _json(found.base) if found.base else None
+    return out
+
+
+def _text(run: Run, found: Derived) -> None:
+    print("settings")
+    for line in _tree(take(run), 1):
+        print(line)
+    print()
+    _sizes(run.name, found)
+
+
+def _tree(node: Any, depth: int) -> Iterator[str]:
+    """Name and value of each setting; parts by class, indented."""
+    width = max((len(name) for name in node.fields), default=0)
+    for name, child in node.fields.items():
+        head = f"{'  ' * depth}{name:<{width}}  "
+        if isinstance(child, Node):
+            many = child.kind in (tuple, dict)
+            yield (head + (_count(child) if many else child.kind.__name__)).rstrip()
+            yield from _tree(child, depth + 1)
+        else:
+            yield head + _leaf(child)
+
+
+def _count(node: Node) -> str:
+    return "none" if not node.fields else ""
+
+
+def _leaf(value: Any) -> str:
+    text = "none" if value is None or value == () else ascii(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def _sizes(name: str, found: Derived) -> None:
+    if found.base:
+        _sizes(f"{name}'s base, built first", found.base)
+        where = f"in the cache: {found.cached}" if found.cached else "not in the cache yet"
+        print(f"that base is {where}\n")
+    print(name)
+    s = found.shape
+    shape = f"{s.num_layers} layers of {s.hidden_size}, {s.num_heads} heads, vocabulary {s.vocab_size}"
+    lines(
+        {
+            "  model": f"{found.parameters:,} parameters: {shape}",
+            "  context": f"{found.context:,} tokens",
+            "  memory": _bytes(found),
+        }
+    )
+    for index, stage in enumerate(found.stages):
+        print(f"  stage {index}: {stage.stage}, {stage.steps:,} steps")
+        lines({f"    {k}": v for k, v in _stage(stage).items()})
+    print(f"  evaluation at start and end: {found.final_items:,} held-out tasks\n")
+
+
+def _stage(s: StageSizes) -> dict[str, str]:
+    out = {
+        "rows": f"{s.rows:,} per step, {s.attempts:,} in all",
+        "optimiser steps": f"{s.updates:,}",
+        "levels": "; ".join(f"{arm} {', '.join(map(str, of_arm))}" for arm, of_arm in s.levels.items()),
+        "evaluations": f"{s.evaluations:,}, of {s.evaluation_items:,} tasks during the stage",
+        "plan": _plan(s.plan),
+    }
+    return ({"tokens sampled": f"at most {s.tokens:,}"} if s.tokens else {}) | out
+
+
+def _plan(p: Plan) -> str:
+    forwards = ", ".join(f"{f.column} by {f.model} once a {f.when}" for f in p.forwards) or "none besides the gradient's"
+    skipped = "skipped" if p.skip else "computed"
+    return "\n".join((
+        f"forward passes: {forwards}",
+        f"columns from engine or rows: {', '.join(p.columns) or 'none'}; computed with the gradient: {', '.join(p.live)}",
+        f"gradient passes: {p.passes}; a micro-batch keeps whole: {p.split.value}; rows without gradient are {skipped}",
+    ))  # fmt: skip
+
+
+def _bytes(found: Derived) -> str:
+    m = found.memory
+    parts: Mapping[str, int] = {
+        "weights": m.weights, "gradients": m.gradients, "optimiser": m.optimiser, "anchors": m.anchors,
+        "engine's weights": m.engine, "key-value cache at most": m.cache,
+    }  # fmt: skip
+    return f"{_size(m.total)} and activations\n" + "\n".join(f"{name} {_size(value)}" for name, value in parts.items())
+
+
+def _size(count: int) -> str:
+    """Bytes for people.
+
+    >>> _size(1_310_720), _size(512)
+    ('1.2 MiB', '512 B')
+    """
+    value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while value >= 1024 and len(units) > 1:
+        value, units = value / 1024, units[1:]
+    return f"{value:.1f} {units[0]}" if units[0] != "B" else f"{count} B"

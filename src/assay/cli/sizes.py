@@ -1,0 +1,218 @@
+"""What follows from a run's settings: rows, steps, tokens, parameters, memory. Pure arithmetic, without torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from assay.core.config import dumps_toml, to_dict
+from assay.core.errors import DataError
+from assay.core.plan import Plan
+from assay.runtime.settings import DecoderShape, Muon
+from assay.train.models import Built, Folder, Scratch, cache_folder, model_folder
+from assay.train.run import Reinforce, Run, WarmUp, arms_of
+
+__all__ = ["Derived", "Memory", "StageSizes", "derive", "model_shape"]
+
+_FLOAT = 4  # bytes of fp32: weights, gradients, moments, keys and values
+_SPECIAL = 2  # ids of a character tokenizer besides its alphabet: padding and end
+_ENGINE_ROWS = 512  # most rows that the engine decodes at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageSizes:
+    """Sizes of one stage; all are exact but ``tokens``, which is the most there can be.
+
+    Attributes:
+        stage: class of the stage.
+        steps: rollout batches, or optimiser steps of a warm-up.
+        rows: training rows per step.
+        attempts: rows over all steps.
+        updates: optimiser steps.
+        tokens: sampled at most; 0 in a warm-up.
+        levels: levels trained on, by arm.
+        evaluations: held-out evaluations in the stage, those at its ends included.
+        evaluation_items: tasks in an evaluation during the stage.
+        plan: what the objective asks of the machinery.
+    """
+
+    stage: str
+    steps: int
+    rows: int
+    attempts: int
+    updates: int
+    tokens: int
+    levels: Mapping[str, tuple[int, ...]]
+    evaluations: int
+    evaluation_items: int
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Bytes that training needs, without the activations of a micro-batch; ``cache`` is the most that the engine can need."""
+
+    weights: int
+    gradients: int
+    optimiser: int
+    anchors: int
+    engine: int
+    cache: int
+
+    @property
+    def total(self) -> int:
+        """The sum."""
+        return sum(asdict(self).values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
+    """Everything that follows from a run.
+
+    Attributes:
+        shape: of the decoder; None where only loading the model could tell.
+        parameters: number of weights.
+        context: longest prompt plus answer.
+        final_items: tasks of the evaluations at the start and the end of the run.
+        stages: sizes of each.
+        memory: of the stage that needs most.
+        base: what must be built first; None where the weights are fresh or in a folder.
+        cached: folder of a finished base with the very same settings; None when there is none. It is taken if assay's code and
+            torch have not changed since.
+    """
+
+    shape: DecoderShape
+    parameters: int
+    context: int
+    final_items: int
+    stages: tuple[StageSizes, ...]
+    memory: Memory
+    base: Derived | None
+    cached: Path | None
+
+
+def derive(run: Run) -> Derived:
+    """The sizes of a run and of the base that it builds first.
+
+    Raises:
+        ConfigError, DataError: a model folder that is not there or not readable.
+        PlanError: an objective that cannot be right.
+    """
+    shape = model_shape(run.model)
+    stages = tuple(_stage(run, stage, index) for index, stage in enumerate(run.stages))
+    base = run.model.run if isinstance(run.model, Built) else None
+    return Derived(
+        shape=shape,
+        parameters=shape.parameters,
+        context=shape.max_positions,
+        final_items=_items(run, run.evaluation.final_per_level),
+        stages=stages,
+        memory=max((_memory(run, stage, shape) for stage in run.stages), key=lambda m: m.total),
+        base=derive(base) if base else None,
+        cached=_cached(base) if base else None,
+    )
+
+
+def model_shape(source: object) -> DecoderShape:
+    """Shape of the decoder that a model source gives.
+
+    Raises:
+        ConfigError: no model in the folder.
+        DataError: its ``config.json`` cannot be read.
+    """
+    if isinstance(source, Built):
+        return model_shape(source.run.model)
+    if isinstance(source, Scratch):
+        return replace(source.shape, vocab_size=len(source.alphabet) + _SPECIAL)
+    if isinstance(source, Folder):
+        return _shape_in(model_folder(Path(source.path)) / "config.json")
+    raise DataError(f"the sizes of a {type(source).__name__} are only known once it is loaded; give Folder, Scratch or Built")
+
+
+def _shape_in(path: Path) -> DecoderShape:
+    """The few numbers of a Hugging Face config that decide sizes; whether the model can be run is for the runtime to say."""
+    try:
+        config: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        heads, hidden = int(config["num_attention_heads"]), int(config["hidden_size"])
+        return DecoderShape(
+            vocab_size=int(config["vocab_size"]),
+            hidden_size=hidden,
+            num_layers=int(config["num_hidden_layers"]),
+            num_heads=heads,
+            num_kv_heads=int(config.get("num_key_value_heads") or heads),
+            head_dim=int(config.get("head_dim") or hidden // heads),
+            intermediate_size=int(config["intermediate_size"]),
+            max_positions=int(config.get("max_position_embeddings") or 2048),
+            tied=bool(config.get("tie_word_embeddings", False)),
+            qk_norm="qwen3" in str(config.get("model_type", "")).lower(),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path}: {type(error).__name__} {error}; it does not describe a decoder") from None
+
+
+def _items(run: Run, per_level: int) -> int:
+    return per_level * sum(map(len, arms_of(run.tasks, run.evaluation.levels).values()))
+
+
+def _stage(run: Run, stage: WarmUp | Reinforce, index: int) -> StageSizes:
+    every = run.evaluation.every
+    ends = 1 if isinstance(stage, WarmUp) or index else 2
+    during = sum(1 for step in range(1, stage.steps) if every and step % every == 0)
+    rows = stage.groups * stage.group_size if isinstance(stage, Reinforce) else stage.batch
+    passes = stage.epochs * stage.minibatches if isinstance(stage, Reinforce) else 1
+    sampled = rows * stage.steps * run.sampling.max_new_tokens * _turns(run) if isinstance(stage, Reinforce) else 0
+    return StageSizes(
+        stage=type(stage).__name__,
+        steps=stage.steps,
+        rows=rows,
+        attempts=rows * stage.steps,
+        updates=stage.steps * passes,
+        tokens=sampled,
+        levels=arms_of(run.tasks, stage.levels),
+        evaluations=during + ends,
+        evaluation_items=_items(run, run.evaluation.per_level),
+        plan=stage.objective.plan(passes),
+    )
+
+
+def _turns(run: Run) -> int:
+    arm, levels = next(iter(run.tasks.arms().items()))
+    one = run.tasks.task(arm, levels[0], "train", 0)
+    return run.max_turns if run.tasks.environment(one.exposed()) is not None else 1
+
+
+def _memory(run: Run, stage: WarmUp | Reinforce, shape: DecoderShape) -> Memory:
+    count = shape.parameters
+    moments = 2 * count
+    if isinstance(stage.learner.optimizer, Muon):  # one momentum for hidden matrices
+        moments -= shape.num_layers * _matrices(shape)
+    evaluated = max(run.evaluation.n, 1) * _items(run, run.evaluation.final_per_level)
+    trained = stage.groups * stage.group_size if isinstance(stage, Reinforce) else 0
+    rows = min(_ENGINE_ROWS, max(evaluated, trained))
+    per_token = 2 * shape.num_layers * shape.num_kv_heads * shape.head_dim
+    return Memory(
+        weights=_FLOAT * count,
+        gradients=_FLOAT * count,
+        optimiser=_FLOAT * moments,
+        anchors=_FLOAT * count,
+        engine=_FLOAT * count,
+        cache=_FLOAT * rows * shape.max_positions * per_token,
+    )
+
+
+def _matrices(shape: DecoderShape) -> int:
+    """Weights in the hidden matrices of one layer."""
+    attention = shape.hidden_size * shape.head_dim * 2 * (shape.num_heads + shape.num_kv_heads)
+    return attention + 3 * shape.hidden_size * shape.intermediate_size
+
+
+def _cached(base: Run) -> Path | None:
+    text = dumps_toml(to_dict(base))
+    for done in sorted((cache_folder() / "base").glob(f"{base.name}-*/done.json")):
+        recorded = done.with_name("run.toml")
+        if recorded.exists() and recorded.read_text(encoding="utf-8") == text:
+            return done.parent
+    return None

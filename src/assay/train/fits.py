@@ -1,0 +1,74 @@
+"""What can be known to go wrong before a run spends anything: tasks that are missing, too long, or beyond the tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from assay.core.errors import ConfigError, DataError
+from assay.core.protocols import Tokenizer
+from assay.core.task import Task
+from assay.train.evaluate import held_out
+from assay.train.run import Reinforce, Run, WarmUp, arms_of
+from assay.train.session import with_stop
+from assay.train.warmup import trace_row
+
+if TYPE_CHECKING:
+    from assay.runtime.model import Model
+
+__all__ = ["check_fits"]
+
+PROBES = 16
+"""Tasks looked at per (arm, level)."""
+
+
+def check_fits(run: Run, model: Model) -> None:
+    """Looks at the first tasks of every arm and level of a run.
+
+    Raises:
+        ConfigError: an answer leaves no room for a prompt, or a prompt or trace exceeds the context, or a warm-up has no traces.
+        DataError: a level without tasks of a split, or text that the tokenizer lacks; names the task.
+        PlanError: an objective that cannot be right.
+    """
+    context, new = model.shape.max_positions, with_stop(run.sampling, model.tokenizer).max_new_tokens
+    if new >= context:
+        raise ConfigError(
+            f"Run.sampling.max_new_tokens={new} leaves no room for a prompt in the model's context of {context} tokens; lower it"
+        )
+    for stage in run.stages:
+        stage.objective.plan(stage.epochs * stage.minibatches if isinstance(stage, Reinforce) else 1)
+        for task in _first_tasks(run, stage.levels):
+            _check_prompt(task, model.tokenizer, new, context)
+            if isinstance(stage, WarmUp):
+                _check_trace(run, stage, task, model.tokenizer, context)
+    for task in held_out(run.tasks, run.evaluation.levels, 1):
+        _check_prompt(task, model.tokenizer, new, context)
+
+
+def _first_tasks(run: Run, levels: tuple[int, ...]) -> Iterator[Task]:
+    for arm, of_arm in arms_of(run.tasks, levels).items():
+        for level in of_arm:
+            for index in range(PROBES):
+                yield run.tasks.task(arm, level, "train", index)
+
+
+def _check_prompt(task: Task, tokenizer: Tokenizer, new: int, context: int) -> None:
+    try:
+        tokens = len(tokenizer.render(task.exposed().messages))
+    except DataError as error:
+        raise DataError(f"task {task.id!r} (arm {task.arm!r}, level {task.level}): {error}") from None
+    if tokens + new > context:
+        raise ConfigError(
+            f"task {task.id!r} (arm {task.arm!r}, level {task.level}) has a prompt of {tokens} tokens; with "
+            f"Run.sampling.max_new_tokens={new} that exceeds the model's context of {context}: lower max_new_tokens, leave the "
+            "level out, or use a model with more positions"
+        )
+
+
+def _check_trace(run: Run, stage: WarmUp, task: Task, tokenizer: Tokenizer, context: int) -> None:
+    tokens = len(trace_row(run.tasks, task, tokenizer, stage.noise, run.seed, task.index).ids)
+    if tokens > context:
+        raise ConfigError(
+            f"task {task.id!r} (arm {task.arm!r}, level {task.level}) has an oracle trace of {tokens} tokens with its prompt; the "
+            f"model's context holds {context}: leave the level out of WarmUp.levels, or use a model with more positions"
+        )

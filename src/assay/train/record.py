@@ -1,0 +1,108 @@
+"""What a run folder records of its run: the settings, the machine, and at the end a digest."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.core.canon import digest
+from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
+from assay.core.errors import CheckpointError, ConfigError
+from assay.train import lock, machine, storage
+from assay.train.run import Run
+
+if TYPE_CHECKING:
+    from assay.train.session import Session
+
+__all__ = ["claim", "load_run", "refuse_used", "run_digest", "run_id", "tidy", "unclaim", "write_run"]
+
+CLAIM = ("run.toml", "versions.json", "recipe.json")
+"""Files that a run has before it has done anything; without ``run.toml`` they are leftovers of a process that was killed."""
+
+
+def refuse_used(folder: Path) -> None:
+    """Raises ConfigError when ``folder`` holds a run, or anything else that a new run would write beside."""
+    if (folder / "run.toml").exists():
+        raise ConfigError(f"{folder} holds a run already: go on with it by 'assay resume {folder}', or choose another folder")
+    leftovers = {lock.LOCK, *CLAIM, *(f".{name}.tmp" for name in CLAIM)}
+    if folder.exists() and (not folder.is_dir() or any(p.name not in leftovers for p in folder.iterdir())):
+        raise ConfigError(f"{folder} is not an empty folder; choose another one")
+
+
+def claim(folder: Path, run: Run) -> None:
+    """Makes ``folder`` a run folder; ``run.toml`` comes last, so that a folder which has it can be resumed."""
+    machine.record(folder, run.threads)
+    write_run(folder, run)
+
+
+def unclaim(folder: Path) -> None:
+    """Frees a folder whose run could never begin, unless it has a checkpoint."""
+    if not (folder / "LATEST").exists():
+        for name in CLAIM:
+            storage.remove(folder / name)
+
+
+def write_run(folder: Path, run: Run) -> None:
+    """Writes ``run.toml``."""
+    storage.write_text(folder / "run.toml", dumps_toml(to_dict(run)))
+
+
+def load_run(folder: Path, run: Run | None = None) -> Run:
+    """The run that a folder records.
+
+    Args:
+        folder: a run folder.
+        run: the same run as a value; needed when the record names functions that cannot be imported. Its stages' steps are
+            taken from the record, where a resume may have raised them.
+
+    Raises:
+        CheckpointError: no ``run.toml``, or ``run`` differs from it.
+    """
+    path = folder / "run.toml"
+    if not path.exists():
+        raise CheckpointError(f"{folder} is no run folder: it has no run.toml; 'assay runs list' shows those there are")
+    text = path.read_text(encoding="utf-8")
+    if run is None:
+        return from_dict(Run, loads_toml(text))
+    steps = [int(stage["steps"]) for stage in loads_toml(text).get("stages", []) if "steps" in stage]
+    if len(steps) == len(run.stages):
+        run = replace(run, stages=tuple(replace(s, steps=n) for s, n in zip(run.stages, steps, strict=True)))
+    if dumps_toml(to_dict(run)) != text:
+        raise CheckpointError(f"the run given differs from the one in {path}; pass the same recipe, or start a new run")
+    return run
+
+
+def run_id(run: Run) -> str:
+    """Digest of all settings that a resume may not change: everything but threads and the stages' steps."""
+    table = to_dict(replace(run, threads=1))
+    for stage in table["stages"]:
+        del stage["steps"]
+    return digest(table)
+
+
+def tidy(folder: Path, checkpoint: Path | None) -> None:
+    """Removes what a killed process left half written, and checkpoints later than the one gone on from."""
+    for pattern in (".*.tmp", "checkpoints/.*.tmp"):
+        for path in folder.glob(pattern):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+    for path in folder.glob("checkpoints/step_*"):
+        if checkpoint is None or path.name > checkpoint.name:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def run_digest(folder: Path, s: Session) -> str:
+    """Digest of a finished run: weights, optimiser, anchors, sampled ids, evaluation items, and all metrics outside ``time/``."""
+    records: list[dict[str, Any]] = []
+    for name in ("metrics", "evals", "rollouts"):
+        path = folder / f"{name}.jsonl"
+        records += [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    for record in records:
+        if "metrics" in record:
+            record["metrics"] = {k: v for k, v in record["metrics"].items() if not k.startswith("time/")}
+    return digest([s.learner.state_digest(), s.ids, records])

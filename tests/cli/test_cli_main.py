@@ -1,0 +1,100 @@
+"""What every command has in common."""
+
+import subprocess
+import sys
+
+import pytest
+from cli_support import flat
+
+from assay.cli import COMMANDS, main
+from assay.core.errors import EngineError, StorageError
+
+
+def test_help_and_version(assay):
+    import assay as package
+
+    assert assay().code == 0
+    for name in COMMANDS:
+        assert f"  {name} " in assay("--help").out
+    assert assay("-h").out == assay().out
+    assert assay("--version").out == f"assay {package.__version__}\n"
+
+
+def test_unknown_command_names_the_nearest(assay):
+    said = assay("trian", "quickstart")
+    assert said.code == 2
+    assert said.err.startswith("assay: unknown command 'trian': did you mean 'train'?")
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_help(assay, name):
+    said = assay(name, "--help")
+    assert said.code == 0
+    assert said.out.startswith(f"usage: assay {name}")
+
+
+@pytest.mark.parametrize("name", ["train", "resume", "eval", "sample", "explain", "report", "runs", "tasks"])
+def test_a_command_without_what_it_needs_is_a_usage_error(assay, name):
+    assert assay(name).code == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(EngineError("it broke"), 1), (StorageError("disk full"), 1), (OSError("no disk"), 1), (KeyboardInterrupt(), 130)],
+)
+def test_errors_become_exit_codes(assay, monkeypatch, error, code):
+    from assay.cli import catalog
+
+    def fail(args):
+        raise error
+
+    monkeypatch.setattr(catalog, "recipes_command", fail)
+    said = assay("recipes")
+    assert said.code == code
+    assert said.err == ("stopped\n" if code == 130 else f"assay: {error}\n")
+
+
+def test_a_reader_that_goes_away_is_no_failure(assay, monkeypatch):
+    from assay.cli import catalog
+
+    def fail(args):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(catalog, "recipes_command", fail)
+    monkeypatch.setattr(sys, "stdout", sys.stdout)  # main puts another in its place
+    assert main(["recipes"]) == 0
+
+
+def test_a_program_error_is_not_hidden(assay, monkeypatch):
+    from assay.cli import catalog
+
+    monkeypatch.setattr(catalog, "recipes_command", lambda args: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["recipes"])
+
+
+def test_unknown_option_names_the_nearest(assay):
+    said = assay("runs", "list", "--rooot", "x")
+    assert said.code == 2
+    assert "--root" in flat(said.err).partition("Perhaps you meant")[2]
+
+
+def test_readers_and_helps_load_no_torch(tmp_path, mine):
+    calls = [
+        ["train", "quickstart", "--help"], ["explain", "quickstart", "--stages.0.replay.kind", "Recent"], ["explain", "mine.py:tiny"],
+        ["resume", "--help"], ["eval", "--help"], ["sample", "--help"], ["recipes"], ["tasks", "list"], ["tasks", "show", "sort"],
+        ["runs", "list"],
+    ]  # fmt: skip
+    code = f"""
+import os, sys
+from assay.cli import main
+for call in {calls!r}:
+    assert main(call) == 0, call
+    assert "torch" not in sys.modules, call
+assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+"""
+    import os
+
+    environment = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"} | {"ASSAY_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,88 @@
+"""The player on the native engine: what was sampled is what training will score, however the conversation went."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from scripted import Echo, Worlds, posed
+
+from assay.core import Message, Prefill, Rollout, Sampling, Stop, samples
+from assay.rollout import KeepAll, LastTurns, Player
+from assay.runtime.engine import NativeEngine
+from assay.runtime.model import init_model
+from assay.runtime.settings import DecoderShape
+from assay.runtime.tokenizer import ChatTemplate, char_tokenizer
+
+SHAPE = DecoderShape(
+    hidden_size=32, num_layers=2, num_heads=2, num_kv_heads=1, head_dim=16, intermediate_size=48, max_positions=192
+)
+TOKENIZER = char_tokenizer("abcdefgh<>+=12 ", ChatTemplate(user="{content}=", tool="{content} "))
+STOPS = tuple(int(i) for i in TOKENIZER.encode("aceg12"))
+
+
+def engine() -> NativeEngine:
+    shape = DecoderShape(**{f: getattr(SHAPE, f) for f in SHAPE.__slots__} | {"vocab_size": TOKENIZER.size})
+    return NativeEngine(init_model(shape, TOKENIZER, seed=3))
+
+
+def player(served: NativeEngine, manager: object, limit: int = 12) -> Player:
+    sampling = Sampling(max_new_tokens=limit, stop_ids=STOPS)
+    return Player(
+        engine=served, tokenizer=TOKENIZER, source=Worlds(Echo), sampling=sampling, seed=1, max_turns=4, manager=manager
+    )
+
+
+def contexts() -> list:
+    hinted = (Message("user", "1+1"), Message("user", "2"))
+    return [
+        posed("plain", "1+2"),
+        posed("prefix", "1+1", prefill=Prefill("ab", 0.5)),
+        posed("hinted", "1+1", messages=hinted),
+    ]
+
+
+@pytest.mark.parametrize("manager", [KeepAll(), LastTurns(1)])
+def test_log_probabilities_as_sampled_are_those_of_the_rows(manager: object) -> None:
+    served = engine()
+    rollouts = asyncio.run(player(served, manager).collect(contexts(), 3))
+    assert max(len(r.calls) for r in rollouts) == 4
+    rows = [row for r in rollouts for row in samples(r)]
+    assert (len(rows) > len(rollouts)) == (manager == LastTurns(1))
+    scored = asyncio.run(served.score([row.ids for row in rows]))
+    for row, found in zip(rows, scored, strict=True):
+        np.testing.assert_allclose(found[row.mask], row.columns["logp_engine"].values[row.mask], atol=1e-5)
+        assert row.columns["entropy"].values[row.mask].min() > 0
+
+
+def ids(rollout: Rollout) -> list[list[int]]:
+    return [c.completion.ids.tolist() for c in rollout.calls]
+
+
+def test_a_rollout_does_not_depend_on_its_company() -> None:
+    together = asyncio.run(player(engine(), KeepAll()).collect(contexts(), 3))
+    alone = asyncio.run(player(engine(), KeepAll()).collect(contexts()[1:2], 2))
+    assert [ids(r) for r in alone] == [ids(r) for r in together[3:5]]
+
+
+def test_a_rollout_cut_off_anywhere_and_resumed_is_the_one_never_cut_off() -> None:
+    async def cut_off(served: NativeEngine, waits: int) -> Rollout:
+        playing = asyncio.ensure_future(player(served, KeepAll()).collect(contexts()[:1], 1))
+        for _ in range(waits):
+            await asyncio.sleep(0)
+        await served.abort([f"plain/0#{i}" for i in range(4)])
+        return (await playing)[0]
+
+    (whole,) = asyncio.run(player(engine(), KeepAll()).collect(contexts()[:1], 1))
+    lengths: set[int] = set()
+    for waits in range(3, 40, 3):
+        served = engine()
+        part = asyncio.run(cut_off(served, waits))
+        if part.stop is not Stop.PARTIAL:
+            break
+        lengths.add(part.length)
+        again = asyncio.run(player(served, KeepAll()).resume(part))
+        assert again.stop is whole.stop
+        (row,), (expected,) = samples(again), samples(whole)
+        assert row.ids.tolist() == expected.ids.tolist()
+        assert row.mask.tolist() == expected.mask.tolist()
+    assert len(lengths) >= 3, lengths

@@ -1,0 +1,421 @@
+"""The contract checks find what they claim to find: each promise is broken once."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assay.core.canon import FrozenMap
+from assay.core.errors import DataError
+from assay.core.group import Draw
+from assay.core.protocols import Environment, Obs, Step
+from assay.core.rollout import Rollout
+from assay.core.score import Fault, Score
+from assay.core.seeds import content_split
+from assay.core.task import Message, Task, World
+from assay.guide import SuccessVariance, Uniform
+from assay.tasks import KeyValue, SortDigits
+from assay.testing import ContractError, Report, attempt, check_curriculum, check_environment, check_task_source, check_verifier
+from assay.verify import ExactMatch
+
+CALLS = {"n": 0}
+
+
+@dataclass(frozen=True)
+class Base:
+    """A sound family, which the others below break in one place each."""
+
+    inner: SortDigits = field(default_factory=lambda: SortDigits(levels=(3, 4)))
+    name = "base"
+
+    def arms(self) -> Any:
+        return self.inner.arms()
+
+    def task(self, arm: str, level: int, split: str, index: int) -> Task:
+        return self.inner.task(arm, level, split, index)
+
+    def verifier(self) -> Any:
+        return self.inner.verifier()
+
+    def environment(self, world: World) -> Environment | None:
+        return None
+
+    def trace(self, task: Task, noise: float, rng: np.random.Generator) -> Any:
+        return self.inner.trace(task, noise, rng)
+
+
+class Impure(Base):
+    def task(self, arm, level, split, index):
+        CALLS["n"] += 1
+        return self.inner.task(arm, level, split, CALLS["n"] % 7)
+
+
+class Flaky(Base):
+    def task(self, arm, level, split, index):
+        CALLS["n"] += 1
+        return replace(self.inner.task(arm, level, split, index), id=f"t{CALLS['n']}")
+
+
+class Hashed(Base):
+    """Python's own hash decides the task, so another interpreter sees others."""
+
+    def task(self, arm, level, split, index):
+        return replace(self.inner.task(arm, level, split, index), id=str(hash(f"{level}/{split}/{index}")))
+
+
+class Mislabelled(Base):
+    def task(self, arm, level, split, index):
+        task = self.inner.task(arm, level, "train", index)
+        return replace(task, split=split)
+
+
+class Renamed(Base):
+    def task(self, arm, level, split, index):
+        return replace(self.inner.task(arm, level, split, index), id="always")
+
+
+class Leaky(Base):
+    def task(self, arm, level, split, index):
+        task = self.inner.task(arm, level, split, index)
+        return replace(task, world=FrozenMap({"notes": [{"answer": task.private["answer"]}]}))
+
+
+class WrongGold(Base):
+    def trace(self, task, noise, rng):
+        return (Message("assistant", task.private["answer"][::-1] + "0"),)
+
+
+class Faulty(Base):
+    def verifier(self):
+        return lambda task, rollout: Score(components={}, fault=Fault.VERIFIER)
+
+
+@dataclass(frozen=True)
+class Judge:
+    rule: Callable[[Task, Rollout], float]
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        return Score(components={"correct": float(self.rule(task, rollout))})
+
+
+class Lenient(Base):
+    def verifier(self):
+        return Judge(lambda t, r: len(r.text) == len(t.private["answer"]) and r.text.isdigit())
+
+
+class PrefixOnly(Base):
+    def verifier(self):
+        return Judge(lambda t, r: t.private["answer"].startswith(r.text))
+
+
+class Silent(Base):
+    """Rewards an attempt without any call, which no text reveals."""
+
+    def verifier(self):
+        return Judge(lambda t, r: not r.calls or r.text == t.private["answer"])
+
+
+class Raises(Base):
+    def verifier(self):
+        return Judge(lambda t, r: int(r.text) == int(t.private["answer"]))
+
+
+class Empty(Base):
+    def arms(self):
+        return {"sort": ()}
+
+
+class Unsorted(Base):
+    def arms(self):
+        return {"sort": (4, 3)}
+
+
+class Exhausted(Base):
+    def task(self, arm, level, split, index):
+        raise DataError("nothing here")
+
+
+@pytest.mark.parametrize(
+    ("family", "finding"),
+    [
+        (Impure, "says"),
+        (Flaky, "is not pure"),
+        (Hashed, "PYTHONHASHSEED: they differ"),
+        (Mislabelled, "its content hashes to 'train'"),
+        (Renamed, "are both called 'always'"),
+        (Leaky, r"shows the private fields \['answer'\]"),
+        (WrongGold, "scores 0.0, not 1"),
+        (Faulty, "is a fault"),
+        (Lenient, "the wrong answer .* scores 1.0"),
+        (PrefixOnly, "the wrong answer '' to task"),
+        (Silent, "silence is rewarded"),
+        (Raises, "raised ValueError on task"),
+        (Empty, "offers nothing"),
+        (Unsorted, "not ascending"),
+        (Exhausted, "has no task at all: train of sort/3: nothing here"),
+    ],
+)
+def test_each_broken_promise_is_found(family: type[Base], finding: str) -> None:
+    with pytest.raises(ContractError, match=finding):
+        check_task_source(family(), n=6)
+
+
+def test_a_sound_family_passes_and_the_report_reads_well() -> None:
+    report = check_task_source(Base(), n=4)
+    assert report.skipped == ()
+    assert "pass  the oracle scores 1" in report.lines()
+    assert "      tasks: 16" in report.lines()
+    assert Report(subject="x", passed=(), skipped=("y: why",)).lines() == ("skip  y: why",)
+
+
+class NoOracle(Base):
+    def task(self, arm, level, split, index):
+        if split == "test" and level == 4:
+            raise DataError("no row")
+        return replace(self.inner.task(arm, level, split, index), private=FrozenMap())
+
+    def trace(self, task, noise, rng):
+        return None
+
+    def verifier(self):
+        return Judge(lambda t, r: 0.0)
+
+
+class AnswersOnly(Base):
+    def trace(self, task, noise, rng):
+        return None
+
+
+def test_what_cannot_be_checked_is_said() -> None:
+    skipped = check_task_source(NoOracle(), n=2).skipped
+    assert [s.split(":")[0] for s in skipped] == [
+        "test of sort/4",
+        "the oracle scores 1",
+        "no constant answer is right too often",
+    ]
+    assert check_task_source(AnswersOnly(), n=4).skipped == ()
+
+    class Local(Base):
+        pass
+
+    (skipped,) = check_task_source(Local(), n=2).skipped
+    assert "cannot be pickled" in skipped
+    Scripted = type("Scripted", (Base,), {"__module__": "__main__", "__reduce__": lambda self: (Base, ())})
+    (skipped,) = check_task_source(Scripted(), n=2).skipped
+    assert "defined in the script itself" in skipped
+
+
+class Dies(Base):
+    def __reduce__(self):
+        return (eval, ("1/0",))
+
+
+def test_a_source_that_fails_elsewhere_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONHASHSEED", "12345")
+    with pytest.raises(ContractError, match=r"fails in a fresh interpreter: (.|\n)*ZeroDivisionError"):
+        check_task_source(Dies(), n=2)
+    assert os.environ["PYTHONHASHSEED"] == "12345"
+
+
+# ---- environments
+
+
+@dataclass(frozen=True)
+class World2(KeyValue):
+    """The key-value family with another store."""
+
+    store: Any = None
+
+    def environment(self, world: World) -> Any:
+        return self.store(world)
+
+
+class Loose:
+    """An environment without single use, whose flaws can be chosen."""
+
+    def __init__(self, world: World) -> None:
+        self.steps = 0
+
+    async def start(self) -> Obs:
+        return Obs()
+
+    async def step(self, action: str) -> Step:
+        self.steps += 1
+        return Step(obs=Obs((Message("tool", "!>"),)), done=self.steps > 5)
+
+
+class Once(Loose):
+    started = False
+
+    async def start(self) -> Obs:
+        if self.started:
+            raise DataError("single use")
+        self.started = True
+        return Obs()
+
+
+class Endless(Once):
+    async def step(self, action: str) -> Step:
+        return Step()
+
+
+class Strict(Once):
+    async def step(self, action: str) -> Step:
+        if not action:
+            raise ValueError("say something")
+        return Step(done=True)
+
+
+class Random(Once):
+    async def step(self, action: str) -> Step:
+        CALLS["n"] += 1
+        return Step(obs=Obs((Message("tool", str(CALLS["n"])),)))
+
+
+class Other(Once):
+    over = False
+
+    async def step(self, action: str) -> Step:
+        if self.over:
+            raise DataError("over")
+        self.over = self.steps > 3
+        self.steps += 1
+        return Step(obs=Obs((Message("tool", "=??>"),)), done=self.over)
+
+
+@pytest.mark.parametrize(
+    ("store", "finding"),
+    [
+        (Loose, "a second start was not refused"),
+        (Once, "a step after the end was not refused"),
+        (Endless, "still open after 64 times ''"),
+        (Strict, "action '' raised ValueError"),
+        (Random, "two runs with the same actions differ"),
+        (lambda world: None, "has none"),
+    ],
+)
+def test_each_flaw_of_an_environment_is_found(store: Any, finding: str) -> None:
+    source = World2(store=store)
+    with pytest.raises(ContractError, match=finding):
+        check_environment(source, source.task("keyvalue", 1, "train", 0))
+
+
+def test_an_environment_that_contradicts_the_oracle_is_found() -> None:
+    with pytest.raises(ContractError, match=r"the environment shows .*, the oracle's trace says"):
+        check_task_source(World2(store=Other), n=2)
+
+
+class Mute(KeyValue):
+    def trace(self, task, noise, rng):
+        return None
+
+
+def test_an_environment_without_an_oracle_is_still_checked() -> None:
+    source = Mute()
+    assert "single use" in check_environment(source, source.task("keyvalue", 1, "train", 0)).passed
+    assert "environment: ends" in check_task_source(source, n=2).passed
+
+
+# ---- verifiers
+
+
+def one(answer: str = "4") -> Task:
+    public, private = FrozenMap({"prompt": "2+2="}), FrozenMap({"answer": answer})
+    return Task(id="t", domain="d", arm="a", level=1, split=content_split(public), index=0, public=public, private=private)
+
+
+def test_check_verifier() -> None:
+    cases = [(one(), attempt(one(), "4"), 1.0), (one(), attempt(one(), "5"), 0.0)]
+    report = check_verifier(ExactMatch(), cases)
+    assert (report.subject, dict(report.numbers)) == ("verifier ExactMatch", {"cases": 2, "values": 2})
+    flips = iter([0.0, 1.0] * 9)
+
+    class Lying:
+        names = ("style",)
+
+        def __call__(self, task: Task, rollout: Rollout) -> Score:
+            return Score(components={"correct": 1.0})
+
+    broken: list[tuple[Any, str]] = [
+        (ExactMatch(), "there is no case"),
+        (Judge(lambda t, r: 0.5), "gave 0.5 for task 't', answer '4' .stop done.; 1.0 is right"),
+        (Judge(lambda t, r: next(flips)), "is not pure"),
+        (lambda t, r: 1.0, "gave a float"),
+        (lambda t, r: Score(components={}, fault=Fault.INFRA), "gave a fault"),
+        (Lying(), r"declares \('style',\) but gave \['correct'\]"),
+        (Judge(lambda t, r: 1 / 0), "raised ZeroDivisionError"),
+    ]
+    for verifier, finding in broken:
+        with pytest.raises(ContractError, match=finding):
+            check_verifier(verifier, [] if finding == "there is no case" else cases)
+
+
+# ---- curricula
+
+
+class Tampered:
+    """A uniform curriculum with one method replaced."""
+
+    def __init__(self, **methods: Any) -> None:
+        self.methods = methods
+
+    def build(self, arms: Any, seed: int) -> Any:
+        built = Uniform().build(arms, seed)
+        for name, method in self.methods.items():
+            setattr(built, name, partial(method, built, getattr(built, name)))
+        return built
+
+
+@pytest.mark.parametrize(
+    ("methods", "finding"),
+    [
+        ({"draw": lambda b, o, n: o(n)[1:]}, "draws, 2000 were asked for"),
+        ({"draw": lambda b, o, n: [Draw("x", 1, 0.5)] * n}, "which was not offered"),
+        ({"draw": lambda b, o, n: [replace(d, propensity=0.0) for d in o(n)]}, "is no probability"),
+        ({"draw": lambda b, o, n: [replace(d, propensity=0.3) for d in o(n)]}, "standard errors off its propensity"),
+        ({"draw": lambda b, o, n: [replace(d, level=1) for d in o(n)]}, "standard errors off"),
+        ({"draw": lambda b, o, n: [replace(d, level=1, propensity=1.0) for d in o(n)]}, None),
+        ({"state_dict": lambda b, o: {"x": object()}}, "its state is not plain"),
+        ({"load_state_dict": lambda b, o, s: None}, "the draws differ"),
+        ({"metrics": lambda b, o: {"curriculum/x": float("nan")}}, r"metrics \['curriculum/x'\] are not finite"),
+    ],
+)
+def test_each_flaw_of_a_curriculum_is_found(methods: Any, finding: str | None) -> None:
+    if finding is None:  # a curriculum that always draws one cell is lawful
+        assert check_curriculum(Tampered(**methods), {"a": (1, 2)}, draws=2000).passed
+        return
+    with pytest.raises(ContractError, match=finding):
+        check_curriculum(Tampered(**methods), {"a": (1, 2)}, draws=2000)
+
+
+def test_going_back_to_an_old_state_is_checked() -> None:
+    class Sticky:
+        """Loads its state only once."""
+
+        def build(self, arms: Any, seed: int) -> Any:
+            built = SuccessVariance().build(arms, seed)
+            load, drawn = built.load_state_dict, {"n": 0}
+            draw = built.draw
+
+            def count(n: int) -> Any:
+                drawn["n"] += 1
+                return draw(n)
+
+            built.draw = count
+            built.load_state_dict = lambda s: None if drawn["n"] else load(s)
+            return built
+
+    with pytest.raises(ContractError, match="going back to an older state"):
+        check_curriculum(Sticky(), {"a": (1, 2)}, draws=500)
+
+
+def test_attempts_of_several_calls_extend_each_other() -> None:
+    rollout = attempt(one(), "?a", "b")
+    assert [c.parent for c in rollout.calls] == [None, 0]
+    assert rollout.calls[1].prefix.tolist() == [ord(c) for c in "2+2=?a"]
+    assert asyncio.iscoroutinefunction(Loose.start)
