@@ -65,12 +65,12 @@ def _materialise_rooms() -> None:
 
 _materialise_rooms()
 
-_EXAMPLE = re.compile(r"^(?:```(?:python|pycon)?\n)?(>>> .*\n(?:(?!```).+\n)*)(?:```\n)?", re.MULTILINE)
+_EXAMPLE = re.compile(r"^(```python\n)?(>>> .*\n(?:(?!```).+\n)*)(?(1)```\n)", re.MULTILINE)
 
 
 def _run_examples(app: Sphinx, docname: str, source: list[str]) -> None:
     """Turn a page's `>>>` paragraphs into doctest blocks: plain Markdown takes them for quotations."""
-    source[0] = _EXAMPLE.sub(r"```{doctest}\n\1```\n", source[0] + "\n")
+    source[0] = _EXAMPLE.sub(r"```{doctest}\n\2```\n", source[0] + "\n")
 
 
 def setup(app: Sphinx) -> None:

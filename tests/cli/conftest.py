@@ -8,6 +8,7 @@ from cli_support import MINE, Said
 
 from assay.cli import main
 
+
 @pytest.fixture
 def assay(tmp_path, monkeypatch, capsys):
     """Calls ``assay ARGS`` in an empty folder; forgets the user's modules afterwards."""

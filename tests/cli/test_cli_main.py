@@ -96,5 +96,7 @@ assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
     import os
 
     environment = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"} | {"ASSAY_CACHE": str(tmp_path / "cache")}
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr

@@ -170,7 +170,12 @@ def test_no_change_is_the_very_same_value():
 
 
 @settings(max_examples=20)
-@given(st.integers(-(10**6), 5), st.floats(allow_nan=False, width=32), st.booleans(), st.lists(st.integers(0, 99), min_size=1, max_size=4))
+@given(
+    st.integers(-(10**6), 5),
+    st.floats(allow_nan=False, width=32),
+    st.booleans(),
+    st.lists(st.integers(0, 99), min_size=1, max_size=4),
+)
 def test_what_is_said_is_what_stands(count, rate, on, sizes):
     run = changed(f"--count={count}", f"--rate={rate!r}", "--on" if on else "--no-on", "--sizes", *map(str, sizes))
     assert (run.count, run.rate, run.on, run.sizes) == (count, rate, on, tuple(sizes))
@@ -251,7 +256,9 @@ def test_part_that_needs_a_part_says_so():
     try:
         with pytest.raises(ConfigError, match=r"--part\.inner: Wants needs a part there, for example --part\.inner\.kind"):
             changed("--part.kind", f"{HERE}:Wants")
-        assert changed("--part.kind", f"{HERE}:Wants", "--part.inner.kind", "Leaf", "--part.inner.x", "2").part == Wants(Leaf(x=2.0))
+        assert changed("--part.kind", f"{HERE}:Wants", "--part.inner.kind", "Leaf", "--part.inner.x", "2").part == Wants(
+            Leaf(x=2.0)
+        )
     finally:
         del module.Wants
 

@@ -155,6 +155,8 @@ def test_what_a_batch_refuses() -> None:
         pack([group(one_call(0))])
     with pytest.raises(DataError, match="every rollout was empty or faulty"):
         pack([])
+    with pytest.raises(DataError, match="every rollout was empty or faulty"):
+        pack_rows([], {"group": np.zeros(1, np.int64)})
 
 
 def test_columns_can_be_added_without_touching_the_batch() -> None:

@@ -16,7 +16,7 @@ from assay.core.protocols import TaskSource
 from assay.core.rollout import Stop
 from assay.core.seeds import content_split
 from assay.core.task import Message
-from assay.tasks import KeyValue, Reverse, Rows, SortDigits, card, corrupt, distinct, families, family
+from assay.tasks import KeyValue, Reverse, Rows, SortDigits, card, distinct, families, family, slip
 from assay.testing import ContractError, attempt, check_environment, check_task_source
 
 ROOT = Path(__file__).parents[2]
@@ -114,17 +114,29 @@ def test_clean_and_noisy_traces() -> None:
     source, rng = SortDigits(), np.random.default_rng(0)
     tasks = [source.task("sort", 10, "train", i) for i in range(500)]
     assert all(source.trace(t, 0.0, rng)[0] == Message("assistant", t.private["answer"]) for t in tasks)
-    noisy = [source.trace(t, 0.1, rng)[0].content for t in tasks]
-    wrong = [a != b for t, text in zip(tasks, noisy, strict=True) for a, b in zip(t.private["answer"], text, strict=True)]
-    # a corrupted digit stays the same once in ten: 0.1 * 0.9, with a standard deviation of 0.004
-    assert abs(np.mean(wrong) - 0.09) < 0.02
+    noisy = [source.trace(t, 0.2, rng)[0].content for t in tasks for _ in range(4)]
+    right = [t.private["answer"] for t in tasks for _ in range(4)]
+    lengths = [len(b) - len(a) for a, b in zip(right, noisy, strict=True)]
+    # one in five slips, and a quarter of those each inserts and drops; standard deviation 0.005
+    assert abs(np.mean([n == 1 for n in lengths]) - 0.05) < 0.02
+    assert abs(np.mean([n == -1 for n in lengths]) - 0.05) < 0.02
+    assert max(map(abs, lengths)) == 1
 
 
-def test_corrupt() -> None:
-    assert corrupt("", 0.5, "ab", np.random.default_rng(0)) == ""
-    assert set(corrupt("a" * 400, 1.0, "bc", np.random.default_rng(0))) == {"b", "c"}
+def test_every_kind_of_slip() -> None:
+    seen = {slip("abc", 1.0, "X", np.random.default_rng(seed)) for seed in range(400)}
+    replaced, inserted, dropped = {"Xbc", "aXc", "abX"}, {"Xabc", "aXbc", "abXc"}, {"bc", "ac", "ab"}
+    assert seen == replaced | inserted | dropped | {"abc", "bac", "acb"}
+    assert slip("", 0.5, "ab", np.random.default_rng(0)) == ""
     with pytest.raises(ConfigError, match=r"in \[0, 1\], got 1\.5"):
-        corrupt("a", 1.5, "ab", np.random.default_rng(0))
+        slip("a", 1.5, "ab", np.random.default_rng(0))
+
+
+def test_a_slip_draws_equally_many_numbers_whatever_comes_of_it() -> None:
+    a, b = np.random.default_rng(0), np.random.default_rng(0)
+    slip("abc", 0.0, "X", a)
+    slip("abc", 1.0, "X", b)
+    assert a.random() == b.random()
 
 
 @pytest.mark.parametrize(
@@ -246,11 +258,16 @@ def test_equal_prompts_have_equal_stores() -> None:
     assert len(stores) < len(tasks)
 
 
-def test_noisy_calls_are_answered_as_they_are() -> None:
-    task = KeyValue().task("keyvalue", 3, "train", 0)
-    turns = KeyValue().trace(task, 1.0, np.random.default_rng(0))
-    assert [m.content for m in turns[1:6:2]] == ["!>"] * 3
-    assert turns[-1].content != task.private["answer"]
+def test_noisy_calls_are_answered_as_they_are_and_made_again() -> None:
+    source = KeyValue()
+    for index in range(20):
+        task = source.task("keyvalue", 3, "train", index)
+        clean = [m.content for m in source.trace(task, 0.0, np.random.default_rng(index))]
+        noisy = [m.content for m in source.trace(task, 1.0, np.random.default_rng(index))][:-1]
+        pairs = list(zip(noisy[::2], noisy[1::2], strict=True))
+        assert all(heard == f"={task.world['store'].get(said[1:], '')}>" for said, heard in pairs if heard != "!>")
+        assert len([said for said, heard in pairs if heard == "!>"]) == len(noisy) // 2 - 3
+        assert [text for pair in pairs if pair[1] != "!>" for text in pair] == clean[:-1]
 
 
 # ---- names

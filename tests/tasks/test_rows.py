@@ -100,7 +100,7 @@ def test_repeated_rows_are_counted_and_contradictions_refused() -> None:
     ("row", "told"),
     [
         ("text", "row 1 is a str; make it a dict"),
-        ({"propmt": "x"}, "row 1 has no 'prompt' and no 'messages'; rename 'propmt'"),
+        ({"prrompt": "x"}, "row 1 has no 'prompt' and no 'messages'; rename 'prrompt'"),
         ({"answer": "x"}, "row 1 has no 'prompt' and no 'messages'; add one"),
         ({"prompt": "x", "messages": []}, "row 1 has both"),
         ({"prompt": ""}, "row 1, field 'prompt': '' is not text"),

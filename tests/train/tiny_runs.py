@@ -10,7 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import assay.runtime.engine  # noqa: F401  a child forked later need not import torch again
+import torch._dynamo  # noqa: F401  the first optimiser imports it: a second that children need not spend again
+
+import assay.runtime.engine  # noqa: F401
 import assay.runtime.hf  # noqa: F401
 import assay.runtime.learner  # noqa: F401
 from assay.core.rollout import Sampling

@@ -115,7 +115,7 @@ def eval_command(args: list[str]) -> int:
     family = _family(own, run)
     made = _Evaluated.of(own.model, own, family, run)
     other = _Evaluated.of(own.against, own, family, run) if own.against else None
-    value = {"tasks": family.name, "per_level": own.per_level, "attempts": own.attempts, "seed": own.seed, **made.json()}
+    value = {"family": family.name, "per_level": own.per_level, "attempts": own.attempts, "seed": own.seed, **made.json()}
     pairs = _pairs(other, made) if other else []
     if other:
         from assay.measure import paired_json

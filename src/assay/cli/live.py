@@ -116,8 +116,9 @@ class Progress:
             return ""
         cells = min(width, len(values))
         means = [_mean(values[i * len(values) // cells : (i + 1) * len(values) // cells]) for i in range(cells)]
-        low, high = min(0.0, *means), max(1e-9, *means)
-        return "".join(BARS[int((m - low) / (high - low) * (len(BARS) - 1))] for m in means)
+        low = min(0.0, *means)
+        span = max(means) - low or 1.0
+        return "".join(BARS[round((m - low) / span * (len(BARS) - 1))] for m in means)
 
 
 class PlainView:

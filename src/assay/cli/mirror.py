@@ -39,7 +39,7 @@ def parse(options: type[O], args: Sequence[str], prog: str, description: str = "
     import tyro
 
     text = description or inspect.cleandoc(options.__doc__ or "").split("\nAttributes:")[0]
-    return _settled(options, tyro.cli(_explained(options), args=list(args), prog=prog, description=text))
+    return _settled(options, tyro.cli(_explained(options), args=list(args), prog=prog, description=text, config=_config()))
 
 
 def parse_with(
@@ -71,9 +71,16 @@ def parse_with(
         [("own", Annotated[own, tyro.conf.arg(name="")]), ("tree", Annotated[mirror, tyro.conf.arg(name="")])],
     )
     both.__doc__ = " "
-    parsed = cast(Any, tyro).cli(both, args=rest, prog=prog, description=description)
+    parsed = cast(Any, tyro).cli(both, args=rest, prog=prog, description=description, config=_config())
     _apply(root, parsed.tree, "")
     return _settled(options, parsed.own), build(root)
+
+
+def _config() -> tuple[Any, ...]:
+    """Help comes from docstrings alone: tyro need not search sources for comments."""
+    import tyro
+
+    return (tyro.conf.HelptextFromCommentsOff,)
 
 
 # ---- kinds ------------------------------------------------------------------------------------------------------------

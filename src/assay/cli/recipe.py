@@ -6,10 +6,10 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 from assay.cli.mirror import parse_with
@@ -95,15 +95,24 @@ class _Written:
 
 def _call(recipe: Callable[..., Run], word: str, seed: int | None) -> Run:
     """A recipe that takes a ``seed`` gets the command line's, so that what it builds first (its base) follows the seed too."""
-    parameters = inspect.signature(recipe).parameters
-    for p in parameters.values():
-        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-            raise ConfigError(f"recipe {word} needs a value for {p.name!r}; give the parameter a default")
-    takes = "seed" in parameters
+    takes = "seed" in _parameters(recipe, f"recipe {word}")
     run: Any = recipe(seed=seed) if takes and seed is not None else recipe()
     if not isinstance(run, Run):
         raise ConfigError(f"recipe {word} gave a {type(run).__name__}; it must return an assay Run")
     return run if takes or seed is None else replace(run, seed=seed)
+
+
+def _parameters(function: Callable[..., Any], what: str) -> Mapping[str, inspect.Parameter]:
+    """The parameters of a function that is about to be called without any.
+
+    Raises:
+        ConfigError: one has no default.
+    """
+    found = inspect.signature(function).parameters
+    for p in found.values():
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            raise ConfigError(f"{what} needs a value for {p.name!r}; give the parameter a default")
+    return found
 
 
 def _seed(args: Sequence[str]) -> tuple[int | None, list[str]]:
@@ -138,7 +147,9 @@ def source(word: str) -> TaskSource:
             raise ConfigError(f"task family {word!r} names a file only; say which: {word}:my_source")
         return family(word)
     found: object = _named(word, "task family")
-    made = found() if callable(found) else found
+    if callable(found):
+        _parameters(found, f"task family {word}")
+    made: object = found() if callable(found) else found
     if not isinstance(made, TaskSource):
         raise ConfigError(
             f"task family {word} is a {type(made).__name__} without the methods of a TaskSource (assay.core.protocols)"
@@ -188,7 +199,8 @@ def recorded(folder: Path) -> Run:
 
     record = read_record(folder)
     for file in record.files if record else ():
-        module_of(file)
+        if Path(file).exists():  # one that was moved may still be found on PYTHONPATH
+            module_of(file)
     return load_run(folder)
 
 
@@ -236,9 +248,15 @@ def _named(word: str, what: str) -> object:
     where, _, name = word.rpartition(":")
     module = sys.modules[module_of(where)] if where.endswith(".py") else _module(where)
     if not hasattr(module, name):
-        own = [n for n, v in vars(module).items() if not n.startswith("_") and getattr(v, "__module__", "") == module.__name__]
-        raise UnknownNameError(f"{what} in {where}", name, own)
+        raise UnknownNameError(f"{what} in {where}", name, [n for n, v in vars(module).items() if _own(n, v, module)])
     return getattr(module, name)
+
+
+def _own(name: str, value: object, module: ModuleType) -> bool:
+    """Whether a module's name is its own: public, no module, no class or function from elsewhere."""
+    if name.startswith("_") or isinstance(value, ModuleType):
+        return False
+    return not isinstance(value, type | FunctionType) or value.__module__ == module.__name__
 
 
 def _module(where: str) -> ModuleType:

@@ -160,7 +160,7 @@ def hints(kind: Any) -> dict[str, Any]:
 def candidates(now: Any, declared: Any, extra: Sequence[str] = ()) -> dict[str, Any]:
     """Parts that may stand in a place, by bare name.
 
-    Those of the user's modules and of the module and room of the part there now come first. Where the declared type tells what fits,
+    Those of the user's modules and of the module and room of the part there now come first; where the declared type tells what fits,
     all rooms are searched.
     """
     modules = list(extra)
@@ -169,8 +169,8 @@ def candidates(now: Any, declared: Any, extra: Sequence[str] = ()) -> dict[str, 
     if declared is not Any or not isinstance(now, Node):
         modules += [f"assay.{room}" for room in _ROOMS]
     found = _parts_of(modules, declared)
-    declared_here = options_of(declared)
-    bases = {b for b in found.values() if b in declared_here and any(issubclass(k, b) and k is not b for k in found.values())}
+    kinds = found.values()
+    bases = {b for b in kinds if b in options_of(declared) and any(issubclass(k, b) and k is not b for k in kinds)}
     return {name: k for name, k in found.items() if k not in bases}
 
 

@@ -47,3 +47,7 @@ def __getattr__(name: str) -> object:
         if name in names.split():
             return getattr(import_module(f"assay.runtime.{module}"), name)
     raise AttributeError(f"module 'assay.runtime' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

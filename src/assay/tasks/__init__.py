@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.tasks.draws import Place, corrupt, distinct, redraw
+    from assay.tasks.draws import Place, distinct, redraw, slip
     from assay.tasks.keyvalue import KeyValue
     from assay.tasks.registry import Card, card, families, family
     from assay.tasks.reverse import Reverse
@@ -22,16 +22,16 @@ __all__ = [
     "SingleTurn",
     "SortDigits",
     "card",
-    "corrupt",
     "distinct",
     "families",
     "family",
     "load_jsonl",
     "redraw",
+    "slip",
 ]
 
 _HOME = {
-    "draws": "Place corrupt distinct redraw",
+    "draws": "Place distinct redraw slip",
     "keyvalue": "KeyValue",
     "registry": "Card card families family",
     "reverse": "Reverse",

@@ -13,7 +13,7 @@ from assay.core.protocols import TaskSource
 from assay.core.seeds import content_split, generator
 from assay.core.task import Task
 
-__all__ = ["SPLITS", "TRIES", "Place", "checked_levels", "corrupt", "distinct", "redraw"]
+__all__ = ["SPLITS", "TRIES", "Place", "checked_levels", "distinct", "redraw", "slip"]
 
 SPLITS = ("train", "test")
 
@@ -93,24 +93,37 @@ def distinct(source: TaskSource, arm: str, level: int, split: str, n: int) -> li
     return list(found.values())
 
 
-def corrupt(text: str, noise: float, alphabet: str, rng: np.random.Generator) -> str:
-    """``text`` with each character replaced, with probability ``noise``, by one drawn evenly from ``alphabet``.
+def slip(text: str, noise: float, alphabet: str, rng: np.random.Generator) -> str:
+    """``text`` with, at probability ``noise``, one slip of the pen at an even position.
 
-    The draw may give the same character again, so at noise 1 the text is uniform noise of the same length.
+    The four slips are equally likely: a symbol of ``alphabet`` in place of a character, one put in before it, the character left
+    out, or changed over with the one before. Some slips change nothing, as a digit replaced by itself.
 
-    >>> corrupt("0123", 0.0, "0123456789", np.random.default_rng(0))
-    '0123'
+    Args:
+        text: what is right; empty text cannot slip.
+        noise: probability of a slip.
+        alphabet: symbols that slips may bring.
+        rng: draws four numbers, whatever comes of them.
 
     Raises:
         ConfigError: ``noise`` outside [0, 1].
+
+    >>> slip("0123", 0.0, "0123456789", np.random.default_rng(0))
+    '0123'
+    >>> [slip("0123", 1.0, "9", np.random.default_rng(seed)) for seed in (0, 1, 2, 10)]
+    ['023', '0132', '0923', '90123']
     """
     if not 0.0 <= noise <= 1.0:
         raise ConfigError(f"trace noise is a probability in [0, 1], got {noise}")
-    if not noise or not text:
+    if not text:
         return text
-    hit = rng.random(len(text)) < noise
-    drawn = rng.integers(0, len(alphabet), len(text))
-    return "".join(alphabet[d] if h else c for c, h, d in zip(text, hit, drawn, strict=True))
+    hit, kind = rng.random() < noise, int(rng.integers(4))
+    at, symbol = int(rng.integers(len(text))), alphabet[int(rng.integers(len(alphabet)))]
+    if not hit:
+        return text
+    before, here, after = text[:at], text[at], text[at + 1 :]
+    swapped = before[:-1] + here + before[-1:] + after
+    return (before + symbol + after, before + symbol + here + after, before + after, swapped)[kind]
 
 
 def checked_levels(family: str, levels: tuple[int, ...], least: int, most: int) -> None:

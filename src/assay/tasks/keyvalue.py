@@ -14,7 +14,7 @@ from assay.core.protocols import Environment, Obs, Step, Verifier
 from assay.core.rollout import ToolResult
 from assay.core.seeds import generator
 from assay.core.task import Message, Task, World
-from assay.tasks.draws import Place, checked_levels, corrupt, redraw
+from assay.tasks.draws import Place, checked_levels, redraw, slip
 from assay.verify.exact import ExactMatch, FormatIs, Together
 
 __all__ = ["KeyValue", "Store"]
@@ -104,17 +104,18 @@ class KeyValue:
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:
         """The oracle's calls, the store's answers and the final answer.
 
-        With probability ``noise`` per character an assistant turn is corrupted; the store answers what was really asked, and
-        the oracle goes on from the key that it should have got.
+        Each call and the answer hold a slip (`assay.tasks.slip`) with probability ``noise``; the store answers what was really
+        asked, and after a slip the oracle asks again.
         """
         store: Mapping[str, str] = task.world["store"]
         turns: list[Message] = []
         key = task.private["solution"][1:]
         while key in store:
-            call = "?" + corrupt(key, noise, _LETTERS, rng)
-            turns += [Message("assistant", call), Message("tool", _answer(call, store).content)]
+            asked = dict.fromkeys((slip(key, noise, _LETTERS, rng), key))  # after a slip, once more and right
+            for call in (f"?{k}" for k in asked):
+                turns += [Message("assistant", call), Message("tool", _answer(call, store).content)]
             key = store[key]
-        return (*turns, Message("assistant", corrupt(task.private["answer"], noise, _DIGITS, rng)))
+        return (*turns, Message("assistant", slip(task.private["answer"], noise, _DIGITS, rng)))
 
     def _chain(self, first: str, hops: int) -> tuple[list[str], str]:
         rng = generator("task/keyvalue/store", self.seed, str(hops), first)

@@ -16,7 +16,7 @@ from assay.core.errors import ConfigError, DataError, nearest
 from assay.core.protocols import Environment, Verifier
 from assay.core.seeds import content_split, generator
 from assay.core.task import Message, Task, World
-from assay.tasks.draws import SPLITS, Place, corrupt
+from assay.tasks.draws import SPLITS, Place, slip
 from assay.verify.exact import ExactMatch
 from assay.verify.function import RewardFunction
 
@@ -143,7 +143,7 @@ class Rows:
         """The row's answer as text, None without one; with probability ``noise`` a character is replaced by one of any answer."""
         if "answer" not in task.private:
             return None
-        return (Message("assistant", corrupt(str(task.private["answer"]), noise, self._table.symbols, rng)),)
+        return (Message("assistant", slip(str(task.private["answer"]), noise, self._table.symbols, rng)),)
 
     def _tabulate(self) -> _Table:
         if not self.rows:

@@ -12,7 +12,7 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError
 from assay.core.protocols import Environment, Verifier
 from assay.core.task import Message, Task, World
-from assay.tasks.draws import Place, checked_levels, corrupt, redraw
+from assay.tasks.draws import Place, checked_levels, redraw, slip
 
 __all__ = ["SingleTurn"]
 
@@ -98,5 +98,5 @@ class SingleTurn(ABC):
         return None
 
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:
-        """The answer, each character replaced by a random symbol with probability ``noise``."""
-        return (Message("assistant", corrupt(task.private["answer"], noise, self.symbols, rng)),)
+        """The answer, with a slip (`assay.tasks.slip`) at probability ``noise``."""
+        return (Message("assistant", slip(task.private["answer"], noise, self.symbols, rng)),)

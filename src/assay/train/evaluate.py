@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from assay.core.errors import DataError
 from assay.core.protocols import Engine, Sampler, TaskSource, Tokenizer
 from assay.core.rollout import Rollout, Sampling
 from assay.core.score import Score
@@ -31,11 +32,23 @@ class Attempts:
 
 
 def held_out(source: TaskSource, levels: tuple[int, ...], per_level: int, split: str = "test") -> list[Task]:
-    """``per_level`` distinct tasks of each (arm, level) of a split; fewer where the level has no more (32 re-draws without a new one)."""
+    """``per_level`` distinct tasks of each (arm, level) of a split.
+
+    A level gives fewer where it has no more (32 re-draws without a new one), and none where no task falls in the split.
+
+    Raises:
+        DataError: no level has a task of the split.
+    """
     out: list[Task] = []
+    empty: list[DataError] = []
     for arm, of_arm in arms_of(source, levels).items():
         for level in of_arm:
-            out += islice(_distinct(source, arm, level, split), per_level)
+            try:
+                out += islice(_distinct(source, arm, level, split), per_level)
+            except DataError as error:
+                empty.append(error)
+    if empty and not out:
+        raise empty[0]
     return out
 
 

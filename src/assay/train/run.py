@@ -146,8 +146,18 @@ class Reinforce:
                 f"Reinforce.group_size={self.group_size}, but the objective's baseline needs at least {self.objective.min_group} attempts "
                 "of a context: raise group_size or choose a baseline without a group"
             )
+        self._check_replay()
         if self.minibatches > self.groups:
             raise ConfigError(f"Reinforce.minibatches={self.minibatches} exceeds groups={self.groups}; a mini-batch holds whole groups")
+
+    def _check_replay(self) -> None:
+        if not isinstance(self.composer, Compose):
+            return
+        share = self.composer.replay_share
+        if share and self.replay is None:
+            raise ConfigError(f"Reinforce.composer.replay_share={share}, but there is no replay: give replay=Recent(...)")
+        if self.replay is not None and not share:
+            raise ConfigError("Reinforce.replay is never read: set composer=Compose(replay_share=...), or leave the replay out")
 
     @property
     def name(self) -> str:

@@ -1,0 +1,161 @@
+"""The views of a run, at chosen times."""
+
+import io
+import sys
+from dataclasses import replace
+
+import pytest
+from cli_support import flat
+
+from assay.cli.live import LiveView, PlainView, Progress, view
+from assay.recipes import quickstart
+from assay.train.run import WarmUp
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def run():
+    run = quickstart()
+    return replace(run, stages=(replace(run.stages[0], steps=40),), evaluation=replace(run.evaluation, every=10))
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def test_time_left_counts_evaluations_and_not_the_start(run, clock):
+    p = Progress(run, clock)
+    assert p.eta == ""
+    clock.now += 50  # loading
+    p.take(0, {"eval/greedy/all": 0.5})
+    assert p.eta == ""
+    for step in range(1, 5):
+        clock.now += 2
+        p.take(step, {"reward/mean": 0.1 * step})
+    assert p.eta == "1:12"  # 36 steps of 2 s
+    clock.now += 400
+    p.take(5, {})
+    assert p.eta == "47:36"  # (8 + 400) / 5 = 81.6 s for each of 35
+    clock.now += 10_000
+    p.take(6, {})
+    assert p.eta == "16:22:58"  # 10,408 s / 6 for each of 34: 58,978 s
+
+
+def test_what_is_going_on(run, clock):
+    p = Progress(run, clock)
+    clock.now += 3
+    assert p.doing == "first evaluation, or loading (3 s)"
+    p.take(0, {})
+    assert p.doing == "working on step 1"
+    for step in range(1, 10):
+        clock.now += 1
+        p.take(step, {})
+    assert p.doing == "working on step 10"
+    clock.now += 5
+    assert p.doing == "evaluating on held-out tasks (5 s)"
+    p.take(10, {})
+    clock.now += 9
+    assert p.doing == "working on step 11 (9 s)"
+    p.take(40, {})
+    assert p.doing == "finishing"
+
+
+def test_a_warm_up_starts_without_an_evaluation_and_ends_with_one(run, clock):
+    first = replace(run, stages=(WarmUp(steps=5), *run.stages), evaluation=replace(run.evaluation, every=0))
+    p = Progress(first, clock)
+    clock.now += 2
+    assert p.doing == "starting (2 s)"
+    p.take(4, {})
+    clock.now += 5
+    assert p.doing == "evaluating on held-out tasks (5 s)"
+    p.take(5, {})
+    clock.now += 16
+    assert p.doing == "working on step 6 (16 s)"
+    p.take(44, {})
+    clock.now += 5
+    assert p.doing == "evaluating on held-out tasks (5 s)"
+    p.take(45, {})
+    assert p.doing == "finishing"
+
+
+def test_courses_and_moves(run, clock):
+    p = Progress(run, clock)
+    assert (p.show("x"), p.moved("x"), p.spark("x")) == ("–", "–", "")
+    p.take(1, {"x": 0.0})
+    assert p.moved("x") == "0.000"
+    for step, value in enumerate((0.5, 1.0), 2):
+        p.take(step, {"x": value})
+    assert p.moved("x", ".1f") == "0.0 → 1.0"
+    assert p.spark("x") == "▁▅█"  # 3.5 of 7 is rounded to the even 4
+    assert p.spark("x", 1) == "█"
+    p.take(4, {"y": -1.0})
+    p.take(5, {"y": 0.0})
+    assert p.spark("y") == "▁█"
+
+
+def test_plain_lines(run, capsys):
+    plain = PlainView(run, "mine")
+    plain.log(0, {"eval/greedy/all": 0.25, "eval/sampled/all": 0.2})
+    for step in range(1, 6):
+        plain.log(step, {"reward/mean": 0.5, "signal/fraction": 0.75, "entropy/mean": 0.1, "time/tokens_per_second": 12345.6})
+    plain.log(6, {"loss/total": 1.5})
+    plain.log(40, {"eval/greedy/all": 0.75, "eval/sampled/all": 0.7})
+    plain.close()
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "mine: 40 steps in sort"
+    assert out[1] == "step 0/40  held-out greedy 0.250 sampled 0.200"
+    assert out[2].startswith("step 2/40  reward 0.500  signal 0.75  entropy 0.100  tok/s 12,346  left ")
+    assert out[4].startswith("step 6/40  loss 1.500")
+    assert out[5] == "step 40/40  held-out greedy 0.750 sampled 0.700"
+    assert len(out) == 6
+
+
+def test_live_panel(run, clock):
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), width=90, force_terminal=True, color_system=None, legacy_windows=False)
+    live = LiveView(run, "mine", console, clock)
+    try:
+        live.log(0, {"eval/greedy/all": 0.25, "eval/sampled/all": 0.2, "kl/base": 0.01})
+        for step in range(1, 10):
+            clock.now += 1
+            live.log(step, {"reward/mean": 0.5, "loss/total": 0.3, "signal/fraction": 0.75, "time/tokens_per_second": 12345.6, "proof/state": 1.0})
+        clock.now += 4
+        with console.capture() as shown:
+            console.print(live.panel())
+        text = flat(shown.get())
+        for wanted in (
+            "mine", "held-out, greedy 0.250", "reward 0.500", "signal fraction 0.75", "KL to base, nats 0.0100", "tokens/s 12,346", "step 9/40",
+            "left 0:31", "weights proved", "evaluating on held-out tasks (4 s)",
+        ):  # fmt: skip
+            assert wanted in text
+        assert "loss" not in text
+        live.log(10, {"proof/state": 0.0, "eval/greedy/all": 0.5})
+    finally:
+        live.close()
+    with console.capture() as shown:
+        console.print(live.panel())
+    text = flat(shown.get())
+    assert "0.250 → 0.500" in text
+    assert "weights unproven" in text
+    assert "left" not in text
+    assert "working" not in text
+
+
+def test_the_output_decides_the_view(run, monkeypatch, capsys):
+    assert isinstance(view(run, "t", False), PlainView)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert isinstance(view(run, "t", True), PlainView)
+    live = view(run, "t", False)
+    try:
+        assert isinstance(live, LiveView)
+    finally:
+        live.close()

@@ -1,0 +1,160 @@
+"""Looking at run folders, written by hand."""
+
+import json
+
+import pytest
+from cli_support import flat
+
+TOML = """
+name = "sort"
+seed = 3
+[tasks]
+kind = "assay.tasks.sort:SortDigits"
+[[stages]]
+kind = "assay.train.run:Reinforce"
+steps = 10
+[evaluation]
+threshold = 1.0
+"""
+
+
+def run_at(root, name, now, finished=True):
+    """A run whose base solves nothing, and which then solves the items listed in ``now`` by level."""
+    folder = root / name
+    folder.mkdir(parents=True)
+    (folder / "run.toml").write_text(TOML)
+    (folder / "versions.json").write_text("{}")
+    (folder / "rollouts.jsonl").write_text("")
+    (folder / "events.jsonl").write_text("")
+    steps = [{"step": s, "stage": "rl", "metrics": {"reward/mean": 0.1 * s, "signal/fraction": 0.5}} for s in range(1, 11)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(s) + "\n" for s in steps))
+    evals = []
+    for step, solved in ((0, {level: [0] * len(v) for level, v in now.items()}), (10, now)):
+        items = [
+            {"id": f"{level}/{i}", "arm": "sort", "level": level, "values": [value], "answers": ["1"], "faults": 0}
+            for level, values in solved.items()
+            for i, value in enumerate(values)
+        ]
+        for mode in ("greedy", "sampled"):
+            evals.append({"step": step, "stage": "rl", "split": "test", "mode": mode, "items": items})
+    (folder / "evals.jsonl").write_text("".join(json.dumps(e) + "\n" for e in evals))
+    if finished:
+        (folder / "done.json").write_text(json.dumps({"step": 10, "digest": "d"}))
+    return folder
+
+
+@pytest.fixture
+def runs(tmp_path):
+    root = tmp_path / "runs"
+    run_at(root, "sort-1", {3: [1, 1, 1, 0], 4: [1, 0, 0, 0]})
+    run_at(root, "sort-2", {3: [1, 1, 1, 1], 4: [1, 1, 1, 1]}, finished=False)
+    return root
+
+
+def test_list(assay, runs):
+    rows = assay("runs", "list", "--json").json
+    assert rows[0] == {
+        "run": "sort-1", "tasks": "SortDigits", "seed": 3, "step": "10/10", "state": "finished", "base": 0.0, "now": 0.5,
+    }  # fmt: skip
+    assert (rows[1]["state"], rows[1]["now"]) == ("not finished", 1.0)
+    text = assay("runs", "list", "--root", runs).out
+    assert "sort-1" in text
+    assert "0.500" in text
+
+
+def test_list_of_nothing(assay, tmp_path):
+    said = assay("runs", "list")
+    assert (said.code, said.out) == (0, "no runs in runs; start one: assay train quickstart\n")
+    assert assay("runs", "list", "--json").json == []
+    said = assay("runs", "list", "--root", "elsewhere")
+    assert said.code == 2
+    assert "elsewhere does not exist" in said.err
+
+
+def test_list_names_what_it_cannot_read(assay, runs):
+    (runs / "sort-1" / "metrics.jsonl").write_text("nonsense\n{}\n")
+    rows = assay("runs", "list", "--json").json
+    assert rows[0]["state"].startswith("unreadable: ")
+    assert "line 1" in rows[0]["state"]
+    assert "unreadable" in assay("runs", "list").out
+
+
+def test_show(assay, runs):
+    found = assay("runs", "show", runs / "sort-1", "--json").json
+    assert found["levels"] == [
+        {"level": 3, "base": 0.0, "now": 0.75, "tasks": 4},
+        {"level": 4, "base": 0.0, "now": 0.25, "tasks": 4},
+    ]
+    assert found["newest"] == {"reward/mean": 1.0, "signal/fraction": 0.5}
+    text = assay("runs", "show", runs / "sort-1").out
+    assert "SortDigits" in text
+    assert "0.750" in text
+
+
+def test_show_says_what_the_doctor_finds_and_what_is_missing(assay, runs):
+    folder = runs / "sort-1"
+    lines = [{"step": s, "stage": "rl", "metrics": {"reward/mean": 0.0, "signal/fraction": 0.0}} for s in range(1, 60)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(s) + "\n" for s in lines))
+    (folder / "rollouts.jsonl").unlink()
+    found = assay("runs", "show", folder, "--json").json
+    assert "NoSignal" in [f["rule"] for f in found["doctor"]]
+    text = assay("runs", "show", folder).out
+    assert found["doctor"][0]["sentence"] in text
+    assert "note: rollouts.jsonl is missing" in text
+
+
+def test_show_before_any_evaluation(assay, runs):
+    folder = runs / "sort-1"
+    for name in ("evals.jsonl", "metrics.jsonl", "run.toml"):
+        (folder / name).write_text("")
+    found = assay("runs", "show", folder, "--json").json
+    assert (found["levels"], found["newest"], found["tasks"], found["step"]) == ([], {}, None, "0")
+    assert "base   –" in assay("runs", "show", folder).out
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("runs/sort-3", "did you mean 'sort-"), ("runs", "is no run folder: it has no run.toml"), ("x/y", "x/y does not exist")],
+)
+def test_folders_that_are_no_runs(assay, runs, name, said):
+    got = assay("runs", "show", name)
+    assert got.code == 2
+    assert said in got.err
+
+
+def test_compare(assay, runs):
+    one, two = assay("runs", "compare", runs / "sort-1", runs / "sort-2", "--json").json
+    assert (one["accuracy"]["value"], two["accuracy"]["value"]) == (0.5, 1.0)
+    assert one["versus_first"] is None
+    assert two["versus_first"]["difference"]["value"] == 0.5
+    assert two["versus_first"]["better"] == 4
+    assert two["versus_first"]["p_value"] == 2 / 16  # four tasks differ, all one way
+    text = assay("runs", "compare", runs / "sort-1", runs / "sort-2", "--mode", "sampled").out
+    assert "held-out accuracy, sampled" in text
+    assert "+0.500" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["runs/sort-1"], "needs two runs or more"), (["runs/sort-1", "runs/sort-2", "--mode", "gready"], "did you mean 'greedy'")],
+)
+def test_comparisons_that_make_no_sense(assay, runs, words, said):
+    got = assay("runs", "compare", *words)
+    assert got.code == 2
+    assert said in got.err
+
+
+def test_report(assay, runs):
+    folder = runs / "sort-1"
+    said = assay("report", folder)
+    assert (said.code, said.out) == (0, f"{folder / 'report.html'}\n")
+    assert "<html" in (folder / "report.html").read_text()
+    assert assay("report", folder, "--json").json == {"report": str(folder / "report.html")}
+    assert assay("report", "runs").code == 2
+
+
+def test_unknown_sub_command(assay):
+    said = assay("runs", "lst")
+    assert said.code == 2
+    assert "unknown command of 'assay runs' 'lst': did you mean 'list'?" in said.err
+    assert "show" in flat(assay("runs", "-h").out)

@@ -1,0 +1,299 @@
+"""Train, resume, eval and sample on the smallest run."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+
+import pytest
+from cli_support import flat
+
+from assay.cli import ask, train
+from assay.core.errors import ConfigError, EngineError, MissingExtraError
+from assay.train.driver import Outcome
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished run and the file it came from, made once."""
+    from cli_support import MINE
+
+    from assay.cli import main, recipe
+
+    root = tmp_path_factory.mktemp("finished")
+    (root / "mine.py").write_text(MINE)
+    here, path = os.getcwd(), list(sys.path)
+    os.chdir(root)
+    try:
+        assert main(["train", "mine.py:tiny", "--plain", "--stages.0.steps", "2"]) == 0
+    finally:
+        os.chdir(here)
+        recipe._USER.clear()
+        sys.modules.pop("mine", None)
+        sys.path[:] = path
+    return root
+
+
+@pytest.fixture
+def done(finished, tmp_path):
+    """A copy of the finished run, in the test's own folder."""
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    folder = tmp_path / "runs" / "tiny-1"
+    record = (folder / "recipe.json").read_text()
+    (folder / "recipe.json").write_text(record.replace(str(finished), str(tmp_path)))
+    return folder
+
+
+def test_a_run_leaves_its_record(done):
+    for name in ("run.toml", "versions.json", "metrics.jsonl", "evals.jsonl", "LATEST", "report.html", "model", "start"):
+        assert (done / name).exists()
+    record = json.loads((done / "recipe.json").read_text())
+    assert record["recipe"] == "mine.py:tiny"
+    assert record["args"] == ["--plain", "--stages.0.steps", "2"]
+    assert [f.rpartition("/")[2] for f in record["files"]] == ["mine.py"]
+
+
+def test_more_steps_for_a_finished_run(assay, done):
+    said = assay("resume", done, "--steps", "4", "--plain", "--no-report")
+    assert said.code == 0, said.err
+    assert "done: 4 steps" in said.out
+    assert len((done / "metrics.jsonl").read_text().splitlines()) == 5  # the first evaluation, then four steps
+    assert assay("resume", done, "--plain", "--no-report").code == 0  # the record follows: nothing left to do
+
+
+def test_resume_of_what_is_no_run(assay, tmp_path):
+    said = assay("resume", "nothing")
+    assert said.code == 1
+    assert "nothing is no run folder" in said.err
+    assert assay("resume", "x", "--steps", "0").err == "assay: --steps 0: give the new number of steps, at least 1\n"
+
+
+def test_a_reward_inside_a_recipe_is_found_again(assay, mine):
+    said = assay("train", "mine.py:rewarded", "--plain", "--no-report", "--folder", "r", "--stages.0.steps", "1")
+    assert said.code == 0, said.err
+    said = assay("resume", "r", "--steps", "2", "--plain", "--no-report")
+    assert said.code == 0 or "differs from the one" in said.err
+    assert assay("eval", "r", "--n", "2", "--per-level", "2").code in (0, 2)
+
+
+def test_a_folder_in_use_is_left_alone(assay, done):
+    before = (done / "run.toml").read_text()
+    said = assay("train", "mine.py:tiny", "--folder", done)
+    assert said.code == 2
+    assert f"{done} is not empty: choose another --folder, or go on with it: assay resume {done}" in said.err
+    assert (done / "run.toml").read_text() == before
+
+
+def test_recipe_comes_first(assay):
+    said = assay("train", "--plain", "quickstart")
+    assert said.code == 2
+    assert "give the recipe first: assay train RECIPE --plain quickstart" in said.err
+    assert assay("explain").code == 2
+    assert "quickstart" in assay("train", "--help").out
+
+
+def test_folders_are_numbered(tmp_path):
+    assert train.fresh_folder(tmp_path / "runs", "a") == tmp_path / "runs" / "a-1"
+    for name in ("a-1", "a-9", "a-x", "ab-12"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+    assert train.fresh_folder(tmp_path / "runs", "a") == tmp_path / "runs" / "a-10"
+
+
+def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(assay, mine, monkeypatch):
+    from assay.cli import live
+
+    real = live.PlainView.log
+
+    def log(self, step, metrics):
+        real(self, step, metrics)
+        if step == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(live.PlainView, "log", log)
+    said = assay("train", "mine.py:tiny", "--plain", "--folder", "r", "--no-report")
+    assert said.code == 130
+    assert "stopped after step 1; go on with: assay resume r" in said.out or "stopped after step 2" in said.out
+    monkeypatch.setattr(live.PlainView, "log", real)
+    said = assay("resume", "r", "--plain", "--no-report")
+    assert said.code == 0
+    assert "done: 3 steps" in said.out
+
+
+def work(outcome, folder, own=None):
+    def job(watch):
+        if isinstance(outcome, BaseException):
+            watch(object(), folder)
+            raise outcome
+        return outcome
+
+    return train._work(job, folder, own or train.TrainOptions(plain=True), None)
+
+
+def test_how_a_job_can_end(done, monkeypatch, capsys):
+    monkeypatch.setattr(train, "_trackers", lambda *args: [])
+    assert work(KeyboardInterrupt(), done) == 130
+    assert capsys.readouterr().err == f"stopped; go on with: assay resume {done}\n"
+    assert work(KeyboardInterrupt(), done / "nothing") == 130
+    assert "before anything was done" in capsys.readouterr().err
+    (done / "report.html").unlink()
+    with pytest.raises(EngineError):
+        work(EngineError("broke"), done)
+    assert f"once mended, go on with: assay resume {done}" in capsys.readouterr().err
+    assert (done / "report.html").exists()
+    assert work(Outcome(folder=done, step=1, finished=False), done) == 130
+    assert f"stopped after step 1; go on with: assay resume {done}" in capsys.readouterr().out
+
+
+def test_a_refusal_before_the_start_is_only_itself(done, capsys):
+    def refuse(watch):
+        raise ConfigError("no")
+
+    with pytest.raises(ConfigError):
+        train._work(refuse, done, train.TrainOptions(), None)
+    assert capsys.readouterr().err == ""
+
+
+def test_reports_that_cannot_be_written(done, monkeypatch, capsys):
+    import assay.measure as measure
+
+    own = train.TrainOptions()
+    for error, said in {MissingExtraError("matplotlib", "report"): "pip install", OSError("disk full"): f"assay report {done}"}.items():
+
+        def fail(folder, error=error):
+            raise error
+
+        monkeypatch.setattr(measure, "write_report", fail, raising=False)
+        assert train._report(done, own) is None
+        assert said in capsys.readouterr().err
+    assert train._report(done / "nothing", own) is None
+    assert train._report(done, train.TrainOptions(no_report=True)) is None
+
+
+def test_trackers(tmp_path, monkeypatch):
+    import assay.measure as measure
+    from assay.recipes import quickstart
+
+    made = []
+    monkeypatch.setattr(measure, "TensorBoardTracker", lambda folder: made.append(folder) or "board", raising=False)
+    monkeypatch.setattr(measure, "WandbTracker", lambda folder: made.append(folder) or "wandb", raising=False)
+    own = train.TrainOptions(plain=True, tensorboard=True, wandb=True)
+    found = train._trackers(quickstart(), tmp_path, True, own)
+    assert found[:2] == ["board", "wandb"]
+    assert made == [tmp_path / "tensorboard", tmp_path / "wandb"]
+    assert len(train._trackers(quickstart(), tmp_path, False, own)) == 1
+
+
+# ---- asking -----------------------------------------------------------------------------------------------------------
+
+
+def test_eval_of_a_run_takes_its_own_tasks(assay, done):
+    found = assay("eval", done, "--n", "4", "--per-level", "3", "--json").json
+    assert found["family"] == "sort"
+    assert found["attempts"] == 4
+    assert [c["level"] for c in found["cells"]] == [1, 2]
+    assert list(found["all"]["metrics"]) == ["avg@4", "pass@1", "pass@2", "pass@4", "maj@2", "maj@4"]
+    assert found["all"]["tasks"] == len(found["tasks"])
+    again = assay("eval", done, "--n", "4", "--per-level", "3", "--json").json
+    assert again == found
+    text = assay("eval", done, "--n", "4", "--per-level", "3").out
+    assert "avg@4" in text
+    assert "pass@k, all" in text
+
+
+def test_eval_against_the_start(assay, done):
+    found = assay("eval", done, "-n", "2", "--per-level", "2", "--against", done / "start", "--json").json
+    assert found["against"]["model"] == str(done / "start")
+    assert [p["name"] for p in found["paired"]] == ["all avg@2", "all pass@1", "all pass@2", "all maj@2", "sort level 1 avg@2", "sort level 2 avg@2"]
+    assert all(p["better"] + p["worse"] + p["same"] > 0 for p in found["paired"])
+    text = assay("eval", done, "-n", "2", "--per-level", "2", "--against", done / "start").out
+    assert f"{done} minus {done / 'start'}, on the same tasks" in text
+    same = assay("eval", done, "-n", "2", "--per-level", "2", "--against", done, "--json").json
+    assert all(p["difference"]["value"] == 0 and p["p_value"] == 1 for p in same["paired"])
+
+
+def test_eval_greedy_of_one_level_and_other_tasks(assay, done):
+    found = assay("eval", done, "--greedy", "--levels", "2", "--per-level", "2", "--json").json
+    assert list(found["all"]["metrics"]) == ["avg@1"]
+    assert [c["level"] for c in found["cells"]] == [2]
+    assert "avg@1" in assay("eval", done, "--greedy", "--per-level", "2", "--tasks", "mine.py:my_source").out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["{run}", "--greedy", "--n", "3"], "--greedy gives the same answer every time"), (["{run}", "--n", "0"], "--n 0: give at least 1"),
+        (["{run}", "--per-level", "0"], "--per-level 0"), (["{run}", "--levels", "9"], "has no level 9"),
+        (["{run}", "--tasks", "srot"], "did you mean 'sort'"), (["nowhere"], "nowhere does not exist"),
+        (["{run}", "--against", "nowhere"], "nowhere does not exist"), (["elsewhere"], "elsewhere is no run, so it has no tasks of its own"),
+        (["{run}", "--temperature", "-1"], "temperature"),
+    ],
+)  # fmt: skip
+def test_evaluations_that_make_no_sense(assay, done, words, said):
+    shutil.copytree(done / "model", done.parents[1] / "elsewhere")
+    got = assay("eval", *(w.format(run=done) for w in words))
+    assert got.code == 2
+    assert said in got.err
+
+
+def test_samples(assay, done):
+    found = assay("sample", done, "S21>", "-n", "3", "--seed", "5", "--json").json
+    assert len(found["answers"]) == 3
+    assert assay("sample", done, "S21>", "-n", "3", "--seed", "5").out.splitlines() == found["answers"] or "" in found["answers"]
+    cold = assay("sample", done / "model", "S21>", "-n", "2", "--temperature", "0", "--max-new-tokens", "2", "--json").json["answers"]
+    assert cold[0] == cold[1]
+    assert len(cold[0]) <= 2
+    for words, said in {("x",): "lacks 'x'", ("S2>", "-n", "0"): "--n 0", ("S2>", "--max-new-tokens", "0"): "max_new_tokens"}.items():
+        got = assay("sample", done, *words)
+        assert got.code == 2
+        assert said in got.err
+
+
+def test_sampling_of_a_model_from_elsewhere():
+    assert ask._sampling(None, None, None) is None
+    assert ask._sampling(None, 0.5, None).temperature == 0.5
+    assert ask._sampling(None, None, 3).max_new_tokens == 3
+
+
+def evaluated(path, values, faults=0):
+    from assay.measure import eval_items, tabulate
+
+    items = [{"id": str(i), "arm": "a", "level": 1, "values": v, "answers": ["x"] * len(v), "faults": faults} for i, v in enumerate(values)]
+    return ask._Evaluated(path=path, table=tabulate(eval_items(items)), items=items)
+
+
+def test_pairs_need_a_common_metric():
+    from assay.core.errors import DataError
+
+    pairs = dict(ask._pairs(evaluated("a", [[0, 1], [1, 1]]), evaluated("b", [[1, 1], [1, 1]])))
+    assert pairs["all avg@2"].difference.value == 0.25
+    assert pairs["all pass@2"].difference.value == 0
+    with pytest.raises(DataError, match="no metric in common"):
+        ask._pairs(evaluated("a", [[0], [1]]), evaluated("b", [[1] * 2, [1] * 2]))
+
+
+def test_faults_are_said(capsys):
+    from assay.tasks import SortDigits
+
+    ask._text(SortDigits(), evaluated("a", [[1, 0]], faults=2), None, [])
+    assert "a: 2 attempts without a verdict" in flat(capsys.readouterr().err)
+
+
+def test_an_evaluation_without_a_verdict(assay, done, monkeypatch):
+    from assay.train.policy import Policy
+
+    monkeypatch.setattr(Policy, "evaluate", lambda *a, **k: [{"id": "1", "arm": "a", "level": 1, "values": [], "answers": [], "faults": 2}])
+    said = assay("eval", done)
+    assert said.code == 2
+    assert "no attempt at sort got a verdict" in said.err
+
+
+def test_busy_shows_on_a_terminal_only(monkeypatch, capsys):
+    from assay.cli.show import busy
+
+    with busy("counting"):
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with busy("counting"):
+        pass
