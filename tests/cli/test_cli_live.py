@@ -127,7 +127,16 @@ def test_live_panel(run, clock):
         live.log(0, {"eval/greedy/all": 0.25, "eval/sampled/all": 0.2, "kl/base": 0.01})
         for step in range(1, 10):
             clock.now += 1
-            live.log(step, {"reward/mean": 0.5, "loss/total": 0.3, "signal/fraction": 0.75, "time/tokens_per_second": 12345.6, "proof/state": 1.0})
+            live.log(
+                step,
+                {
+                    "reward/mean": 0.5,
+                    "loss/total": 0.3,
+                    "signal/fraction": 0.75,
+                    "time/tokens_per_second": 12345.6,
+                    "proof/state": 1.0,
+                },
+            )
         clock.now += 4
         with console.capture() as shown:
             console.print(live.panel())

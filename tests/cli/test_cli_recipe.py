@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from assay.cli import recipe
+from assay.cli.records import Record
 from assay.core.errors import CheckpointError, ConfigError, UnknownNameError
 
 
@@ -111,9 +112,9 @@ def test_sources(assay, mine):
 
 
 def test_records_of_how_a_run_was_asked_for(tmp_path):
-    assert recipe.read_record(tmp_path) is None
+    assert Record.read(tmp_path) is None
     (tmp_path / "recipe.json").write_text(json.dumps({"recipe": "x", "args": ["--a"], "files": []}))
-    assert recipe.read_record(tmp_path) == recipe.Recorded(recipe="x", args=("--a",))
+    assert Record.read(tmp_path) == Record(recipe="x", args=("--a",))
     (tmp_path / "recipe.json").write_text(json.dumps({"recipe": "x"}))
     with pytest.raises(CheckpointError, match=r"recipe\.json is damaged"):
-        recipe.read_record(tmp_path)
+        Record.read(tmp_path)

@@ -44,8 +44,8 @@ def test_the_table_keeps_faulty_attempts_which_have_no_rows() -> None:
     assert batch.rollout("level").tolist() == [4, 4, 4, 5, 5]
     assert batch.rollout("length").tolist() == [2, 3, 1, 4, 2]
     assert batch.rollout("truncated").tolist() == [False] * 5
-    assert batch.rollout("components/correct").tolist() == [1, 0, 0, 0, 1]
-    assert batch.rollout("components/format").tolist() == [0.5, 0, 0, 0, 0]
+    np.testing.assert_equal(batch.rollout("components/correct"), [1, np.nan, 0, 0, 1])
+    np.testing.assert_equal(batch.rollout("components/format"), [0.5, np.nan, np.nan, np.nan, np.nan])
     assert batch.per_row("level").tolist() == [4, 4, 5, 5]
     assert batch.counts == batch.drawn == Counts(tokens=9, rows=4, rollouts=4, prompts=2)
 

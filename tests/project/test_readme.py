@@ -93,7 +93,9 @@ def test_every_named_file_exists() -> None:
     named = re.findall(r"`((?:docs|src)/[\w./-]+|[A-Z]+(?:\.md)?)`", README)
     missing = [name for name in named if not (ROOT / name).exists()]
     assert len(named) >= 6
-    assert [name for name in missing if name != "docs/evidence/quickstart.md" or (ROOT / "docs/evidence/quickstart.json").exists()] == []
+    assert [
+        name for name in missing if name != "docs/evidence/quickstart.md" or (ROOT / "docs/evidence/quickstart.json").exists()
+    ] == []
 
 
 def test_the_room_table_is_complete() -> None:

@@ -135,7 +135,7 @@ def test_a_lambda_trains_but_cannot_be_read_back() -> None:
     ("rows", "told"),
     [
         ([], "at least one row"),
-        ([{"promt": "S21>", "answer": "12"}], "promt"),
+        ([{"prompts": "S21>", "answer": "12"}], "rename 'prompts'"),
         ([{"prompt": "S21>"}], "row 0, field 'answer'"),
         ([{"prompt": "S21>", "answer": "12"}, {"prompt": "S21>", "answer": "21"}], "rows 0 and 1"),
     ],

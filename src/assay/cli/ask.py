@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.mirror import parse
-from assay.cli.recipe import recorded, source
+from assay.cli.recipe import source
+from assay.cli.records import recorded
 from assay.cli.show import busy, grid, note, show, table
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource

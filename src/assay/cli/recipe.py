@@ -1,4 +1,4 @@
-"""From a word on the command line to a recipe, a task family or a recorded run."""
+"""From a word on the command line to a recipe or a task family."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 from assay.cli.mirror import parse_with
 from assay.core.config import from_dict, loads_toml
-from assay.core.errors import CheckpointError, ConfigError, UnknownNameError
+from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import TaskSource
 from assay.train.run import Run
 
-__all__ = ["Recorded", "find", "first_line", "module_of", "read_record", "recorded", "settle", "source"]
+__all__ = ["find", "first_line", "module_of", "settle", "source", "user_files", "user_modules"]
 
 O = TypeVar("O")  # noqa: E741
 _USER: dict[str, Path] = {}
@@ -155,53 +155,6 @@ def source(word: str) -> TaskSource:
             f"task family {word} is a {type(made).__name__} without the methods of a TaskSource (assay.core.protocols)"
         )
     return made
-
-
-# ---- runs that were recorded --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """``recipe.json``: how a run was asked for.
-
-    Attributes:
-        recipe, args: the words of the command line.
-        files: files of the user that it imported; they are imported again before the run is read.
-    """
-
-    recipe: str
-    args: tuple[str, ...] = ()
-    files: tuple[str, ...] = field(default=())
-
-
-def read_record(folder: Path) -> Recorded | None:
-    """``recipe.json`` of a run folder; None for a run started from Python."""
-    from assay.train import storage
-
-    path = folder / "recipe.json"
-    if not path.exists():
-        return None
-    found: Any = storage.read_json(path)
-    try:
-        return Recorded(recipe=str(found["recipe"]), args=tuple(found["args"]), files=tuple(found["files"]))
-    except (KeyError, TypeError) as error:
-        raise CheckpointError(f"{path} is damaged ({error!r}); remove it, or restore the folder from a copy") from None
-
-
-def recorded(folder: Path) -> Run:
-    """The run of a folder; the user's files that it came from are imported first, so that their parts are found by name.
-
-    Raises:
-        CheckpointError: no run folder.
-        ConfigError: a part cannot be loaded.
-    """
-    from assay.train.driver import load_run
-
-    record = read_record(folder)
-    for file in record.files if record else ():
-        if Path(file).exists():  # one that was moved may still be found on PYTHONPATH
-            module_of(file)
-    return load_run(folder)
 
 
 # ---- modules ----------------------------------------------------------------------------------------------------------

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.cli.mirror import parse
-from assay.cli.recipe import Recorded, first_line, read_record, recorded, settle, user_files
+from assay.cli.recipe import first_line, settle, user_files
+from assay.cli.records import Record, made_again
 from assay.cli.show import busy, lines, note
 from assay.core.errors import AssayError, ConfigError, MissingExtraError
 from assay.core.protocols import Tracker
@@ -72,7 +73,7 @@ def train_command(args: list[str]) -> int:
     folder = own.folder or fresh_folder(Path("runs"), run.name)
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(f"{folder} is not empty: choose another --folder, or go on with it: assay resume {folder}")
-    record = Recorded(recipe=args[0], args=tuple(args[1:]), files=user_files())
+    record = Record(recipe=args[0], args=tuple(args[1:]), files=user_files())
     note(f"{run.name}: {run.steps} steps in {folder}")
     return _work(lambda watch: train(run, folder, watch=watch), folder, own, record)
 
@@ -80,8 +81,8 @@ def train_command(args: list[str]) -> int:
 def resume_command(args: list[str]) -> int:
     """``assay resume RUN [--steps N] [--allow-inexact]``."""
     own = parse(ResumeOptions, args, "assay resume")
-    record = read_record(own.run)
-    run = _again(own.run, record)
+    record = Record.read(own.run)
+    run = made_again(own.run)
     return _work(
         lambda watch: resume(own.run, run=run, steps=own.steps, allow_inexact=own.allow_inexact, watch=watch),
         own.run,
@@ -114,24 +115,14 @@ def fresh_folder(parent: Path, name: str) -> Path:
 # ---- working ----------------------------------------------------------------------------------------------------------
 
 
-def _again(folder: Path, record: Recorded | None) -> Run | None:
-    """The run as a value where its record cannot say all of it, as with functions inside a recipe; None where it can."""
-    try:
-        recorded(folder)
-    except ConfigError:
-        if record is None or not record.files:
-            raise
-        return settle(TrainOptions, record.recipe, record.args, "assay resume")[1]
-    return None
-
-
-def _work(job: Callable[[Watch], Outcome], folder: Path, own: ViewOptions, record: Recorded | None) -> int:
+def _work(job: Callable[[Watch], Outcome], folder: Path, own: ViewOptions, record: Record | None) -> int:
     """Runs a job with its trackers, then writes the report, whatever happened."""
     begun: list[Path] = []
 
     def watch(run: Run, where: Path) -> Sequence[Tracker]:
         begun.append(where)
-        _keep(folder, record)
+        if record:
+            record.keep(folder)
         return _trackers(run, where, where == folder, own)
 
     try:
@@ -155,14 +146,6 @@ def _work(job: Callable[[Watch], Outcome], folder: Path, own: ViewOptions, recor
     if outcome.finished:
         print(f"ask it: assay eval {folder}   assay sample {folder} PROMPT")
     return 0 if outcome.finished else 130
-
-
-def _keep(folder: Path, record: Recorded | None) -> None:
-    """Writes ``recipe.json`` once the run has claimed its folder."""
-    from assay.train import storage
-
-    if record and not (folder / "recipe.json").exists():
-        storage.write_json(folder / "recipe.json", asdict(record))
 
 
 def _trackers(run: Run, where: Path, main: bool, own: ViewOptions) -> list[Tracker]:

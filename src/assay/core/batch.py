@@ -42,7 +42,8 @@ class Batch:
         tokens: name to token column, each over all ``N`` tokens; always ``ids`` and ``mask``.
         rows: name to ``[B]`` array; always ``rollout`` (index into ``rollouts``) and ``stream`` (index into `STREAMS`).
         rollouts: name to ``[R]`` array; ``group``, ``tokens`` (loss tokens of the attempt in the optimiser batch), and, for
-            graded rollouts, ``valid``, ``level``, ``length``, ``truncated`` and ``components/NAME``.
+            graded rollouts, ``valid``, ``level``, ``length``, ``truncated`` and ``components/NAME`` (NaN for an
+            attempt whose verdict lacks that component).
         counts: of the whole optimiser batch, after filtering.
         drawn: the same before filtering.
     """
@@ -233,7 +234,7 @@ def _rollout_table(groups: Sequence[Group]) -> dict[str, Array]:
         "truncated": np.array([r.stop == "length" for g in groups for r in g.rollouts], np.bool_),
     }
     for name in names:
-        table[f"components/{name}"] = np.array([s.components.get(name, 0.0) for s in scores], np.float64)
+        table[f"components/{name}"] = np.array([s.components.get(name, np.nan) for s in scores], np.float64)
     return table
 
 

@@ -57,10 +57,16 @@ class Scalarise:
         for name, _ in self.weights:
             if name not in found:
                 raise UnknownNameError("reward component", name, found)
-        metric = found[_primary(found)] if not self.weights or _has_primary(found) else None
+        metric = _primary(found) if not self.weights or _has_primary(found) else None
         reward = metric if not self.weights else sum(w * found[name] for name, w in self.weights)
         reward = np.asarray(reward, np.float64)
         valid = np.asarray(batch.rollouts.get("valid", np.ones(len(reward), np.bool_)), np.bool_)
+        if np.isnan(reward[valid]).any():
+            names = [name for name, _ in self.weights] or sorted(found)
+            raise DataError(
+                f"{int(np.isnan(reward[valid]).sum())} graded attempts lack one of the reward components {names}: verifiers that are mixed "
+                "in one run must give the same names, or Scalarise.weights must name those that all give"
+            )
         stream = np.full(len(reward), -1, np.int64)
         stream[batch.rows["rollout"]] = batch.rows["stream"]
         wanted = [STREAMS.index(s) for s in self.streams]
@@ -75,13 +81,16 @@ def _has_primary(found: dict[str, F]) -> bool:
     return "correct" in found or "reward" in found or len(found) == 1
 
 
-def _primary(found: dict[str, F]) -> str:
+def _primary(found: dict[str, F]) -> F:
+    """``[R]`` each attempt's own metric: its ``correct`` where it has one, else its ``reward``; or the only component."""
     if not _has_primary(found):
         raise DataError(
             f"no component 'correct' or 'reward' among {sorted(found)}; say how they make one reward: "
             f"Scalarise(weights=((name, weight), ...))"
         )
-    return next((n for n in ("correct", "reward") if n in found), next(iter(found)))
+    if "correct" in found and "reward" in found:
+        return np.where(np.isnan(found["correct"]), found["reward"], found["correct"])
+    return next((found[n] for n in ("correct", "reward") if n in found), next(iter(found.values())))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,83 @@
+"""How a run was asked for, kept beside it: so that parts and functions in a user's own files are found again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from assay.cli.recipe import module_of, settle
+from assay.core.errors import CheckpointError, ConfigError
+from assay.train import storage
+from assay.train.driver import load_run
+from assay.train.run import Run
+
+__all__ = ["Record", "made_again", "recorded"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """``recipe.json`` of a run folder.
+
+    Attributes:
+        recipe, args: the words of the command line.
+        files: files of the user that it imported; they are imported again before the run is read.
+    """
+
+    recipe: str
+    args: tuple[str, ...] = ()
+    files: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def read(cls, folder: Path) -> Record | None:
+        """The record of a run folder; None for a run started from Python.
+
+        Raises:
+            CheckpointError: it is damaged.
+        """
+        path = folder / "recipe.json"
+        if not path.exists():
+            return None
+        found: Any = storage.read_json(path)
+        try:
+            return cls(recipe=str(found["recipe"]), args=tuple(found["args"]), files=tuple(found["files"]))
+        except (KeyError, TypeError) as error:
+            raise CheckpointError(f"{path} is damaged ({error!r}); remove it, or restore the folder from a copy") from None
+
+    def keep(self, folder: Path) -> None:
+        """Writes it, unless there is one."""
+        if not (folder / "recipe.json").exists():
+            storage.write_json(folder / "recipe.json", asdict(self))
+
+
+def recorded(folder: Path) -> Run:
+    """The run of a folder.
+
+    Raises:
+        CheckpointError: no run folder.
+        ConfigError: a part cannot be loaded.
+    """
+    return made_again(folder) or load_run(folder)
+
+
+def made_again(folder: Path) -> Run | None:
+    """The run as its recipe gives it, where ``run.toml`` cannot say all of it, as with functions inside a recipe; None where it can.
+
+    The user's files are imported first.
+
+    Raises:
+        CheckpointError, ConfigError: as `recorded`.
+    """
+    record = Record.read(folder)
+    for file in record.files if record else ():
+        if Path(file).exists():  # one that was moved may still be found on PYTHONPATH
+            module_of(file)
+    try:
+        load_run(folder)
+    except ConfigError:
+        if record is None or not record.files:
+            raise
+        from assay.cli.train import TrainOptions
+
+        return settle(TrainOptions, record.recipe, record.args, "assay resume")[1]
+    return None
