@@ -47,7 +47,9 @@ class Mine(Uniform):
             from assay.core.errors import ConfigError
             raise ConfigError(f"Mine.least={self.least}; use at least 0")
 
-SHAPE = DecoderShape(hidden_size=16, num_layers=1, num_heads=1, num_kv_heads=1, head_dim=16, intermediate_size=32, max_positions=24)
+SHAPE = DecoderShape(
+    hidden_size=16, num_layers=1, num_heads=1, num_kv_heads=1, head_dim=16, intermediate_size=32, max_positions=24
+)
 
 def tiny():
     """The smallest run that does everything."""

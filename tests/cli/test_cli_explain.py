@@ -10,8 +10,8 @@ from assay.core.errors import DataError
 from assay.runtime.settings import DecoderShape
 from assay.train.models import Folder
 
-# mine.py:tiny: alphabet of 12 characters and 2 specials; embedding 14*16 = 224; attention 16*16*4 + 2*16 = 1056; mlp 3*16*32 = 1536;
-# two norms of the layer 32; last norm 16.
+# mine.py:tiny: alphabet of 12 characters and 2 specials; embedding 14*16 = 224; attention 16*16*4 + 2*16 = 1056;
+# mlp 3*16*32 = 1536; two norms of the layer 32; last norm 16.
 PARAMETERS = 224 + 1056 + 1536 + 32 + 16
 
 
@@ -32,7 +32,8 @@ def test_sizes_of_a_tiny_run(assay, mine):
     rows = 6  # of an evaluation; 4 in training
     cache = 4 * rows * 24 * 2 * 1 * 1 * 16
     assert found["memory"] == {
-        "weights": four, "gradients": four, "optimiser": 2 * four, "anchors": four, "engine": four, "cache": cache, "total": 6 * four + cache,
+        "weights": four, "gradients": four, "optimiser": 2 * four, "anchors": four, "engine": four, "cache": cache,
+        "total": 6 * four + cache,
     }  # fmt: skip
     assert found["base"] is None
 
@@ -110,8 +111,8 @@ def test_shape_of_a_model_folder(tmp_path):
     }  # fmt: skip
     (tmp_path / "config.json").write_text(json.dumps(config))
     wanted = DecoderShape(
-        vocab_size=14, hidden_size=16, num_layers=1, num_heads=2, num_kv_heads=2, head_dim=8, intermediate_size=32, max_positions=24,
-        tied=True, qk_norm=False,
+        vocab_size=14, hidden_size=16, num_layers=1, num_heads=2, num_kv_heads=2, head_dim=8, intermediate_size=32,
+        max_positions=24, tied=True, qk_norm=False,
     )  # fmt: skip
     assert model_shape(Folder(str(tmp_path))) == wanted
     (tmp_path / "config.json").write_text("{}")

@@ -1,5 +1,6 @@
 """What every command has in common."""
 
+import os
 import subprocess
 import sys
 
@@ -81,7 +82,8 @@ def test_unknown_option_names_the_nearest(assay):
 
 def test_readers_and_helps_load_no_torch(tmp_path, mine):
     calls = [
-        ["train", "quickstart", "--help"], ["explain", "quickstart", "--stages.0.replay.kind", "Recent"], ["explain", "mine.py:tiny"],
+        ["train", "quickstart", "--help"], ["explain", "mine.py:tiny"],
+        ["explain", "quickstart", "--stages.0.replay.kind", "Recent", "--stages.0.composer.replay-share", "0.5"],
         ["resume", "--help"], ["eval", "--help"], ["sample", "--help"], ["recipes"], ["tasks", "list"], ["tasks", "show", "sort"],
         ["runs", "list"],
     ]  # fmt: skip
@@ -93,8 +95,6 @@ for call in {calls!r}:
     assert "torch" not in sys.modules, call
 assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
 """
-    import os
-
     environment = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"} | {"ASSAY_CACHE": str(tmp_path / "cache")}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

@@ -13,7 +13,8 @@ from assay.core.errors import CheckpointError, ConfigError, UnknownNameError
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("quickstrat", "unknown recipe 'quickstrat': did you mean 'quickstart'?"), ("mine.py", "say which function: mine.py:my_recipe"),
+        ("quickstrat", "unknown recipe 'quickstrat': did you mean 'quickstart'?"),
+        ("mine.py", "say which function: mine.py:my_recipe"),
         ("mine.py:tinny", "unknown recipe in mine.py 'tinny': did you mean 'tiny'?"), ("gone.py:x", "gone.py does not exist"),
         ("no.such:x", "cannot import no.such"), ("mine.py:number", "is a int; it must be a function"),
         ("mine.py:no_run", "gave a int; it must return an assay Run"), ("mine.py:needs", "needs a value for 'value'"),

@@ -150,6 +150,18 @@ def test_how_a_job_can_end(done, monkeypatch, capsys):
     assert f"stopped after step 1; go on with: assay resume {done}" in capsys.readouterr().out
 
 
+def test_a_task_cut_off_by_a_second_ctrl_c_is_no_news(done, caplog):
+    import logging
+
+    def job(watch):
+        for error in (KeyboardInterrupt(), ValueError("news")):
+            logging.getLogger("asyncio").error("Task exception was never retrieved", exc_info=error)
+        raise KeyboardInterrupt
+
+    assert train._work(job, done, train.TrainOptions(), None) == 130
+    assert [r.exc_info[0] for r in caplog.records] == [ValueError]
+
+
 def test_a_refusal_before_the_start_is_only_itself(done, capsys):
     def refuse(watch):
         raise ConfigError("no")
@@ -176,6 +188,14 @@ def test_reports_that_cannot_be_written(done, monkeypatch, capsys):
         assert said in capsys.readouterr().err
     assert train._report(done / "nothing", own) is None
     assert train._report(done, train.TrainOptions(no_report=True)) is None
+
+
+def test_a_missing_extra_is_said_before_anything_starts(assay, mine, monkeypatch):
+    monkeypatch.setattr(train, "find_spec", lambda name: None)
+    said = assay("train", "mine.py:tiny", "--wandb", "--folder", "r")
+    assert said.code == 1
+    assert "pip install 'assay-rl[wandb]'" in said.err
+    assert not (mine.parent / "r").exists()
 
 
 def test_trackers(tmp_path, monkeypatch):
@@ -237,10 +257,12 @@ def test_eval_greedy_of_one_level_and_other_tasks(assay, done):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["{run}", "--greedy", "--n", "3"], "--greedy gives the same answer every time"), (["{run}", "--n", "0"], "--n 0: give at least 1"),
+        (["{run}", "--greedy", "--n", "3"], "--greedy gives the same answer every time"),
+        (["{run}", "--n", "0"], "--n 0: give at least 1"),
         (["{run}", "--per-level", "0"], "--per-level 0"), (["{run}", "--levels", "9"], "has no level 9"),
         (["{run}", "--tasks", "srot"], "did you mean 'sort'"), (["nowhere"], "nowhere does not exist"),
-        (["{run}", "--against", "nowhere"], "nowhere does not exist"), (["elsewhere"], "elsewhere is no run, so it has no tasks of its own"),
+        (["{run}", "--against", "nowhere"], "nowhere does not exist"),
+        (["elsewhere"], "elsewhere is no run, so it has no tasks of its own"),
         (["{run}", "--temperature", "-1"], "temperature"),
     ],
 )  # fmt: skip

@@ -105,5 +105,14 @@ def test_the_room_table_is_complete() -> None:
     assert set(listed) == rooms
 
 
-def test_it_fits_its_place() -> None:
-    assert [line for line in README.splitlines() if len(line) > 135] == []
+def test_the_parts_that_contributing_walks_through_are_offered() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([A-Z][a-z]\w+|check_\w+)`", text)) - {"Makefile"}
+    assert {"Entropy", "FormatIs", "Scalarise", "check_term", "check_verifier", "check_task_source"} <= named
+    offered = {name for room in assay.__all__ for name in getattr(assay, room).__all__}
+    assert named - offered == set()
+
+
+def test_the_pages_are_no_wider_than_the_code() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    assert [line for page in pages for line in page.read_text(encoding="utf-8").splitlines() if len(line) > 130] == []

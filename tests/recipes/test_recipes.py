@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from assay.cli import main
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError, DataError
+from assay.objective import rloo
 from assay.recipes import RECIPES, on_rows
 from assay.recipes.gate import CONTROLS, quickstart_cell
 from assay.tasks import Rows, SortDigits
@@ -102,6 +105,16 @@ def test_answers_fit_their_limit() -> None:
     longest = max(SortDigits().levels)
     task = run.tasks.task("sort", longest, "train", 0)
     assert len(task.private["answer"]) == longest < run.sampling.max_new_tokens
+
+
+def test_the_recipe_on_the_page_runs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "rooms" / "recipes.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(block, "recipes.md", "exec"), names)
+    run = names["my_recipe"](seed=2)
+    assert run == replace(made("quickstart", 2), name="mine", stages=run.stages)
+    assert run.stages[0].objective == rloo()
 
 
 # ---- rows -------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -73,7 +74,7 @@ def test_the_second_builder_of_a_base_waits_and_says_so(tmp_path: Path, monkeypa
         train(on_tiny_base(), tmp_path / "first")
 
     def second() -> None:
-        os.dup2(told[1], 2)
+        sys.stderr = os.fdopen(told[1], "w")
         train(on_tiny_base(), tmp_path / "second")
 
     a = started(first)

@@ -61,7 +61,7 @@ def recorded(folder: Path) -> Run:
 
 
 def made_again(folder: Path) -> Run | None:
-    """The run as its recipe gives it, where ``run.toml`` cannot say all of it, as with functions inside a recipe; None where it can.
+    """The run as its recipe gives it, where ``run.toml`` cannot say all of it, as with functions inside a recipe; else None.
 
     The user's files are imported first.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 from assay.cli.mirror import parse
@@ -117,6 +119,9 @@ def fresh_folder(parent: Path, name: str) -> Path:
 
 def _work(job: Callable[[Watch], Outcome], folder: Path, own: ViewOptions, record: Record | None) -> int:
     """Runs a job with its trackers, then writes the report, whatever happened."""
+    for name in [n for n in ("tensorboard", "wandb") if getattr(own, n)]:
+        if find_spec(name) is None:  # said now, not when the base has been built
+            raise MissingExtraError(name, name)
     begun: list[Path] = []
 
     def watch(run: Run, where: Path) -> Sequence[Tracker]:
@@ -125,6 +130,7 @@ def _work(job: Callable[[Watch], Outcome], folder: Path, own: ViewOptions, recor
             record.keep(folder)
         return _trackers(run, where, where == folder, own)
 
+    logging.getLogger("asyncio").addFilter(_no_interrupts)
     try:
         outcome = job(watch)
     except AssayError:
@@ -146,6 +152,11 @@ def _work(job: Callable[[Watch], Outcome], folder: Path, own: ViewOptions, recor
     if outcome.finished:
         print(f"ask it: assay eval {folder}   assay sample {folder} PROMPT")
     return 0 if outcome.finished else 130
+
+
+def _no_interrupts(record: logging.LogRecord) -> bool:
+    """False for asyncio's report of a task that a second Ctrl-C cut off: the person knows."""
+    return not (record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))
 
 
 def _trackers(run: Run, where: Path, main: bool, own: ViewOptions) -> list[Tracker]:

@@ -160,8 +160,8 @@ def hints(kind: Any) -> dict[str, Any]:
 def candidates(now: Any, declared: Any, extra: Sequence[str] = ()) -> dict[str, Any]:
     """Parts that may stand in a place, by bare name.
 
-    Those of the user's modules and of the module and room of the part there now come first; where the declared type tells what fits,
-    all rooms are searched.
+    Those of the user's modules and of the module and room of the part there now come first; all rooms are searched where the
+    declared type tells what fits.
     """
     modules = list(extra)
     if isinstance(now, Node) and now.kind not in (tuple, dict):

@@ -40,8 +40,8 @@ def set_threads(threads: int) -> int:
     allowed = threads_in_force(threads)
     if allowed != threads:
         warnings.warn(
-            f"one thread instead of {threads}: torch was imported before OMP_WAIT_POLICY was set, so that waiting threads would spin; "
-            "set OMP_WAIT_POLICY=PASSIVE in the environment before Python starts, as the command line does",
+            f"one thread instead of {threads}: torch was imported before OMP_WAIT_POLICY was set, so that waiting threads would "
+            "spin; set OMP_WAIT_POLICY=PASSIVE in the environment before Python starts, as the command line does",
             RuntimeWarning,
             stacklevel=2,
         )
