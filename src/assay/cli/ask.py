@@ -11,6 +11,7 @@ from assay.cli.mirror import parse
 from assay.cli.recipe import source
 from assay.cli.records import recorded
 from assay.cli.show import busy, grid, note, show, table
+from assay.core.config import from_dict, loads_toml
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
@@ -18,7 +19,7 @@ from assay.train.models import model_folder
 
 if TYPE_CHECKING:
     from assay.measure import EvalRow, EvalTable, Interval, Paired
-    from assay.train.run import Run
+    from assay.train.run import Evaluation
 
 __all__ = ["eval_command", "sample_command"]
 
@@ -100,7 +101,7 @@ def sample_command(args: list[str]) -> int:
     """``assay sample MODEL_OR_RUN "prompt"``."""
     own = parse(SampleOptions, args, "assay sample")
     model_folder(own.model)
-    sampling = _sampling(_run_of(own.model), own.temperature, own.max_new_tokens)
+    sampling = _sampling(_Recorded.of(own.model), own.temperature, own.max_new_tokens)
     from assay.train.policy import Policy
 
     answers = Policy(own.model).sample(own.prompt, own.n, sampling, own.seed)
@@ -112,7 +113,7 @@ def eval_command(args: list[str]) -> int:
     own = parse(EvalOptions, args, "assay eval")
     for path in (own.model, own.against) if own.against else (own.model,):
         model_folder(path)
-    run = _run_of(own.model)
+    run = _Recorded.of(own.model)
     family = _family(own, run)
     made = _Evaluated.of(own.model, own, family, run)
     other = _Evaluated.of(own.against, own, family, run) if own.against else None
@@ -134,15 +135,16 @@ class _Evaluated:
     items: Sequence[dict[str, Any]]
 
     @classmethod
-    def of(cls, path: Path, own: EvalOptions, family: TaskSource, run: Run | None) -> _Evaluated:
+    def of(cls, path: Path, own: EvalOptions, family: TaskSource, run: _Recorded | None) -> _Evaluated:
         from assay.measure import eval_items, tabulate
         from assay.train.policy import Policy
 
         sampling = _sampling(run, own.temperature, own.max_new_tokens)
         with busy(f"evaluating {path} on {family.name}"):
             items = Policy(path).evaluate(
-                family, n=own.attempts, per_level=own.per_level, levels=own.levels, sampling=sampling, seed=own.seed
-            )
+                family, n=own.attempts, per_level=own.per_level, levels=own.levels, sampling=sampling, seed=own.seed,
+                max_turns=run.max_turns if run else 8,
+            )  # fmt: skip
         judged = [i for i in items if i["values"]]
         if not judged:
             raise DataError(f"no attempt at {family.name} got a verdict: its verifier failed on all; try 'assay tasks check'")
@@ -223,7 +225,7 @@ def _shown(x: Interval | None) -> str:
     return f"{x.value:.3f} ({x.low:.3f}, {x.high:.3f})" if x else "–"
 
 
-def _family(own: EvalOptions, run: Run | None) -> TaskSource:
+def _family(own: EvalOptions, run: _Recorded | None) -> TaskSource:
     from assay.tasks import families
 
     if own.tasks is not None:
@@ -233,18 +235,41 @@ def _family(own: EvalOptions, run: Run | None) -> TaskSource:
         raise ConfigError(
             f"{own.model} is no run, so it has no tasks of its own: give --tasks, one of {known}, or my_file.py:my_source"
         )
+    if run.tasks is None:
+        raise ConfigError(f"the tasks of {own.model} cannot be loaded: {run.trouble}; give --tasks")
     return run.tasks
 
 
-def _run_of(path: Path) -> Run | None:
-    """The recorded run of a run folder, or of a model folder inside one; None for a model from elsewhere."""
-    for folder in (path, path.parent):
-        if (folder / "run.toml").exists():
-            return recorded(folder)
-    return None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Recorded:
+    """What a run folder says about how its model is asked; ``trouble`` is why its tasks cannot be loaded, if they cannot."""
+
+    sampling: Sampling
+    evaluation: Evaluation
+    max_turns: int
+    tasks: TaskSource | None
+    trouble: str = ""
+
+    @classmethod
+    def of(cls, path: Path) -> _Recorded | None:
+        """Of a run folder, or of a model folder inside one; None for a model from elsewhere."""
+        folder = next((f for f in (path, path.parent) if (f / "run.toml").exists()), None)
+        if folder is None:
+            return None
+        try:
+            run = recorded(folder)
+        except ConfigError as error:  # a reward from a script or notebook: the model can be asked all the same
+            from assay.train.run import Evaluation
+
+            table = loads_toml((folder / "run.toml").read_text(encoding="utf-8"))
+            sampling = from_dict(Sampling, table.get("sampling", {}))
+            evaluation = from_dict(Evaluation, table.get("evaluation", {}))
+            turns = int(table.get("max_turns", 8))
+            return cls(sampling=sampling, evaluation=evaluation, max_turns=turns, tasks=None, trouble=str(error))
+        return cls(sampling=run.sampling, evaluation=run.evaluation, max_turns=run.max_turns, tasks=run.tasks)
 
 
-def _sampling(run: Run | None, temperature: float | None, max_new_tokens: int | None) -> Sampling | None:
+def _sampling(run: _Recorded | None, temperature: float | None, max_new_tokens: int | None) -> Sampling | None:
     """How to draw: the run's way with what the person changed; None leaves all to the model's own limits."""
     if run is None and max_new_tokens is None and temperature is None:
         return None

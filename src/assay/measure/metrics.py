@@ -209,6 +209,7 @@ def waste_shares(drawn: Counts, kept: Counts, active: ArrayLike | None = None) -
     Raises:
         DataError: more rows kept than drawn, or ``active`` of another length than the batch.
 
+    >>> from assay.core import Counts
     >>> waste_shares(Counts(100, 10, 10, 5), Counts(80, 8, 8, 4), [True] * 6 + [False] * 2)
     {'waste/rows_filtered': 0.2, 'waste/rows_skipped': 0.25, 'waste/rows': 0.4}
     """

@@ -31,6 +31,7 @@ class JsonlTracker:
         fsync: force each line to the disk.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> file = Path(tempfile.mkdtemp()) / "metrics.jsonl"
     >>> tracker = JsonlTracker(file); tracker.log(1, {"reward/mean": 0.5}); tracker.log(2, {"reward/mean": 0.75})
     >>> tracker.truncate_after(1); tracker.close(); print(file.read_text(encoding="utf-8"), end="")

@@ -46,7 +46,8 @@ class NativeEngine:
         ConfigError: ``max_batch`` below 1.
         UnknownNameError: an unknown column.
 
-    >>> from assay.core.rollout import Sampling
+    >>> import asyncio
+    >>> from assay.core import Request, Sampling
     >>> from assay.runtime import DecoderShape, char_tokenizer, init_model
     >>> model = init_model(DecoderShape(vocab_size=12), char_tokenizer("0123456789"), seed=0)
     >>> engine = NativeEngine(model)

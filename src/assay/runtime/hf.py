@@ -38,7 +38,9 @@ def save_model(model: Model, folder: Path | str) -> None:
         ConfigError: ``folder`` exists and is not empty.
         StorageError: the disk is full or the place not writable.
 
-    >>> from assay.runtime import char_tokenizer, init_model
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from assay.runtime import DecoderShape, char_tokenizer, init_model
     >>> model = init_model(DecoderShape(vocab_size=12), char_tokenizer("0123456789"), seed=0)
     >>> with tempfile.TemporaryDirectory() as place:
     ...     save_model(model, Path(place) / "model")

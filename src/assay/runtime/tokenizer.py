@@ -186,6 +186,7 @@ class HubTokenizer:
         Raises:
             DataError: a role without template, or a character that the alphabet lacks.
 
+        >>> from assay.core import Message
         >>> t = char_tokenizer("0123456789=", ChatTemplate(user="{content}="))
         >>> t.render([Message("user", "12"), Message("assistant", "7")]).tolist()
         [3, 4, 12, 9, 1]

@@ -36,7 +36,7 @@ class Policy:
         ConfigError: neither is there.
     """
 
-    path: Path
+    path: str | Path
 
     def model(self) -> Model:
         """The weights, shape and tokenizer."""
@@ -76,6 +76,7 @@ class Policy:
 
     def evaluate(
         self, tasks: TaskSource, *, n: int = 1, per_level: int = 64, levels: tuple[int, ...] = (), sampling: Sampling | None = None, seed: int = 0,
+        max_turns: int = 8,
     ) -> list[dict[str, Any]]:  # fmt: skip
         """Attempts at held-out tasks, as records that `assay.measure` reads.
 
@@ -86,6 +87,7 @@ class Policy:
             levels: which; all when empty.
             sampling: temperature and lengths.
             seed: of the sampling noise.
+            max_turns: model calls per attempt, in families with an environment.
 
         Returns:
             Per task ``id, arm, level, values, answers, faults``.
@@ -98,5 +100,5 @@ class Policy:
         wanted, attempts = (drawn, n) if n else (greedy(drawn), 1)
         items = held_out(tasks, levels, per_level)
         with ScoringPool(tasks.verifier()) as pool:
-            done = asyncio.run(evaluate(NativeEngine(model), model.tokenizer, tasks, pool, items, wanted, n=attempts, seed=seed))
+            done = asyncio.run(evaluate(NativeEngine(model), model.tokenizer, tasks, pool, items, wanted, n=attempts, seed=seed, max_turns=max_turns))
         return items_of(done)

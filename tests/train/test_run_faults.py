@@ -1,0 +1,270 @@
+"""Bad input and faults in a real run: a typed error with value, place and fix, before the run where it can be known, and a resume."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.core.errors import ConfigError, DataError, EngineError, GateError, NonFiniteError, PlanError, RewardError
+from assay.core.rollout import Sampling
+from assay.guide import Compose, Recent
+from assay.objective.methods import grpo, reinforce as reinforce_method
+from assay.objective.program import Program
+from assay.runtime.settings import LearnerSettings, Muon
+from assay.tasks import Rows, SortDigits
+from assay.train import checkpoint, models
+from assay.train.driver import resume, train
+from assay.train.run import Evaluation, Reinforce, Run, Until, WarmUp
+from assay.verify import RewardFunction
+
+from tiny_runs import SHAPE, digest_of, only_rl, reinforce, resumed, tiny, trained, warm_up
+
+ROWS = [{"prompt": f"S{a}{b}>", "answer": "".join(sorted(f"{a}{b}"))} for a in range(10) for b in range(10)]
+BROKEN = "ASSAY_TEST_BROKEN"
+
+
+def length_reward(prompt: str, completion: str, row: dict[str, Any]) -> float:
+    return float(len(completion) % 3)
+
+
+def fragile(prompt: str, completion: str, row: dict[str, Any]) -> float:
+    if BROKEN in os.environ:
+        raise ValueError("the server of the reward is down")
+    return length_reward(prompt, completion, row)
+
+
+def sometimes(prompt: str, completion: str, row: dict[str, Any]) -> float:
+    if completion.startswith("1") or len(completion) % 4 == 3:
+        raise ValueError("odd answer")
+    return length_reward(prompt, completion, row)
+
+
+def often_nan(prompt: str, completion: str, row: dict[str, Any]) -> float:
+    return float("nan") if len(completion) % 4 == 3 else 1.0
+
+
+def wrong_count(prompts: list[str], completions: list[str], rows: list[dict[str, Any]]) -> list[float]:
+    return [1.0] * (len(prompts) + 1)
+
+
+def hangs(prompt: str, completion: str, row: dict[str, Any]) -> float:
+    while True:
+        pass
+
+
+def on_rows(reward: Callable[..., Any] | RewardFunction | None, **changes: Any) -> Run:
+    run = only_rl(steps=4, objective=reinforce_method(), group_size=2)
+    changes = {"evaluation": Evaluation(every=0, final_per_level=2), "checkpoint_every": 2} | changes
+    return replace(run, tasks=Rows(ROWS, reward=reward), **changes)
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+
+
+def metrics(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line)["metrics"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+# ---- losses and weights that are not finite -----------------------------------------------------------------------------
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_the_resume_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = only_rl(steps=8)
+    micro, calls = Program.micro, iter(range(1000))
+
+    def nan(self: Program, batch: Any, live: Any) -> Any:
+        loss, numbers = micro(self, batch, live)
+        return (loss * float("nan") if next(calls) >= 6 else loss), numbers
+
+    monkeypatch.setattr(Program, "micro", nan)
+    with pytest.raises(NonFiniteError, match="the loss is nan .* not changed"):
+        train(run, tmp_path / "run")
+    assert [e["kind"] for e in events(tmp_path / "run")] == ["error"]
+    found = checkpoint.latest(tmp_path / "run")
+    assert found and found.name == "step_0000004"
+    monkeypatch.undo()
+    assert resumed(tmp_path / "run") == trained(run, tmp_path / "clean")
+    said = events(tmp_path / "run")
+    assert [(e["kind"], e["step"]) for e in said] == [("resumed", 4)]
+    assert said[0]["message"].startswith("from step 4, after NonFiniteError: step 6: the loss is nan")
+
+
+def test_weights_that_are_not_finite_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from assay.runtime.learner import TorchLearner
+
+    step, calls = TorchLearner.step, iter(range(1000))
+
+    def explode(self: TorchLearner, *args: Any) -> Any:
+        stats = step(self, *args)
+        if next(calls) == 2:
+            next(iter(self.parameters.values())).data.fill_(float("nan"))
+        return stats
+
+    monkeypatch.setattr(TorchLearner, "step", explode)
+    with pytest.raises((EngineError, NonFiniteError), match=r"finite|nan"):
+        train(replace(only_rl(steps=8), prove_weights=False), tmp_path / "run")
+    assert checkpoint.latest(tmp_path / "run") is not None
+
+
+# ---- rewards ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_reward_that_raises_ends_the_run_and_can_be_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(BROKEN, "1")
+    with pytest.raises(RewardError, match=r"no verdict on .* answers(?s:.*)server of the reward is down(?s:.*)row:"):
+        train(on_rows(fragile), tmp_path / "run")
+    monkeypatch.delenv(BROKEN)
+    assert resumed(tmp_path / "run") == trained(on_rows(fragile), tmp_path / "clean")
+
+
+def test_faults_on_some_answers_are_counted_and_masked(tmp_path: Path) -> None:
+    assert train(on_rows(sometimes), tmp_path / "run").finished
+    rates = [m["fault/verifier"] for m in metrics(tmp_path / "run") if "fault/verifier" in m]
+    assert max(rates) > 0.0
+    shown = [json.loads(line) for line in (tmp_path / "run" / "rollouts.jsonl").read_text().splitlines()]
+    assert all(not r["components"] for r in shown if r["fault"] == "verifier")
+
+
+@pytest.mark.parametrize("reward", [often_nan, RewardFunction(wrong_count, batched=True)])
+def test_a_reward_that_breaks_its_contract(tmp_path: Path, reward: Any) -> None:
+    if reward is often_nan:
+        assert train(on_rows(reward), tmp_path / "run").finished
+        assert max(m.get("fault/verifier", 0.0) for m in metrics(tmp_path / "run")) > 0.0
+        return
+    with pytest.raises(RewardError, match=r"returned \d+ values for \d+ completions"):
+        train(on_rows(reward), tmp_path / "run")
+
+
+def test_a_reward_that_always_hangs_ends_the_run(tmp_path: Path) -> None:
+    with pytest.raises(RewardError, match="no verdict within 0.1 s"):
+        train(on_rows(hangs, reward_deadline=0.1), tmp_path / "run")
+    assert events(tmp_path / "run")[-1]["kind"] == "error"
+
+
+# ---- what is known before the run ---------------------------------------------------------------------------------------
+
+
+def refused(run: Run, folder: Path, error: type[Exception], message: str) -> None:
+    """The run is refused before its first step, and the folder is free again."""
+    with pytest.raises(error, match=message):
+        train(run, folder)
+    assert [p.name for p in folder.iterdir()] in ([], [".lock"])
+    with pytest.raises(error, match=message):
+        train(run, folder)
+
+
+def test_lengths_beyond_the_context(tmp_path: Path) -> None:
+    long = replace(only_rl(), tasks=SortDigits(levels=(2, 10)))
+    message = r"task 'sort/.*' \(arm 'sort', level 10\) has a prompt of 12 tokens; with Run.sampling.max_new_tokens=22 .* of 32"
+    refused(replace(long, sampling=Sampling(max_new_tokens=22)), tmp_path / "a", ConfigError, message)
+    refused(replace(long, sampling=Sampling(max_new_tokens=32)), tmp_path / "b", ConfigError, "leaves no room for a prompt")
+
+
+def test_a_trace_beyond_the_context(tmp_path: Path) -> None:
+    run = replace(tiny(), tasks=SortDigits(levels=(8,)), stages=(warm_up(levels=(8,)),), sampling=Sampling(max_new_tokens=2))
+    run = replace(run, model=models.Scratch(shape=replace(SHAPE, max_positions=16)))
+    refused(run, tmp_path / "a", ConfigError, r"level 8\) has an oracle trace of 19 tokens .*context holds 16")
+
+
+def test_text_that_the_tokenizer_lacks(tmp_path: Path) -> None:
+    rows = [{"prompt": f"Straße {i}", "answer": "1"} for i in range(40)]
+    refused(replace(on_rows(None), tasks=Rows(rows)), tmp_path / "a", DataError, r"task 'rows/.*' \(arm 'rows', level 1\): .*ß")
+
+
+def test_rows_without_answers_cannot_be_demonstrated(tmp_path: Path) -> None:
+    rows = [{"prompt": r["prompt"]} for r in ROWS]
+    run = replace(tiny(), tasks=Rows(rows, reward=length_reward), stages=(warm_up(levels=()),))
+    refused(run, tmp_path / "a", ConfigError, "has no oracle traces, .* or give rows with an 'answer'")
+
+
+def test_a_level_without_tasks_of_a_split(tmp_path: Path) -> None:
+    refused(replace(on_rows(None), tasks=Rows(ROWS[:3], test_share=0.0)), tmp_path / "a", DataError, "falls in the test split")
+    alone = [*ROWS, {"prompt": "S000>", "answer": "000", "level": 2}]
+    splits = {"train": Rows(alone, test_share=0.0), "test": Rows(alone, test_share=0.1)}
+    assert splits["train"].size("rows", 2, "train") == 1
+    train(replace(on_rows(None), tasks=splits["test"]), tmp_path / "b")  # level 2 has no test row: it is left out
+
+
+def test_an_objective_that_cannot_be_right_is_found_before_the_warm_up(tmp_path: Path) -> None:
+    run = replace(tiny(), stages=(warm_up(), reinforce(objective=replace(grpo(), brings=()) + _Needy())))
+    refused(run, tmp_path / "a", PlanError, "needs the column 'router'")
+
+
+def _Needy() -> Any:
+    from assay.objective.loss.terms import Nll
+
+    class Needy(Nll):
+        __slots__ = ()
+
+        @property
+        def needs(self) -> tuple[str, ...]:
+            return ("router",)
+
+    return Needy(streams=("expert",))
+
+
+def test_a_model_that_is_not_there(tmp_path: Path) -> None:
+    refused(replace(only_rl(), model=models.Folder(str(tmp_path / "no"))), tmp_path / "a", ConfigError, "no does not exist; give")
+
+
+VALUES: list[tuple[Callable[[], object], str]] = [
+    (lambda: reinforce(group_size=1), r"Reinforce.group_size=1, but the objective's baseline needs at least 2 attempts"),
+    (lambda: reinforce(levels=(2, 7)) and replace(only_rl(), stages=(reinforce(levels=(7,)),)), "no level 7; the nearest is 3"),
+    (lambda: replace(tiny(), evaluation=Evaluation(levels=(0,))), "Evaluation.levels: .* no level 0; the nearest is 1"),
+    (lambda: reinforce(minibatches=5), "minibatches=5 exceeds groups=4"),
+    (lambda: reinforce(replay=Recent()), "replay is never read: set composer"),
+    (lambda: reinforce(composer=Compose(replay_share=0.5)), "there is no replay: give replay"),
+    (lambda: warm_up(noise=1.5), "WarmUp.noise=1.5 is a probability"),
+    (lambda: warm_up(gate=-0.1), "WarmUp.gate=-0.1 is an accuracy"),
+    (lambda: warm_up(steps=0), "WarmUp.steps=0; use at least 1"),
+    (lambda: Evaluation(n=0), "Evaluation.n=0; use at least 1"),
+    (lambda: Evaluation(every=-1), "Evaluation.every=-1; use 0"),
+    (lambda: replace(tiny(), stages=()), "Run.stages is empty"),
+    (lambda: replace(tiny(), reward_deadline=0.0), "reward_deadline=0.0 s"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), VALUES)
+def test_settings_that_contradict_themselves(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make()
+
+
+def test_the_names_of_stages() -> None:
+    assert (WarmUp().name, Reinforce().name, Until().metric) == ("warm-up", "rl", "eval/greedy/all")
+
+
+# ---- the gate -------------------------------------------------------------------------------------------------------------
+
+
+def gated(steps: int, *more: Reinforce) -> Run:
+    fast = LearnerSettings(optimizer=Muon(lr=2e-2))
+    stages = (warm_up(steps=steps, levels=(2,), noise=0.0, gate=0.1, learner=fast), *more)
+    return replace(tiny(), stages=stages, evaluation=Evaluation(every=0, final_per_level=10))
+
+
+def test_a_base_below_its_gate_can_be_given_more_steps(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with pytest.raises(GateError, match=r"temperature-1 accuracy 0.0\d\d .* below its gate of 0.100.*--steps', more than 3"):
+        train(gated(3), folder)
+    with pytest.raises(GateError, match="below its gate"):
+        resume(folder)
+    assert sum(e["kind"] == "gate" for e in events(folder)) == 1, "what a gate found is remembered, not measured again"
+    assert resume(folder, steps=60).finished
+    assert [e["message"].split(",")[1] for e in events(folder) if e["kind"] == "gate"] == [" gate 0.100", " gate 0.100"]
+
+
+def test_more_steps_after_a_gate_go_to_the_warm_up_also_with_a_stage_behind_it(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with pytest.raises(GateError):
+        train(gated(3, reinforce(steps=2)), folder)
+    outcome = resume(folder, steps=60)
+    assert (outcome.finished, outcome.step) == (True, 62)
+    assert digest_of(folder) == outcome.digest
