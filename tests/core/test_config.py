@@ -285,3 +285,9 @@ def test_type_only_imports_leave_the_class_open() -> None:
     assert again(dataclasses.replace(Everything(), elsewhere=Wide(1))).elsewhere == Wide(1)
     assert parts.TYPE_CHECKING is False
     assert Size.SMALL is again(Everything()).any_size
+
+
+def test_a_class_without_a_file_is_named_all_the_same() -> None:
+    homeless = type("Homeless", (), {"__module__": "__main__"})
+    assert name_of(homeless).endswith(".py:Homeless")
+    assert name_of(type("Lost", (), {"__module__": "no_such_module"})) == "interactive.py:Lost"

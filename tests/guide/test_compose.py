@@ -46,7 +46,8 @@ def same(a: Batch, b: Batch) -> bool:
         *((a.rollouts[n], b.rollouts[n]) for n in a.rollouts),
     ]
     names = [set(a.tokens) == set(b.tokens), set(a.rows) == set(b.rows), set(a.rollouts) == set(b.rollouts)]
-    return all(names) and (a.counts, a.drawn) == (b.counts, b.drawn) and all(np.array_equal(x, y) for x, y in arrays)
+    equal = all(np.array_equal(x, y, equal_nan=x.dtype.kind == "f") for x, y in arrays)
+    return all(names) and (a.counts, a.drawn) == (b.counts, b.drawn) and equal
 
 
 # ---- composition

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny_runs import digest_of, in_child, kill_at, on_tiny_base, points_into, resumed, tiny, trained
 
 from assay.train import storage
 from assay.train.driver import resume, train
-
-from tiny_runs import digest_of, in_child, kill_at, on_tiny_base, points_into, resumed, tiny, trained
 
 Reference = tuple[str, list[str]]
 

@@ -11,6 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_runs import (
+    at_named,
+    at_point,
+    digest_of,
+    in_child,
+    kill_at,
+    on_tiny_base,
+    only_rl,
+    points_into,
+    reinforce,
+    resumed,
+    tiny,
+    trained,
+)
 
 from assay.core.errors import ConfigError
 from assay.objective.loss.terms import Entropy
@@ -18,9 +32,6 @@ from assay.objective.methods import areal, dapo, grpo, pacs, rloo
 from assay.objective.objective import Objective
 from assay.train.driver import Outcome, load_run, resume, train
 from assay.train.run import Evaluation, Run, Until
-
-from tiny_runs import at_named, at_point, digest_of, in_child, kill_at, on_tiny_base, only_rl, points_into, reinforce
-from tiny_runs import resumed, tiny, trained
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:
@@ -146,7 +157,8 @@ def test_outside_the_main_thread_a_run_leaves_signals_alone(tmp_path: Path) -> N
 
 def early(steps: int = 8) -> Run:
     """Ends at its first evaluation, at step 3."""
-    return replace(only_rl(steps=steps, until=Until(at_least=0.0)), evaluation=Evaluation(every=3, per_level=1, final_per_level=2))
+    often = Evaluation(every=3, per_level=1, final_per_level=2)
+    return replace(only_rl(steps=steps, until=Until(at_least=0.0)), evaluation=often)
 
 
 def test_a_stage_ends_when_its_metric_is_reached(tmp_path: Path) -> None:
@@ -182,7 +194,7 @@ def test_an_early_end_hands_over_to_the_next_stage(tmp_path: Path) -> None:
     assert train(run, tmp_path / "run").step == 5
 
 
-# ---- several updates per rollout batch ------------------------------------------------------------------------------------------
+# ---- several updates per rollout batch ----------------------------------------------------------------------------------------
 
 
 def test_one_update_per_batch_needs_no_pass_for_the_old_policy() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiny_runs import reinforce, tiny
 
 from assay.core.errors import WeightProofError
 from assay.core.manifest import manifest_of
@@ -21,12 +22,10 @@ from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongTied
 from assay.train import models
 from assay.train.journal import Journal
 from assay.train.proof import WeightProof
-from assay.train.run import Reinforce, Run
+from assay.train.run import Run
 from assay.train.session import Session, open_session
 from assay.train.stage import Desk
 from assay.verify import ScoringPool
-
-from tiny_runs import tiny
 
 NORM = "model.layers.1.input_layernorm.weight"
 FAULTS: dict[str, Callable[[Engine], Any]] = {
@@ -40,9 +39,8 @@ FAULTS: dict[str, Callable[[Engine], Any]] = {
 def rl_run(lr: float) -> Run:
     """RL alone, under coin-toss rewards: every group has a signal, so every step changes the weights."""
     run = replace(tiny(), tasks=Rewarded(source=SortDigits(levels=(1, 2, 3)), scorer=RandomReward()))
-    stage = replace(run.stages[1], steps=4, learner=LearnerSettings(optimizer=AdamW(lr=lr)), replay=None)
-    assert isinstance(stage, Reinforce)
-    return replace(run, stages=(replace(stage, composer=type(stage.composer)()),), checkpoint_every=100)
+    stage = reinforce(steps=4, learner=LearnerSettings(optimizer=AdamW(lr=lr)))
+    return replace(run, stages=(stage,), checkpoint_every=100)
 
 
 class Nudged:
@@ -105,7 +103,7 @@ def test_probes_alone_catch_faults_of_the_whole_model(tmp_path: Path, fault: str
     """At lr 1e-6 no absolute threshold sees a stale engine: it is caught because its log-probabilities did not move at all."""
     _, s = session(tmp_path)
     proof = replace_probes(s, checksums=False)
-    with pytest.raises(WeightProofError, match="stale|other weights"):
+    with pytest.raises(WeightProofError, match=r"stale|other weights"):
         asyncio.run(proved_steps(s, FAULTS[fault](s.engine), proof, lr))
 
 

@@ -1,4 +1,4 @@
-"""Bad input and faults in a real run: a typed error with value, place and fix, before the run where it can be known, and a resume."""
+"""Bad input and faults in a real run: a typed error, before the run where it can be known, and a resume that works."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_runs import SHAPE, digest_of, only_rl, reinforce, resumed, tiny, trained, warm_up
 
 from assay.core.errors import ConfigError, DataError, EngineError, GateError, NonFiniteError, PlanError, RewardError
 from assay.core.rollout import Sampling
 from assay.guide import Compose, Recent
-from assay.objective.methods import grpo, reinforce as reinforce_method
+from assay.objective.methods import grpo
+from assay.objective.methods import reinforce as reinforce_method
 from assay.objective.program import Program
 from assay.runtime.settings import LearnerSettings, Muon
 from assay.tasks import Rows, SortDigits
@@ -22,8 +24,6 @@ from assay.train import checkpoint, models
 from assay.train.driver import resume, train
 from assay.train.run import Evaluation, Reinforce, Run, Until, WarmUp
 from assay.verify import RewardFunction
-
-from tiny_runs import SHAPE, digest_of, only_rl, reinforce, resumed, tiny, trained, warm_up
 
 ROWS = [{"prompt": f"S{a}{b}>", "answer": "".join(sorted(f"{a}{b}"))} for a in range(10) for b in range(10)]
 BROKEN = "ASSAY_TEST_BROKEN"
@@ -84,7 +84,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_the_resume_says_so(tmp_path
         return (loss * float("nan") if next(calls) >= 6 else loss), numbers
 
     monkeypatch.setattr(Program, "micro", nan)
-    with pytest.raises(NonFiniteError, match="the loss is nan .* not changed"):
+    with pytest.raises(NonFiniteError, match=r"the loss is nan .* not changed"):
         train(run, tmp_path / "run")
     assert [e["kind"] for e in events(tmp_path / "run")] == ["error"]
     found = checkpoint.latest(tmp_path / "run")
@@ -143,7 +143,7 @@ def test_a_reward_that_breaks_its_contract(tmp_path: Path, reward: Any) -> None:
 
 
 def test_a_reward_that_always_hangs_ends_the_run(tmp_path: Path) -> None:
-    with pytest.raises(RewardError, match="no verdict within 0.1 s"):
+    with pytest.raises(RewardError, match=r"no verdict within 0.1 s"):
         train(on_rows(hangs, reward_deadline=0.1), tmp_path / "run")
     assert events(tmp_path / "run")[-1]["kind"] == "error"
 
@@ -210,6 +210,11 @@ def _Needy() -> Any:
     return Needy(streams=("expert",))
 
 
+def test_a_replay_that_is_not_there_or_not_read(tmp_path: Path) -> None:
+    refused(only_rl(replay=Recent()), tmp_path / "a", ConfigError, "replay is never read: set composer")
+    refused(only_rl(composer=Compose(replay_share=0.5)), tmp_path / "b", ConfigError, "there is no replay: give replay")
+
+
 def test_a_model_that_is_not_there(tmp_path: Path) -> None:
     refused(replace(only_rl(), model=models.Folder(str(tmp_path / "no"))), tmp_path / "a", ConfigError, "no does not exist; give")
 
@@ -219,8 +224,6 @@ VALUES: list[tuple[Callable[[], object], str]] = [
     (lambda: reinforce(levels=(2, 7)) and replace(only_rl(), stages=(reinforce(levels=(7,)),)), "no level 7; the nearest is 3"),
     (lambda: replace(tiny(), evaluation=Evaluation(levels=(0,))), "Evaluation.levels: .* no level 0; the nearest is 1"),
     (lambda: reinforce(minibatches=5), "minibatches=5 exceeds groups=4"),
-    (lambda: reinforce(replay=Recent()), "replay is never read: set composer"),
-    (lambda: reinforce(composer=Compose(replay_share=0.5)), "there is no replay: give replay"),
     (lambda: warm_up(noise=1.5), "WarmUp.noise=1.5 is a probability"),
     (lambda: warm_up(gate=-0.1), "WarmUp.gate=-0.1 is an accuracy"),
     (lambda: warm_up(steps=0), "WarmUp.steps=0; use at least 1"),

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_runs import at_named, digest_of, in_child, reinforce, resumed, tiny, trained
 
 from assay.core.errors import CheckpointError, ConfigError, InexactResumeError, StorageError
 from assay.train import checkpoint, storage
 from assay.train.driver import resume, train
 from assay.train.journal import Journal
-
-from tiny_runs import at_named, digest_of, in_child, reinforce, resumed, tiny, trained
 
 # ---- a full disk ------------------------------------------------------------------------------------------------------
 
@@ -72,7 +71,7 @@ def fills_up(folder: Path, room: int) -> None:
 
     def work() -> None:
         Disk(room)
-        with pytest.raises(StorageError, match="No space left.*free some space"):
+        with pytest.raises(StorageError, match=r"No space left.*free some space"):
             train(tiny(), folder)
 
     assert in_child(work) == 0
@@ -101,7 +100,8 @@ def test_a_full_disk_at_any_moment_loses_nothing(whole: Path, tmp_path: Path) ->
         assert resumed(tmp_path / str(number), tiny()) == digest_of(whole), f"full after {room} bytes"
 
 
-POINTS = ["write:run.toml", "filled:start", "append:metrics", "append:evals", "synced:step_0000004", "write:LATEST", "filled:model"]
+POINTS = ["write:run.toml", "filled:start", "append:metrics", "append:evals", "synced:step_0000004", "write:LATEST"]
+POINTS += ["filled:model"]
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -131,7 +131,7 @@ def test_a_journal_that_cannot_be_synced_says_so(tmp_path: Path, monkeypatch: py
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StorageError, match="events.jsonl: No space left"):
+    with pytest.raises(StorageError, match=r"events.jsonl: No space left"):
         journal.sync()
 
 
@@ -228,7 +228,7 @@ def test_a_checkpoint_of_another_run_is_refused(stopped: Path, tmp_path: Path) -
     shutil.copytree(stopped, tmp_path / "run")
     text = (tmp_path / "run" / "run.toml").read_text()
     (tmp_path / "run" / "run.toml").write_text(text.replace("seed = 0", "seed = 5", 1))
-    with pytest.raises(CheckpointError, match="belongs to another run: its settings are not those of run.toml"):
+    with pytest.raises(CheckpointError, match=r"belongs to another run: its settings are not those of run.toml"):
         resume(tmp_path / "run")
 
 
@@ -254,7 +254,7 @@ def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_run(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="is no run folder: it has no run.toml"):
+    with pytest.raises(CheckpointError, match=r"is no run folder: it has no run.toml"):
         resume(tmp_path)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "notes.txt").write_text("mine")

@@ -1,4 +1,4 @@
-"""A run that takes about half a CPU-second: a two-layer model, a few steps of warm-up and RL, with replay and every kind of write."""
+"""A run of half a CPU-second: a two-layer model, a few steps of warm-up and RL, with replay and every kind of write."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 import torch._dynamo  # noqa: F401  the first optimiser imports it: a second that children need not spend again
 
-import assay.runtime.engine  # noqa: F401
-import assay.runtime.hf  # noqa: F401
+import assay.runtime.engine
+import assay.runtime.hf
 import assay.runtime.learner  # noqa: F401
 from assay.core.rollout import Sampling
 from assay.guide import Compose, Recent, SuccessVariance
@@ -33,18 +33,18 @@ SCHEDULE = Schedule(kind="linear", start=0.5, floor=0.1)
 
 
 def warm_up(**changes: Any) -> WarmUp:
-    given = dict(
-        steps=30, batch=32, demonstrations=200, levels=(1, 2),
-        learner=LearnerSettings(optimizer=Muon(lr=4e-3), schedule=SCHEDULE),
-    )  # fmt: skip
+    given: dict[str, Any] = {
+        "steps": 30, "batch": 32, "demonstrations": 200, "levels": (1, 2),
+        "learner": LearnerSettings(optimizer=Muon(lr=4e-3), schedule=SCHEDULE),
+    }  # fmt: skip
     return WarmUp(**(given | changes))
 
 
 def reinforce(**changes: Any) -> Reinforce:
-    given = dict(
-        steps=6, groups=4, group_size=4, objective=grpo(), curriculum=SuccessVariance(),
-        learner=LearnerSettings(optimizer=AdamW(lr=1e-3), schedule=SCHEDULE),
-    )  # fmt: skip
+    given: dict[str, Any] = {
+        "steps": 6, "groups": 4, "group_size": 4, "objective": grpo(), "curriculum": SuccessVariance(),
+        "learner": LearnerSettings(optimizer=AdamW(lr=1e-3), schedule=SCHEDULE),
+    }  # fmt: skip
     return Reinforce(**(given | changes))
 
 

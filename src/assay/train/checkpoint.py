@@ -75,7 +75,8 @@ def latest(folder: Path) -> Path | None:
     found = file_digests(path)
     wrong = sorted(k for k in wanted.keys() | found.keys() if wanted.get(k) != found.get(k) and k != "digests.json")
     if wrong:
-        raise CheckpointError(f"checkpoint {path} is damaged: {', '.join(wrong)} differ from digests.json; {_others(folder, name)}")
+        told = ", ".join(wrong)
+        raise CheckpointError(f"checkpoint {path} is damaged: {told} differ from digests.json; {_others(folder, name)}")
     return path
 
 

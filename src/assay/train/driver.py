@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -235,7 +235,7 @@ class Driver:
         return Outcome(folder=self.folder, step=s.step, finished=True, digest=found)
 
     @contextmanager
-    def _clean_stop(self) -> Iterator[None]:
+    def _clean_stop(self) -> Generator[None]:
         """The first Ctrl-C ends the run after the current step, with a checkpoint; the second at once."""
 
         def ask(number: int, frame: FrameType | None) -> None:

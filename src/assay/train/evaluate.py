@@ -69,10 +69,7 @@ async def evaluate(
         max_turns: model calls per attempt.
     """
     player: Sampler = Player(engine=engine, tokenizer=tokenizer, source=source, sampling=sampling, seed=seed, max_turns=max_turns)
-    contexts = [
-        Context(key=f"evaluate/{t.split}/{t.arm}/{t.level}/{t.index}", group=t.id, task=t.exposed(), messages=t.exposed().messages)
-        for t in tasks
-    ]
+    contexts = [_posed(t) for t in tasks]
     rollouts = await player.collect(contexts, n)
     by_context: dict[str, list[Rollout]] = {c.key: [] for c in contexts}
     for rollout in rollouts:
@@ -105,7 +102,10 @@ def items_of(attempts: Sequence[Attempts]) -> list[dict[str, Any]]:
 
 
 def summary(mode: str, items: Sequence[Mapping[str, Any]], threshold: float) -> dict[str, float]:
-    """``eval/MODE/all`` and ``eval/MODE/level_L``: mean over tasks of the share of attempts that pass; tasks without a verdict are left out."""
+    """``eval/MODE/all`` and ``eval/MODE/level_L``: mean over tasks of the share of attempts that pass.
+
+    Tasks without a verdict are left out.
+    """
     cells: dict[str, list[float]] = {}
     for item in items:
         if item["values"]:
@@ -113,6 +113,12 @@ def summary(mode: str, items: Sequence[Mapping[str, Any]], threshold: float) -> 
             cells.setdefault("all", []).append(passed)
             cells.setdefault(f"level_{item['level']}", []).append(passed)
     return {f"eval/{mode}/{name}": sum(v) / len(v) for name, v in cells.items()}
+
+
+def _posed(task: Task) -> Context:
+    world = task.exposed()
+    key = f"evaluate/{task.split}/{task.arm}/{task.level}/{task.index}"
+    return Context(key=key, group=task.id, task=world, messages=world.messages)
 
 
 def _distinct(source: TaskSource, arm: str, level: int, split: str) -> Iterator[Task]:

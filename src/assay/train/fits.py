@@ -26,7 +26,8 @@ def check_fits(run: Run, model: Model) -> None:
     """Looks at the first tasks of every arm and level of a run.
 
     Raises:
-        ConfigError: an answer leaves no room for a prompt, or a prompt or trace exceeds the context, or a warm-up has no traces.
+        ConfigError: an answer leaves no room for a prompt, a prompt or trace exceeds the context, a warm-up has no traces, or a
+            replay is not read.
         DataError: a level without tasks of a split, or text that the tokenizer lacks; names the task.
         PlanError: an objective that cannot be right.
     """
@@ -37,6 +38,8 @@ def check_fits(run: Run, model: Model) -> None:
         )
     for stage in run.stages:
         stage.objective.plan(stage.epochs * stage.minibatches if isinstance(stage, Reinforce) else 1)
+        if isinstance(stage, Reinforce):
+            stage.check_replay()
         for task in _first_tasks(run, stage.levels):
             _check_prompt(task, model.tokenizer, new, context)
             if isinstance(stage, WarmUp):
@@ -69,6 +72,6 @@ def _check_trace(run: Run, stage: WarmUp, task: Task, tokenizer: Tokenizer, cont
     tokens = len(trace_row(run.tasks, task, tokenizer, stage.noise, run.seed, task.index).ids)
     if tokens > context:
         raise ConfigError(
-            f"task {task.id!r} (arm {task.arm!r}, level {task.level}) has an oracle trace of {tokens} tokens with its prompt; the "
-            f"model's context holds {context}: leave the level out of WarmUp.levels, or use a model with more positions"
+            f"task {task.id!r} (arm {task.arm!r}, level {task.level}) has an oracle trace of {tokens} tokens with its prompt; "
+            f"the model's context holds {context}: leave the level out of WarmUp.levels, or use a model with more positions"
         )

@@ -11,7 +11,7 @@ import fcntl
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -29,7 +29,7 @@ os.register_at_fork(after_in_child=_inside.clear)
 
 
 @contextmanager
-def worker(folder: Path) -> Iterator[None]:
+def worker(folder: Path) -> Generator[None]:
     """The right to work on a run folder, which is made if need be.
 
     Raises:
@@ -43,7 +43,7 @@ def worker(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def builder(folder: Path, what: str) -> Iterator[None]:
+def builder(folder: Path, what: str) -> Generator[None]:
     """The right to build ``folder``; waits for another builder, and says so on the standard error stream.
 
     Raises:
@@ -56,10 +56,12 @@ def builder(folder: Path, what: str) -> Iterator[None]:
 
 
 @contextmanager
-def _held(path: Path, waiting: str | None) -> Iterator[None]:
+def _held(path: Path, waiting: str | None) -> Generator[None]:
     own = _inside.setdefault(str(path.absolute()), threading.Lock())
     if not own.acquire(blocking=waiting is not None):
-        raise ConfigError(f"{path.parent} is being worked on by another thread of this process; wait for it, or use another folder")
+        raise ConfigError(
+            f"{path.parent} is being worked on by another thread of this process; wait for it, or use another folder"
+        )
     try:
         with storage.guarded(path):
             file = path.open("a+", encoding="utf-8")

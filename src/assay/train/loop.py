@@ -1,6 +1,6 @@
 """One step of reinforcement learning, to be read first: the walk from a choice of tasks to a report.
 
-    choose → pose → roll out → score → observe → compose → credit, loss, update → publish, prove → report
+``choose → pose → roll out → score → observe → compose → credit, loss, update → publish, prove → report``
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from assay.train.clock import Clock
 from assay.train.metrics import step_metrics
 from assay.train.session import Session
 
-__all__ = ["StepResult", "attempt", "publish", "step", "update"]
+__all__ = ["StepResult", "annotated", "attempt", "publish", "step", "update"]
 
 Graded = tuple[tuple[Rollout, ...], tuple[Score, ...]]
 
@@ -45,7 +45,10 @@ async def step(s: Session) -> StepResult:
     if s.replay is not None:
         s.replay.put(groups, s.step)
     batch = s.rl.composer.compose(groups, s.replay, s.step)
-    stats = update(s, batch, clock) if batch is not None else {}
+    stats: Mapping[str, float] = {}
+    if batch is not None:
+        batch = annotated(s, batch, clock)
+        stats = update(s, batch)
     proved = await publish(s, clock) if batch is not None else s.proved
     s.remember(groups)
     metrics = step_metrics(groups, batch, stats, s.curriculum.metrics(), clock.seconds())
@@ -57,7 +60,7 @@ async def attempt(s: Session, tasks: Sequence[Task], draws: Sequence[Draw], cloc
     done: list[list[Group]] = [[] for _ in tasks]
     live = list(range(len(tasks)))
     while live:
-        posed = [(i, c) for i in live for c in s.rl.guidance.next(tasks[i], done[i], f"s{s.step}/{i}")]
+        posed: list[tuple[int, Context]] = [(i, c) for i in live for c in s.rl.guidance.next(tasks[i], done[i], f"s{s.step}/{i}")]
         live = sorted({i for i, _ in posed})
         if not posed:
             break
@@ -70,18 +73,23 @@ async def attempt(s: Session, tasks: Sequence[Task], draws: Sequence[Draw], cloc
     return [group for groups in done for group in groups]
 
 
-def update(s: Session, batch: Batch, clock: Clock) -> Mapping[str, float]:
-    """Fills the columns that the objective asks for, then takes the optimiser steps; returns their metrics, averaged."""
+def annotated(s: Session, batch: Batch, clock: Clock) -> Batch:
+    """The batch with the columns that the objective asks the learner for before the first update: none, often."""
     with clock("forward"):
         for forward in s.plan.forwards:
             if forward.when == "batch":
                 batch = s.learner.annotate(batch, forward)
+    return batch
+
+
+def update(s: Session, batch: Batch) -> Mapping[str, float]:
+    """Rewards to advantages, then the optimiser steps; returns their metrics, averaged, and those of the credit."""
     batch = s.program.credit(batch)
     if s.rl.epochs == s.rl.minibatches == 1:
         stats = [s.learner.step(batch, s.plan, s.program).metrics]
     else:
         stats = [s.learner.step(part, s.plan, s.program).metrics for part in _minibatches(s, batch)]
-    return {name: float(np.mean([m[name] for m in stats if name in m])) for name in stats[-1]}
+    return {**s.program.metrics(), **{name: float(np.mean([m[name] for m in stats if name in m])) for name in stats[-1]}}
 
 
 async def publish(s: Session, clock: Clock) -> bool:

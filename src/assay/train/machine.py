@@ -25,7 +25,8 @@ def check_same(folder: Path, threads: int, allow_inexact: bool) -> list[str]:
     changed = [f"{k}: {before.get(k)} then, {now.get(k)} now" for k in sorted(now) if before.get(k) != now.get(k)]
     if changed and not allow_inexact:
         raise InexactResumeError(
-            f"resuming {folder} here could not be bit-equal ({'; '.join(changed)}); restore these, or pass --allow-inexact to go on all the same"
+            f"resuming {folder} here could not be bit-equal ({'; '.join(changed)}); restore these, or pass --allow-inexact to go "
+            "on all the same"
         )
     return changed
 

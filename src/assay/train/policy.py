@@ -64,20 +64,28 @@ class Policy:
         ids = model.tokenizer.render(turns)
         room = model.shape.max_positions - len(ids)
         if room < 1:
-            raise ConfigError(f"the prompt has {len(ids)} tokens, the model's context only {model.shape.max_positions}: shorten it")
+            raise ConfigError(f"the prompt has {len(ids)} tokens, the model's context {model.shape.max_positions}: shorten it")
         wanted = with_stop(sampling or Sampling(max_new_tokens=min(64, room)), model.tokenizer)
         engine = NativeEngine(model)
 
         async def draw() -> list[Completion]:
-            requests = [Request(id=f"sample/{i}", prompt=ids, seed=derive("sample", seed, "", i), sampling=wanted) for i in range(n)]
+            seeds = [derive("sample", seed, "", i) for i in range(n)]
+            requests = [Request(id=f"sample/{i}", prompt=ids, seed=x, sampling=wanted) for i, x in enumerate(seeds)]
             return list(await asyncio.gather(*(engine.generate(r) for r in requests)))
 
         return [model.tokenizer.decode(c.ids) for c in asyncio.run(draw())]
 
     def evaluate(
-        self, tasks: TaskSource, *, n: int = 1, per_level: int = 64, levels: tuple[int, ...] = (), sampling: Sampling | None = None, seed: int = 0,
+        self,
+        tasks: TaskSource,
+        *,
+        n: int = 1,
+        per_level: int = 64,
+        levels: tuple[int, ...] = (),
+        sampling: Sampling | None = None,
+        seed: int = 0,
         max_turns: int = 8,
-    ) -> list[dict[str, Any]]:  # fmt: skip
+    ) -> list[dict[str, Any]]:
         """Attempts at held-out tasks, as records that `assay.measure` reads.
 
         Args:
@@ -100,5 +108,6 @@ class Policy:
         wanted, attempts = (drawn, n) if n else (greedy(drawn), 1)
         items = held_out(tasks, levels, per_level)
         with ScoringPool(tasks.verifier()) as pool:
-            done = asyncio.run(evaluate(NativeEngine(model), model.tokenizer, tasks, pool, items, wanted, n=attempts, seed=seed, max_turns=max_turns))
+            engine, limits = NativeEngine(model), {"n": attempts, "seed": seed, "max_turns": max_turns}
+            done = asyncio.run(evaluate(engine, model.tokenizer, tasks, pool, items, wanted, **limits))
         return items_of(done)

@@ -1,8 +1,9 @@
 """Proof that the sampler serves the trained weights, after each update.
 
-Two witnesses. Checksums: the engine digests the arrays that its decode path really reads; they must equal the published ones. Probes: log-probabilities of fixed
-token rows through the decode path must agree with the learner's within the noise measured before the first update, and must differ from those before the update (at small
-learning rates an engine that is one step stale is invisible to any absolute threshold). With neither the run says ``unproven``.
+Two witnesses. Checksums: the engine digests the arrays that its decode path really reads; they must equal the published ones.
+Probes: log-probabilities of fixed token rows through the decode path must agree with the learner's within the noise measured
+before the first update, and must differ from those before the update (at small learning rates an engine that is one step stale
+is invisible to any absolute threshold). With neither the run says ``unproven``.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ class WeightProof:
             self.noise = _gap(served, learned)
             if not self.noise <= 0.05:
                 raise WeightProofError(
-                    f"before the first update the sampler's log-probabilities differ from the learner's by {self.noise:.3g} nats on the same tokens: "
+                    f"before the first update the sampler's log-probabilities differ from the learner's by {self.noise:.3g} nats "
+                    "on the same tokens: "
                     "it serves other weights, another architecture setting or another precision"
                 )
             self._served, self._learned = served, learned
@@ -74,9 +76,9 @@ class WeightProof:
         Raises:
             WeightProofError: it does not; names the tensors or the difference.
         """
-        served_version = engine.info().version
-        if served_version != manifest.version:
-            raise WeightProofError(f"the sampler serves weight version {served_version}, the learner published {manifest.version}")
+        version = engine.info().version
+        if version != manifest.version:
+            raise WeightProofError(f"the sampler serves weight version {version}, the learner published {manifest.version}")
         summed = self._compare_checksums(manifest, engine) if self.checksums else False
         if self.probes:
             await self._compare_probes(manifest, engine, learner)
@@ -93,8 +95,8 @@ class WeightProof:
         if wrong:
             shown = ", ".join(wrong[:4]) + (f" and {len(wrong) - 4} more" if len(wrong) > 4 else "")
             raise WeightProofError(
-                f"after update {manifest.version} the sampler's tensors differ from the learner's in {len(wrong)} of {len(wanted)}: {shown}; "
-                "rollouts would come from other weights than the ones trained"
+                f"after update {manifest.version} the sampler's tensors differ from the learner's in {len(wrong)} of "
+                f"{len(wanted)}: {shown}; rollouts would come from other weights than the ones trained"
             )
         return True
 

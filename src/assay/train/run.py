@@ -81,8 +81,8 @@ class WarmUp:
         demonstrations: size of the fixed pool of traces, equal parts per level; 0 draws fresh ones for ever.
         noise: probability that a trace is corrupted.
         levels: levels demonstrated; all when empty.
-        gate: lowest held-out temperature-1 accuracy on the demonstrated levels at the end; below it the run stops with a `GateError`, because
-            RL from almost no success collapses.
+        gate: lowest held-out temperature-1 accuracy on the demonstrated levels at the end; below it the run stops with a
+            `GateError`, because RL from almost no success collapses.
         objective, learner: what is minimised, and how.
     """
 
@@ -143,14 +143,19 @@ class Reinforce:
         _positive(self, "steps", "groups", "group_size", "epochs", "minibatches")
         if self.group_size < self.objective.min_group:
             raise ConfigError(
-                f"Reinforce.group_size={self.group_size}, but the objective's baseline needs at least {self.objective.min_group} attempts "
-                "of a context: raise group_size or choose a baseline without a group"
+                f"Reinforce.group_size={self.group_size}, but the objective's baseline needs at least {self.objective.min_group} "
+                "attempts of a context: raise group_size or choose a baseline without a group"
             )
-        self._check_replay()
         if self.minibatches > self.groups:
-            raise ConfigError(f"Reinforce.minibatches={self.minibatches} exceeds groups={self.groups}; a mini-batch holds whole groups")
+            raise ConfigError(
+                f"Reinforce.minibatches={self.minibatches} exceeds groups={self.groups}; a mini-batch holds whole groups"
+            )
 
-    def _check_replay(self) -> None:
+    def check_replay(self) -> None:
+        """Raises ConfigError when a replay is asked for that is not there, or is there and never read.
+
+        Not at construction: a command line changes one field after the other.
+        """
         if not isinstance(self.composer, Compose):
             return
         share = self.composer.replay_share

@@ -176,7 +176,7 @@ def check_gate(stage: WarmUp, found: float | None) -> None:
 
 
 def kl_to_base(s: Session, attempts: Sequence[Attempts]) -> float:
-    """Mean over sampled tokens of log p(token) - log p_base(token), both by the learner: k1 on held-out attempts, nats per token."""
+    """Mean over sampled tokens of log p(token) - log p_base(token), by the learner: k1 on held-out attempts, nats per token."""
     calls = [c for a in attempts for r in a.rollouts for c in r.calls]
     rows, starts = [c.tokens for c in calls], [len(c.prefix) for c in calls]
     now, base = s.learner.score(rows), s.learner.score(rows, "ref")

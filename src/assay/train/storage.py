@@ -1,7 +1,7 @@
 """Writing that survives a kill at any moment.
 
-A file or folder appears under its final name only when all its bytes are on the disk: write beside, fsync, rename, fsync the parent.
-``on_write`` is told the name of each point between two such operations; tests kill the process there.
+A file or folder appears under its final name only when all its bytes are on the disk: write beside, fsync, rename, fsync the
+parent. ``on_write`` is told the name of each point between two such operations; tests kill the process there.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ on_write: Callable[[str], None] = lambda point: None  # noqa: E731
 
 
 @contextmanager
-def guarded(path: Path) -> Iterator[None]:
+def guarded(path: Path) -> Generator[None]:
     """Turns what the file system refuses inside the block into a `StorageError` that names ``path``."""
     try:
         yield
@@ -100,7 +100,7 @@ def read_json(path: Path) -> Any:
 
 
 @contextmanager
-def fresh_folder(path: Path) -> Iterator[Path]:
+def fresh_folder(path: Path) -> Generator[Path]:
     """A folder to fill that takes the name ``path`` only when the block ends without error and all is on the disk.
 
     Raises:

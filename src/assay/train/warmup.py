@@ -62,7 +62,8 @@ def trace_row(source: TaskSource, task: Task, tokenizer: Tokenizer, noise: float
     turns = source.trace(task, noise, generator("trace", seed, task.split, index))
     if turns is None:
         raise ConfigError(
-            f"task family {source.name!r} has no oracle traces, so it cannot be demonstrated: leave the WarmUp stage out, or give rows with an 'answer'"
+            f"task family {source.name!r} has no oracle traces, so it cannot be demonstrated: leave the WarmUp stage out, or "
+            "give rows with an 'answer'"
         )
     pieces = [(tokenizer.render(task.exposed().messages), False)]
     for turn in turns:
