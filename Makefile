@@ -94,6 +94,7 @@ prove: $(VENV)/.installed-dev  ## slow proofs: kill matrix, planted faults, the 
 
 evidence: $(VENV)/.installed-dev  ## studies and long proofs, resumable; hours
 	@$(PY) -m assay.lab evidence
+	@OMP_NUM_THREADS=1 $(PYTEST) -m evidence -n $(TEST_WORKERS)
 
 # ----------------------------------------------------------------------------------------------------------- by hand
 

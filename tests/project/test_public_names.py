@@ -23,17 +23,9 @@ def public(path: Path) -> bool:
 def declared(path: Path) -> set[str] | None:
     """The names in the module's literal `__all__`, or None where it has none."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        targets = (
-            node.targets
-            if isinstance(node, ast.Assign)
-            else [node.target]
-            if isinstance(node, ast.AnnAssign)
-            else []
-        )
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         if any(isinstance(t, ast.Name) and t.id == "__all__" for t in targets):
-            return (
-                set(ast.literal_eval(node.value)) if isinstance(node.value, (ast.List, ast.Tuple)) else set()
-            )
+            return set(ast.literal_eval(node.value)) if isinstance(node.value, (ast.List, ast.Tuple)) else set()
     return None
 
 

@@ -59,9 +59,7 @@ def test_sizes_count_code_and_not_words(tmp_path: Path) -> None:
 
 
 def test_sizes_print_the_largest_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a.py").write_text(
-        "def short() -> None:\n    pass\n\n\ndef long() -> int:\n    x = 1\n    return x\n"
-    )
+    (tmp_path / "a.py").write_text("def short() -> None:\n    pass\n\n\ndef long() -> int:\n    x = 1\n    return x\n")
     assert load("sizes").main([str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert printed.index("    3  ") < printed.index("    2  ")

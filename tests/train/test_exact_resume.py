@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import resource
+import shutil
 import signal
 from pathlib import Path
 
@@ -159,12 +160,12 @@ def test_a_kill_at_each_kind_of_write_point_changes_nothing(reference: Reference
         assert resumed(folder, tiny()) == digest, f"killed at {points[number]} (point {number})"
 
 
-@pytest.mark.prove
-def test_kills_at_random_moments_change_nothing(reference: Reference, tmp_path: Path) -> None:
+@pytest.mark.parametrize("trials", [pytest.param(20, marks=pytest.mark.prove), pytest.param(1000, marks=pytest.mark.evidence)])
+def test_kills_at_random_moments_change_nothing(reference: Reference, tmp_path: Path, trials: int) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     trained(tiny(), tmp_path / "timed")
     length = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-    for trial, share in enumerate(np.random.default_rng(0).uniform(0.02, 0.98, 20)):
+    for trial, share in enumerate(np.random.default_rng(0).uniform(0.02, 0.98, trials)):
         folder = tmp_path / f"trial-{trial}"
 
         def work(after: float = float(share) * length, folder: Path = folder) -> None:
@@ -174,6 +175,7 @@ def test_kills_at_random_moments_change_nothing(reference: Reference, tmp_path: 
 
         assert in_child(work) in (0, -signal.SIGPROF)
         assert resumed(folder, tiny()) == reference[0], f"trial {trial}, killed after {share:.0%} of the time"
+        shutil.rmtree(folder)
 
 
 @pytest.mark.prove
@@ -183,7 +185,7 @@ def test_a_run_that_is_killed_again_and_again_still_ends_the_same(reference: Ref
     killed(folder, len(points) // 3)
 
     def go_on() -> None:
-        kill_at(70)
+        kill_at(90)  # enough to reach the next checkpoint, rarely the one after
         resume(folder)
 
     while in_child(go_on) == -signal.SIGKILL:

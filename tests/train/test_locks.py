@@ -47,7 +47,7 @@ def test_the_second_process_on_a_run_folder_is_refused_by_name(tmp_path: Path) -
     gate.wait()
     with pytest.raises(ConfigError, match=f"{folder} is being worked on by process {pid}; wait"):
         resume(folder)
-    with pytest.raises(ConfigError, match="holds a run already: .*assay resume"):
+    with pytest.raises(ConfigError, match=r"holds a run already: .*assay resume"):
         train(tiny(), folder)
     gate.release()
     assert ended(pid) == 0

@@ -53,9 +53,7 @@ class Nudged:
     def step(self) -> Any:
         rng = np.random.default_rng(self.version)
         self.version += 1
-        self.arrays = {
-            n: (a + self.lr * rng.choice([-1.0, 1.0], a.shape)).astype(np.float32) for n, a in self.arrays.items()
-        }
+        self.arrays = {n: (a + self.lr * rng.choice([-1.0, 1.0], a.shape)).astype(np.float32) for n, a in self.arrays.items()}
         return manifest_of(self.version, self.arrays)
 
 

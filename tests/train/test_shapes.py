@@ -277,5 +277,3 @@ def test_a_step_without_anything_to_learn_from_leaves_the_weights() -> None:
     result = walk(s)[0]
     assert s.learner.state_digest() == before
     assert result.metrics["fault/rate"] == 1.0 and result.metrics["proof/state"] == 0.0
-
-

@@ -105,7 +105,8 @@ text.
     python -m assay.lab evidence        # about 20 minutes on two cores; cells that are done are read, not run
 
 Machine: {machine}, one thread per run, two runs at a time.
-CPU-seconds are warm-up and RL steps together, evaluation left out, on a machine that other work shared: an upper end. Median {np.median(total):.0f}, range {min(total):.0f} to {max(total):.0f}.
+CPU-seconds are warm-up and RL steps together, evaluation left out, on a machine that other work shared: an upper end.
+Median {np.median(total):.0f}, range {min(total):.0f} to {max(total):.0f}.
 
 | seed | base | after RL | 10 digits | CPU-s |
 |---|---|---|---|---|

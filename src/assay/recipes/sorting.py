@@ -21,8 +21,8 @@ SHOWN = (3, 4, 5)
 def base(seed: int = 0) -> Run:
     """The embedded base: 0.34M parameters, supervised on traces of the three easiest levels (about 25 CPU-seconds).
 
-    One trace in ten holds a slip (a digit wrong, doubled, dropped or changed over): a policy that never errs in length would never
-    find a longer answer. Levels 6 to 10 are never shown.
+    One trace in ten holds a slip (a digit wrong, doubled, dropped or changed over): a policy that never errs in length would
+    never find a longer answer. Levels 6 to 10 are never shown.
     """
     return Run(
         name="base-sort",

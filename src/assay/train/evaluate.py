@@ -133,5 +133,3 @@ def _distinct(source: TaskSource, arm: str, level: int, split: str) -> Iterator[
         misses = 0
         seen.add(task.content)
         yield task
-
-

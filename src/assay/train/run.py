@@ -239,5 +239,3 @@ def _positive(part: object, *names: str) -> None:
     for name in names:
         if getattr(part, name) < 1:
             raise ConfigError(f"{type(part).__name__}.{name}={getattr(part, name)}; use at least 1")
-
-

@@ -64,8 +64,8 @@ class Scalarise:
         if np.isnan(reward[valid]).any():
             names = [name for name, _ in self.weights] or sorted(found)
             raise DataError(
-                f"{int(np.isnan(reward[valid]).sum())} graded attempts lack one of the reward components {names}: verifiers that are mixed "
-                "in one run must give the same names, or Scalarise.weights must name those that all give"
+                f"{int(np.isnan(reward[valid]).sum())} graded attempts lack one of the reward components {names}: verifiers "
+                "that are mixed in one run must give the same names, or Scalarise.weights must name those that all give"
             )
         stream = np.full(len(reward), -1, np.int64)
         stream[batch.rows["rollout"]] = batch.rows["stream"]
