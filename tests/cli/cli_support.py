@@ -73,6 +73,10 @@ def no_run():
     """Gives something else."""
     return 3
 
+def fails():
+    """Fails."""
+    raise ValueError("in recipe")
+
 def needs(value):
     """Needs a value."""
     return value

@@ -168,3 +168,15 @@ def test_the_output_decides_the_view(run, monkeypatch, capsys):
         assert isinstance(live, LiveView)
     finally:
         live.close()
+
+
+def test_a_reader_that_goes_away_does_not_end_the_run(run, monkeypatch):
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stdout", Gone())
+    plain = PlainView(run, "title")
+    plain.log(0, {"eval/greedy/all": 0.5})
+    plain.close()
+    sys.stdout.close()

@@ -15,10 +15,11 @@ from tiny_runs import SHAPE, digest_of, only_rl, reinforce, resumed, tiny, train
 from assay.core.errors import ConfigError, DataError, EngineError, GateError, NonFiniteError, PlanError, RewardError
 from assay.core.rollout import Sampling
 from assay.guide import Compose, Recent
+from assay.lab.controls import RandomReward, Rewarded
 from assay.objective.methods import grpo
 from assay.objective.methods import reinforce as reinforce_method
 from assay.objective.program import Program
-from assay.runtime.settings import LearnerSettings, Muon
+from assay.runtime.settings import AdamW, LearnerSettings, Muon
 from assay.tasks import Rows, SortDigits
 from assay.train import checkpoint, models
 from assay.train.driver import resume, train
@@ -111,6 +112,21 @@ def test_weights_that_are_not_finite_stop_the_run(tmp_path: Path, monkeypatch: p
     with pytest.raises((EngineError, NonFiniteError), match=r"finite|nan"):
         train(replace(only_rl(steps=8), prove_weights=False), tmp_path / "run")
     assert checkpoint.latest(tmp_path / "run") is not None
+
+
+def test_weights_that_overflow_are_told_as_such_and_not_as_a_stale_sampler(tmp_path: Path) -> None:
+    run = only_rl(steps=8)
+    stage = replace(run.stages[0], learner=LearnerSettings(optimizer=AdamW(lr=1e38)))
+    rewarded = Rewarded(source=run.tasks, scorer=RandomReward())
+    with pytest.raises(NonFiniteError, match=r"lower the learning rate|finite"):
+        train(replace(run, tasks=rewarded, stages=(stage,)), tmp_path / "run")
+
+
+def test_every_row_is_looked_at_before_the_run(tmp_path: Path) -> None:
+    """One bad row among hundreds must not stop a run in its middle."""
+    rows = [{"prompt": f"S{i}>", "answer": "1"} for i in range(300)] + [{"prompt": "S" + "9" * 200 + ">", "answer": "1"}]
+    with pytest.raises(ConfigError, match=r"has a prompt of 202 tokens"):
+        train(replace(only_rl(steps=2), tasks=Rows(rows)), tmp_path / "run")
 
 
 # ---- rewards ------------------------------------------------------------------------------------------------------------
@@ -226,7 +242,7 @@ VALUES: list[tuple[Callable[[], object], str]] = [
     (lambda: reinforce(minibatches=5), "minibatches=5 exceeds groups=4"),
     (lambda: warm_up(noise=1.5), "WarmUp.noise=1.5 is a probability"),
     (lambda: warm_up(gate=-0.1), "WarmUp.gate=-0.1 is an accuracy"),
-    (lambda: warm_up(steps=0), "WarmUp.steps=0; use at least 1"),
+    (lambda: warm_up(steps=0), "WarmUp.steps=0; use a whole number, at least 1"),
     (lambda: Evaluation(n=0), "Evaluation.n=0; use at least 1"),
     (lambda: Evaluation(every=-1), "Evaluation.every=-1; use 0"),
     (lambda: replace(tiny(), stages=()), "Run.stages is empty"),

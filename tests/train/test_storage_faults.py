@@ -287,3 +287,19 @@ def test_a_run_given_as_a_value_must_be_the_recorded_one(stopped: Path, whole: P
         resume(folder, run=replace(tiny(), stages=(reinforce(),)))
     assert in_child(lambda: resume(folder, run=tiny())) == 0
     assert digest_of(folder) == digest_of(whole)
+
+
+def test_a_lost_pointer_is_not_a_new_beginning(whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole, tmp_path / "run")
+    (tmp_path / "run" / "LATEST").unlink()
+    before = (tmp_path / "run" / "metrics.jsonl").read_bytes()
+    with pytest.raises(CheckpointError, match=r"LATEST is missing(?s:.*)write 'step_\d+' into"):
+        resume(tmp_path / "run", steps=40)
+    assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before
+
+
+def test_a_run_toml_that_is_no_toml_is_named(whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole, tmp_path / "run")
+    (tmp_path / "run" / "run.toml").write_text("name = ", encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"run\.toml is damaged: not TOML"):
+        resume(tmp_path / "run")

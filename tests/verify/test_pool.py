@@ -480,3 +480,36 @@ def test_the_keepers_loop_ends_its_workers(monkeypatch: pytest.MonkeyPatch, quit
     assert not thread.is_alive()
     assert not alive(first)
     assert not alive(second)
+
+
+def test_a_function_that_always_ends_its_process_is_an_error_and_not_a_run_of_zeros() -> None:
+    with ScoringPool(RewardFunction(act), LONG) as pool:
+        with pytest.raises(RewardError, match=r"no verdict on 3 of 4 answers: .* ended its process"):
+            pool.score(items("die", "kill", "die", "yes"))
+        # one or two answers may kill their judge
+        assert pool.score(items("die", "yes"))["r0"].fault is Fault.POLICY
+
+
+def test_an_exception_that_cannot_be_written_is_a_verifier_fault() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no words")
+
+    def mute(prompt: str, completion: str, row: dict[str, Any]) -> float:
+        if completion == "raise":
+            raise Mute
+        return 1.0
+
+    with ScoringPool(RewardFunction(mute), LONG) as pool:
+        verdict = pool.score(items("yes", "raise"))["r1"]
+    assert (verdict.fault, verdict.info["error"]) == (Fault.VERIFIER, "Mute")
+
+
+def test_a_number_beyond_all_floats_is_told_as_such() -> None:
+    def huge(prompt: str, completion: str, row: dict[str, Any]) -> float:
+        return 10**400 if completion == "raise" else 1
+
+    with ScoringPool(RewardFunction(huge), LONG) as pool:
+        verdict = pool.score(items("yes", "raise"))["r1"]
+    assert verdict.fault is Fault.VERIFIER
+    assert "a number beyond 1e308" in verdict.info["error"]

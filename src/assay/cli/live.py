@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -127,7 +128,7 @@ class PlainView:
     def __init__(self, run: Run, title: str) -> None:
         self._p = Progress(run)
         self._every = max(1, run.steps // 20)
-        print(f"{title}: {run.steps} steps in {run.tasks.name}", flush=True)
+        self._say(f"{title}: {run.steps} steps in {run.tasks.name}")
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Prints a line when there is an evaluation or the step is due."""
@@ -147,7 +148,14 @@ class PlainView:
             parts.append(f"held-out greedy {self._p.show(GREEDY)} sampled {self._p.show(SAMPLED)}")
         if self._p.eta and step < self._p.steps:
             parts.append(f"left {self._p.eta}")
-        print("  ".join(parts), flush=True)
+        self._say("  ".join(parts))
+
+    def _say(self, line: str) -> None:
+        """A reader that goes away, as ``| head`` does, must not end the run."""
+        try:
+            print(line, flush=True)
+        except BrokenPipeError:
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- the interpreter flushes it at the end
 
     def close(self) -> None:
         """Nothing is held open."""

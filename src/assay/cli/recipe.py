@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, TypeVar, cast
 
 from assay.cli.mirror import parse_with
 from assay.core.config import from_dict, loads_toml
-from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.errors import AssayError, ConfigError, UnknownNameError
 from assay.core.protocols import TaskSource
 from assay.train.run import Run
 
@@ -96,10 +97,21 @@ class _Written:
 def _call(recipe: Callable[..., Run], word: str, seed: int | None) -> Run:
     """A recipe that takes a ``seed`` gets the command line's, so that what it builds first (its base) follows the seed too."""
     takes = "seed" in _parameters(recipe, f"recipe {word}")
-    run: Any = recipe(seed=seed) if takes and seed is not None else recipe()
+    try:
+        run: Any = recipe(seed=seed) if takes and seed is not None else recipe()
+    except AssayError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"recipe {word} failed: {_told(error)}") from error
     if not isinstance(run, Run):
         raise ConfigError(f"recipe {word} gave a {type(run).__name__}; it must return an assay Run")
     return run if takes or seed is None else replace(run, seed=seed)
+
+
+def _told(error: BaseException) -> str:
+    """An error of a person's own code: its type, its text, and where it was raised."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})"
 
 
 def _parameters(function: Callable[..., Any], what: str) -> Mapping[str, inspect.Parameter]:
@@ -192,7 +204,7 @@ def _import(file: Path, name: str) -> None:
     sys.modules[name] = module  # so that the parts it defines can be named in run.toml and found again
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise ConfigError(f"importing {file} failed: {type(error).__name__}: {error}") from error
 

@@ -62,6 +62,7 @@ def latest(folder: Path) -> Path | None:
     """
     name = latest_name(folder)
     if name is None:
+        _refuse_lost_pointer(folder)
         return None
     if not re.fullmatch(rf"step_\d{{{DIGITS},}}", name):
         raise CheckpointError(f"{folder / 'LATEST'} holds {name[:40]!r}, which names no checkpoint; {_others(folder, name)}")
@@ -78,6 +79,13 @@ def latest(folder: Path) -> Path | None:
         told = ", ".join(wrong)
         raise CheckpointError(f"checkpoint {path} is damaged: {told} differ from digests.json; {_others(folder, name)}")
     return path
+
+
+def _refuse_lost_pointer(folder: Path) -> None:
+    """A kill before the first ``LATEST`` leaves one checkpoint at most, and no finished run: more means that the pointer was lost."""
+    found = sorted(p.name for p in (folder / "checkpoints").glob("step_*"))
+    if len(found) > 1 or (folder / "done.json").exists():
+        raise CheckpointError(f"{folder / 'LATEST'} is missing, but the run has checkpoints; {_others(folder, '')}")
 
 
 def load_state(path: Path, run: str) -> Any:

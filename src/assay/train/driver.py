@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -236,22 +237,24 @@ class Driver:
 
     @contextmanager
     def _clean_stop(self) -> Generator[None]:
-        """The first Ctrl-C ends the run after the current step, with a checkpoint; the second at once."""
+        """The first Ctrl-C or SIGTERM ends the run after the current step, with a checkpoint; the second at once."""
 
         def ask(number: int, frame: FrameType | None) -> None:
             if self.desk.stop:
                 raise KeyboardInterrupt
             self.desk.stop = True
+            print("\nstopping after this step, with a checkpoint; once more stops at once", file=sys.stderr, flush=True)
 
         try:
-            before = signal.signal(signal.SIGINT, ask)
+            before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
         except ValueError:  # not in the main thread: the caller keeps its own handling
             yield
             return
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 class _Stopped(Exception):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from assay.core.errors import ConfigError, DataError
-from assay.core.protocols import Tokenizer
+from assay.core.protocols import TaskSource, Tokenizer
 from assay.core.task import Task
 from assay.train.evaluate import held_out
 from assay.train.run import Reinforce, Run, WarmUp, arms_of
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["check_fits"]
 
 PROBES = 16
-"""Tasks looked at per (arm, level)."""
+"""Tasks looked at per (arm, level) of a source without end; of one with a ``size``, as the user's rows, all are."""
 
 
 def check_fits(run: Run, model: Model) -> None:
@@ -40,19 +40,25 @@ def check_fits(run: Run, model: Model) -> None:
         stage.objective.plan(stage.epochs * stage.minibatches if isinstance(stage, Reinforce) else 1)
         if isinstance(stage, Reinforce):
             stage.check_replay()
-        for task in _first_tasks(run, stage.levels):
+        for task in _first_tasks(run.tasks, stage.levels, "train"):
             _check_prompt(task, model.tokenizer, new, context)
             if isinstance(stage, WarmUp):
                 _check_trace(run, stage, task, model.tokenizer, context)
-    for task in held_out(run.tasks, run.evaluation.levels, 1):
+    held_out(run.tasks, run.evaluation.levels, 1)  # refuses a run that could not be evaluated at all
+    for task in _first_tasks(run.tasks, run.evaluation.levels, "test"):
         _check_prompt(task, model.tokenizer, new, context)
 
 
-def _first_tasks(run: Run, levels: tuple[int, ...]) -> Iterator[Task]:
-    for arm, of_arm in arms_of(run.tasks, levels).items():
+def _first_tasks(source: TaskSource, levels: tuple[int, ...], split: str) -> Iterator[Task]:
+    for arm, of_arm in arms_of(source, levels).items():
         for level in of_arm:
-            for index in range(PROBES):
-                yield run.tasks.task(arm, level, "train", index)
+            for index in range(_count(source, arm, level, split)):
+                yield source.task(arm, level, split, index)
+
+
+def _count(source: TaskSource, arm: str, level: int, split: str) -> int:
+    size: Callable[[str, int, str], int] | None = getattr(source, "size", None)
+    return size(arm, level, split) if size is not None else PROBES
 
 
 def _check_prompt(task: Task, tokenizer: Tokenizer, new: int, context: int) -> None:

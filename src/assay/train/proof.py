@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.errors import WeightProofError
+from assay.core.errors import NonFiniteError, WeightProofError
 from assay.core.manifest import Manifest
 from assay.core.protocols import Engine, Learner
 from assay.core.rollout import Ids, ids_of
@@ -75,6 +75,7 @@ class WeightProof:
 
         Raises:
             WeightProofError: it does not; names the tensors or the difference.
+            NonFiniteError: the learner itself gives no finite numbers any more.
         """
         version = engine.info().version
         if version != manifest.version:
@@ -102,6 +103,11 @@ class WeightProof:
 
     async def _compare_probes(self, manifest: Manifest, engine: Engine, learner: Learner) -> None:
         served, learned = await engine.score(self.rows), learner.score(self.rows)
+        if not all(np.isfinite(x).all() for x in learned):
+            raise NonFiniteError(
+                f"after update {manifest.version} the learner's own log-probabilities are not finite: its weights overflowed; lower the "
+                "learning rate or clip_norm, and go on from the last checkpoint"
+            )
         gap, bound = _gap(served, learned), max(10.0 * self.noise, 1e-5)
         if not gap <= bound:
             raise WeightProofError(

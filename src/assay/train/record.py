@@ -64,10 +64,14 @@ def load_run(folder: Path, run: Run | None = None) -> Run:
     path = folder / "run.toml"
     if not path.exists():
         raise CheckpointError(f"{folder} is no run folder: it has no run.toml; 'assay runs list' shows those there are")
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        recorded = loads_toml(text)
+    except ConfigError as error:
+        raise CheckpointError(f"{path} is damaged: {error}; restore it from a copy") from None
     if run is None:
-        return from_dict(Run, loads_toml(text))
-    steps = [int(stage["steps"]) for stage in loads_toml(text).get("stages", []) if "steps" in stage]
+        return from_dict(Run, recorded)
+    steps = [int(stage["steps"]) for stage in recorded.get("stages", []) if "steps" in stage]
     if len(steps) == len(run.stages):
         run = replace(run, stages=tuple(replace(s, steps=n) for s, n in zip(run.stages, steps, strict=True)))
     if dumps_toml(to_dict(run)) != text:

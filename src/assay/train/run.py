@@ -206,6 +206,10 @@ class Run:
 
     def __post_init__(self) -> None:
         _positive(self, "threads", "checkpoint_every", "rollouts_every", "max_turns")
+        if not isinstance(self.seed, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"Run.seed={self.seed!r}; use a whole number")
+        if not self.name or "/" in self.name:
+            raise ConfigError(f"Run.name={self.name!r} names the run's folder; use a word without '/'")
         if not self.stages:
             raise ConfigError("Run.stages is empty; give at least one WarmUp or Reinforce stage")
         if not self.reward_deadline > 0:
@@ -237,5 +241,6 @@ def arms_of(tasks: TaskSource, levels: tuple[int, ...]) -> dict[str, tuple[int, 
 
 def _positive(part: object, *names: str) -> None:
     for name in names:
-        if getattr(part, name) < 1:
-            raise ConfigError(f"{type(part).__name__}.{name}={getattr(part, name)}; use at least 1")
+        value = getattr(part, name)
+        if not isinstance(value, int) or value < 1:
+            raise ConfigError(f"{type(part).__name__}.{name}={value!r}; use a whole number, at least 1")

@@ -31,8 +31,8 @@ def guarded(path: Path) -> Generator[None]:
         raise
     except OSError as error:
         raise StorageError(
-            f"cannot write {path}: {error.strerror or error}; free some space or fix the permissions, then resume: "
-            "the last checkpoint is intact"
+            f"cannot write {path}: {error.strerror or error}; free some space or fix the permissions, then go on: "
+            "what had been saved is intact"
         ) from error
 
 

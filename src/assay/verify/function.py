@@ -129,9 +129,13 @@ def _finite(value: Any, row: Mapping[str, Any]) -> float:
     number = _unwrapped(value)
     if not isinstance(number, numbers.Real):
         raise RewardError(f"the reward function returned a {type(value).__name__} ({value!r}) for row {row!r}; return a number")
+    try:
+        number = float(number)
+    except OverflowError:
+        raise RewardError(f"the reward function returned a number beyond 1e308 for row {row!r}; return a finite number") from None
     if not math.isfinite(number):
-        raise RewardError(f"the reward function returned {float(number)} for row {row!r}; return a finite number")
-    return float(number)
+        raise RewardError(f"the reward function returned {number} for row {row!r}; return a finite number")
+    return number
 
 
 def _unwrapped(value: Any) -> object:

@@ -210,13 +210,17 @@ class ScoringPool:
             )
 
     def _refuse_blindness(self, items: Sequence[_Pair], verdicts: Sequence[Score]) -> None:
-        failed = [(item, score) for item, score in zip(items, verdicts, strict=True) if not score.valid]
+        ended = [s.fault is Fault.POLICY and self._bench is not None for s in verdicts]
+        enough = sum(ended) >= _HANGS  # an answer or two may hang or kill their judge; most answers of a batch do not
+        silent = [not s.valid or (floored and enough) for s, floored in zip(verdicts, ended, strict=True)]
+        failed = [(item, score) for item, score, none in zip(items, verdicts, silent, strict=True) if none]
         if 2 * len(failed) <= len(items):
             return
         (task, rollout), score = failed[0]
         detail = str(score.info.get("traceback", score.info.get("error", "no detail"))).rstrip()
         raise RewardError(
-            f"no verdict on {len(failed)} of {len(items)} answers; training on the rest would be blind. The first failure:\n"
+            f"no verdict on {len(failed)} of {len(items)} answers: the reward function failed, hung, or ended its process; "
+            "training on the rest would be blind. The first failure:\n"
             f"{detail}\nrow: {row_of(task)!r}\ncompletion: {rollout.text!r}"
         )
 

@@ -39,6 +39,8 @@ def failed_attempt(rollout: Rollout) -> Score | None:
 
 def broken(error: BaseException) -> Score:
     """A ``verifier`` fault with the error's message and traceback."""
-    text = "".join(traceback.format_exception(error))
-    message = f"{type(error).__name__}: {error}"
+    try:
+        text, message = "".join(traceback.format_exception(error)), f"{type(error).__name__}: {error}"
+    except Exception:  # its own __str__ raises
+        text = message = type(error).__name__
     return Score(components={}, fault=Fault.VERIFIER, info=FrozenMap({"error": message, "traceback": text}))
