@@ -152,7 +152,10 @@ def test_groups() -> None:
     good, bad = Score(components={"correct": 1.5}), Score(components={"correct": 0.0})
     broken = Score(components={}, fault=Fault.VERIFIER)
     made = group(one_call(1), one_call(2), one_call(3), scores=[good, bad, broken])
-    assert (made.values, made.success, made.informative) == ((1.5, 0.0), 0.75, True)
+    # each value is clipped before the mean: a reward of -1 for a wrong answer must not hide the right ones
+    signed = group(one_call(1), one_call(2), scores=[Score(components={"reward": 1.0}), Score(components={"reward": -1.0})])
+    assert signed.success == 0.5
+    assert (made.values, made.success, made.informative) == ((1.5, 0.0), 0.5, True)
     assert group(one_call(1), scores=[good]).success == 1.0  # clipped
     assert not group(one_call(1), one_call(1), scores=[bad, broken]).informative
     assert group(one_call(1), scores=[broken]).success is None

@@ -85,6 +85,7 @@ class Needy(LossTerm):
         (Objective(policy=plain(), credit=(Center("batch"), Scale("batch"), Center())), "comes after Scale"),
         (Objective(policy=plain(), credit=(Whiten(), Center())), "comes after Whiten"),
         (Objective(policy=plain(), credit=(Center(), Center("leave_one_out"))), "two baselines"),
+        (Objective(policy=plain(), credit=(Whiten(), Scale("batch"))), "Scale comes after Whiten\\(.token"),
         (Objective(policy=plain(), credit=(Center(), Overlong(limit=8, cache=4))), "put Overlong first"),
         (Objective(policy=plain(), credit=(Center(), KlInReward(coef=0.1))), "put KlInReward first"),
         (Objective(policy=PolicyGradient(ratio=Ratio("none"))), "MinClip bounds a ratio"),

@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 from objective_batches import run, slopes, spread, tiny
 
-from assay.core.batch import Batch
+from assay.core.batch import Batch, pack_rows
+from assay.core.columns import TokenColumn
 from assay.core.errors import ConfigError, DataError
+from assay.core.rollout import ids_of
+from assay.core.sample import supervised
 from assay.objective import (
+    Center,
     Gate,
     IcePop,
     MinClip,
@@ -236,3 +240,31 @@ def test_what_weights_are_unless_they_say_otherwise() -> None:
     assert Half().needs == ()
     assert Truncate(level="sequence_mean").scope.value == "sequence"
     assert Half().scope.value == Truncate().scope.value == "token"
+
+
+def test_the_old_policy_of_a_replayed_attempt_is_the_one_that_sampled_it() -> None:
+    """A replayed attempt was drawn by older weights: its ratio is against those, on the first update too."""
+    engine = [-1.0, -1.0, -2.0, -1.0]
+    batch = tiny([1, 0, 1, 0], streams=["on_policy", "on_policy", "replay", "replay"], columns={"logp_engine": engine})
+    objective = Objective(credit=(Center(),), policy=PolicyGradient(trust=None), aggregate=SeqSum())
+    found = evaluate(objective.compile(updates=1), batch, {"logp_new": spread(batch, -1.0)}).gradients["logp_new"]
+    near = np.array([-0.5, 0.5, -0.5 * math.e, 0.5]) / 4
+    np.testing.assert_allclose(found[batch.token("mask")], near, atol=1e-6)
+
+
+def test_skipping_keeps_attempts_whole_where_a_term_needs_them_whole() -> None:
+    """IcePop masks a whole row of an attempt of two rows; the sequence ratio still needs both."""
+    objective = Objective(
+        credit=(Center(),), aggregate=SeqSum(),
+        policy=PolicyGradient(ratio=Ratio("sequence_mean"), trust=None, weights=(IcePop(),)),
+    )  # fmt: skip
+    rows = [(0, supervised("a", [(ids_of([5]), False), (ids_of([6]), True)], "on_policy"))]
+    rows += [(0, rows[0][1]), (1, rows[0][1])]
+    table = {"group": np.array([0, 0]), "components/correct": np.array([1.0, 0.0]), "valid": np.array([True, True])}
+    batch = pack_rows(rows, table)
+    columns = {"logp_engine": [0.0, -9.0, 0.0, -1.0, 0.0, -1.0], "logp_old": [0.0, -1.0, 0.0, -1.0, 0.0, -1.0]}
+    batch = batch.with_tokens(*(TokenColumn(n, np.array(v)) for n, v in columns.items()))
+    live = {"logp_new": np.array([0.0, -1.0, 0.0, -1.0, 0.0, -1.0])}
+    whole, skipped = (evaluate(objective.compile(), batch, live, whole=w) for w in (True, False))
+    np.testing.assert_allclose(skipped.gradients["logp_new"], whole.gradients["logp_new"])
+    assert np.abs(whole.gradients["logp_new"]).sum() > 0

@@ -210,6 +210,9 @@ def test_minibatches_take_all_their_updates(tmp_path: Path, epochs: int) -> None
     assert json.loads(learner.read_text())["version"] == 2 * 2 * epochs
     last = metrics(tmp_path / "run")[-1]["metrics"]
     assert last["proof/state"] == 1.0 and "kl/kl_ref" in last
+    # counts add up over the updates of a step: every sampled token is trained once an epoch
+    assert last["tokens/trained"] == last["tokens/sampled"] * epochs
+    assert last["rows/computed"] + last["rows/skipped"] == 4 * 4 * epochs
 
 
 def test_several_updates_resume_exactly(tmp_path: Path) -> None:

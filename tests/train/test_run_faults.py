@@ -122,6 +122,18 @@ def test_weights_that_overflow_are_told_as_such_and_not_as_a_stale_sampler(tmp_p
         train(replace(run, tasks=rewarded, stages=(stage,)), tmp_path / "run")
 
 
+@pytest.mark.parametrize("drawn", [{"temperature": 0.8}, {"temperature": 0.0}, {"top_p": 0.9}, {"top_k": 3}])
+def test_rl_under_another_distribution_than_the_learners_is_refused(tmp_path: Path, drawn: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"the gradient would belong to a policy that nobody sampled"):
+        train(replace(only_rl(steps=2), sampling=Sampling(max_new_tokens=5, **drawn)), tmp_path / "run")
+
+
+def test_a_replay_without_a_ratio_is_refused(tmp_path: Path) -> None:
+    run = only_rl(steps=2, objective=reinforce_method(), replay=Recent(capacity=8), composer=Compose(replay_share=0.25))
+    with pytest.raises(ConfigError, match=r"replay_share=0.25: replayed attempts come from older weights"):
+        train(run, tmp_path / "run")
+
+
 def test_every_row_is_looked_at_before_the_run(tmp_path: Path) -> None:
     """One bad row among hundreds must not stop a run in its middle."""
     rows = [{"prompt": f"S{i}>", "answer": "1"} for i in range(300)] + [{"prompt": "S" + "9" * 200 + ">", "answer": "1"}]

@@ -262,7 +262,7 @@ def test_an_environment_that_breaks_is_an_infrastructure_fault_and_teaches_nothi
     result = walk(session(run))[0]
     broken = [(r, x) for g in result.groups for r, x in zip(g.rollouts, g.scores, strict=True) if r.stop is Stop.ERROR]
     assert broken and all(not x.valid and "the store is down" in x.info["error"] for _, x in broken)
-    assert not batches or batches[0].counts.rollouts == len(rollouts(result)) - len(broken)
+    assert [b.counts.rollouts for b in batches] == [len(rollouts(result)) - len(broken)]
     assert result.metrics["fault/infra"] == len(broken) / len(rollouts(result))
 
 

@@ -143,7 +143,7 @@ class _Evaluated:
         with busy(f"evaluating {path} on {family.name}"):
             items = Policy(path).evaluate(
                 family, n=own.attempts, per_level=own.per_level, levels=own.levels, sampling=sampling, seed=own.seed,
-                max_turns=run.max_turns if run else 8,
+                max_turns=run.max_turns if run else 8, deadline=run.deadline if run else 5.0,
             )  # fmt: skip
         judged = [i for i in items if i["values"]]
         if not judged:
@@ -247,6 +247,7 @@ class _Recorded:
     sampling: Sampling
     evaluation: Evaluation
     max_turns: int
+    deadline: float
     tasks: TaskSource | None
     trouble: str = ""
 
@@ -264,9 +265,15 @@ class _Recorded:
             table = loads_toml((folder / "run.toml").read_text(encoding="utf-8"))
             sampling = from_dict(Sampling, table.get("sampling", {}))
             evaluation = from_dict(Evaluation, table.get("evaluation", {}))
-            turns = int(table.get("max_turns", 8))
-            return cls(sampling=sampling, evaluation=evaluation, max_turns=turns, tasks=None, trouble=str(error))
-        return cls(sampling=run.sampling, evaluation=run.evaluation, max_turns=run.max_turns, tasks=run.tasks)
+            turns, deadline = int(table.get("max_turns", 8)), float(table.get("reward_deadline", 5.0))
+            trouble = str(error)
+            return cls(
+                sampling=sampling, evaluation=evaluation, max_turns=turns, deadline=deadline, tasks=None, trouble=trouble
+            )  # fmt: skip
+        return cls(
+            sampling=run.sampling, evaluation=run.evaluation, max_turns=run.max_turns, deadline=run.reward_deadline,
+            tasks=run.tasks,
+        )  # fmt: skip
 
 
 def _sampling(run: _Recorded | None, temperature: float | None, max_new_tokens: int | None) -> Sampling | None:

@@ -52,9 +52,9 @@ class Group:
 
     @property
     def success(self) -> float | None:
-        """Mean primary metric over valid rollouts, clipped to [0, 1]; None when none is valid."""
-        values = self.values
-        return min(1.0, max(0.0, sum(values) / len(values))) if values else None
+        """Mean over valid rollouts of the primary metric, each clipped to [0, 1]; None when none is valid."""
+        values = [min(1.0, max(0.0, v)) for v in self.values]
+        return sum(values) / len(values) if values else None
 
     @property
     def informative(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -16,6 +17,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+from assay.core.canon import digest
+from assay.core.config import to_dict
 from assay.core.errors import AssayError
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
@@ -57,17 +60,20 @@ def run_cell(maker: str, kind: str, seed: int, out: Path, steps: int | None = No
     Returns:
         The record, which is also ``out/KIND-SEED.json``.
     """
-    record = out / f"{kind}-{seed}.json"
-    if record.exists():
-        return _read(record)
     module, _, name = maker.partition(":")
     cell = cast(Maker, getattr(import_module(module), name))(kind, seed, steps)
-    folder = out / f"{kind}-{seed}"
+    record, folder, recipe = out / f"{kind}-{seed}.json", out / f"{kind}-{seed}", digest(to_dict(cell.run), 8)
+    if record.exists() and _read(record).get("recipe") == recipe:
+        return _read(record)
+    if record.exists():  # of another recipe
+        record.unlink()
+        shutil.rmtree(folder, ignore_errors=True)
     outcome = resume(folder) if (folder / "run.toml").exists() else train(cell.run, folder)
     found: dict[str, Any] = {
         "kind": kind,
         "seed": seed,
         "steps": cell.run.steps,
+        "recipe": recipe,
         "digest": outcome.digest,
         "cpu_seconds": cpu_seconds(folder),
         "machine": f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}",

@@ -32,6 +32,8 @@ class Gate:
     def failures(self) -> list[str]:
         """Each bar that is not met, in words; empty when the gate is passed."""
         found: list[str] = []
+        if len(self.greedy) < 5 or not self.controls:
+            found.append(f"only {len(self.greedy)} of 5 seeds and {len(self.controls)} controls were run")
         if not np.median(list(self.greedy.values())) >= 0.90:
             found.append(f"median greedy pass@1 {np.median(list(self.greedy.values())):.3f} < .90")
         found += [f"seed {s}: greedy pass@1 {v:.3f} < .80" for s, v in self.greedy.items() if v < 0.80]

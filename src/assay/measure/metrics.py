@@ -16,6 +16,7 @@ from assay.core.batch import Batch, Counts
 from assay.core.errors import DataError
 from assay.core.group import Group
 from assay.core.rollout import Stop
+from assay.core.sample import STREAMS
 from assay.core.score import Fault, Score
 
 __all__ = [
@@ -266,7 +267,8 @@ def batch_metrics(batch: Batch, active: ArrayLike | None = None) -> dict[str, fl
         batch: with the columns that the plan's forward passes filled.
         active: ``[B]`` rows that can have a gradient.
     """
-    mask = batch.token("mask")
+    fresh = np.repeat(batch.rows["stream"] == STREAMS.index("on_policy"), batch.lengths)
+    mask = batch.token("mask") & fresh  # a replayed row was sampled by older weights: its gap is no mismatch
     out = waste_shares(batch.drawn, batch.counts, active) | {"tokens/trained": float(batch.counts.tokens)}
     if "logp_engine" in batch.tokens and "logp_old" in batch.tokens:
         engine, old = batch.token("logp_engine"), batch.token("logp_old")

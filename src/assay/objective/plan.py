@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from assay.core.errors import PlanError, nearest
 from assay.core.plan import Forward, Plan, Scope
 from assay.core.sample import STREAMS
-from assay.objective.credit.baseline import Center
+from assay.objective.credit.baseline import Center, Whiten
 from assay.objective.credit.filters import DropTruncated, DropZeroVariance
 from assay.objective.credit.reward import Overlong
 from assay.objective.loss.base import LossTerm
@@ -141,9 +141,13 @@ def _check_order(objective: Objective) -> None:
             raise PlanError(
                 f"two baselines, {dict(seen)['baseline']} and {name}: the second changes nothing or undoes the first; keep one"
             )
+        if "whiten tokens" in kinds and term.kind in ("scale", "whiten"):
+            raise PlanError(f"{name} comes after Whiten('token'), whose values per token it would not change: put it first")
         if term.kind == "shape" and set(kinds) & {"baseline", "scale", "whiten"}:
             raise PlanError(f"{name} shapes the reward after {seen[-1][1]} has used it: put {name} first")
         seen.append((term.kind, name))
+        if isinstance(term, Whiten) and term.unit == "token":
+            seen.append(("whiten tokens", name))
 
 
 def _check_policy(objective: Objective) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.errors import CheckpointError
-from assay.core.plan import Plan
+from assay.core.plan import Plan, Scope
 from assay.core.protocols import State
 from assay.objective.loss.aggregate import Selection, select
 from assay.objective.loss.base import LossTerm, View
@@ -98,11 +98,15 @@ class Program:
         return batch.with_tokens(*columns)
 
     def active(self, batch: Batch) -> NDArray[np.bool_]:
-        """``[B]`` rows with a token that has weight in some term."""
+        """``[B]`` rows with a token that has weight in some term; whole attempts or groups where the plan asks."""
         used = np.zeros(int(batch.offsets[-1]) + 1, np.bool_)
         for term in self.objective.losses:
             used[:-1] |= _used(batch, term)
-        return np.add.reduceat(used.astype(np.int64), batch.offsets[:-1]) > 0
+        rows = np.add.reduceat(used.astype(np.int64), batch.offsets[:-1]) > 0
+        if self.plan.split is Scope.TOKEN:
+            return rows
+        unit = batch.rows["rollout"] if self.plan.split is Scope.SEQUENCE else batch.per_row("group")
+        return np.isin(unit, unit[rows])
 
     # ---- once per micro-batch
 

@@ -90,7 +90,7 @@ class TorchLearner:
             UnknownNameError: no such model.
         """
         entropy = forward.column.startswith("entropy")
-        if not entropy and not forward.column.startswith("logp"):
+        if not entropy and (not forward.column.startswith("logp_") or forward.column.startswith("logp_mean")):
             raise PlanError(f"a forward pass gives columns called logp... or entropy..., not {forward.column!r}")
         decoder = self._decoder(forward.model)
         values = np.zeros(int(batch.offsets[-1]), np.float32)

@@ -82,7 +82,7 @@ def latest(folder: Path) -> Path | None:
 
 
 def _refuse_lost_pointer(folder: Path) -> None:
-    """A kill before the first ``LATEST`` leaves one checkpoint at most, and no finished run: more means that the pointer was lost."""
+    """A kill before the first ``LATEST`` leaves one checkpoint at most, and no finished run."""
     found = sorted(p.name for p in (folder / "checkpoints").glob("step_*"))
     if len(found) > 1 or (folder / "done.json").exists():
         raise CheckpointError(f"{folder / 'LATEST'} is missing, but the run has checkpoints; {_others(folder, '')}")

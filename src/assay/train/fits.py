@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource, Tokenizer
+from assay.core.rollout import Sampling
 from assay.core.task import Task
 from assay.train.evaluate import held_out
 from assay.train.run import Reinforce, Run, WarmUp, arms_of
@@ -40,6 +41,7 @@ def check_fits(run: Run, model: Model) -> None:
         stage.objective.plan(stage.epochs * stage.minibatches if isinstance(stage, Reinforce) else 1)
         if isinstance(stage, Reinforce):
             stage.check_replay()
+            _check_sampling(run.sampling)
         for task in _first_tasks(run.tasks, stage.levels, "train"):
             _check_prompt(task, model.tokenizer, new, context)
             if isinstance(stage, WarmUp):
@@ -47,6 +49,16 @@ def check_fits(run: Run, model: Model) -> None:
     held_out(run.tasks, run.evaluation.levels, 1)  # refuses a run that could not be evaluated at all
     for task in _first_tasks(run.tasks, run.evaluation.levels, "test"):
         _check_prompt(task, model.tokenizer, new, context)
+
+
+def _check_sampling(sampling: Sampling) -> None:
+    """The learner scores tokens under the model's own distribution, so attempts must be drawn from just that."""
+    for name, neutral in (("temperature", 1.0), ("top_p", 1.0), ("top_k", 0)):
+        if getattr(sampling, name) != neutral:
+            raise ConfigError(
+                f"Run.sampling.{name}={getattr(sampling, name)} in a run with RL: the gradient would belong to a policy that "
+                f"nobody sampled; leave it at {neutral} (evaluation takes the greedy answer besides)"
+            )
 
 
 def _first_tasks(source: TaskSource, levels: tuple[int, ...], split: str) -> Iterator[Task]:

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.batch import Batch
-from assay.core.canon import FrozenMap
 from assay.core.group import Draw, Group
-from assay.core.rollout import Rollout, Stop
-from assay.core.score import Fault, Score
+from assay.core.rollout import Rollout
+from assay.core.score import Score
 from assay.core.seeds import generator
 from assay.core.task import Context, Task
 from assay.train.clock import Clock
@@ -42,9 +41,9 @@ async def step(s: Session) -> StepResult:
     tasks = [s.counter.next(s.run.tasks, draw) for draw in draws]
     groups = await attempt(s, tasks, draws, clock)
     s.curriculum.observe(groups)
+    batch = s.rl.composer.compose(groups, s.replay, s.step)
     if s.replay is not None:
         s.replay.put(groups, s.step)
-    batch = s.rl.composer.compose(groups, s.replay, s.step)
     stats: Mapping[str, float] = {}
     if batch is not None:
         batch = annotated(s, batch, clock)
@@ -83,13 +82,20 @@ def annotated(s: Session, batch: Batch, clock: Clock) -> Batch:
 
 
 def update(s: Session, batch: Batch) -> Mapping[str, float]:
-    """Rewards to advantages, then the optimiser steps; returns their metrics, averaged, and those of the credit."""
+    """Rewards to advantages, then the optimiser steps; returns their metrics and those of the credit."""
     batch = s.program.credit(batch)
     if s.rl.epochs == s.rl.minibatches == 1:
         stats = [s.learner.step(batch, s.plan, s.program).metrics]
     else:
         stats = [s.learner.step(part, s.plan, s.program).metrics for part in _minibatches(s, batch)]
-    return {**s.program.metrics(), **{name: float(np.mean([m[name] for m in stats if name in m])) for name in stats[-1]}}
+    return {**s.program.metrics(), **_together(stats)}
+
+
+def _together(stats: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The numbers of several optimiser steps as one: counts and seconds add up, all else is averaged."""
+    names = dict.fromkeys(name for m in stats for name in m)
+    values = {name: [m[name] for m in stats if name in m] for name in names}
+    return {n: float(sum(v) if n.startswith(("tokens/", "rows/", "time/")) else np.mean(v)) for n, v in values.items()}
 
 
 async def publish(s: Session, clock: Clock) -> bool:
@@ -108,16 +114,12 @@ def _grade(s: Session, posed: Sequence[tuple[Task, Context]], rollouts: Sequence
     for rollout in rollouts:
         of_context[rollout.context.key].append(rollout)
     pairs = [(t, r) for t, c in posed for r in of_context[c.key]]
-    scores = s.pool.score([(t, r) for t, r in pairs if r.stop is not Stop.ERROR])
+    scores = s.pool.score(pairs)
     graded: list[Graded] = []
     for _, context in posed:
         members = tuple(of_context[context.key])
-        graded.append((members, tuple(scores[r.id] if r.stop is not Stop.ERROR else _broken(r) for r in members)))
+        graded.append((members, tuple(scores[r.id] for r in members)))
     return graded
-
-
-def _broken(rollout: Rollout) -> Score:
-    return Score(components={}, fault=Fault.INFRA, info=FrozenMap({"error": rollout.error or "environment failed"}))
 
 
 def _minibatches(s: Session, batch: Batch) -> Iterator[Batch]:

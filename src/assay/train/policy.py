@@ -85,6 +85,7 @@ class Policy:
         sampling: Sampling | None = None,
         seed: int = 0,
         max_turns: int = 8,
+        deadline: float = 5.0,
     ) -> list[dict[str, Any]]:
         """Attempts at held-out tasks, as records that `assay.measure` reads.
 
@@ -96,6 +97,7 @@ class Policy:
             sampling: temperature and lengths.
             seed: of the sampling noise.
             max_turns: model calls per attempt, in families with an environment.
+            deadline: seconds that the verifier may take for one attempt.
 
         Returns:
             Per task ``id, arm, level, values, answers, faults``.
@@ -107,7 +109,7 @@ class Policy:
         drawn = with_stop(sampling or Sampling(max_new_tokens=min(64, model.shape.max_positions // 2)), model.tokenizer)
         wanted, attempts = (drawn, n) if n else (greedy(drawn), 1)
         items = held_out(tasks, levels, per_level)
-        with ScoringPool(tasks.verifier()) as pool:
+        with ScoringPool(tasks.verifier(), deadline) as pool:
             engine, limits = NativeEngine(model), {"n": attempts, "seed": seed, "max_turns": max_turns}
             done = asyncio.run(evaluate(engine, model.tokenizer, tasks, pool, items, wanted, **limits))
         return items_of(done)

@@ -105,8 +105,8 @@ class WeightProof:
         served, learned = await engine.score(self.rows), learner.score(self.rows)
         if not all(np.isfinite(x).all() for x in learned):
             raise NonFiniteError(
-                f"after update {manifest.version} the learner's own log-probabilities are not finite: its weights overflowed; lower the "
-                "learning rate or clip_norm, and go on from the last checkpoint"
+                f"after update {manifest.version} the learner's own log-probabilities are not finite: its weights overflowed; "
+                "lower the learning rate or clip_norm, and go on from the last checkpoint"
             )
         gap, bound = _gap(served, learned), max(10.0 * self.noise, 1e-5)
         if not gap <= bound:

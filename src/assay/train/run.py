@@ -5,10 +5,11 @@ A recipe is any function ``() -> Run``; a variation is `dataclasses.replace`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from assay.core.errors import ConfigError
+from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import BatchComposer, CurriculumSpec, Guidance, TaskSource
 from assay.core.rollout import Sampling
 from assay.guide import Compose, Plain, SuccessVariance
@@ -33,12 +34,20 @@ class Until:
     """Ends a stage early when a metric of an evaluation reaches a bound.
 
     Attributes:
-        metric: name as in ``metrics.jsonl``, for example ``eval/greedy/all``.
+        metric: ``eval/greedy/all``, ``eval/sampled/all``, or either with ``level_L`` for ``all``.
         at_least: bound.
+
+    Raises:
+        UnknownNameError: a metric that no evaluation gives.
     """
 
     metric: str = "eval/greedy/all"
     at_least: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"eval/(greedy|sampled)/(all|level_\d+)", self.metric):
+            known = [f"eval/{mode}/{cell}" for mode in ("greedy", "sampled") for cell in ("all", "level_L")]
+            raise UnknownNameError("evaluation metric", self.metric, known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +61,7 @@ class Evaluation:
         n: sampled attempts per item (temperature as in training); the greedy answer is always taken too.
         levels: levels to evaluate; all levels of the source when empty.
         threshold: an attempt passes when its primary component reaches this.
-        kl_to_base: measure the divergence from the starting weights on the sampled attempts.
+        kl_to_base: measure the divergence from the stage's starting weights on the sampled attempts.
     """
 
     every: int = 25
@@ -161,6 +170,12 @@ class Reinforce:
         share = self.composer.replay_share
         if share and self.replay is None:
             raise ConfigError(f"Reinforce.composer.replay_share={share}, but there is no replay: give replay=Recent(...)")
+        ratio = getattr(self.objective.policy, "ratio", None)
+        if share and (ratio is None or ratio.level == "none"):
+            raise ConfigError(
+                f"Reinforce.composer.replay_share={share}: replayed attempts come from older weights, and the objective's policy "
+                "term has no ratio to correct for it; use a method with one (grpo, dapo, ...) or leave the replay out"
+            )
         if self.replay is not None and not share:
             raise ConfigError("Reinforce.replay is never read: set composer=Compose(replay_share=...), or leave the replay out")
 
@@ -214,6 +229,8 @@ class Run:
             raise ConfigError("Run.stages is empty; give at least one WarmUp or Reinforce stage")
         if not self.reward_deadline > 0:
             raise ConfigError(f"Run.reward_deadline={self.reward_deadline} s; use a positive number of seconds")
+        if not self.evaluation.every and any(isinstance(s, Reinforce) and s.until for s in self.stages):
+            raise ConfigError("Reinforce.until is looked at when there is an evaluation, but Evaluation.every=0; give it steps")
         for stage in self.stages:
             check_levels(self.tasks, stage.levels, f"{type(stage).__name__}.levels")
         check_levels(self.tasks, self.evaluation.levels, "Evaluation.levels")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from assay.core.errors import GateError
 from assay.core.protocols import Tracker
 from assay.core.task import Task
 from assay.train import checkpoint
+from assay.train.clock import Clock
 from assay.train.evaluate import Attempts, evaluate, greedy, held_out, items_of, summary
 from assay.train.journal import Journal
+from assay.train.loop import publish
 from assay.train.loop import step as rl_step
 from assay.train.metrics import rollout_records
 from assay.train.record import run_id
@@ -123,7 +125,7 @@ class Desk:
         """Greedy and sampled attempts at held-out items: journals the items, returns the summary."""
         begin, plan = time.perf_counter(), self.run.evaluation
         if isinstance(s.stage, WarmUp):
-            await s.engine.swap(s.learner.publish())
+            await publish(s, Clock())
         tasks = held_out(self.run.tasks, plan.levels, plan.final_per_level if full else plan.per_level)
         metrics: dict[str, float] = {}
         for mode in ("greedy", "sampled"):
@@ -148,7 +150,9 @@ class Desk:
 
     async def _gate(self, s: Session, stage: WarmUp) -> float:
         tasks = held_out(self.run.tasks, stage.levels, self.run.evaluation.final_per_level)
-        attempts = await self._attempts(s, tasks, "sampled")
+        drawn = replace(with_stop(self.run.sampling, s.tokenizer), temperature=1.0, top_p=1.0, top_k=0)
+        limits = {"n": 1, "seed": self.run.seed, "max_turns": self.run.max_turns}
+        attempts = await evaluate(s.engine, s.tokenizer, self.run.tasks, s.pool, tasks, drawn, **limits)
         found = summary("sampled", items_of(attempts), self.run.evaluation.threshold).get("eval/sampled/all", 0.0)
         text = f"temperature-1 accuracy on the demonstrated levels {found:.3f}, gate {stage.gate:.3f}"
         self.journal.event(s.step, "gate", text)

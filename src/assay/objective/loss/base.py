@@ -76,10 +76,15 @@ class View:
         return self.column(f"{self.name}/{key}")
 
     def logp(self, anchor: str) -> Tensor:
-        """``[n]`` log-probabilities under ``old``, ``engine``, ``ref``, ..., without gradient."""
-        if self.fresh and anchor == "old":
-            return self.live("logp_new").detach()
-        return self.column(f"logp_{anchor}")
+        """``[n]`` log-probabilities under ``old``, ``engine``, ``ref``, ..., without gradient.
+
+        The old policy of a replayed attempt is the one that sampled it: there ``old`` reads ``logp_engine``.
+        """
+        if anchor != "old":
+            return self.column(f"logp_{anchor}")
+        old = self.live("logp_new").detach() if self.fresh else self.column("logp_old")
+        replayed = np.repeat(self.batch.rows["stream"] == STREAMS.index("replay"), self.batch.lengths)[self.index]
+        return old.where(self.tensor(replayed) == 0, self.column("logp_engine")) if replayed.any() else old
 
     def log_ratio(self, anchor: str) -> Tensor:
         """``[n]`` ``logp_new - logp_ANCHOR``, clamped to +-20 so that its exponential stays finite."""
