@@ -1,6 +1,7 @@
 """The views of a run, at chosen times."""
 
 import io
+import os
 import sys
 from dataclasses import replace
 
@@ -179,4 +180,5 @@ def test_a_reader_that_goes_away_does_not_end_the_run(run, monkeypatch):
     plain = PlainView(run, "title")
     plain.log(0, {"eval/greedy/all": 0.5})
     plain.close()
+    assert sys.stdout.name == os.devnull
     sys.stdout.close()

@@ -244,3 +244,18 @@ def test_objectives_with_other_needs_run_through_the_loop(tmp_path: Path, name: 
     assert train(run, tmp_path / "run").finished
     last = metrics(tmp_path / "run")[-1]["metrics"]
     assert all(abs(last[key]) < 1e6 for key in ("loss/total", "grad/norm", "reward/mean"))
+
+
+def test_a_second_stage_goes_on_where_the_first_ended(tmp_path: Path) -> None:
+    """Weight versions count on, and no task is posed twice."""
+    run = only_rl(steps=2)
+    train(replace(run, stages=(run.stages[0], run.stages[0]), checkpoint_every=1, rollouts_every=1), tmp_path / "run")
+    newest = tmp_path / "run" / "checkpoints" / "step_0000004"
+    assert json.loads((newest / "learner" / "learner.json").read_text())["version"] == 4
+    state = json.loads((newest / "state.json").read_text())["session"]
+    assert sum(state["counter"].values()) == 4 * 4
+    shown = [json.loads(line) for line in (tmp_path / "run" / "rollouts.jsonl").read_text().splitlines()]
+    steps_of: dict[str, set[int]] = {}
+    for record in shown:
+        steps_of.setdefault(record["task"], set()).add(record["step"])
+    assert all(len(steps) == 1 for steps in steps_of.values())

@@ -24,6 +24,7 @@ from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.testing import attempt
 from assay.verify import ExactMatch, RewardFunction, ScoringPool
+from assay.verify.verdict import broken
 from assay.verify.worker import keep, serve, views
 
 Pair = tuple[Task, Rollout]
@@ -513,3 +514,16 @@ def test_a_number_beyond_all_floats_is_told_as_such() -> None:
         verdict = pool.score(items("yes", "raise"))["r1"]
     assert verdict.fault is Fault.VERIFIER
     assert "a number beyond 1e308" in verdict.info["error"]
+
+
+def test_the_same_in_this_process() -> None:
+    """What happens in a worker, seen from here."""
+
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no words")
+
+    ((posed, rollout),) = items("yes")
+    with pytest.raises(RewardError, match="a number beyond 1e308"):
+        RewardFunction(lambda prompt, completion, row: 10**400)(posed, rollout)
+    assert broken(Mute()).info["error"] == "Mute"

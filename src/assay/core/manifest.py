@@ -27,7 +27,7 @@ class Manifest:
     """A weight version.
 
     Attributes:
-        version: counts the updates of a stage; 0 is what the stage started from.
+        version: counts updates; 0 is what the run started from.
         tensors: name to identity.
         kind: ``full`` or ``delta``.
         base: digest of the version that a delta applies to; None for a full one.

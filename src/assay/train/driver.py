@@ -210,13 +210,14 @@ class Driver:
     async def _stages(self, model: Model, pool: ScoringPool, found: Path | None, state: Any) -> Outcome:
         first, step, last = 0, 0, len(self.run.stages) - 1
         if found:
-            first, step = int(state["stage"]), int(state["session"]["step"])
+            first, step = int(state["stage"]), int(state["session"]["step"]) - int(state["session"]["stage_step"])
             self.desk.progress = Progress(**state["progress"])
+        session: Session | None = None
         for index in range(first, last + 1):
-            session = open_session(self.run, self.run.stages[index], model, pool, step)
+            session = open_session(self.run, self.run.stages[index], model, pool, step, session)
             if found and index == first:
                 session.restore(found / "learner", state["session"])
-                await session.engine.swap(session.learner.publish())
+            await session.engine.swap(session.learner.publish())
             ended = await self.desk.stage(index, session)
             step, model = session.step, current_model(model, session)
             if ended and index == last:

@@ -13,6 +13,7 @@ from assay.core.group import Draw, Group
 from assay.core.plan import Plan
 from assay.core.protocols import Curriculum, Engine, Learner, Replay, Sampler, TaskSource, Tokenizer
 from assay.core.rollout import Sampling
+from assay.core.seeds import derive
 from assay.core.task import Task
 from assay.objective.program import Program
 from assay.rollout import Player
@@ -127,7 +128,9 @@ class Session:
         self.load_state_dict(state)
 
 
-def open_session(run: Run, stage: WarmUp | Reinforce, model: Model, pool: ScoringPool, step: int) -> Session:
+def open_session(
+    run: Run, stage: WarmUp | Reinforce, model: Model, pool: ScoringPool, step: int, before: Session | None = None
+) -> Session:
     """Builds a stage from its settings and the weights that it starts from.
 
     Args:
@@ -135,6 +138,7 @@ def open_session(run: Run, stage: WarmUp | Reinforce, model: Model, pool: Scorin
         model: starting weights; anchors are taken from them.
         pool: scores attempts.
         step: steps finished by earlier stages.
+        before: the stage before, whose weight versions and task streams go on.
 
     Raises:
         ConfigError: lengths beyond the context, no arm left for the stage's levels.
@@ -150,6 +154,7 @@ def open_session(run: Run, stage: WarmUp | Reinforce, model: Model, pool: Scorin
         )
     updates = stage.epochs * stage.minibatches if isinstance(stage, Reinforce) else 1
     learner = TorchLearner(model, stage.learner, total_steps=stage.steps * updates, anchors=("ref",))
+    learner.version = before.learner.publish().version if before else 0
     engine = NativeEngine(model)
     arms = arms_of(run.tasks, stage.levels)
     if not arms:
@@ -157,13 +162,15 @@ def open_session(run: Run, stage: WarmUp | Reinforce, model: Model, pool: Scorin
     spec = stage.curriculum if isinstance(stage, Reinforce) else None
     replay = stage.replay.build(run.seed) if isinstance(stage, Reinforce) and stage.replay else None
     program = stage.objective.compile(updates)
+    seed = derive("curriculum", run.seed, "stage", step) if step else run.seed
     return Session(
         run=run, stage=stage, learner=learner, engine=engine, tokenizer=model.tokenizer,
         player=Player(
             engine=engine, tokenizer=model.tokenizer, source=run.tasks, sampling=sampling, seed=run.seed, max_turns=run.max_turns
         ),
         pool=pool, program=program, plan=program.plan,
-        curriculum=(spec or _no_curriculum()).build(arms, run.seed), replay=replay, counter=Counter(),
+        curriculum=(spec or _no_curriculum()).build(arms, seed), replay=replay,
+        counter=before.counter if before else Counter(),
         proof=WeightProof(probe_rows(model.shape.vocab_size, model.shape.max_positions, run.seed)) if run.prove_weights else None,
         step=step,
     )  # fmt: skip
