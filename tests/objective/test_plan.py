@@ -125,7 +125,7 @@ def test_allowed_because_it_changes_something() -> None:
         Objective(policy=plain(), terms=(PolicyGradient(label="expert", streams=("expert",)),)),
         Objective(policy=plain(), credit=(Whiten("rollout"), Scale("group"))),
     ):
-        objective.plan()
+        assert objective.plan().live[0] == "logp_new"
 
 
 def test_plans() -> None:
