@@ -1,21 +1,20 @@
 """The scoring pool: every way in which foreign code fails, and that nothing outlives it."""
 
+import gc
 import os
-import select
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import textwrap
 import threading
 from collections import Counter
-from collections.abc import Callable
-from multiprocessing.connection import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from foreign_code import LONG, act, alive, items, pids, task
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError, RewardError
@@ -25,65 +24,12 @@ from assay.core.task import Task
 from assay.testing import attempt
 from assay.verify import ExactMatch, RewardFunction, ScoringPool
 from assay.verify.verdict import broken
-from assay.verify.worker import keep, serve, views
-
-Pair = tuple[Task, Rollout]
-
-LONG = 30.0
-"""A deadline that only a hang would meet on any machine."""
-
-
-def task(prompt: str) -> Task:
-    public, private = FrozenMap({"prompt": prompt}), FrozenMap({"answer": "yes"})
-    return Task(id=prompt, domain="d", arm="a", level=1, split="train", index=0, public=public, private=private)
-
-
-def items(*texts: str) -> list[Pair]:
-    tasks = [task(f"p{i}") for i in range(len(texts))]
-    return [(t, attempt(t, text, id=f"r{i}")) for i, (t, text) in enumerate(zip(tasks, texts, strict=True))]
-
-
-def act(prompt: str, completion: str, row: dict[str, Any]) -> float:
-    """Does what the completion says."""
-    match completion:
-        case "raise":
-            raise ValueError("a bad answer")
-        case "hang":
-            while True:
-                pass
-        case "die":
-            os._exit(3)
-        case "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
-        case "exit":
-            sys.exit("goodbye")
-        case "nan":
-            return float("nan")
-        case _:
-            return float(completion == row["answer"])
-
-
-def alive(pid: int) -> bool:
-    """Whether a process still runs, after giving the kernel time to end it."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return False
-    try:
-        return not select.select([handle], [], [], LONG)[0]
-    finally:
-        os.close(handle)
-
-
-def pids(pool: ScoringPool) -> list[int]:
-    bench = pool._bench  # pyright: ignore
-    assert bench is not None
-    return [bench._keeper.pid, *([bench._worker[0]] if bench._worker else [])]
+from assay.verify.worker import Keeper
 
 
 def test_trusted_verifiers_start_no_process() -> None:
     pool = ScoringPool(ExactMatch())
-    assert pool._bench is None  # pyright: ignore
+    assert pool._crew is None  # pyright: ignore
     assert {k: s.primary for k, s in pool.score(items("yes", "no")).items()} == {"r0": 1.0, "r1": 0.0}
     pool.close()
 
@@ -125,9 +71,24 @@ def test_a_fault_that_does_not_come_again_leaves_no_trace(tmp_path: Path) -> Non
     assert pool.counts == Counter(retried=2, died=1)
 
 
+def test_what_raised_is_judged_again_on_a_fresh_worker() -> None:
+    spoiled: list[str] = []
+
+    def forgetful(prompt: str, completion: str, row: dict[str, Any]) -> float:
+        if len(spoiled) == 3:
+            raise RuntimeError("the connection was lost")
+        spoiled.append(completion)
+        return 1.0
+
+    with ScoringPool(RewardFunction(forgetful), LONG) as pool:
+        verdicts = pool.score(items("a", "b", "c", "d", "e"))
+    assert [s.fault for s in verdicts.values()] == [Fault.NONE] * 5
+    assert pool.counts == Counter(retried=2)
+
+
 @pytest.mark.parametrize("how", ["die", "kill"])
 def test_an_answer_that_kills_its_judge_twice_scores_the_floor(how: str) -> None:
-    with ScoringPool(RewardFunction(act), LONG, floor=-1.0) as pool:
+    with ScoringPool(RewardFunction(act, floor=-1.0), LONG) as pool:
         verdicts = pool.score(items("yes", how, "no", "yes"))
     assert verdicts["r1"].fault is Fault.POLICY
     assert dict(verdicts["r1"].components) == {"reward": -1.0}
@@ -261,6 +222,8 @@ def test_failed_attempts_are_infra_faults_and_not_the_verifiers() -> None:
 def test_misuse_is_refused() -> None:
     with pytest.raises(ConfigError, match="deadline"):
         ScoringPool(ExactMatch(), 0.0)
+    with pytest.raises(ConfigError, match="workers=0; use at least 1"):
+        ScoringPool(ExactMatch(), workers=0)
     with pytest.raises(DataError, match=r"\['r0'\] occur more than once"):
         ScoringPool(ExactMatch()).score([*items("a"), *items("b")])
 
@@ -302,7 +265,7 @@ def test_a_lost_keeper_is_replaced() -> None:
 
 def test_a_forked_copy_does_not_end_the_processes_of_the_original(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = ScoringPool(RewardFunction(act), LONG)
-    keeper = pool._bench._keeper  # pyright: ignore
+    keeper = pool._crew.bench._keeper  # pyright: ignore
     monkeypatch.setattr(os, "getpid", lambda: -1)
     pool.close()
     monkeypatch.undo()
@@ -311,32 +274,33 @@ def test_a_forked_copy_does_not_end_the_processes_of_the_original(monkeypatch: p
     assert not alive(keeper.pid)
 
 
-def test_attempts_at_one_task_share_its_row() -> None:
-    t = task("p")
-    pairs = [(t, attempt(t, "yes", id="r0")), (t, attempt(t, "no", id="r1"))]
-    first, second = views(RewardFunction(act), pairs)
-    assert first == ("p", "yes", {"prompt": "p", "answer": "yes"})
-    assert second[2] is first[2]
-    assert views(ExactMatch(), pairs) == pairs
-
-
 def test_a_keeper_that_ends_before_it_answers_is_replaced() -> None:
     with ScoringPool(RewardFunction(act), LONG) as pool:
-        keeper = pool._bench._keeper  # pyright: ignore
+        keeper = pool._crew.bench._keeper  # pyright: ignore
         near, far = socket.socketpair()
         far.shutdown(socket.SHUT_WR)
         keeper._control.close()
         keeper._control = near
         assert pool.score(items("yes"))["r0"].primary == 1.0
-        assert pool._bench._keeper is not keeper  # pyright: ignore
+        assert pool._crew.bench._keeper is not keeper  # pyright: ignore
     far.close()
 
 
-def test_workers_that_never_come_up_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_cannot_be_forked_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(self: Keeper, printed: int) -> tuple[int, Connection]:
+        raise EOFError
+
     with ScoringPool(RewardFunction(act), LONG) as pool:
-        monkeypatch.setattr("assay.verify.pool._ARRIVAL", 0.0)
+        monkeypatch.setattr(Keeper, "spawn", lost)
         with pytest.raises(RewardError, match="three scoring processes in a row"):
             pool.score(items("yes"))
+
+
+def test_workers_that_never_come_up_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.verify.worker.serve", lambda *_: threading.Event().wait())  # workers are forked with it
+    monkeypatch.setattr("assay.verify.bench._ARRIVAL", 0.05)
+    with ScoringPool(RewardFunction(act), LONG) as pool, pytest.raises(RewardError, match="three scoring processes in a row"):
+        pool.score(items("yes"))
 
 
 def grandchild(prompt: str, completion: str, row: dict[str, Any]) -> float:
@@ -349,7 +313,6 @@ def grandchild(prompt: str, completion: str, row: dict[str, Any]) -> float:
 def test_nothing_is_left_running(tmp_path: Path) -> None:
     log = tmp_path / "pids"
     with ScoringPool(RewardFunction(grandchild), 1.0) as pool:
-        pool._answered = True  # pyright: ignore
         verdict = pool.score(items(str(log)))["r0"]
         keeper = pids(pool)[0]
     assert verdict.fault is Fault.POLICY
@@ -361,9 +324,8 @@ def test_nothing_is_left_running(tmp_path: Path) -> None:
 def test_an_interrupt_leaves_nothing_and_loses_no_later_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     with ScoringPool(RewardFunction(act), LONG) as pool:
         pool.score(items("yes"))
-        bench = pool._bench  # pyright: ignore
         worker = pids(pool)[1]
-        monkeypatch.setattr(bench, "poll", lambda seconds: (_ for _ in ()).throw(KeyboardInterrupt))
+        monkeypatch.setattr(pool._crew, "_next", lambda worker: (_ for _ in ()).throw(KeyboardInterrupt))  # pyright: ignore
         with pytest.raises(KeyboardInterrupt):
             pool.score(items("no", "yes"))
         monkeypatch.undo()
@@ -378,13 +340,13 @@ from assay.testing import attempt
 from assay.verify import RewardFunction, ScoringPool
 
 def pid(prompt, completion, row):
-    print("printed once", flush=True) if completion == "say" else None
+    print("printed by a worker", flush=True)
     return float(os.getpid())
 
 task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "p"}))
 sys.stdout.write("before ")
 pool = ScoringPool(RewardFunction(pid), 30.0)
-print(int(pool.score([(task, attempt(task, "say"))])["r0"].primary), pool._bench._keeper.pid)
+print(int(pool.score([(task, attempt(task, "yes"))])["r0"].primary), pool._crew.bench._keeper.pid)
 ENDING
 """
 
@@ -398,47 +360,19 @@ def test_processes_end_with_the_program(ending: str, code: int) -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     # Reading to the end of stdout waits for every process that holds it.
     assert done.returncode == code, done.stderr
-    assert done.stdout.split()[:3] == ["before", "printed", "once"]
-    assert done.stdout.count("before") == done.stdout.count("printed") == 1
-    assert not any(alive(int(p)) for p in done.stdout.split()[3:])
+    before, *found = done.stdout.split()
+    assert (before, len(found)) == ("before", 2)  # once, and nothing from the worker
+    assert not any(alive(int(p)) for p in found)
 
 
-# ---- the loops on the far side, in this process
-
-
-def threaded(loop: Callable[..., None], *arguments: Any) -> threading.Thread:
-    thread = threading.Thread(target=loop, args=arguments, daemon=True)
-    thread.start()
-    return thread
-
-
-def test_the_workers_loop() -> None:
-    near, far = Pipe()
-    thread = threaded(serve, far, RewardFunction(act))
-    near.send(([("p", "yes", {"answer": "yes"}), ("p", "exit", {})], False))
-    assert near.recv() is None
-    assert near.recv().primary == 1.0
-    assert near.recv().fault is Fault.VERIFIER
-    near.send(([("p", "yes", {"answer": "yes"}), ("p", "no", {"answer": "yes"})], True))
-    assert [near.recv(), [s.primary for s in near.recv()]] == [None, [1.0, 0.0]]
-    near.send(([("p", "exit", {})], True))
-    assert [near.recv(), near.recv().fault] == [None, Fault.VERIFIER]
-    near.close()
-    thread.join(LONG)
-    assert not thread.is_alive()
-
-
-def test_a_verdict_that_cannot_be_pickled_is_a_fault() -> None:
-    class Odd:
-        def __call__(self, task: Task, rollout: Rollout) -> Score:
-            return Score(components={"x": 1.0}, info=FrozenMap({"f": lambda: 0}))
-
-    near, far = Pipe()
-    threaded(serve, far, Odd())
-    near.send((items("x"), False))
-    assert near.recv() is None
-    assert "cannot leave its process" in near.recv().info["error"]
-    near.close()
+@pytest.mark.filterwarnings("error")
+def test_a_pool_that_nobody_closes_ends_with_its_last_reference() -> None:
+    pool = ScoringPool(RewardFunction(act), LONG)
+    pool.score(items("yes"))
+    running = pids(pool)
+    del pool
+    gc.collect()
+    assert [p for p in running if alive(p)] == []
 
 
 def test_two_pools_at_once_end_in_any_order() -> None:
@@ -449,38 +383,6 @@ def test_two_pools_at_once_end_in_any_order() -> None:
     first.close()
     second.close()
     assert [p for p in running if alive(p)] == []
-
-
-@pytest.mark.parametrize("quits", [True, False])
-def test_the_keepers_loop_ends_its_workers(monkeypatch: pytest.MonkeyPatch, quits: bool) -> None:
-    monkeypatch.setattr("assay.verify.worker._GLANCE", 0.05)
-    near, far = socket.socketpair()
-    thread = threaded(keep, far, RewardFunction(act))
-    order = struct.Struct("!cq")
-
-    def told(fd: int | None, *message: Any) -> int:
-        socket.send_fds(near, [order.pack(*message)], [] if fd is None else [fd])
-        return struct.unpack("!q", near.recv(8))[0]
-
-    one, two, (_, one_more) = Pipe(), Pipe(), Pipe()
-    first, second = (told(pipe[1].fileno(), b"S", 0) for pipe in (one, two))
-    for _, end in (one, two):
-        end.close()
-    one[0].send(([("p", "yes", {"answer": "yes"})], False))
-    assert [one[0].recv(), one[0].recv().primary] == [None, 1.0]
-    os.kill(first, signal.SIGTERM)
-    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
-    assert told(None, b"K", first) == -signal.SIGTERM  # it had ended by itself
-    assert told(None, b"K", told(one_more.fileno(), b"S", 0)) == -signal.SIGKILL
-    if quits:
-        near.send(order.pack(b"Q", 0))
-    else:  # at the second look the training process is gone, and somebody else holds its end of the socket
-        looks = iter([os.getppid()])
-        monkeypatch.setattr(os, "getppid", lambda: next(looks, 1))
-    thread.join(LONG)
-    assert not thread.is_alive()
-    assert not alive(first)
-    assert not alive(second)
 
 
 def test_a_function_that_always_ends_its_process_is_an_error_and_not_a_run_of_zeros() -> None:

@@ -39,11 +39,11 @@ def fork_keeper(near: socket.socket, far: socket.socket, loop: Callable[[], None
     return pid
 
 
-def fork_worker(control: socket.socket, fd: int, loop: Callable[[], None]) -> int:
-    """A process that runs ``loop`` on the connection ``fd`` and ends; its id.
+def fork_worker(control: socket.socket, loop: Callable[[], None]) -> int:
+    """A process that runs ``loop`` and ends; its id.
 
     It leads a session of its own, so that all it starts can be killed with it; it dies with its parent, and is the first that an
-    out-of-memory killer takes.
+    out-of-memory killer takes. It has no terminal: it reads nothing, and what it writes to the descriptors 1 and 2 is dropped.
     """
     pid = _fork()
     if pid == 0:
@@ -61,7 +61,9 @@ def _run_worker(control: socket.socket, loop: Callable[[], None]) -> NoReturn:
             ctypes.CDLL(None).prctl(1, int(signal.SIGKILL))  # PR_SET_PDEATHSIG
             with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
                 file.write("800")
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # foreign code must not eat the terminal's input
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):  # foreign code must neither eat the terminal's input nor write over what a run shows there
+            os.dup2(null, number)
         loop()
         code = 0
     finally:

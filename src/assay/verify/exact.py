@@ -13,6 +13,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score, SpanScore
 from assay.core.task import Task
+from assay.verify.verdict import floor_of
 
 __all__ = ["ExactMatch", "FormatIs", "Together"]
 
@@ -133,6 +134,11 @@ class Together:
     def trusted(self) -> bool:
         """Whether every part may run in this process."""
         return all(getattr(part, "trusted", False) for part in self.parts)
+
+    @property
+    def floor(self) -> dict[str, float]:
+        """The floor of each component that the parts declare."""
+        return {name: floor_of(part, name) for part in self.parts for name in getattr(part, "names", ())}
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         """Judge one attempt.

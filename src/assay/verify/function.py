@@ -27,17 +27,19 @@ class RewardFunction:
     """``fn(prompt, completion, row)`` as a verifier; gives the component ``reward``, or those that ``fn`` names.
 
     ``prompt`` is the text of the opening conversation, ``completion`` the text of the last call, ``row`` the user's own row
-    (for other
-    task families: the public, world and private parts as one dict). The function returns a finite number, or a dict of finite
-    numbers by component name. Anything else raises `RewardError`; run it in a `ScoringPool`, which also survives a function
-    that hangs or kills its process.
+    (for other task families: the public, world and private parts as one dict). The function returns a finite number, or a dict
+    of finite numbers by component name; of several components one is the task's own metric, and is called ``correct`` or
+    ``reward``. Anything else raises `RewardError`; run it in a `ScoringPool`, which also survives a function that hangs or
+    kills its process.
 
     Attributes:
         fn: the function.
         batched: ``fn(prompts, completions, rows)`` takes lists and returns one value per item.
+        floor: the lowest value that it gives. An answer that hangs or kills its judge twice scores this, or the lowest value
+            seen where that is lower: -1 for a reward in [-1, 1].
 
     Raises:
-        ConfigError: ``fn`` cannot be called.
+        ConfigError: ``fn`` cannot be called, or ``floor`` is not finite.
 
     >>> f = RewardFunction(lambda prompt, completion, row: float(completion == row["answer"]))
     >>> f.values(["1+1="], ["2"], [{"answer": "2"}])
@@ -46,10 +48,13 @@ class RewardFunction:
 
     fn: Callable[..., Any]
     batched: bool = False
+    floor: float = 0.0
 
     def __post_init__(self) -> None:
         if not callable(self.fn):  # pyright: ignore[reportUnnecessaryComparison]
             raise ConfigError(f"RewardFunction.fn is a {type(self.fn).__name__}; pass a function of (prompt, completion, row)")
+        if not math.isfinite(self.floor):
+            raise ConfigError(f"RewardFunction.floor is {self.floor}; give the lowest value that the function returns")
 
     @property
     def names(self) -> tuple[str, ...]:

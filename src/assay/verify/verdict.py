@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Collection, Mapping
+from typing import Any, cast
 
 from assay.core.canon import FrozenMap
+from assay.core.errors import RewardError
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
 
-__all__ = ["broken", "failed_attempt", "judge"]
+__all__ = ["broken", "checked", "declared", "failed_attempt", "floor_of", "judge", "measured"]
 
 
 def judge(verifier: Verifier, task: Task, rollout: Rollout) -> Score:
     """The verdict; what the verifier raises becomes a ``verifier`` fault whose ``info`` holds the traceback, never a 0.
 
-    An attempt that ended in an infrastructure error is an ``infra`` fault and is not shown to the verifier.
+    So does a verdict of several components of which none is ``correct`` or ``reward``: nothing would say how good the answer
+    is. An attempt that ended in an error is a fault too (`failed_attempt`), and is not shown to the verifier.
     """
-    lost = failed_attempt(rollout)
+    lost = failed_attempt(rollout, {name: floor_of(verifier, name) for name in declared(verifier)})
     if lost is not None:
         return lost
     try:
@@ -27,14 +31,57 @@ def judge(verifier: Verifier, task: Task, rollout: Rollout) -> Score:
         return broken(error)
     if not isinstance(score, Score):  # pyright: ignore[reportUnnecessaryIsInstance]
         return broken(TypeError(f"the verifier returned a {type(score).__name__}: {score!r}; it must return a Score"))
-    return score
+    return checked(score)
 
 
-def failed_attempt(rollout: Rollout) -> Score | None:
-    """An ``infra`` fault for a rollout whose generation failed, else None."""
+def checked(score: Score) -> Score:
+    """The score itself, or a ``verifier`` fault in the place of a verdict without a main component (`Score.primary`)."""
+    if not score.valid or measured(score.components):
+        return score
+    return broken(
+        RewardError(
+            f"the verdict has the components {list(score.components)}, and none of them says how good the answer is; "
+            "name the task's own metric 'correct' or 'reward'"
+        )
+    )
+
+
+def measured(names: Collection[str]) -> bool:
+    """Whether one of these components is the main one: ``correct``, ``reward``, or the only one."""
+    return len(names) == 1 or "correct" in names or "reward" in names
+
+
+def declared(verifier: Verifier) -> tuple[str, ...]:
+    """The components that a verifier says it gives, its ``names``; ``reward`` where it says nothing of use."""
+    names = tuple(getattr(verifier, "names", ()))
+    return names if measured(names) else ("reward",)
+
+
+def floor_of(verifier: Verifier, name: str) -> float:
+    """The lowest value that a component is known to take: the verifier's ``floor``, 0 where it has none.
+
+    ``floor`` is one number, or one per component; then a component that it does not name has the lowest of them.
+    """
+    floor: object = getattr(verifier, "floor", 0.0)
+    if isinstance(floor, Mapping):
+        named = cast("Mapping[str, float]", floor)
+        return named.get(name, min(named.values(), default=0.0))
+    return float(cast("Any", floor))
+
+
+def failed_attempt(rollout: Rollout, floor: Mapping[str, float]) -> Score | None:
+    """The score of a rollout whose generation failed, else None.
+
+    Where that is the policy's doing (what it said exceeded a limit of its environment), the score is ``floor``, component by
+    component; else it is an ``infra`` fault without components.
+    """
     if rollout.stop is not Stop.ERROR:
         return None
-    return Score(components={}, fault=Fault.INFRA, info=FrozenMap({"error": rollout.error or "generation failed"}))
+    own = rollout.fault is Fault.POLICY
+    return Score(
+        components=dict(floor) if own else {}, fault=Fault.POLICY if own else Fault.INFRA,
+        info=FrozenMap({"error": rollout.error or "generation failed"}),
+    )  # fmt: skip
 
 
 def broken(error: BaseException) -> Score:

@@ -13,9 +13,11 @@ import socket
 import struct
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
+from assay.core.canon import FrozenMap
 from assay.core.errors import RewardError
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
@@ -23,7 +25,8 @@ from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify.child import flush, fork_keeper, fork_worker
 from assay.verify.function import RewardFunction, prompt_of, row_of
-from assay.verify.verdict import broken, judge
+from assay.verify.printed import Printed, capture
+from assay.verify.verdict import broken, checked, judge
 
 __all__ = ["Item", "Keeper", "keep", "serve", "views"]
 
@@ -51,11 +54,11 @@ class Keeper:
         self.pid = fork_keeper(self._control, far, lambda: keep(far, verifier))
         far.close()
 
-    def spawn(self) -> tuple[int, Connection]:
-        """A new worker: its process id and a connection to it."""
+    def spawn(self, printed: int) -> tuple[int, Connection]:
+        """A new worker: its process id and a connection to it. ``printed`` is the file for what it prints (`Printed`)."""
         near, far = socket.socketpair()
         try:
-            socket.send_fds(self._control, [_ORDER.pack(_SPAWN, 0)], [far.fileno()])
+            socket.send_fds(self._control, [_ORDER.pack(_SPAWN, 0)], [far.fileno(), printed])
             pid = self._answer()
         except BaseException:
             near.close()
@@ -85,19 +88,22 @@ class Keeper:
         return int(_ANSWER.unpack(data)[0])
 
 
-def serve(connection: Connection, verifier: Verifier) -> None:
-    """The worker's loop: batches in, one message per verdict out, until the other side closes."""
+def serve(connection: Connection, verifier: Verifier, printed: Printed) -> None:
+    """The worker's loop: batches in, one message per verdict out, until the other side closes.
+
+    What the verifier prints on an answer stands in the verdict's ``info["printed"]``; of a batched call, in its first verdict's.
+    """
     while True:
         try:
             items, together = connection.recv()
         except EOFError:
             return
         connection.send(None)  # the batch is here: the clock of the first item starts
-        if together:
-            _reply(connection, _judge_together(verifier, items))
-            continue
-        for item in items:
-            _reply(connection, _judge(verifier, item))
+        calls: list[list[Item]] = [items] if together else [[item] for item in items]
+        for call in calls:
+            printed.clear()
+            verdict = _judge_together(verifier, call) if together else _judge(verifier, call[0])
+            _reply(connection, _with(printed.text(), verdict))
 
 
 def views(verifier: Verifier, items: Sequence[tuple[Task, Rollout]]) -> list[Item]:
@@ -115,20 +121,30 @@ def views(verifier: Verifier, items: Sequence[tuple[Task, Rollout]]) -> list[Ite
 
 def _judge(verifier: Verifier, item: Item) -> Score:
     try:
-        return verifier.score_views([item])[0] if isinstance(verifier, RewardFunction) else judge(verifier, *item)
+        if not isinstance(verifier, RewardFunction):
+            return judge(verifier, *item)
+        (score,) = verifier.score_views([item])
+        return checked(score)
     except BaseException as error:  # sys.exit() in a reward function must not look like a crash
         return broken(error)
 
 
 def _judge_together(verifier: Any, items: Sequence[Item]) -> list[Score] | Score:
     try:
-        return verifier.score_views(items)
+        return [checked(score) for score in verifier.score_views(items)]
     except BaseException as error:
         return broken(error)
 
 
+def _with(printed: str, verdict: list[Score] | Score) -> list[Score] | Score:
+    if not printed:
+        return verdict
+    first, *rest = verdict if isinstance(verdict, list) else [verdict]
+    first = replace(first, info=FrozenMap({"printed": printed, **first.info}))
+    return [first, *rest] if isinstance(verdict, list) else first
+
+
 def _reply(connection: Connection, verdict: list[Score] | Score) -> None:
-    flush()
     try:
         data = pickle.dumps(verdict)
     except Exception as error:  # pickle raises whatever a foreign __reduce__ raises
@@ -144,7 +160,7 @@ def keep(control: socket.socket, verifier: Verifier) -> None:
     try:
         while True:
             try:
-                data, fds, _, _ = socket.recv_fds(control, _ORDER.size, 1)
+                data, fds, _, _ = socket.recv_fds(control, _ORDER.size, 2)
             except TimeoutError:
                 if os.getppid() != parent:
                     return
@@ -153,8 +169,10 @@ def keep(control: socket.socket, verifier: Verifier) -> None:
             if order == _QUIT:
                 return
             if order == _SPAWN:
-                pid = fork_worker(control, fds[0], lambda fd=fds[0]: serve(Connection(fd), verifier))
-                os.close(fds[0])
+                near, out = fds
+                pid = fork_worker(control, lambda near=near, out=out: serve(Connection(near), verifier, capture(out)))
+                os.close(near)
+                os.close(out)
                 workers.add(pid)
                 control.sendall(_ANSWER.pack(pid))
             else:

@@ -1,0 +1,153 @@
+"""The near side of a scoring pool: the keeper, and the workers that it forks."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import IO
+
+from assay.core.errors import DataError, RewardError
+from assay.core.protocols import Verifier
+from assay.core.rollout import Rollout
+from assay.core.task import Task
+from assay.verify.printed import printed_in
+from assay.verify.worker import Keeper, views
+
+__all__ = ["Bench", "Worker"]
+
+_ARRIVAL = 60.0
+"""Seconds that a worker may take to read a batch: nothing of the user's runs yet, so only a broken machine needs them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Worker:
+    """One scoring process, seen from the training process.
+
+    Attributes:
+        pid: its process id.
+        connection: batches go in, verdicts come out.
+        output: the file for what it prints.
+        keeper: whose child it is.
+    """
+
+    pid: int
+    connection: Connection
+    output: IO[bytes]
+    keeper: Keeper
+
+    def end(self) -> tuple[str, str]:
+        """End it and all that it started; how it ended, in words, and what it had printed on its last answer."""
+        self.connection.close()
+        try:
+            code = self.keeper.kill(self.pid)
+            how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+        except (EOFError, OSError):
+            how = "its keeper is gone"
+        with self.output:
+            return how, printed_in(self.output.fileno())
+
+
+class Bench:
+    """The keeper and its workers: those at work, and the idle ones."""
+
+    def __init__(self, verifier: Verifier) -> None:
+        self._verifier = verifier
+        self._workers: list[Worker] = []
+        self._idle: list[Worker] = []
+        self._appoint()
+
+    def hand(self, items: Sequence[tuple[Task, Rollout]], *, together: bool = False, fresh: bool = False) -> Worker:
+        """A worker that has read a batch and begins: an idle one, or a new one.
+
+        Args:
+            items: what it is to judge.
+            together: in one call.
+            fresh: it has judged nothing yet; idle ones are ended.
+
+        Raises:
+            DataError: an item cannot be sent to another process.
+            RewardError: no worker comes up, or the bench is closed.
+        """
+        try:
+            data = pickle.dumps((views(self._verifier, items), together), protocol=pickle.HIGHEST_PROTOCOL)
+        except Exception as error:  # pickle raises whatever a foreign __reduce__ raises
+            raise DataError(
+                f"a task or rollout cannot be sent to the scoring process: {error}; keep plain values in it"
+            ) from error
+        if fresh:
+            self.shrink(0)
+        for _ in range(3):
+            worker: Worker | None = None
+            try:
+                worker = self._idle.pop() if self._idle else self._hire()
+                worker.connection.send_bytes(data)
+                if worker.connection.poll(_ARRIVAL):
+                    worker.connection.recv()
+                    return worker
+            except (EOFError, OSError):
+                pass  # it died while idle, which says nothing about the batch
+            if worker is not None:
+                self.end(worker)
+        raise RewardError("three scoring processes in a row died before they read their batch; is the machine out of memory?")
+
+    def rest(self, worker: Worker) -> None:
+        """The worker has judged all it was given, and may be given more."""
+        self._idle.append(worker)
+
+    def end(self, worker: Worker) -> tuple[str, str]:
+        """End a worker that is at work; see `Worker.end`."""
+        self._workers.remove(worker)
+        return worker.end()
+
+    def shrink(self, to: int) -> None:
+        """End idle workers until ``to`` are left."""
+        while len(self._idle) > to:
+            self.end(self._idle.pop())
+
+    def end_all(self) -> None:
+        """End every worker, whatever it is doing."""
+        self._idle.clear()
+        while self._workers:
+            self._workers.pop().end()
+
+    def close(self) -> None:
+        """End everything; harmless when repeated."""
+        self._idle.clear()
+        self._finalizer()
+
+    def _appoint(self) -> None:
+        self._keeper = Keeper(self._verifier)
+        self._finalizer = weakref.finalize(self, _shut, self._keeper, self._workers, os.getpid())
+
+    def _hire(self) -> Worker:
+        if not self._finalizer.alive:
+            raise RewardError("this ScoringPool is closed; make a new one")
+        output = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as its worker
+        try:
+            try:
+                pid, connection = self._keeper.spawn(output.fileno())
+            except (EOFError, OSError):  # somebody killed the keeper: start another
+                self._finalizer.detach()
+                self._keeper.close()
+                self._appoint()
+                pid, connection = self._keeper.spawn(output.fileno())
+        except BaseException:
+            output.close()
+            raise
+        self._workers.append(Worker(pid=pid, connection=connection, output=output, keeper=self._keeper))
+        return self._workers[-1]
+
+
+def _shut(keeper: Keeper, workers: list[Worker], owner: int) -> None:
+    if os.getpid() != owner:  # a forked copy of the training process
+        return
+    while workers:  # they die with their keeper
+        worker = workers.pop()
+        worker.connection.close()
+        worker.output.close()
+    keeper.close()

@@ -1,0 +1,141 @@
+"""Answers to workers, outcomes back: one worker while all goes well, several at once when some answers stop theirs."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from multiprocessing.connection import wait
+from time import monotonic
+
+from assay.core.canon import FrozenMap
+from assay.core.protocols import Verifier
+from assay.core.rollout import Rollout
+from assay.core.score import Fault, Score
+from assay.core.task import Task
+from assay.verify.bench import Bench, Worker
+from assay.verify.room import LOOK, Room
+
+__all__ = ["Crew", "End", "Job", "Outcome"]
+
+_Pair = tuple[Task, Rollout]
+
+
+class End(StrEnum):
+    """How one judging ended."""
+
+    VERDICT = "verdict"
+    HUNG = "hung"
+    DIED = "died"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one judging ended, and the score that says so."""
+
+    end: End
+    score: Score
+
+    @property
+    def good(self) -> bool:
+        """Whether there is a verdict that counts."""
+        return self.end is End.VERDICT and self.score.valid
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the worker is gone."""
+        return self.end is not End.VERDICT
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """An answer to judge: its place in the batch, and whether on a worker that has judged nothing yet."""
+
+    index: int
+    fresh: bool = False
+
+
+class Crew:
+    """Judges answers on workers that may hang or die.
+
+    Args:
+        verifier: what judges.
+        deadline: seconds for one call, from when its worker begins it.
+        workers: how many answers are judged at once at most (`Room`).
+        counts: where ``hung`` and ``died`` are counted.
+    """
+
+    def __init__(self, verifier: Verifier, deadline: float, workers: int, counts: Counter[str]) -> None:
+        self.bench = Bench(verifier)
+        self._deadline = deadline
+        self._room = Room(workers)
+        self._counts = counts
+
+    def call(self, items: Sequence[_Pair]) -> list[Score] | Outcome:
+        """All items in one call: their scores, or how the call failed."""
+        worker = self.bench.hand(items, together=True)
+        answer = self._next(worker)
+        if isinstance(answer, list) or not answer.stopped:
+            self.bench.rest(worker)
+        return answer
+
+    def pipeline(self, items: Sequence[_Pair], fresh: bool = False) -> Iterator[Outcome]:
+        """The items in order on one worker that never waits for us; ends early, after the first that stops it."""
+        if not items:
+            return
+        worker = self.bench.hand(items, fresh=fresh)
+        for _ in items:
+            outcome = self._next(worker)
+            assert isinstance(outcome, Outcome)
+            yield outcome
+            if outcome.stopped:
+                return
+        self.bench.rest(worker)
+
+    def deal(self, items: Sequence[_Pair], queue: deque[Job]) -> Iterator[tuple[int, Outcome]]:
+        """The jobs one by one to as many workers as there is room for; the caller may append jobs in between."""
+        busy: dict[Worker, tuple[int, float]] = {}
+        while queue or busy:
+            while queue and self._room.free({w.pid: began for w, (_, began) in busy.items()}):
+                job = queue.popleft()
+                busy[self.bench.hand([items[job.index]], fresh=job.fresh)] = (job.index, monotonic())
+            soonest = min(began for _, began in busy.values()) + self._deadline - monotonic()
+            wait([w.connection for w in busy], max(0.0, min(soonest, LOOK) if queue else soonest))
+            for worker, (index, began) in list(busy.items()):
+                outcome = self._seen(worker, began + self._deadline)
+                if outcome is not None:
+                    del busy[worker]
+                    yield index, outcome
+        self.bench.shrink(1)
+
+    def _seen(self, worker: Worker, due: float) -> Outcome | None:
+        if worker.connection.poll():  # first of all: a verdict that came while we were busy elsewhere is in time
+            outcome = self._receive(worker)
+            assert isinstance(outcome, Outcome)
+            if not outcome.stopped:
+                self.bench.rest(worker)
+            return outcome
+        return self._hung(worker) if monotonic() >= due else None
+
+    def _next(self, worker: Worker) -> Outcome | list[Score]:
+        return self._receive(worker) if worker.connection.poll(self._deadline) else self._hung(worker)
+
+    def _receive(self, worker: Worker) -> Outcome | list[Score]:
+        try:
+            message: Score | list[Score] = worker.connection.recv()
+        except (EOFError, OSError):
+            self._counts["died"] += 1
+            how, printed = self.bench.end(worker)
+            return _stopped(End.DIED, f"the scoring process ended without a verdict ({how})", printed)
+        return message if isinstance(message, list) else Outcome(End.VERDICT, message)
+
+    def _hung(self, worker: Worker) -> Outcome:
+        self._counts["hung"] += 1
+        _, printed = self.bench.end(worker)
+        return _stopped(End.HUNG, f"no verdict within {self._deadline:g} s", printed)
+
+
+def _stopped(end: End, error: str, printed: str) -> Outcome:
+    info = {"error": error} | ({"printed": printed} if printed else {})
+    return Outcome(end, Score(components={}, fault=Fault.INFRA, info=FrozenMap(info)))

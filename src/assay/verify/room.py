@@ -1,0 +1,70 @@
+"""Whether one more answer can be judged at once without taking a core from another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from time import monotonic
+
+__all__ = ["LOOK", "Room", "cores", "runs"]
+
+LOOK = 0.05
+"""Seconds between two looks at which workers sleep."""
+
+
+class Room:
+    """Admits answers to be judged at once: as many as there are cores, and beside ones that sleep, up to ``workers``.
+
+    An answer that waits for something costs nothing. One that computes and shares its core with others would be slower than
+    alone, exceed a deadline that it meets alone, and be blamed for it.
+
+    Args:
+        workers: how many at most.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._cores = cores()
+        self._looked = 0.0
+        self._asleep: frozenset[int] = frozenset()
+
+    def free(self, busy: Mapping[int, float]) -> bool:
+        """Whether there is room for one more.
+
+        Args:
+            busy: process id of each worker that is judging, and when it began (`time.monotonic`).
+        """
+        if len(busy) >= self._workers:
+            return False
+        if len(busy) < self._cores:
+            return True
+        now = monotonic()
+        if now - self._looked >= LOOK:
+            self._looked, self._asleep = now, frozenset(pid for pid in busy if not runs(pid))
+        return sum(began > self._looked or pid not in self._asleep for pid, began in busy.items()) < self._cores
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+def runs(pid: int) -> bool:
+    """Whether a thread of a process, or of one that it started, runs or waits for a core; True where the system does not tell.
+
+    >>> import os
+    >>> runs(os.getpid())
+    True
+    """
+    family = [str(pid)]
+    try:
+        while family:
+            for thread in Path("/proc", family.pop(), "task").iterdir():
+                if thread.joinpath("stat").read_text().rpartition(")")[2].split()[0] == "R":
+                    return True
+                family += thread.joinpath("children").read_text().split()
+    except OSError:  # no such system, or a process that has just ended
+        return True
+    return False

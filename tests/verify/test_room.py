@@ -1,0 +1,74 @@
+"""Room for one more answer: a core of its own, or beside answers that sleep."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from foreign_code import LONG
+
+from assay.verify import room
+from assay.verify.room import LOOK, Room, cores, runs
+
+
+def test_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cores() == len(os.sched_getaffinity(0))
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert cores() == os.cpu_count()
+
+
+def test_as_many_as_there_are_cores_and_sleeping_ones_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    asleep: set[int] = set()
+    clock = [100.0]
+    monkeypatch.setattr(room, "cores", lambda: 2)
+    monkeypatch.setattr(room, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(room, "runs", lambda pid: pid not in asleep)
+    r = Room(4)
+    assert r.free({})
+    assert r.free({1: 100.0})
+    assert not r.free({1: 100.0, 2: 100.0})
+    asleep |= {1}
+    assert not r.free({1: 100.0, 2: 100.0})  # it looks again only after a while
+    clock[0] += 2 * LOOK
+    assert r.free({1: 100.0, 2: 100.0})
+    assert not r.free({1: 100.0, 2: 100.0, 3: clock[0] + 0.01})  # nobody has looked at it yet: taken to run
+    assert not r.free({1: clock[0] + 0.01, 2: 100.0})  # it slept on another answer
+    asleep |= {2, 3, 4}
+    clock[0] += 2 * LOOK
+    assert r.free({1: 100.0, 2: 100.0, 3: 100.1})
+    assert not r.free({1: 100.0, 2: 100.0, 3: 100.0, 4: 100.0})  # as many as may ever be
+
+
+def test_fewer_workers_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "cores", lambda: 64)
+    r = Room(2)
+    assert r.free({1: 0.0})
+    assert not r.free({1: 0.0, 2: 0.0})
+
+
+SLEEPS = "print(flush=True); import threading; threading.Event().wait()"
+SPINS = "print(flush=True)\nwhile True: pass"
+THREAD = "import threading; threading.Thread(target=exec, args=('while True: pass',)).start(); " + SLEEPS
+CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {SPINS!r}])"
+
+
+@pytest.mark.parametrize(("code", "found"), [(SLEEPS, False), (SPINS, True), (THREAD, True), (CHILD, True)])
+def test_what_runs_is_seen_in_threads_and_children_too(code: str, found: bool) -> None:
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert process.stdout
+        process.stdout.readline()
+        until = time.monotonic() + LONG
+        while (seen := runs(process.pid)) != found and time.monotonic() < until:
+            time.sleep(0.01)  # it is still on its way there
+        assert seen is found
+    finally:
+        os.killpg(process.pid, 9)
+        process.communicate()
+
+
+def test_what_cannot_be_seen_is_taken_to_run() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    assert runs(process.pid)
