@@ -51,3 +51,8 @@ def test_unknown_name_says_the_nearest_and_all_known() -> None:
 def test_nearest() -> None:
     assert nearest("curiculum", ["curriculum", "replay"]) == "curriculum"
     assert nearest("xyz", ["curriculum"]) is None
+
+
+def test_the_nearest_name_ignores_case_and_numbers_stand_in_their_order() -> None:
+    assert nearest("sortdigits", ["SortDigits", "Reverse"]) == "SortDigits"
+    assert str(UnknownNameError("level", 7, [10, 9, 3])) == "unknown level '7': known: 3, 9, 10"

@@ -1,5 +1,7 @@
 """Records refuse what cannot be: tasks, contexts, completions, rollouts, scores, groups, manifests."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from core_records import call, completion, context, group, one_call, rollout, task
@@ -132,6 +134,14 @@ def test_what_a_rollout_says_of_itself() -> None:
         rollout().column("entropy")
 
 
+def test_only_an_error_has_a_fault() -> None:
+    made = replace(rollout(stop=Stop.ERROR), error="no answer", fault=Fault.POLICY)
+    assert (made.fault, rollout(stop=Stop.ERROR).fault) == (Fault.POLICY, Fault.NONE)
+    for stop in (Stop.DONE, Stop.LENGTH, Stop.PARTIAL):
+        with pytest.raises(DataError, match=f"rollout c/0 stopped as '{stop.value}' with a policy fault; use stop 'error'"):
+            replace(made, stop=stop)
+
+
 def test_scores() -> None:
     assert Score(components={"correct": 0.0, "reward": 1.0}).primary == 0.0
     assert Score(components={"reward": 0.5, "format": 1.0}).primary == 0.5
@@ -173,6 +183,15 @@ def test_manifests_identify_weights_not_their_order_or_payload() -> None:
     assert made.digest == manifest_of(9, {"b": b, "w": w.copy()}).digest
     assert made == manifest_of(3, {"w": w.copy(), "b": b})
     assert made.digest != manifest_of(3, {"w": w + 1, "b": b}).digest
+
+
+def test_a_delta_names_what_it_changes_and_a_full_manifest_has_no_base() -> None:
+    w, b = np.zeros(2, np.float32), np.ones(3, np.float32)
+    made = manifest_of(4, {"b": b}, base=manifest_of(3, {"w": w, "b": b}).digest)
+    assert (made.kind, made.base, set(made.tensors)) == ("delta", manifest_of(3, {"b": b, "w": w}).digest, {"b"})
+    for kind, base in (("delta", None), ("full", "abc"), ("part", None), ("part", "abc")):
+        with pytest.raises(DataError, match=f"weight version 4: kind='{kind}' with base={base!r}; a 'full' manifest has no base"):
+            replace(made, kind=kind, base=base)
 
 
 def test_plans_and_steps_have_quiet_defaults() -> None:

@@ -96,7 +96,9 @@ def rollouts(draw: st.DrawFn) -> Rollout:
         score_messages=draw(st.none() | messages), tag="hint",
     )  # fmt: skip
     stop = draw(st.sampled_from(Stop))
-    return Rollout(id="c/0", context=posed, calls=tree.calls, stop=stop, seed=2**64 - 1, error=draw(st.none() | st.text()))
+    fault = draw(st.sampled_from(Fault)) if stop is Stop.ERROR else Fault.NONE
+    error = draw(st.none() | st.text())
+    return Rollout(id="c/0", context=posed, calls=tree.calls, stop=stop, seed=2**64 - 1, error=error, fault=fault)
 
 
 @given(tasks())

@@ -182,13 +182,14 @@ def test_a_silent_world_lets_the_policy_speak_again() -> None:
 
 
 @pytest.mark.parametrize(("fail", "calls", "message"), [
-    ("start", 0, "environment start: OSError: no world"), ("b", 2, "environment step 2: OSError: the world broke"),
+    ("start", 0, "environment start: OSError: no world, twice"),
+    ("b", 2, "environment step 2: OSError: the world broke, twice"),
 ])  # fmt: skip
 def test_a_broken_world_ends_its_own_rollout_only(fail: str, calls: int, message: str) -> None:
     made: list[Echo] = []
 
     def make() -> Echo:
-        made.append(Echo(fail=fail if len(made) == 1 else None))
+        made.append(Echo(fail=fail if len(made) in (1, 3) else None))  # the second attempt's, and the fresh one in its place
         return made[-1]
 
     rollouts = play(Scripted(says("a", "b", "stop")), Worlds(make), n=3)
@@ -202,7 +203,7 @@ def test_a_source_that_cannot_make_its_world_is_a_fault_too() -> None:
         raise RuntimeError("no sandbox")
 
     (rollout,) = play(Scripted(says("a")), Worlds(make))
-    assert (rollout.stop, rollout.error) == (Stop.ERROR, "environment start: RuntimeError: no sandbox")
+    assert (rollout.stop, rollout.error) == (Stop.ERROR, "environment start: RuntimeError: no sandbox, twice")
 
 
 def test_a_snapshot_is_where_the_world_begins() -> None:
@@ -360,6 +361,9 @@ def test_only_partial_rollouts_go_on() -> None:
 def test_what_a_player_refuses() -> None:
     with pytest.raises(ConfigError, match=r"Player.max_turns=0"):
         player(Scripted(says("2")), max_turns=0)
+    for deadline in (0.0, -1.0, float("nan")):
+        with pytest.raises(ConfigError, match=r"Player.deadline=.*it is in seconds and must be above 0"):
+            player(Scripted(says("2")), deadline=deadline)
     with pytest.raises(ConfigError, match="n=0 rollouts per context"):
         play(Scripted(says("2")), n=0)
     with pytest.raises(DataError, match=r"share a key, so their rollouts would share ids and noise: \['a'\]"):

@@ -1,12 +1,15 @@
 """The player on the native engine: what was sampled is what training will score, however the conversation went."""
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from scripted import Echo, Worlds, posed
 
 from assay.core import Message, Prefill, Rollout, Sampling, Stop, samples
+from assay.core.protocols import Environment, Step
 from assay.rollout import KeepAll, LastTurns, Player
 from assay.runtime.engine import NativeEngine
 from assay.runtime.model import init_model
@@ -62,6 +65,29 @@ def test_a_rollout_does_not_depend_on_its_company() -> None:
     together = asyncio.run(player(engine(), KeepAll()).collect(contexts(), 3))
     alone = asyncio.run(player(engine(), KeepAll()).collect(contexts()[1:2], 2))
     assert [ids(r) for r in alone] == [ids(r) for r in together[3:5]]
+
+
+@pytest.mark.parametrize("manager", [KeepAll(), LastTurns(1)])
+def test_a_world_that_breaks_once_changes_no_bit(manager: object) -> None:
+    @dataclass
+    class Breaking(Echo):
+        async def step(self, action: str) -> Step:
+            if self.steps == 2:
+                raise OSError("the world broke")
+            return await super().step(action)
+
+    worlds = [Breaking(), Echo()]
+
+    def alone(make: Callable[[], Environment]) -> Rollout:
+        (rollout,) = asyncio.run(replace(player(engine(), manager), source=Worlds(make)).collect(contexts()[:1], 1))
+        return rollout
+
+    calm, again = alone(Echo), alone(lambda: worlds.pop(0))
+    assert not worlds
+    assert len(calm.calls) == 4
+    for a, b in zip(samples(calm), samples(again), strict=True):
+        assert (a.ids.tolist(), a.mask.tolist()) == (b.ids.tolist(), b.mask.tolist())
+        assert a.columns["logp_engine"].values.tobytes() == b.columns["logp_engine"].values.tobytes()
 
 
 def test_a_rollout_cut_off_anywhere_and_resumed_is_the_one_never_cut_off() -> None:

@@ -187,6 +187,23 @@ def test_an_unknown_live_column_is_refused_by_name():
         learner().step(random_batch(), Plan(live=("logp_new", "values")), Weighted())
 
 
+def test_what_the_settings_offer_is_done():
+    offers, batch = LearnerSettings().offers, random_batch()
+    made, given = learner(anchors=offers.models[1:]), []
+
+    class Looks(Weighted):
+        def micro(self, batch, live):
+            given.append(set(live))
+            assert all(bool(values[batch.token("mask")].abs().sum() > 0) for values in live.values())
+            return super().micro(batch, live)
+
+    made.step(batch, Plan(live=offers.live), Looks())
+    assert given and all(names == set(offers.live) for names in given)
+    for name in offers.models:
+        for column in (f"logp_{name}", f"entropy_{name}"):
+            assert made.annotate(batch, Forward(column, name)).token(column)[batch.token("mask")].any()
+
+
 def test_a_column_of_the_users_own_travels_untouched():
     batch, program = random_batch(), Weighted()
     routing = np.arange(int(batch.offsets[-1]) * 6, dtype=np.int16).reshape(-1, 2, 3)

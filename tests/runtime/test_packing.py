@@ -50,8 +50,10 @@ def test_useful_share_by_hand():
 def test_unpad_undoes_pad_and_both_gradients_are_transposes(lengths):
     packing = pack_offsets(offsets_of(lengths))
     n = sum(lengths)
-    if packing.pad is None:
-        assert packing.cells == [n] or sum(packing.cells) == n
+    if packing.pad is None:  # only where the rows fill the rectangles as they come
+        assert [length for rows, length in packing.buckets for _ in range(rows)] == lengths
+        assert packing.unpad is None
+        assert packing.useful == 1.0
         return
     x = torch.arange(n, dtype=torch.float64, requires_grad=True)
     padded = pad_rows(x, packing.pad, packing.unpad)

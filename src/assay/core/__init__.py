@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from assay.core.group import Draw, Group
     from assay.core.manifest import Manifest, TensorInfo, manifest_of
-    from assay.core.plan import Forward, Plan, Scope
+    from assay.core.plan import Forward, Offers, Plan, Scope
     from assay.core.protocols import (
         BatchComposer,
         ContextManager,
@@ -103,6 +103,7 @@ __all__ = [
     "MissingExtraError",
     "NonFiniteError",
     "Obs",
+    "Offers",
     "Plan",
     "PlanError",
     "Prefill",
@@ -180,7 +181,7 @@ _HOME = {
         ),
         "group": "Draw Group",
         "manifest": "Manifest TensorInfo manifest_of",
-        "plan": "Forward Plan Scope",
+        "plan": "Forward Offers Plan Scope",
         "protocols": (
             "BatchComposer ContextManager Curriculum CurriculumSpec Engine EngineInfo Environment Guidance "
             "Learner LossProgram Obs Replay Request Restorable Sampler State Stats Step SwapMode TaskSource "

@@ -21,6 +21,7 @@ Each message names the value, the place and a fix.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 
 __all__ = [
@@ -58,7 +59,8 @@ class UnknownNameError(ConfigError, KeyError):
     """
 
     def __init__(self, kind: str, name: object, known: Iterable[object]) -> None:
-        self.kind, self.name, self.known = kind, str(name), tuple(sorted(map(str, known)))
+        self.kind, self.name = kind, str(name)
+        self.known = tuple(sorted(map(str, known), key=lambda x: (float(x) if x.isdecimal() else math.inf, x)))
         close = nearest(self.name, self.known)
         hint = f"did you mean {close!r}? " if close else ""
         super().__init__(f"unknown {kind} {self.name!r}: {hint}known: {', '.join(self.known) or 'none'}")
@@ -126,10 +128,11 @@ class MissingExtraError(AssayError, ImportError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like ``name``, or None when none is close.
+    """The known name most like ``name``, upper and lower case alike, or None when none is close.
 
     >>> nearest("uniforn", ["uniform", "success_variance"])
     'uniform'
     """
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return found[0] if found else None
+    folded = {k.casefold(): k for k in known}
+    found = difflib.get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.5)
+    return folded[found[0]] if found else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Forward", "Plan", "Scope"]
+__all__ = ["Forward", "Offers", "Plan", "Scope"]
 
 
 class Scope(StrEnum):
@@ -33,6 +33,19 @@ class Forward:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Offers:
+    """What a learner can do for an objective, known before anything is built.
+
+    Attributes:
+        live: columns that its gradient pass computes.
+        models: weights that its passes without gradient can run: the ``policy``, and anchors such as ``ref``.
+    """
+
+    live: tuple[str, ...] = ("logp_new",)
+    models: tuple[str, ...] = ("policy",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Compiled from an objective chain.
 
@@ -40,7 +53,8 @@ class Plan:
         forwards: passes without gradient, in order.
         columns: token columns that batch or engine must bring (``logp_engine``, a user's own, ...).
         live: columns that the gradient pass computes (``logp_new``, ``entropy``, ...).
-        reductions: statistics that cross ranks, by name.
+        reductions: parts whose statistics cross ranks: ``credit/I``, a loss term's name, ``aggregate/DENOMINATOR/STREAMS`` (the
+            counts that losses are divided by), ``report`` (those of reported means). A reducer sees ``PART/STATISTIC``.
         split: the smallest unit that a micro-batch must keep whole.
         passes: 2 when a score loss needs current scores first.
         skip: rows without gradient may be left out of the passes; loss and gradient stay the same.

@@ -121,6 +121,7 @@ class Environment(Protocol):
     async def step(self, action: str) -> Step: ...
 
 
+@runtime_checkable
 class Restorable(Environment, Protocol):
     """An environment that can begin at a state which it once wrote: what a `Context` with a snapshot needs."""
 
@@ -325,6 +326,10 @@ class Learner(Protocol):
     def annotate(self, batch: Batch, forward: Forward) -> Batch: ...
 
     def step(self, batch: Batch, plan: Plan, loss: LossProgram) -> Stats: ...
+
+    def skip(self, updates: int) -> None:
+        """Updates that were to be made and found nothing to learn from: a schedule goes on without them."""
+        ...
 
     def score(self, rows: Sequence[Ids], model: str = "policy") -> list[NDArray[np.float32]]: ...
 

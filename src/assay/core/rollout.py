@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from assay.core.columns import RESERVED, Array, TokenColumn
 from assay.core.errors import DataError
+from assay.core.score import Fault
 from assay.core.task import Context
 
 __all__ = ["Call", "Completion", "Ids", "Rollout", "Sampling", "Span", "Stop", "ToolResult", "ids_of"]
@@ -174,7 +175,12 @@ class Rollout:
         calls: parents before children.
         stop: why the whole attempt ended.
         seed: 64-bit seed of its sampling noise.
-        error: the infrastructure's message when ``stop`` is ``error``.
+        error: what failed, in words, when ``stop`` is ``error``.
+        fault: whose doing that was: ``policy`` when what the policy said exceeded a limit of its environment, else ``infra``;
+            ``none`` (also: not known, which counts as ``infra``) otherwise.
+
+    Raises:
+        DataError: calls out of order, or a fault without stop ``error``.
     """
 
     id: str
@@ -183,8 +189,11 @@ class Rollout:
     stop: Stop
     seed: int
     error: str | None = None
+    fault: Fault = Fault.NONE
 
     def __post_init__(self) -> None:
+        if self.fault is not Fault.NONE and self.stop is not Stop.ERROR:
+            raise DataError(f"rollout {self.id} stopped as {self.stop.value!r} with a {self.fault.value} fault; use stop 'error'")
         for position, call in enumerate(self.calls):
             if call.id != position:
                 raise DataError(f"rollout {self.id}: call {call.id} stands at position {position}")

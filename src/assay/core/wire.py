@@ -302,6 +302,7 @@ def _rollout(rollout: Rollout) -> Wire:
         "stop": rollout.stop.value,
         "seed": int(rollout.seed),
         "error": rollout.error,
+        "fault": rollout.fault.value,
     }
 
 
@@ -313,6 +314,7 @@ def _read_rollout(data: Mapping[str, Any]) -> Rollout:
         stop=Stop(data["stop"]),
         seed=data["seed"],
         error=data["error"],
+        fault=Fault(data["fault"]),
     )
 
 

@@ -5,17 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from assay.core.errors import AssayError, ConfigError, DataError, EngineError
-from assay.core.protocols import ContextManager, Engine, Environment, Obs, Request, TaskSource, Tokenizer
+from assay.core.protocols import ContextManager, Engine, Obs, Request, Step, TaskSource, Tokenizer
 from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, Stop
+from assay.core.score import Fault
 from assay.core.seeds import derive
 from assay.core.task import Context, Message
 from assay.rollout.context import KeepAll
 from assay.rollout.conversation import Block, Conversation, check_prefix, forced_ids, joined, rendered
+from assay.rollout.worlds import Broken, answered, opened, sentence
 
 __all__ = ["Player"]
+
+_HANGS = 3
+"""So many different actions that hang, while no environment answers anything, mean that those are broken and not the actions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -27,6 +33,12 @@ class Player:
     sampled, and what the environment answered; nothing is ever re-tokenised. Noise positions count on over the calls of a
     rollout, so no uniform is used twice.
 
+    An environment that raises, or gives no answer within ``deadline``, is replaced once by a fresh one, which hears the recorded
+    actions again; nothing is sampled anew. If it fails again the attempt ends with stop ``error`` and an ``infra`` fault. Only
+    where it twice gave no answer to the very same action is the fault the ``policy``'s, as long as environments answer at all.
+    The deadline cancels what the environment awaits; one that computes or blocks without awaiting stops the whole event loop,
+    and nothing can interrupt it. Environments must await; foreign code belongs in a sandbox.
+
     Attributes:
         engine: draws tokens.
         tokenizer: renders messages; decodes what was sampled, for environments and verifiers.
@@ -35,9 +47,10 @@ class Player:
         seed: all sampling noise derives from it and the rollout's id.
         max_turns: assistant turns per rollout.
         manager: which turns the policy goes on with.
+        deadline: seconds for one start or step of an environment.
 
     Raises:
-        ConfigError: ``max_turns`` below 1.
+        ConfigError: ``max_turns`` below 1, or a deadline that is not positive.
     """
 
     engine: Engine
@@ -47,11 +60,14 @@ class Player:
     seed: int
     max_turns: int = 8
     manager: ContextManager = field(default_factory=KeepAll)
+    deadline: float = 30.0
     _room: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.max_turns < 1:
             raise ConfigError(f"Player.max_turns={self.max_turns}; use at least 1")
+        if not self.deadline > 0:
+            raise ConfigError(f"Player.deadline={self.deadline}; it is in seconds and must be above 0")
         if not self.sampling.stop_ids:
             object.__setattr__(self, "sampling", replace(self.sampling, stop_ids=(self.tokenizer.eos,)))
         object.__setattr__(self, "_room", self.engine.info().context)
@@ -59,7 +75,7 @@ class Player:
     async def collect(self, contexts: Sequence[Context], n: int) -> list[Rollout]:
         """``n`` rollouts of each context, context by context, with ids ``KEY/0 .. KEY/n-1``.
 
-        An environment that fails ends its own rollout with stop ``error``; the others go on.
+        An environment that fails twice ends its own rollout with stop ``error``; the others go on.
 
         Raises:
             ConfigError: ``n`` below 1, an opening that leaves no room for an answer, or a snapshot that nobody can start from.
@@ -75,7 +91,7 @@ class Player:
         plays = [
             _Play(f"{c.key}/{i}", c, derive("rollout", self.seed, c.key, i), openings, []) for c in contexts for i in range(n)
         ]
-        return await _all([self._play(play) for play in plays])
+        return _doubted(plays, await _all([self._play(play) for play in plays]))
 
     async def resume(self, rollout: Rollout) -> Rollout:
         """Goes on with a rollout that was cut off as ``partial``.
@@ -95,31 +111,35 @@ class Player:
     # ---- one attempt ----------------------------------------------------------------------------------------------------
 
     async def _play(self, play: _Play) -> Rollout:
+        """An attempt; once more with the calls so far when its environment breaks."""
         try:
-            world = self.source.environment(play.context.task)
-            shown = await _open(world, play.context)
-        except ConfigError:
-            raise
-        except Exception as failure:
-            return play.ended(Stop.ERROR, f"environment start: {_sentence(failure)}")
-        talk = play.converse(shown)
-        self._check_room(play.context, len(talk.prefix))
-        try:
-            return await self._turns(play, talk, world)
+            return await self._sitting(play)
         except _Divergence as failure:
-            return play.ended(Stop.ERROR, str(failure))
+            return play.failed(Fault.INFRA, str(failure))
+        except Broken as failure:
+            first = failure
+        play.begin_again()
+        try:
+            return await self._sitting(play)
+        except _Divergence as failure:
+            return play.failed(Fault.INFRA, f"{first}; {failure}")
+        except Broken as second:
+            said = second.turn > 0 and (first.turn, first.hung, second.hung) == (second.turn, True, True)
+            error = f"{second}, twice" if str(first) == str(second) else f"{first}; played again, {second}"
+            return play.failed(Fault.POLICY if said else Fault.INFRA, error)
 
-    async def _turns(self, play: _Play, talk: Conversation, world: Environment | None) -> Rollout:
+    async def _sitting(self, play: _Play) -> Rollout:
+        """One environment from its start until the attempt ends."""
+        world, shown = await opened(self.source, play.context, self.deadline)
+        talk = play.converse(shown)
+        if not play.recorded:
+            self._check_room(play.context, len(talk.prefix))
         for turn in range(1, self.max_turns + 1):
             said, stop = await self._turn(play, talk)
             if world is None or stop is not Stop.DONE:
                 return play.ended(stop)
-            try:
-                step = await world.step(play.calls[-1].text)
-            except Exception as failure:
-                return play.ended(Stop.ERROR, f"environment step {turn}: {_sentence(failure)}")
-            if not play.recorded:
-                play.calls[-1] = replace(play.calls[-1], results=step.results)
+            step = await answered(partial(world.step, play.calls[-1].text), Step, turn, self.deadline)
+            play.heard(step)
             if step.done:
                 return play.ended(Stop.DONE)
             talk.advance(play.calls[-1], said, rendered(self.tokenizer, step.obs.messages))
@@ -155,7 +175,7 @@ class Player:
         except AssayError:
             raise
         except Exception as failure:
-            raise EngineError(f"request {request.id}: {_sentence(failure)}") from failure
+            raise EngineError(f"request {request.id}: {sentence(failure)}") from failure
         return Call(
             id=len(play.calls), parent=len(play.calls) - 1 if play.calls else None, prefix=prefix, completion=completion,
             text=self.tokenizer.decode(_spoken(said, completion)), score_prefix=score_prefix,
@@ -197,6 +217,7 @@ class _Play:
     openings: _Openings
     recorded: list[Call]
     calls: list[Call] = field(default_factory=list[Call])
+    answers: int = 0
 
     @property
     def sampled(self) -> int:
@@ -211,29 +232,42 @@ class _Play:
 
     def replay(self, prefix: Ids) -> Call:
         """The next recorded call, when it was posed on these very tokens."""
-        call = self.recorded.pop(0)
+        call = self.recorded[0]
         try:
             check_prefix(call.prefix, prefix, f"rollout {self.id}, call {call.id} played again")
         except DataError as failure:
             raise _Divergence(f"the environment answered differently when played again: {failure}") from None
-        return call
+        return self.recorded.pop(0)
 
-    def ended(self, stop: Stop, error: str | None = None) -> Rollout:
-        return Rollout(id=self.id, context=self.context, calls=tuple(self.calls), stop=stop, seed=self.seed, error=error)
+    def heard(self, step: Step) -> None:
+        """The environment's answer to the last call."""
+        self.answers += 1
+        if not self.recorded:
+            self.calls[-1] = replace(self.calls[-1], results=step.results)
+        elif step.done:
+            raise _Divergence(
+                f"the environment answered differently when played again: rollout {self.id} ended with call {self.calls[-1].id}, "
+                "and went on before"
+            )
+
+    def begin_again(self) -> None:
+        """All calls so far are to be replayed."""
+        self.recorded, self.calls = [*self.calls, *self.recorded], []
+
+    def ended(self, stop: Stop) -> Rollout:
+        return Rollout(id=self.id, context=self.context, calls=(*self.calls, *self.recorded), stop=stop, seed=self.seed)
+
+    def failed(self, fault: Fault, error: str) -> Rollout:
+        return replace(self.ended(Stop.ERROR), error=error, fault=fault)
 
 
-async def _open(world: Environment | None, context: Context) -> Obs:
-    """What the environment shows first, from its snapshot when the context has one."""
-    if context.snapshot is None:
-        return Obs() if world is None else await world.start()
-    restore = getattr(world, "restore", None)
-    if restore is None:
-        who = "its task has no environment" if world is None else f"{type(world).__name__} cannot start from one"
-        raise ConfigError(
-            f"context {context.key!r} has a snapshot, but {who}; give the environment an `async restore(snapshot)`, or pose "
-            "the context without snapshot"
-        )
-    return await restore(context.snapshot)
+def _doubted(plays: Sequence[_Play], rollouts: list[Rollout]) -> list[Rollout]:
+    """The rollouts; hangs are nobody's doing but the environments' own when none of these answered anything."""
+    hung = {(r.context.task.id, r.text) for r in rollouts if r.fault is Fault.POLICY}
+    if len(hung) < _HANGS or any(play.answers for play in plays):
+        return rollouts
+    why = f"no environment of {len(rollouts)} attempts answered any action"
+    return [replace(r, fault=Fault.INFRA, error=f"{r.error}; {why}") if r.fault is Fault.POLICY else r for r in rollouts]
 
 
 def _spoken(said: Ids, completion: Completion) -> Ids:
@@ -257,7 +291,3 @@ async def _all(attempts: Sequence[Coroutine[Any, Any, Rollout]]) -> list[Rollout
 
 def _repeated(keys: Sequence[str]) -> list[str]:
     return sorted({k for k in keys if keys.count(k) > 1})
-
-
-def _sentence(failure: Exception) -> str:
-    return f"{type(failure).__name__}: {failure}"

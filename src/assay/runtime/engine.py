@@ -280,14 +280,15 @@ class NativeEngine:
     # ---- weights ----------------------------------------------------------------------------------------------------
 
     async def swap(self, manifest: Manifest, mode: SwapMode = SwapMode.DRAIN) -> None:
-        """Serves new weights.
+        """Serves new weights: all tensors of a full manifest; of a delta only those that it holds, on the version it is based on.
 
         ``drain``: requests made so far end first, later ones wait and run under the new weights. ``abort``: requests made so far
         return ``partial``. ``keep``: running rows go on from their old keys and values; their spans name both versions, and only
         ``logp_engine`` tells the probability of what they sampled.
 
         Raises:
-            EngineError: the manifest has no full payload that fits, or another swap is draining; the old weights stay.
+            EngineError: the manifest has no payload that fits, is a delta on other weights than those served, or another swap is
+                draining; the old weights stay.
         """
         loop = asyncio.get_running_loop()
         self._leave_dead_loops(loop)

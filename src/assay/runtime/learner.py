@@ -34,8 +34,6 @@ from assay.runtime.typed import array_of, l2_norm, split, tensor_of
 
 __all__ = ["TorchLearner"]
 
-LIVE = ("logp_new", "entropy")
-
 
 @dataclass(slots=True)
 class _Tally:
@@ -67,13 +65,14 @@ class TorchLearner:
         anchors: names of frozen copies of the starting weights, for example ``("ref",)``.
 
     Attributes:
-        version: updates done; the version of the published weights.
+        version: updates done; the version of the published weights, counted over all stages of a run.
+        place: where the schedule stands: updates done or skipped by this learner.
     """
 
     def __init__(self, model: Model, settings: LearnerSettings, *, total_steps: int, anchors: tuple[str, ...] = ()) -> None:
         if "policy" in anchors or len(set(anchors)) != len(anchors):
             raise ConfigError(f"anchors={anchors}: names must differ from one another and from 'policy', the trained weights")
-        self.settings, self.total_steps, self.version = settings, total_steps, 0
+        self.settings, self.total_steps, self.version, self.place = settings, total_steps, 0, 0
         self.policy = _decoder(model)
         self.anchors = {name: _decoder(model).requires_grad_(False) for name in anchors}
         self.parameters = dict(self.policy.named_parameters())
@@ -141,9 +140,10 @@ class TorchLearner:
             NonFiniteError: loss or gradient norm is NaN or infinite; weights and optimiser stay as they were.
             DataError: rows too long, unknown ids, or a first token with loss.
         """
+        given = self.settings.offers.live
         for name in plan.live:
-            if name not in LIVE:
-                raise PlanError(f"Plan.live asks for {name!r}; this learner's gradient pass gives {' and '.join(LIVE)} only")
+            if name not in given:
+                raise PlanError(f"Plan.live asks for {name!r}; this learner's gradient pass gives {' and '.join(given)} only")
         begin = time.perf_counter()
         tally, sums = _Tally(), dict[str, float]()
         batch = self._prepared(batch, plan, loss)
@@ -154,9 +154,9 @@ class TorchLearner:
             self._micro(batch.micro(part), plan, loss, (tally, sums), index)
         norm = self._clip()
         optimizing = time.perf_counter()
-        factor = self.settings.schedule.factor(self.version, self.total_steps)
+        factor = self.settings.schedule.factor(self.place, self.total_steps)
         self.optimizer.step(factor)
-        self.version += 1
+        self.version, self.place = self.version + 1, self.place + 1
         return Stats(metrics={
             **sums,
             "loss/total": tally.loss,
@@ -172,6 +172,10 @@ class TorchLearner:
             "time/forward_backward": tally.seconds,
             "time/optimizer": time.perf_counter() - optimizing,
         })  # fmt: skip
+
+    def skip(self, updates: int) -> None:
+        """Counts updates that were to be made and found nothing to learn from: the schedule goes on without them."""
+        self.place += updates
 
     def _prepared(self, batch: Batch, plan: Plan, loss: LossProgram) -> Batch:
         forwards = [f for f in plan.forwards if f.when == "step"]
@@ -247,16 +251,17 @@ class TorchLearner:
         """
         facts = self._facts()
         wanted = {k: {n: tuple(t.shape) for n, t in part.items()} for k, part in self.tensors().items() if k != "optimizer"}
-        version, found = snapshot.read(folder, facts, wanted)
+        (version, place), found = snapshot.read(folder, facts, wanted)
         self.optimizer.load_tensors(found["optimizer"])
         self.policy.load_tensors(found["weights"])
         for name, anchor in self.anchors.items():
             anchor.load_tensors({n.removeprefix(f"{name}/"): t for n, t in found["anchors"].items() if n.startswith(f"{name}/")})
-        self.version = version
+        self.version, self.place = version, place
 
     def _facts(self) -> dict[str, object]:
         return {
             "version": self.version,
+            "place": self.place,
             "shape": self.policy.shape,
             "optimizer": type(self.settings.optimizer).__name__,
             "anchors": sorted(self.anchors),

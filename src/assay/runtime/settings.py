@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from assay.core.errors import ConfigError
+from assay.core.plan import Offers
 
 __all__ = ["AdamW", "DecoderShape", "LearnerSettings", "Muon", "Schedule"]
 
@@ -168,6 +169,15 @@ class LearnerSettings:
             raise ConfigError(f"LearnerSettings.precision={self.precision!r}; use 'fp32' or 'bf16'")
         _check(self, "micro_tokens", 1)
         _check(self, "clip_norm", 0)
+
+    @property
+    def offers(self) -> Offers:
+        """What `TorchLearner` can do for an objective; ``ref`` is a frozen copy of the weights that a stage starts from.
+
+        >>> LearnerSettings().offers.models
+        ('policy', 'ref')
+        """
+        return Offers(live=("logp_new", "entropy"), models=("policy", "ref"))
 
 
 def _check(part: object, name: str, low: float, high: float = math.inf, *, below: bool = False) -> None:

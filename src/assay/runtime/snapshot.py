@@ -19,7 +19,8 @@ from assay.runtime.optim import check_tensors
 
 __all__ = ["read", "write"]
 
-FORMAT = 1
+FORMAT = 2
+COUNTERS = ("version", "place")
 Parts = Mapping[str, Mapping[str, Tensor]]
 
 
@@ -40,12 +41,12 @@ def write(folder: Path, parts: Parts, facts: Mapping[str, object]) -> None:
 
 def read(
     folder: Path, facts: Mapping[str, object], wanted: Mapping[str, Mapping[str, tuple[int, ...]]]
-) -> tuple[int, dict[str, dict[str, Tensor]]]:
-    """The version and the parts that `write` wrote.
+) -> tuple[tuple[int, int], dict[str, dict[str, Tensor]]]:
+    """The counters ``version`` and ``place``, and the parts that `write` wrote.
 
     Args:
         folder: where to read.
-        facts: the reading learner's; all but ``version`` must be equal.
+        facts: the reading learner's; all but the counters must be equal.
         wanted: part to tensor name to shape; parts that it lacks are checked by their owner.
 
     Raises:
@@ -54,11 +55,11 @@ def read(
     text = _bytes(folder / "learner.json")
     try:
         found: dict[str, Any] = json.loads(text)
-        version, digests = int(found["version"]), dict(found["digests"])
+        version, place, digests = int(found["version"]), int(found["place"]), dict(found["digests"])
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{folder / 'learner.json'} is damaged: {error!r}; restore the folder from a copy") from None
     for key, value in plain({"format": FORMAT, **facts}).items():
-        if key != "version" and found.get(key) != value:
+        if key not in COUNTERS and found.get(key) != value:
             raise CheckpointError(f"{folder} belongs to another learner: {key} is {found.get(key)!r} there and {value!r} here")
     parts: dict[str, dict[str, Tensor]] = {}
     for name in ("weights", "optimizer", "anchors"):
@@ -72,7 +73,7 @@ def read(
             raise CheckpointError(f"{path} is no safetensors file: {error}") from None
         if name in wanted:
             check_tensors(str(path), wanted[name], parts[name])
-    return version, parts
+    return (version, place), parts
 
 
 def _bytes(path: Path) -> bytes:

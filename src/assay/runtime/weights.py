@@ -11,7 +11,7 @@ import torch
 from assay.core.canon import array_digest
 from assay.core.columns import Array
 from assay.core.errors import EngineError
-from assay.core.manifest import Manifest
+from assay.core.manifest import Manifest, manifest_of
 from assay.runtime.model import parameter_shapes
 from assay.runtime.settings import DecoderShape
 from assay.runtime.typed import split
@@ -105,27 +105,36 @@ class ServedWeights:
         )
 
     def verified(self, manifest: Manifest) -> dict[str, Array]:
-        """The payload of a manifest, checked to fit.
+        """The payload of a manifest, checked to fit: all tensors of a full one, some of a delta.
 
         Raises:
-            EngineError: no payload, a delta, or names, shapes or types that differ from the served ones.
+            EngineError: no payload, one that is not what the manifest names, a delta on other weights than the served ones, or
+                names, shapes or types that differ from the served ones.
         """
-        if manifest.payload is None or manifest.kind != "full":
+        said = f"weight version {manifest.version}"
+        if manifest.payload is None:
+            raise EngineError(f"{said} carries no arrays; the native engine takes manifests whose arrays travel in process")
+        if manifest.kind == "delta" and manifest.base != (served := self.identity()):
             raise EngineError(
-                f"weight version {manifest.version} ({manifest.kind}) carries no full payload; the native engine takes "
-                "manifests whose arrays travel in process"
+                f"{said} changes the weights with digest {manifest.base}, but the engine serves those with digest {served}; "
+                "swap a full manifest in first"
             )
         sizes = parameter_shapes(self.shape)
         payload = {n: np.asarray(a) for n, a in manifest.payload.items()}
-        for name in sorted(sizes.keys() ^ payload.keys()):
-            what = "lacks" if name in sizes else "has the unknown"
-            raise EngineError(f"weight version {manifest.version} {what} tensor {name!r}; the engine keeps its old weights")
-        for name, size in sizes.items():
-            array = payload[name]
+        full = sizes.keys() if manifest.kind == "full" else manifest.tensors.keys()
+        for what, names in {
+            "has the unknown": payload.keys() - sizes.keys(),
+            "lacks": (full | manifest.tensors.keys()) - payload.keys(),
+            "carries, but does not name,": payload.keys() - manifest.tensors.keys(),
+        }.items():
+            if names:
+                raise EngineError(f"{said} {what} tensor {min(names)!r}; the engine keeps its old weights")
+        for name, array in payload.items():
+            size = sizes[name]
             if tuple(array.shape) != size or array.dtype != np.float32:
                 raise EngineError(
-                    f"weight version {manifest.version}: tensor {name!r} is {array.dtype}{tuple(array.shape)}, the engine "
-                    f"serves float32{size}; it keeps its old weights"
+                    f"{said}: tensor {name!r} is {array.dtype}{tuple(array.shape)}, the engine serves float32{size}; it keeps "
+                    "its old weights"
                 )
         return payload
 
@@ -140,3 +149,8 @@ class ServedWeights:
         if self._digests is None:
             self._digests = {n: array_digest(t.numpy()) for n, t in self.tensors.items()}
         return dict(self._digests)
+
+    def identity(self) -> str:
+        """The `Manifest.digest` of what is served, computed anew from the arrays."""
+        arrays = {name: self.tensors[name].numpy() for name in parameter_shapes(self.shape)}
+        return manifest_of(0, arrays).digest
