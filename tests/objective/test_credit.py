@@ -19,6 +19,7 @@ from assay.objective import (
     Overlong,
     Scalarise,
     Scale,
+    SeqSum,
     Sum,
     Whiten,
 )
@@ -237,4 +238,19 @@ def test_what_a_credit_term_is_unless_it_says_otherwise() -> None:
 
     near(advantages(tiny([1, 0]), Double()), [2, 0])
     assert (Double().kind, Double().needs, Double().min_group, Double().scope.value) == ("transform", (), 1, "sequence")
+    assert (Double().reduces, DropTruncated().reduces, DropZeroVariance().reduces) == (False, False, True)
+    assert DropZeroVariance().scope.value == "group"
     assert Double().init() == Double().local(None) == Double().advance({}, {}) == {}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
+@pytest.mark.parametrize(
+    "chain", [(Center(),), (Center("leave_one_out"),), (Center("batch"),), (Whiten("rollout"),), (Center("batch"), Whiten())]
+)
+def test_the_last_bit_of_a_mean_decides_nothing(chain: tuple[CreditTerm, ...], scale: float) -> None:
+    """The mean of 0.1, 0.5 and 0.9 is 0.5 but for rounding: who stands on it has no advantage, and no token that acts."""
+    rewards = [0.1, 0.5, 0.9]
+    assert float(Moments.of(np.array(rewards)).mean[0]) != 0.5
+    program = Objective(credit=chain, policy=plain(), aggregate=SeqSum()).compile()
+    batch = program.credit(tiny([scale * r for r in rewards]))
+    assert np.sign(batch.token("advantage"))[1::2].tolist() == [-1, 0, 1]

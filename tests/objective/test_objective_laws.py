@@ -108,7 +108,7 @@ compositions = st.builds(Objective, credit=chains, policy=policies, aggregate=ag
 
 @pytest.mark.parametrize("name", NAMED)
 def test_named_methods(name: str) -> None:
-    assert len(check_objective(NAMED[name], range(4)).passed) == 7
+    assert len(check_objective(NAMED[name], range(4)).passed) == 9
 
 
 @settings(max_examples=60)
@@ -296,6 +296,44 @@ class LocalBatch(CreditTerm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Everyone(Hinge):
+    """Broken: a statistic over rows of streams that are not its own."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("logp_ref",)
+
+    def prepare(self, batch: Any, share: Any, reducer: Any) -> Any:
+        return {"weight": share * np.abs(batch.token("logp_ref"))[batch.token("mask")].mean()}
+
+
+@dataclass(frozen=True, slots=True)
+class Drifts(CreditTerm):
+    """Broken: attempts outside the statistics move its state."""
+
+    def init(self) -> Any:
+        return {"sum": 0.0}
+
+    def local(self, credit: Any) -> Any:
+        return {"sum": Sum(credit.reward.sum(keepdims=True))}
+
+    def advance(self, state: Any, stats: Any) -> Any:
+        return {"sum": float(stats["sum"].values[0])}
+
+    def apply(self, credit: Any, stats: Any, state: Any) -> Any:
+        return credit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silent(Hinge):
+    """Broken: says that it has statistics, and has none."""
+
+    @property
+    def reduces(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ByRow(Aggregation):
     """Broken: a rollout in two rows weighs twice."""
 
@@ -320,6 +358,9 @@ class Sparse(Idle):
         (FaultsAreZeros(), "fault law"),
         (LocalBatch(), "rank law"),
         (ByRow(), "row-split law"),
+        (Everyone(), "stream law"),
+        (Drifts(), "stream law.*the state is"),
+        (Silent(), r"reduction law.*\['aggregate/kept/on_policy\+replay', 'silent'\], a run reduces \['aggregate"),
         (Sparse(), "partition law"),
     ],
     ids=repr,

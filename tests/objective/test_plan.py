@@ -13,13 +13,15 @@ from objective_batches import plain, run, slopes, tiny
 
 import assay.objective as room
 from assay.core.errors import CheckpointError, ConfigError, DataError, PlanError
-from assay.core.plan import Forward, Scope
+from assay.core.plan import Forward, Offers, Plan, Scope
 from assay.objective import (
+    AdaptiveKl,
     Center,
     CreditTerm,
     DropTruncated,
     DropZeroVariance,
     Entropy,
+    HeadValue,
     Kl,
     KlInReward,
     LossTerm,
@@ -32,6 +34,7 @@ from assay.objective import (
     Scale,
     SeqMean,
     SeqSum,
+    TdLoss,
     Token,
     Truncate,
     View,
@@ -55,7 +58,7 @@ from assay.objective import (
 )
 from assay.objective.methods import methods
 from assay.objective.plan import forward_of
-from assay.testing.objective import evaluate, random_batch, random_live
+from assay.testing.objective import check_objective, evaluate, random_batch, random_live
 
 OLD, REF = Forward("logp_old"), Forward("logp_ref", "ref")
 
@@ -138,14 +141,92 @@ def test_plans() -> None:
     assert pacs().plan().passes == 2
     assert pacs().plan().forwards == (OLD, Forward("logp_now", when="step"))
     assert gspo().plan().split is Scope.SEQUENCE
-    assert nll().plan() == type(nll().plan())()
+    assert nll().plan() == Plan(reductions=("aggregate/kept/all",))
     assert (nll() + Entropy(coef=0.1)).plan().live == ("logp_new", "entropy")
-    assert lite_ppo().plan().reductions == ("credit/0", "credit/1")
     assert (nll() + Needy()).brings == ()
     assert replace(nll() + Needy(), brings=("routing",)).plan().columns == ("routing",)
     assert (grpo() + Needy(column="advantage")).plan() == grpo().plan()
-    assert forward_of("values_old") == Forward("values_old")
-    assert forward_of("logp_moon") is forward_of("magic_old") is None
+    assert forward_of("entropy_now") == Forward("entropy_now", when="step")
+    assert forward_of("logp_moon") is forward_of("magic_old") is forward_of("values_old") is forward_of("logp_mean_old") is None
+
+
+def test_reductions_are_the_parts_that_a_reducer_hears_of() -> None:
+    kept = "aggregate/kept/on_policy+replay"
+    expected = {
+        grpo(kl=0.0): ("credit/0", "credit/1", kept, "report"),
+        reinforce(): (kept, "report"),
+        replace(reinforce(0.5), credit=(Center("constant", value=0.5), DropTruncated())): (kept, "report"),
+        pacs(): ("score", kept),
+        nll() + Needy(streams=("expert",), aggregate=Token(denominator="drawn")): (
+            "aggregate/kept/all", "aggregate/drawn/expert",
+        ),
+        nll() + AdaptiveKl("k2"): ("kl", "aggregate/kept/all", kept, "report"),
+        tis(): ("credit/0", "credit/1", kept, "report"),
+        replace(tis(), policy=PolicyGradient(weights=(Truncate(normalise=True),))): (
+            "credit/0", "credit/1", "policy", kept, "report",
+        ),
+    }  # fmt: skip
+    for objective, parts in expected.items():
+        objective = replace(objective, brings=("routing",))
+        assert objective.plan().reductions == parts
+        check_objective(objective, [0])  # the reduction law: a run of the program reduces just these
+
+
+def test_statistics_that_are_not_declared_do_not_cross_ranks() -> None:
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Secret(Needy):
+        def prepare(self, batch: Any, share: Any, reducer: Any) -> Any:
+            return {"weight": share / reducer.reduce({"n": room.Sum(np.ones(1))})["n"].values[0]}
+
+    batch = tiny([0, 0], columns={"routing": 1.0})
+    with pytest.raises(PlanError, match=r"secret merges the statistics \['n'\] over ranks, .* override `reduces`"):
+        run(Objective(terms=(Secret(),), brings=("routing",)), batch)
+
+
+CPU = Offers(live=("logp_new", "entropy"), models=("policy", "ref"))
+
+
+@pytest.mark.parametrize(
+    ("objective", "says"),
+    [
+        (
+            grpo() + TdLoss(label="critic"),
+            r"TdLoss \('critic'\) needs the live column 'values', .* it offers logp_new, entropy\. Leave the term out",
+        ),
+        (grpo() + TdLoss(value=HeadValue(name="entropies")), r"'entropies', .*: did you mean 'entropy'\? it offers"),
+        (
+            nll() + Kl("k2", anchor="teacher"),
+            r"Kl needs 'logp_teacher', but the learner has no model 'teacher': it offers policy, ref\..*brings=\('logp_teacher',",
+        ),
+        (replace(rloo(), credit=(KlInReward(coef=0.1, anchor="teacher"),)), "KlInReward needs 'logp_teacher'"),
+    ],
+)
+def test_what_a_learner_does_not_offer_is_refused(objective: Objective, says: str) -> None:
+    with pytest.raises(PlanError, match=says):
+        objective.plan(offers=CPU)
+    every = Offers(live=("logp_new", "entropy", "values", "entropies"), models=("policy", "teacher", "ref"))
+    assert objective.plan(offers=every) == objective.plan()
+
+
+def test_every_method_runs_on_what_the_learner_offers() -> None:
+    for name, make in methods().items():
+        objective = make(length=8) if name == "dr_grpo" else make()
+        assert objective.plan(offers=CPU) == objective.plan()
+
+
+def test_a_column_that_is_brought_asks_nothing_of_the_learner() -> None:
+    taught = replace(nll() + Kl("k2", anchor="teacher"), brings=("logp_teacher",))
+    plan = taught.plan(offers=CPU)
+    assert (plan.columns, plan.forwards) == (("logp_teacher",), ())
+    batch = tiny([0], columns={"logp_teacher": -1.0})
+    np.testing.assert_allclose(slopes(taught, batch, -0.5), [-1.0 + 0.5])
+    # Who brings the old policy's log-probabilities means them, also where one update follows.
+    brought = replace(grpo(kl=0.0), brings=("logp_old",))
+    assert brought.plan(updates=1).columns == ("logp_old",)
+    batch = tiny([1, 0], columns={"logp_old": -1.5})
+    live = {"logp_new": np.where(batch.token("mask"), -1.0, 0.0)}
+    metrics = evaluate(brought.compile(updates=1), batch, live).metrics
+    assert metrics["policy/kl_old"] == pytest.approx(np.exp(0.5) - 1.5)
 
 
 def test_skipping_is_planned_only_where_something_can_be_skipped() -> None:

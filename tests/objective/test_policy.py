@@ -1,6 +1,7 @@
 """Each surrogate against its closed-form gradient weight ``g``, and the detached weights."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,10 +17,12 @@ from assay.objective import (
     Center,
     Gate,
     IcePop,
+    Kl,
     MinClip,
     Objective,
     PolicyGradient,
     Ratio,
+    Reducer,
     SeqMean,
     SeqSum,
     Token,
@@ -29,7 +32,7 @@ from assay.objective import (
     WeightClip,
     gspo,
 )
-from assay.testing.objective import evaluate
+from assay.testing.objective import evaluate, over_ranks, shard
 
 INF = float("inf")
 RATIOS = [0.5, 0.9, 1.2, 1.5, 12.0]
@@ -185,6 +188,33 @@ def test_reports_what_the_ratio_did() -> None:
     assert outcome.metrics["policy/kl_old"] == pytest.approx((math.e - 2) / 2)
     free = run(Objective(policy=PolicyGradient(trust=None), aggregate=Token()), batch, [-2.0, -1.0])
     assert "policy/clip_fraction" not in free.metrics
+
+
+def test_reported_means_are_over_the_tokens_that_have_an_advantage() -> None:
+    """One row of two tokens with a signal, all outside its bounds, and three rows without: all that acts is clipped."""
+    batch = tiny([1.0, 0.0, 0.0, 0.0], lengths=[2, 1, 3, 2], columns={"logp_old": [-2.0, -2.0, *[-1.0] * 6]})
+    objective = Objective(policy=PolicyGradient(), aggregate=Token())
+    live = {"logp_new": spread(batch, -1.0)}
+    for parts in (None, [[0, 1], [2, 3]], [[1, 2], [3, 0]]):
+        metrics = evaluate(objective.compile(), batch, live, parts).metrics
+        assert metrics["policy/clip_fraction"] == pytest.approx(1.0)
+        assert metrics["policy/kl_old"] == pytest.approx(math.e - 2)
+
+
+def test_reported_means_count_over_ranks_and_per_term() -> None:
+    """Three tokens act on two ranks, one of them clipped; the reference's divergence is a mean over all five."""
+    columns = {"logp_old": [-2.0, -1.0, -1.0, -1.0, -1.0], "logp_ref": [-1.0, -1.0, -1.0, -1.0, -2.0]}
+    batch = tiny([1.0, -1.0, 1.0, 0.0, 0.0], groups=[0, 1, 1, 2, 2], columns=columns)
+    objective = Objective(policy=PolicyGradient(), aggregate=Token(), terms=(Kl("k3", coef=0.1),))
+    ranks = [shard(batch, [0]), shard(batch, [1, 2])]
+
+    def run_rank(rank: int, reducer: Reducer) -> Mapping[str, float]:
+        here = {"logp_new": spread(ranks[rank], -1.0)}
+        return evaluate(objective.compile(reducer=reducer), ranks[rank], here).metrics
+
+    first, second = over_ranks(run_rank, 2)
+    assert first["policy/clip_fraction"] + second["policy/clip_fraction"] == pytest.approx(1 / 3)
+    assert first["kl/kl_ref"] + second["kl/kl_ref"] == pytest.approx(math.exp(-1) / 5)
 
 
 def test_used_for_one_update_the_old_policy_is_the_current_one() -> None:

@@ -1,15 +1,21 @@
 """Divergence, entropy, likelihood: values, gradients, and the KL laws."""
 
+import json
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 import torch
 from objective_batches import run, slopes, tiny
 
+from assay.core.batch import Batch
 from assay.core.errors import ConfigError, PlanError
+from assay.core.protocols import State
 from assay.objective import AdaptiveKl, Entropy, Kl, LossTerm, Nll, Objective, SeqMean, SeqSum, Token
 from assay.objective.loss.base import View
+from assay.objective.program import Program
+from assay.objective.reduce import Partials
 
 LOG = math.log
 
@@ -89,20 +95,76 @@ def test_k2_to_a_teacher_has_gradient_d() -> None:
     np.testing.assert_allclose(slopes(objective, batch, [-0.5, -0.5]), [0.5, 1.5])
 
 
+def far_from_the_reference(streams: list[str] | None = None, ref: float | list[float] = -9.0) -> Batch:
+    return tiny([0] * 256, lengths=[1] * 256, columns={"logp_old": 0.0, "logp_ref": ref}, streams=streams)
+
+
 def test_coefficient_follows_its_target() -> None:
-    term = AdaptiveKl("k2", coef=0.2, target=6.0, horizon=10000.0)
-    batch = tiny([0] * 256, lengths=[1] * 256, columns={"logp_old": 0.0, "logp_ref": -9.0})
-    program = Objective(terms=(term,)).compile()
-    ready = program.credit(batch)
+    program = Objective(terms=(AdaptiveKl("k2", coef=0.2, target=6.0, horizon=10000.0),)).compile()
+    program.credit(far_from_the_reference())
     assert program.state_dict()["kl"]["coef"] == pytest.approx(0.201024)
-    assert program.metrics()["coef/kl"] == pytest.approx(0.201024)
-    again = Objective(terms=(term,)).compile()
-    again.load_state_dict(program.state_dict())
-    share, _ = again.micro(again.prepare(ready), {"logp_new": torch.zeros(512, dtype=torch.float64, requires_grad=True)})
-    assert float(share.detach()) == pytest.approx(0.201024 * 81 / 2)
+    program.credit(far_from_the_reference(ref=0.0))
+    assert program.state_dict()["kl"]["coef"] == pytest.approx(0.201024 * (1 - 0.2 * 0.0256))
     for bad in ({"target": 0.0}, {"horizon": -1.0}):
         with pytest.raises(ConfigError, match="positive"):
             AdaptiveKl("k2", **bad)
+
+
+def test_a_batch_is_judged_by_the_coefficient_from_before_it() -> None:
+    objective, batch = Objective(terms=(AdaptiveKl("k2", coef=0.2),)), far_from_the_reference()
+
+    def loss(program: Program, ready: Batch) -> float:
+        share, _ = program.micro(program.prepare(ready), {"logp_new": torch.zeros(512, dtype=torch.float64)})
+        return float(share)
+
+    program = objective.compile()
+    for coef in (0.2, 0.201024, 0.201024 * 1.00512):
+        ready = program.credit(batch)
+        assert program.metrics()["coef/kl"] == pytest.approx(coef)
+        assert [loss(program, ready), loss(program, ready)] == pytest.approx([coef * 81 / 2] * 2)  # each step of the batch
+        again = objective.compile()
+        again.load_state_dict(json.loads(json.dumps(program.state_dict())))
+        assert loss(again, ready) == loss(program, ready)  # saved between the steps of a batch
+
+
+def test_the_coefficient_is_moved_by_its_own_streams() -> None:
+    """Expert rows, which sit on the reference, say nothing about how far the policy has gone."""
+    streams, ref = ["on_policy"] * 128 + ["expert"] * 128, [-9.0] * 128 + [0.0] * 128
+    program = Objective(terms=(AdaptiveKl("k2", coef=0.2),)).compile()
+    program.credit(far_from_the_reference(streams, ref))
+    assert program.state_dict()["kl"]["coef"] == pytest.approx(0.2 * (1 + 0.2 * 128 / 10000))
+    program.credit(far_from_the_reference(["expert"] * 256))
+    assert program.state_dict()["kl"]["coef"] == pytest.approx(0.2 * (1 + 0.2 * 128 / 10000))  # nothing measured, nothing moved
+
+
+def test_one_batch_moves_the_coefficient_by_a_fifth_at_most() -> None:
+    program = Objective(terms=(AdaptiveKl("k2", coef=0.2, horizon=8.0),)).compile()
+    program.credit(far_from_the_reference(ref=0.0))
+    assert program.state_dict()["kl"]["coef"] == pytest.approx(0.16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annealed(Nll):
+    """A coefficient that is halved after each batch: a state that no statistic moves."""
+
+    def init(self) -> State:
+        return {"coef": self.coef}
+
+    def advance(self, state: State, stats: Partials) -> State:
+        assert not stats
+        return {"coef": state["coef"] / 2}
+
+    def factor(self, state: State) -> float:
+        return float(state["coef"])
+
+
+def test_a_state_may_follow_the_batches_alone() -> None:
+    objective, batch = Objective(terms=(Annealed(coef=4.0),)), tiny([0])
+    program, live = objective.compile(), {"logp_new": torch.full((2,), -1.0, dtype=torch.float64)}
+    losses = [float(program.micro(program.prepare(program.credit(batch)), live)[0]) for _ in range(3)]
+    assert losses == [4.0, 2.0, 1.0]
+    assert objective.plan().reductions == ("aggregate/kept/all",)
+    assert Nll().advance({"kept": 1.0}, {}) == {"kept": 1.0}
 
 
 def test_entropy_bonus_of_a_bernoulli() -> None:
@@ -133,3 +195,5 @@ def test_a_term_without_a_loss_says_so() -> None:
     batch = tiny([3.0, 4.0], lengths=[1, 2])
     view = View(batch, {"logp_new": torch.zeros(5, dtype=torch.float64)}, np.array([1, 4]), "x")
     assert view.per_rollout("components/correct").tolist() == [3.0, 4.0]
+    assert Nll().report(view) == {}
+    assert (Nll().reports, Kl("k2").reports) == (False, True)

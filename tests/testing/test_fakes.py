@@ -96,7 +96,7 @@ def test_a_script_sees_weights_and_version() -> None:
     assert done.spans[0].version == 1
     asyncio.run(engine.abort(["r"]))
     assert len(engine.requests) == 2
-    with pytest.raises(EngineError, match="version 2 carries no arrays"):
+    with pytest.raises(EngineError, match="version 2 is no full set of arrays"):
         asyncio.run(engine.swap(Manifest(version=2, tensors={})))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from assay.core.plan import Plan
+from assay.core.plan import Offers, Plan
 from assay.objective.credit.base import CreditTerm
 from assay.objective.credit.reward import Scalarise
 from assay.objective.loss.aggregate import Aggregation, SeqMean
 from assay.objective.loss.base import LossTerm
-from assay.objective.plan import compile_plan
+from assay.objective.plan import compile_plan, is_fresh
 from assay.objective.reduce import Local, Reducer
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Objective:
         policy: the term that teaches the policy from rewards; None where none does.
         aggregate: how per-token losses become one number, for every term that does not say otherwise.
         terms: additive terms.
-        brings: token columns that the user's sampler or rows promise to bring.
+        brings: token columns that the user's sampler or rows promise to bring; no pass of the learner fills them.
 
     >>> from assay.objective import Entropy, grpo
     >>> (grpo(kl=0.0) + Entropy(coef=0.001)).plan().live
@@ -61,13 +61,23 @@ class Objective:
     def __add__(self, term: LossTerm) -> Objective:
         return replace(self, terms=(*self.terms, term))
 
-    def plan(self, updates: int = 0) -> Plan:
+    def plan(self, updates: int = 0, offers: Offers | None = None) -> Plan:
         """What the composition asks of the machinery; see `assay.objective.plan.compile_plan`.
 
+        Args:
+            updates: optimiser steps per rollout batch; 0 when unknown.
+            offers: what the learner can do; with it, what the learner cannot do is refused.
+
         Raises:
-            PlanError: the composition cannot be right; names the parts and a fix.
+            PlanError: the composition cannot be right, or the learner does not offer what it needs; names the parts and a fix.
+
+        >>> from assay.core import Offers
+        >>> from assay.objective import Kl, nll
+        >>> (nll() + Kl(anchor="teacher")).plan(offers=Offers(models=("policy", "ref")))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        assay.core.errors.PlanError: Kl needs 'logp_teacher', but the learner has no model 'teacher': it offers policy, ref. ...
         """
-        return compile_plan(self, updates)
+        return compile_plan(self, updates, offers)
 
     def compile(self, updates: int = 0, reducer: Reducer | None = None) -> Program:
         """The loss that a learner calls.
@@ -81,4 +91,4 @@ class Objective:
         """
         from assay.objective.program import Program
 
-        return Program(self, compile_plan(self, updates), fresh=updates == 1, reducer=reducer or Local())
+        return Program(self, compile_plan(self, updates), fresh=is_fresh(self, updates), reducer=reducer or Local())

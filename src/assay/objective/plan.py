@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from assay.core.errors import PlanError, nearest
-from assay.core.plan import Forward, Plan, Scope
+from assay.core.plan import Forward, Offers, Plan, Scope
 from assay.core.sample import STREAMS
 from assay.objective.credit.baseline import Center, Whiten
 from assay.objective.credit.filters import DropTruncated, DropZeroVariance
@@ -18,10 +18,10 @@ from assay.objective.loss.policy import PolicyGradient
 if TYPE_CHECKING:
     from assay.objective.objective import Objective
 
-__all__ = ["compile_plan", "forward_of"]
+__all__ = ["aggregate_name", "compile_plan", "forward_of", "is_fresh"]
 
 _ENGINE = ("ids", "mask", "logp_engine", "weight_version", "call", "entropy")
-_QUANTITIES = ("logp", "logp_mean", "entropy", "values")
+_QUANTITIES = ("logp", "entropy")
 _SOURCES = {"old": ("policy", "batch"), "now": ("policy", "step"), "ref": ("ref", "batch"), "teacher": ("teacher", "batch")}
 _ORDER = (Scope.TOKEN, Scope.SEQUENCE, Scope.GROUP, Scope.BATCH)
 
@@ -41,17 +41,28 @@ def forward_of(column: str) -> Forward | None:
     return Forward(column, model, when)
 
 
-def compile_plan(objective: Objective, updates: int = 0) -> Plan:
+def is_fresh(objective: Objective, updates: int) -> bool:
+    """Whether the policy at the start of the batch is the current one, and stands in for ``logp_old``."""
+    return updates == 1 and "logp_old" not in objective.brings
+
+
+def aggregate_name(objective: Objective, term: LossTerm) -> str:
+    """Name of the counts that a term's losses are divided by: ``aggregate/DENOMINATOR/STREAMS``."""
+    way = term.aggregate or objective.aggregate
+    return f"aggregate/{way.denominator}/{'+'.join(term.streams) or 'all'}"
+
+
+def compile_plan(objective: Objective, updates: int = 0, offers: Offers | None = None) -> Plan:
     """What an objective asks of learner, engine and batch.
 
     Args:
         objective: the composition.
         updates: optimiser steps per rollout batch; with exactly 1 the policy at the start of the batch is the current one, so
-        a ratio
-            to it needs no pass of its own. 0 when unknown.
+            a ratio to it needs no pass of its own. 0 when unknown.
+        offers: what the learner can do, as `assay.runtime.LearnerSettings` says it; nothing is asked of it when None.
 
     Raises:
-        PlanError: the composition cannot be right; names the parts and a fix.
+        PlanError: the composition cannot be right, or the learner does not offer what it needs; names the parts and a fix.
     """
     for check in (_check_terminals, _check_names, _check_order, _check_policy, _check_filters, _check_credit_use):
         check(objective)
@@ -62,18 +73,20 @@ def compile_plan(objective: Objective, updates: int = 0) -> Plan:
     brought: list[str] = []
     for column, part in needed.items():
         forward = forward_of(column)
-        if forward is not None:
-            forwards.append(forward)
-        elif column in _ENGINE or column in objective.brings:
+        if column in _ENGINE or column in objective.brings:
             brought.append(column)
+        elif forward is not None:
+            _check_forward(forward, part, offers)
+            forwards.append(forward)
         elif not (column == "advantage" and objective.pays):
             raise PlanError(_nobody(column, part, objective))
+    _check_live(objective, offers)
     passes = max((t.passes for t in objective.losses), default=1)
     return Plan(
         forwards=tuple(sorted(forwards, key=lambda f: (f.when, f.column))),
         columns=tuple(sorted(brought)),
         live=tuple(dict.fromkeys(["logp_new", *(n for t in objective.losses for n in t.live)])),
-        reductions=tuple(f"credit/{i}" for i, t in enumerate(objective.credit) if t.scope in (Scope.GROUP, Scope.BATCH)),
+        reductions=tuple(dict.fromkeys(_reductions(objective))),
         split=max((t.scope for t in objective.losses), key=_ORDER.index, default=Scope.TOKEN),
         passes=passes,
         skip=all(t.sparse for t in objective.losses),
@@ -90,8 +103,41 @@ def _columns(objective: Objective, updates: int) -> Iterator[tuple[str, str]]:
         if term.passes == 2:
             yield "logp_now", type(term).__name__
         for anchor in term.anchors:
-            if not (anchor == "old" and updates == 1):
+            if not (anchor == "old" and is_fresh(objective, updates)):
                 yield f"logp_{anchor}", type(term).__name__
+
+
+def _reductions(objective: Objective) -> Iterator[str]:
+    """Parts whose statistics cross ranks."""
+    yield from (f"credit/{i}" for i, t in enumerate(objective.credit) if t.reduces)
+    yield from (t.name for t in objective.losses if t.reduces)
+    yield from (aggregate_name(objective, t) for t in objective.losses)
+    if any(t.reports for t in objective.losses):
+        yield "report"
+
+
+def _check_forward(forward: Forward, part: str, offers: Offers | None) -> None:
+    if offers and forward.model not in offers.models:
+        raise PlanError(
+            f"{part} needs {forward.column!r}, but the learner has no model {forward.model!r}: "
+            f"{_offered(forward.model, offers.models)}. If your sampler or rows bring the column, name it: "
+            f"Objective(brings=({forward.column!r},))"
+        )
+
+
+def _check_live(objective: Objective, offers: Offers | None) -> None:
+    for term in objective.losses:
+        for name in term.live:
+            if offers and name not in offers.live:
+                raise PlanError(
+                    f"{type(term).__name__} ({term.name!r}) needs the live column {name!r}, which the learner's gradient pass "
+                    f"does not compute: {_offered(name, offers.live)}. Leave the term out, or use a learner that computes it"
+                )
+
+
+def _offered(name: str, offered: Sequence[str]) -> str:
+    close = nearest(name, offered)
+    return (f"did you mean {close!r}? " if close else "") + f"it offers {', '.join(offered)}"
 
 
 def _nobody(column: str, part: str, objective: Objective) -> str:

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
-from assay.core.errors import CheckpointError
+from assay.core.errors import CheckpointError, DataError
 from assay.core.plan import Plan, Scope
 from assay.core.protocols import State
-from assay.objective.loss.aggregate import Selection, select
+from assay.objective.loss.aggregate import Selection, of_streams, select
 from assay.objective.loss.base import LossTerm, View
 from assay.objective.objective import Objective
-from assay.objective.reduce import F, Local, Reducer
+from assay.objective.plan import aggregate_name
+from assay.objective.reduce import F, Local, Named, Reducer, Sum
 
 __all__ = ["Program"]
 
@@ -27,14 +28,16 @@ class Program:
     Attributes:
         objective, plan: what was compiled.
 
-    The state (running baselines, adaptive coefficients) moves in `credit` only, and is saved with the weights.
+    The state (running baselines, adaptive coefficients) moves in `credit` only, and is saved with the weights. A batch is
+    always judged by the state from before it: what it measures counts from the next batch on.
     """
 
     def __init__(self, objective: Objective, plan: Plan, *, fresh: bool = False, reducer: Reducer | None = None) -> None:
         self.objective, self.plan = objective, plan
         self._fresh, self._reducer = fresh, reducer or Local()
-        self._parts = {f"credit/{i}": t for i, t in enumerate(objective.credit)} | {t.name: t for t in objective.losses}
-        self._state: dict[str, State] = {name: part.init() for name, part in self._parts.items()}
+        parts = {f"credit/{i}": t for i, t in enumerate(objective.credit)} | {t.name: t for t in objective.losses}
+        self._state: dict[str, State] = {name: part.init() for name, part in parts.items()}
+        self._before: dict[str, State] = {t.name: self._state[t.name] for t in objective.losses}
         self._metrics: dict[str, float] = {}
 
     # ---- once per rollout batch
@@ -54,16 +57,18 @@ class Program:
         if self.objective.pays:
             batch = self._advantages(batch)
         for term in self.objective.losses:
-            stats = self._reducer.reduce(term.local(batch))
-            self._state[term.name] = term.advance(self._state[term.name], stats)
-            if term.init():
-                self._metrics[f"coef/{term.name}"] = term.factor(self._state[term.name])
+            before = self._before[term.name] = self._state[term.name]
+            if before:
+                stats = self._ranks(term.name).reduce(term.local(of_streams(batch, term.streams)))
+                self._state[term.name] = term.advance(before, stats)
+                self._metrics[f"coef/{term.name}"] = term.factor(before)
         return batch
 
     def _advantages(self, batch: Batch) -> Batch:
         record = self.objective.scalarise.start(batch)
         for i, term in enumerate(self.objective.credit):
-            stats, name = self._reducer.reduce(term.local(record)), f"credit/{i}"
+            name = f"credit/{i}"
+            stats = self._ranks(name).reduce(term.local(record))
             record = term.apply(record, stats, self._state[name])
             self._state[name] = term.advance(self._state[name], stats)
         self._metrics.update(record.metrics)
@@ -79,23 +84,49 @@ class Program:
     def prepare(self, batch: Batch) -> Batch:
         """Adds each term's token columns (``NAME/weight`` and its own); runs `credit` first where it has not been run.
 
+        A term that reports gets ``NAME/acting`` too: ``1 / count`` on the tokens that it acts on, counted over the whole
+        optimiser batch and all ranks, so that the shares of its means add up over micro-batches.
+
         Raises:
             DataError: a needed column is missing, or the batch is only a part of an optimiser batch.
         """
+        self._check_whole(batch)
         if self.objective.pays and "advantage" not in batch.tokens:
             batch = self.credit(batch)
-        selections: dict[tuple[tuple[str, ...], str], Selection] = {}
+        selections: dict[str, Selection] = {}
         columns: list[TokenColumn] = []
         for term in self.objective.losses:
             way = term.aggregate or self.objective.aggregate
-            key = (term.streams, way.denominator)
-            if key not in selections:
-                selections[key] = select(batch, term.streams, way.denominator, self._reducer)
-            factor = term.factor(self._state[term.name])
-            for name, values in term.prepare(batch, way.share(selections[key]), self._reducer).items():
-                scaled = values * factor if name in ("weight", "value") else values
-                columns.append(TokenColumn(f"{term.name}/{name}", scaled, "objective"))
-        return batch.with_tokens(*columns)
+            name = aggregate_name(self.objective, term)
+            if name not in selections:
+                selections[name] = select(batch, term.streams, way.denominator, self._ranks(name))
+            factor = term.factor(self._before[term.name])
+            for own, values in term.prepare(batch, way.share(selections[name]), self._ranks(term.name)).items():
+                scaled = values * factor if own in ("weight", "value") else values
+                columns.append(TokenColumn(f"{term.name}/{own}", scaled, "objective"))
+        return self._with_acting(batch.with_tokens(*columns))
+
+    def _with_acting(self, batch: Batch) -> Batch:
+        """The batch with the share of each token in the means of the terms that report."""
+        used = {t.name: _used(batch, t) for t in self.objective.losses if t.reports}
+        if not used:
+            return batch
+        here = {name: Sum(np.array([float(tokens.sum())])) for name, tokens in used.items()}
+        count = {name: float(total.values[0]) for name, total in self._ranks("report").reduce(here).items()}
+        return batch.with_tokens(
+            *(TokenColumn(f"{name}/acting", tokens / max(count[name], 1.0), "objective") for name, tokens in used.items())
+        )
+
+    def _check_whole(self, batch: Batch) -> None:
+        found = int(np.asarray(batch.token("mask"), np.bool_).sum())
+        if isinstance(self._reducer, Local) and found != batch.counts.tokens:
+            raise DataError(
+                f"the batch has {found} loss tokens, its global count says {batch.counts.tokens}: prepare() takes the whole "
+                "optimiser batch before it is split into micro-batches; on several ranks compile the objective with a Reducer"
+            )
+
+    def _ranks(self, part: str) -> Reducer:
+        return Named(self._reducer, part, self.plan.reductions)
 
     def active(self, batch: Batch) -> NDArray[np.bool_]:
         """``[B]`` rows with a token that has weight in some term; whole attempts or groups where the plan asks."""
@@ -118,8 +149,8 @@ class Program:
             live: ``[N]`` tensors by name; always ``logp_new``.
 
         Returns:
-            A scalar tensor with a gradient, and numbers: ``loss/NAME`` per term, and per-token means over the batch's loss
-            tokens.
+            A scalar tensor with a gradient, and numbers: ``loss/NAME`` per term, and this micro-batch's share of the means of
+            what a term reports, over the tokens of the whole optimiser batch that it acts on.
 
         Raises:
             DataError: the batch was not prepared, or a live column is missing.
@@ -132,16 +163,17 @@ class Program:
             if len(index):
                 part = term.total(view)
                 loss = loss + part
-                numbers = {k: float(v.detach().sum()) / batch.counts.tokens for k, v in term.report(view).items()}
-                metrics |= {f"{term.name}/{k}": v for k, v in numbers.items()}
+                if term.reports:
+                    each = float(batch.token(f"{term.name}/acting")[index[0]])
+                    metrics |= {f"{term.name}/{k}": float(v.detach().sum()) * each for k, v in term.report(view).items()}
                 metrics[f"loss/{term.name}"] = float(part.detach())
         return loss, metrics
 
     # ---- state
 
     def state_dict(self) -> State:
-        """JSON-able state of every part."""
-        return {name: dict(state) for name, state in self._state.items()}
+        """JSON-able state of every part, and under ``NAME@before`` the one by which the present batch is judged."""
+        return {name: dict(state) for name, state in self._everything().items()}
 
     def load_state_dict(self, state: State) -> None:
         """Restores `state_dict`.
@@ -150,12 +182,16 @@ class Program:
             CheckpointError: the state belongs to another objective.
         """
         theirs = {name: sorted(part) for name, part in state.items()}
-        ours = {name: sorted(part) for name, part in self._state.items()}
+        ours = {name: sorted(part) for name, part in self._everything().items()}
         if theirs != ours:
             raise CheckpointError(
                 f"the saved objective has the state {theirs}, this one {ours}: resume with the recipe that wrote it"
             )
-        self._state = {name: dict(part) for name, part in state.items()}
+        self._state = {name: dict(state[name]) for name in self._state}
+        self._before = {name: dict(state.get(f"{name}@before", {})) for name in self._before}
+
+    def _everything(self) -> dict[str, State]:
+        return self._state | {f"{name}@before": state for name, state in self._before.items() if state}
 
 
 def _used(batch: Batch, term: LossTerm) -> NDArray[np.bool_]:

@@ -13,7 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["F", "Local", "Moments", "Partials", "Reducer", "Sum", "tally"]
+from assay.core.errors import PlanError
+
+__all__ = ["F", "Local", "Moments", "Named", "Partials", "Reducer", "Sum", "tally"]
 
 F = NDArray[np.float64]
 
@@ -36,6 +38,37 @@ class Local:
     def reduce(self, partials: Partials) -> Partials:
         """``partials`` themselves."""
         return partials
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One part's way to a reducer: its statistics go under ``PART/STATISTIC``; nothing crosses ranks that no plan names.
+
+    Attributes:
+        reducer: what merges.
+        part: the part's name in `Plan.reductions`.
+        planned: all names there.
+    """
+
+    reducer: Reducer
+    part: str
+    planned: tuple[str, ...]
+
+    def reduce(self, partials: Partials) -> Partials:
+        """``partials`` merged over the ranks, under their own names; without any, nothing is asked of the ranks.
+
+        Raises:
+            PlanError: the part does not declare that it has statistics.
+        """
+        if not partials:
+            return partials
+        if self.part not in self.planned:
+            raise PlanError(
+                f"{self.part} merges the statistics {sorted(partials)} over ranks, but its `reduces` says that it has none: "
+                "override `reduces` to be True"
+            )
+        merged = self.reducer.reduce({f"{self.part}/{name}": value for name, value in partials.items()})
+        return {name: merged[f"{self.part}/{name}"] for name in partials}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

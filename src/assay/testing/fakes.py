@@ -158,10 +158,10 @@ class ScriptedEngine:
         """Serves a copy of the manifest's payload.
 
         Raises:
-            EngineError: it has none.
+            EngineError: it has none, or is a delta.
         """
-        if manifest.payload is None:
-            raise EngineError(f"weight version {manifest.version} carries no arrays")
+        if manifest.payload is None or manifest.kind != "full":
+            raise EngineError(f"weight version {manifest.version} is no full set of arrays, which is all that this engine takes")
         self._weights = _copied(manifest.payload)
         self.version = manifest.version
 
@@ -219,6 +219,9 @@ class FakeLearner:
         self.version += 1
         value = -float((weight * _logp(self.weights)[ids[mask]]).sum()) / max(1, batch.counts.tokens)
         return Stats(metrics={"loss/total": value, "grad/norm": float(np.sqrt((gradient**2).sum())), "lr": self.lr})
+
+    def skip(self, updates: int) -> None:
+        """Nothing: the step length is constant."""
 
     def score(self, rows: Sequence[Ids], model: str = "policy") -> list[NDArray[np.float32]]:
         """Log-probabilities under the present weights, 0 first."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from assay.core.batch import Batch, Counts
 from assay.core.columns import Array, TokenColumn
 from assay.core.plan import Scope
+from assay.core.sample import STREAMS
 from assay.core.seeds import generator
 from assay.objective.credit.base import CreditTerm
 from assay.objective.credit.baseline import Center
@@ -262,9 +263,9 @@ def check_objective(objective: Objective, seeds: Sequence[int] = range(6)) -> Re
     for seed in seeds:
         batch = random_batch(seed, columns)
         live = random_live(batch, plan.live, seed)
-        for law in (_partition, _masked, _rows, _skips, _faults, _ranks, _remembers):
+        for law in (_partition, _masked, _rows, _skips, _faults, _streams, _ranks, _reductions, _remembers):
             law(objective, batch, live, seed)
-    laws = ("partition", "mask", "row split", "skip", "faulty rollouts", "ranks", "state")
+    laws = ("partition", "mask", "row split", "skip", "faulty rollouts", "streams", "ranks", "reductions", "state")
     return Report(subject=_subject(objective), passed=laws)
 
 
@@ -378,6 +379,47 @@ def _faults(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int
     reward = np.where(batch.rollout("valid"), batch.rollout("components/correct"), 77.0)
     changed = batch.with_rollouts(**{"components/correct": reward})
     _same(objective, "fault law", seed, evaluate(objective.compile(), batch, live), evaluate(objective.compile(), changed, live))
+
+
+def _streams(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) -> None:
+    """Rows of a stream that no part names change nothing: neither losses nor states, whatever they hold."""
+    named = {s for term in objective.losses for s in term.streams or STREAMS} | set(objective.scalarise.streams)
+    foreign = next((s for s in STREAMS if s not in named), None)
+    if foreign is None:
+        return
+    attempts = generator("testing/streams", seed).random(len(batch.rollout("group"))) < 0.5
+    rows = attempts[batch.rows["rollout"]]
+    stream = np.where(rows, STREAMS.index(foreign), batch.rows["stream"])
+    mixed = replace(batch, rows={**batch.rows, "stream": stream})
+    theirs = np.repeat(rows, batch.lengths)
+    columns = {n: replace(c, values=np.where(theirs, -9.0, c.values)) for n, c in batch.tokens.items() if c.dtype == np.float64}
+    reward = np.where(attempts, 77.0, batch.rollout("components/correct"))
+    changed = mixed.with_tokens(*columns.values()).with_rollouts(**{"components/correct": reward})
+    programs = [objective.compile(), objective.compile()]
+    pairs = zip(programs, (mixed, changed), strict=True)
+    _same(objective, "stream law", seed, *(evaluate(p, p.credit(b), live) for p, b in pairs))
+    first, second = (p.state_dict() for p in programs)
+    require(first == second, _subject(objective), f"stream law, seed {seed}: the state is {first} one way and {second} the other")
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorder:
+    """A single process's reducer that notes what it is asked for."""
+
+    seen: set[str]
+
+    def reduce(self, partials: Partials) -> Partials:
+        self.seen.update(partials)
+        return partials
+
+
+def _reductions(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) -> None:
+    """The plan names the parts whose statistics cross ranks, all of them and no others."""
+    recorder = _Recorder(set())
+    program = objective.compile(reducer=recorder)
+    evaluate(program, program.credit(batch), live)
+    planned, seen = sorted(program.plan.reductions), sorted({name.rpartition("/")[0] for name in recorder.seen})
+    require(planned == seen, _subject(objective), f"reduction law, seed {seed}: the plan names {planned}, a run reduces {seen}")
 
 
 def _ranks(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) -> None:

@@ -100,6 +100,11 @@ class CreditTerm(ABC):
         """Attempts that a group must have for the term to mean anything."""
         return 1
 
+    @property
+    def reduces(self) -> bool:
+        """Whether it has statistics that cross ranks."""
+        return type(self).local is not CreditTerm.local
+
     def init(self) -> State:
         """The state of a new run."""
         return {}

@@ -66,6 +66,11 @@ class Center(CreditTerm):
         """Two for the group baselines."""
         return 2 if self.scope is Scope.GROUP else 1
 
+    @property
+    def reduces(self) -> bool:
+        """All but the constant are means."""
+        return self.baseline != "constant"
+
     def init(self) -> State:
         """Running mean and the weight it has gathered."""
         return {"mean": 0.0, "weight": 0.0} if self.baseline == "ema" else {}
@@ -89,10 +94,13 @@ class Center(CreditTerm):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Subtracts the baseline."""
+        if self.baseline == "batch":
+            of_batch: Moments = stats["moments"]
+            return credit.moved(_centred(credit.advantage, of_batch.mean[0], of_batch.std(0)[0]))
         if self.scope is not Scope.GROUP:
-            return credit.moved(credit.advantage - self._common(stats, state))
+            return credit.moved(credit.advantage - self._common(state))
         m: Moments = stats["moments"]
-        deviation = credit.advantage - m.mean[credit.group]
+        deviation = _centred(credit.advantage, m.mean[credit.group], m.std(0)[credit.group])
         if self.baseline == "leave_one_out":
             # An attempt outside the statistics has all n counted ones as its others.
             others = np.where(credit.counted, np.maximum(m.count - 1, 1)[credit.group], m.count[credit.group])
@@ -101,11 +109,9 @@ class Center(CreditTerm):
         told = credit.told(credit_lone=float(np.sum(m.count == 1)))
         return told.moved(np.where(lone[credit.group], 0.0, deviation))
 
-    def _common(self, stats: Partials, state: State) -> float:
+    def _common(self, state: State) -> float:
         if self.value is not None:
             return self.value
-        if self.baseline == "batch":
-            return float(stats["moments"].mean[0])
         return state["mean"] / state["weight"] if state["weight"] else 0.0
 
 
@@ -203,8 +209,14 @@ class Whiten(CreditTerm):
         """Whitens attempts, or tokens."""
         m: Moments = stats["moments"]
         if self.unit == "rollout":
-            return credit.moved(_divided(credit.advantage - m.mean[0], m.std(0)[0], self.eps))
-        return replace(credit, tokens=_divided(credit.per_token() - m.mean[0], m.std(0)[0], self.eps))
+            return credit.moved(_divided(_centred(credit.advantage, m.mean[0], m.std(0)[0]), m.std(0)[0], self.eps))
+        return replace(credit, tokens=_divided(_centred(credit.per_token(), m.mean[0], m.std(0)[0]), m.std(0)[0], self.eps))
+
+
+def _centred(values: F, mean: F | np.float64, sd: F | np.float64) -> F:
+    """``values - mean``, 0 where only rounding tells them apart: else the last bit of a mean decides which tokens act."""
+    gap = values - mean
+    return np.where(np.abs(gap) <= 1e-12 * sd, 0.0, gap)
 
 
 def _divided(values: F, sd: F | np.float64, eps: float) -> F:

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.batch import Batch
-from assay.core.errors import ConfigError, DataError, PlanError, UnknownNameError
+from assay.core.errors import ConfigError, PlanError, UnknownNameError
 from assay.core.sample import STREAMS
-from assay.objective.reduce import F, Local, Reducer, Sum, tally
+from assay.objective.reduce import F, Reducer, Sum, tally
 
-__all__ = ["Aggregation", "Constant", "Prompt", "Selection", "SeqMean", "SeqSum", "Token", "select"]
+__all__ = ["Aggregation", "Constant", "Prompt", "Selection", "SeqMean", "SeqSum", "Token", "of_streams", "select"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -139,20 +139,8 @@ def select(batch: Batch, streams: tuple[str, ...], denominator: str, reducer: Re
         streams: stream names.
         denominator: ``kept`` or ``drawn``.
         reducer: adds counts over ranks.
-
-    Raises:
-        DataError: a single process was given only a part of an optimiser batch.
     """
-    mask = np.asarray(batch.token("mask"), np.bool_)
-    if isinstance(reducer, Local) and int(mask.sum()) != batch.counts.tokens:
-        raise DataError(
-            f"the batch has {int(mask.sum())} loss tokens, its global count says {batch.counts.tokens}: prepare() takes "
-            f"the whole optimiser "
-            "batch before it is split into micro-batches; on several ranks compile the objective with a Reducer"
-        )
-    rows = np.ones(len(batch), np.bool_)
-    if streams:
-        rows = np.isin(batch.rows["stream"], [STREAMS.index(s) for s in streams])
+    mask, rows = np.asarray(batch.token("mask"), np.bool_), _rows_of(batch, streams)
     lengths, of_row = batch.lengths, np.asarray(batch.rows["rollout"], np.int64)
     owner, group = np.repeat(of_row, lengths), np.asarray(batch.rollout("group"), np.int64)
     keep = np.asarray(batch.rollouts.get("keep", np.ones(len(group))), np.float64)
@@ -176,6 +164,16 @@ def select(batch: Batch, streams: tuple[str, ...], denominator: str, reducer: Re
         here=here, owner=owner, group=group, length=np.asarray(batch.rollout("tokens"), np.float64),
         group_tokens=merged["group_tokens"].values, tokens=tokens, rollouts=rollouts, prompts=prompts,
     )  # fmt: skip
+
+
+def of_streams(batch: Batch, streams: tuple[str, ...]) -> Batch:
+    """The rows of ``streams`` (all when empty), with the counts of the whole; maybe none."""
+    rows = _rows_of(batch, streams)
+    return batch if rows.all() else batch.micro(rows)
+
+
+def _rows_of(batch: Batch, streams: tuple[str, ...]) -> NDArray[np.bool_]:
+    return np.isin(batch.rows["stream"], [STREAMS.index(s) for s in streams or STREAMS])
 
 
 def _over(here: F, divisor: F | float) -> F:

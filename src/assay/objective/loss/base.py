@@ -172,20 +172,30 @@ class LossTerm(ABC):
         """Attempts that a group must have."""
         return 1
 
+    @property
+    def reduces(self) -> bool:
+        """Whether it has statistics that cross ranks: `local` moves a state, or `prepare` asks its reducer for something."""
+        return bool(self.init()) and type(self).local is not LossTerm.local
+
+    @property
+    def reports(self) -> bool:
+        """Whether it has numbers of its own for the report."""
+        return type(self).report is not LossTerm.report
+
     def init(self) -> State:
         """The state of a new run."""
         return {}
 
     def local(self, batch: Batch) -> Partials:
-        """Partial statistics of a rollout batch that move the state."""
+        """Partial statistics that move the state, of the rows of the term's streams in a rollout batch (maybe none)."""
         return {}
 
     def advance(self, state: State, stats: Partials) -> State:
-        """The state after a rollout batch with these statistics."""
+        """The state after a rollout batch with these statistics: the batch itself is still learned from under ``state``."""
         return state
 
     def factor(self, state: State) -> float:
-        """The factor in force."""
+        """The factor in force under a state."""
         return self.coef
 
     def prepare(self, batch: Batch, share: F, reducer: Reducer) -> Mapping[str, F]:
@@ -194,7 +204,7 @@ class LossTerm(ABC):
         Args:
             batch: the optimiser batch.
             share: ``[N]`` the aggregation's weights.
-            reducer: merges statistics over ranks.
+            reducer: merges statistics over ranks; a term that uses it says so in `reduces`.
 
         Returns:
             Token columns ``[N]``; always ``weight``, which multiplies the per-token loss (`factor` is applied to it afterwards).
@@ -210,5 +220,5 @@ class LossTerm(ABC):
         return (view.own("weight") * self.apply(view)).sum()
 
     def report(self, view: View) -> Mapping[str, Tensor]:
-        """Per-token numbers ``[n]`` for the report, averaged over all loss tokens of the optimiser batch."""
+        """Per-token numbers ``[n]`` for the report, averaged over all tokens of the optimiser batch that the term acts on."""
         return {}

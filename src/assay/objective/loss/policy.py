@@ -16,6 +16,7 @@ import numpy as np
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.plan import Scope
+from assay.objective.loss.aggregate import of_streams
 from assay.objective.loss.base import LossTerm, View
 from assay.objective.loss.weights import TokenWeight
 from assay.objective.reduce import F, Reducer
@@ -238,11 +239,16 @@ class PolicyGradient(LossTerm):
         """It reads ``advantage``."""
         return True
 
+    @property
+    def reduces(self) -> bool:
+        """When a weight does."""
+        return any(w.reduces for w in self.weights)
+
     def prepare(self, batch: Batch, share: F, reducer: Reducer) -> Mapping[str, F]:
         """Weights: the aggregation's, times the detached factors, 0 where the advantage is 0."""
         weight = np.where(batch.token("advantage") != 0, share, 0.0)
         for part in self.weights:
-            weight = weight * part.weigh(batch, reducer.reduce(part.local(batch)))
+            weight = weight * part.weigh(batch, reducer.reduce(part.local(of_streams(batch, self.streams))))
         return {"weight": weight}
 
     def apply(self, view: View) -> Tensor:
@@ -254,7 +260,7 @@ class PolicyGradient(LossTerm):
         return -advantage * ratio if self.trust is None else self.trust.loss(view, ratio, advantage)
 
     def report(self, view: View) -> Mapping[str, Tensor]:
-        """``clip_fraction``: tokens whose ratio left its bounds; ``kl_ANCHOR``: KL(anchor||pi) by k3."""
+        """``clip_fraction``: share of the tokens whose ratio left its bounds; ``kl_ANCHOR``: KL(anchor||pi) by k3."""
         if self.ratio.level == "none":
             return {}
         log_ratio = view.log_ratio(self.ratio.anchor)

@@ -193,6 +193,11 @@ class ScoreLoss(LossTerm):
         return 2
 
     @property
+    def reduces(self) -> bool:
+        """Phi's count."""
+        return True
+
+    @property
     def min_group(self) -> int:
         """The loss's own."""
         return self.phi.min_group

@@ -77,12 +77,14 @@ class AdaptiveKl(Kl):
     """`Kl` whose coefficient follows a target: ``coef *= 1 + clip(KL / target - 1, +-0.2) * n / horizon`` after each rollout
     batch.
 
-    ``KL`` is the batch mean of the summed k1 of an attempt, at the start of the batch; ``n`` the number of attempts.
+    ``KL`` is the batch mean of the summed k1 of an attempt, at the start of the batch; ``n`` the number of attempts; both over
+    the rows of ``streams`` alone. A batch is learned from with the coefficient from before it; its measurement counts from the
+    next batch on.
 
     Attributes:
         coef: the first coefficient.
         target: wanted KL per attempt, in nats.
-        horizon: attempts over which the coefficient may change by a fifth.
+        horizon: attempts over which the coefficient may change by a fifth; one batch never changes it by more.
     """
 
     target: float = 6.0
@@ -113,7 +115,7 @@ class AdaptiveKl(Kl):
         """Moves the coefficient."""
         m: Moments = stats["kl"]
         error = float(np.clip(m.mean[0] / self.target - 1, -0.2, 0.2))
-        return {"coef": state["coef"] * (1 + error * float(m.count[0]) / self.horizon)}
+        return {"coef": state["coef"] * (1 + error * min(float(m.count[0]) / self.horizon, 1.0))}
 
     def factor(self, state: State) -> float:
         """The coefficient in force."""

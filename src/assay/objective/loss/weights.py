@@ -38,8 +38,13 @@ class TokenWeight(ABC):
         """Whether it multiplies by ``pi_old / pi_engine``, which a ratio anchored at the engine holds already."""
         return False
 
+    @property
+    def reduces(self) -> bool:
+        """Whether it has statistics that cross ranks."""
+        return type(self).local is not TokenWeight.local
+
     def local(self, batch: Batch) -> Partials:
-        """Partial statistics of the rows on this rank."""
+        """Partial statistics of the rows on this rank that are of the policy term's streams (maybe none)."""
         return {}
 
     @abstractmethod
@@ -94,7 +99,7 @@ class Truncate(Mismatch):
 
     Attributes:
         cap: largest weight.
-        normalise: divide by the mean weight over the optimiser batch's loss tokens.
+        normalise: divide by the mean weight over the optimiser batch's loss tokens of the policy term's streams.
     """
 
     cap: float = 2.0
@@ -105,13 +110,19 @@ class Truncate(Mismatch):
         if not self.cap > 0:
             raise ConfigError(f"Truncate.cap={self.cap}; use a positive number, e.g. 2.0")
 
+    @property
+    def reduces(self) -> bool:
+        """When it normalises."""
+        return self.normalise
+
     def local(self, batch: Batch) -> Partials:
         """Moments of the truncated weights, when they are normalised."""
         return {"weight": Moments.of(self._cut(batch)[batch.token("mask")])} if self.normalise else {}
 
     def weigh(self, batch: Batch, stats: Partials) -> F:
         """Truncated weights."""
-        return self._cut(batch) / (float(stats["weight"].mean[0]) if self.normalise else 1.0)
+        mean = float(stats["weight"].mean[0]) if self.normalise else 1.0
+        return self._cut(batch) / (mean or 1.0)  # 0 where no rank has a row of the streams
 
     def _cut(self, batch: Batch) -> F:
         return np.minimum(self.mismatch(batch), self.cap)
