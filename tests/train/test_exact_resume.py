@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import resource
@@ -13,8 +14,10 @@ import numpy as np
 import pytest
 from tiny_runs import digest_of, in_child, kill_at, on_tiny_base, points_into, resumed, tiny, trained
 
+from assay.lab import kills
 from assay.train import storage
 from assay.train.driver import resume, train
+from assay.train.models import Built
 
 Reference = tuple[str, list[str]]
 
@@ -88,6 +91,7 @@ def test_a_resume_leaves_nothing_half_written_and_nothing_from_its_own_future(re
     (folder / "checkpoints" / ".step_0000017.tmp").mkdir()
     with (folder / "metrics.jsonl").open("a") as file:
         file.write('{"step": 1')
+    lines = (folder / "metrics.jsonl").read_bytes().count(b"\n") + 1
 
     def stop_soon() -> None:
         kill_at(30)
@@ -98,6 +102,9 @@ def test_a_resume_leaves_nothing_half_written_and_nothing_from_its_own_future(re
     assert not (folder / "checkpoints" / ".step_0000017.tmp").exists()
     assert not (folder / "checkpoints" / "step_0000020").exists()
     assert resumed(folder) == digest
+    told = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    message = f"metrics.jsonl: 1 line is no record and was cut: 10 bytes, line {lines} of {lines}"
+    assert [e["message"] for e in told if e["kind"] == "damaged"] == [message]
 
 
 @pytest.mark.parametrize("number", [0, 4, 11])
@@ -160,22 +167,52 @@ def test_a_kill_at_each_kind_of_write_point_changes_nothing(reference: Reference
         assert resumed(folder, tiny()) == digest, f"killed at {points[number]} (point {number})"
 
 
-@pytest.mark.parametrize("trials", [pytest.param(20, marks=pytest.mark.prove), pytest.param(1000, marks=pytest.mark.evidence)])
-def test_kills_at_random_moments_change_nothing(reference: Reference, tmp_path: Path, trials: int) -> None:
+@pytest.fixture(scope="module")
+def cpu_seconds(reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> float:
+    """CPU time of an uninterrupted run."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    trained(tiny(), tmp_path / "timed")
-    length = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-    for trial, share in enumerate(np.random.default_rng(0).uniform(0.02, 0.98, trials)):
-        folder = tmp_path / f"trial-{trial}"
+    trained(tiny(), tmp_path_factory.mktemp("timed") / "run")
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
-        def work(after: float = float(share) * length, folder: Path = folder) -> None:
-            signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process like SIGKILL, after so much CPU time
-            signal.setitimer(signal.ITIMER_PROF, after)
-            train(tiny(), folder)
 
-        assert in_child(work) in (0, -signal.SIGPROF)
-        assert resumed(folder, tiny()) == reference[0], f"trial {trial}, killed after {share:.0%} of the time"
-        shutil.rmtree(folder)
+def killed_after(folder: Path, seconds: float) -> kills.Trial:
+    """A run that is killed after so much CPU time, unless it ends before, and is then gone on with to its end."""
+
+    def work() -> None:
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process like SIGKILL, after so much CPU time
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        train(tiny(), folder)
+
+    status, journal = in_child(work), folder / "metrics.jsonl"
+    assert status in (0, -signal.SIGPROF)
+    whole = journal.read_bytes().split(b"\n")[:-1] if journal.exists() else []
+    stage = json.loads(whole[-1])["stage"] if whole else "start"
+    try:
+        digest = resumed(folder, tiny())
+    except AssertionError:  # it could not be resumed, for a reason that the child has printed
+        digest = ""
+    shutil.rmtree(folder)
+    return kills.Trial(killed=status != 0, stage=stage, digest=digest)
+
+
+@pytest.mark.prove
+def test_kills_at_random_moments_change_nothing(reference: Reference, cpu_seconds: float, tmp_path: Path) -> None:
+    for trial, share in enumerate(np.random.default_rng(0).uniform(0.02, 0.98, 20)):
+        found = killed_after(tmp_path / "run", share * cpu_seconds)
+        assert found.digest == reference[0], f"trial {trial}, killed after {share:.0%} of the time"
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize("block", range(kills.BLOCKS))
+def test_a_thousand_kills_change_nothing(reference: Reference, cpu_seconds: float, tmp_path: Path, block: int) -> None:
+    shares = np.random.default_rng(block).uniform(0.02, 0.98, kills.TRIALS)
+
+    def trial(number: int) -> kills.Trial:
+        return killed_after(tmp_path / "run", shares[number] * cpu_seconds)
+
+    found = kills.run_block(block, Built(run=tiny()).key, reference[0], trial)
+    assert found.digest == reference[0]
+    assert found.different == []
 
 
 @pytest.mark.prove

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import signal
 import sys
@@ -86,6 +88,28 @@ def test_the_second_builder_of_a_base_waits_and_says_so(tmp_path: Path, monkeypa
     assert (ended(a), ended(b)) == (0, 0)
     assert digest_of(tmp_path / "first") == digest_of(tmp_path / "second")
     assert len([p for p in (tmp_path / "cache" / "base").iterdir() if p.is_dir()]) == 1
+
+
+@pytest.mark.parametrize("built", [False, True])
+def test_who_only_looks_at_a_built_base_is_no_builder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], built: bool
+) -> None:
+    """The lock is held by another process when it is first asked for, and free for who waits."""
+    asked: list[bool] = []
+
+    def lockf(file: object, how: int) -> None:
+        asked.append(bool(how & fcntl.LOCK_NB))
+        if asked[-1]:
+            raise BlockingIOError(errno.EAGAIN, "held")
+
+    monkeypatch.setattr(lock.fcntl, "lockf", lockf)
+    base = tmp_path / "cache" / "base-1"
+    base.mkdir(parents=True)
+    if built:
+        (base / "done.json").write_text("{}")
+    with lock.builder(base, "the base 'b'"):
+        assert asked == [True, False]
+    assert capsys.readouterr().err == ("" if built else f"another process builds the base 'b' in {base}; waiting for it\n")
 
 
 def test_threads_of_one_process_are_kept_apart_too(tmp_path: Path) -> None:

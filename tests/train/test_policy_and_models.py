@@ -86,7 +86,7 @@ def test_a_base_is_built_once_under_a_key_of_its_run(tmp_path: Path, monkeypatch
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
     seen: list[str] = []
 
-    def watch(run: object, folder: Path) -> tuple[()]:
+    def watch(run: object, folder: Path, first: int) -> tuple[()]:
         seen.append(folder.name)
         return ()
 

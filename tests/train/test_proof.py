@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tiny_runs import reinforce, tiny
 
 from assay.core.errors import WeightProofError
 from assay.core.manifest import manifest_of
 from assay.core.protocols import Engine
+from assay.core.rollout import Ids
 from assay.lab.controls import RandomReward, Rewarded
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.tasks import SortDigits
@@ -103,6 +105,25 @@ def test_probes_alone_catch_faults_of_the_whole_model(tmp_path: Path, fault: str
     proof = replace_probes(s, checksums=False)
     with pytest.raises(WeightProofError, match=r"stale|other weights"):
         asyncio.run(proved_steps(s, FAULTS[fault](s.engine), proof, lr))
+
+
+def test_rounding_of_trained_weights_is_no_fault_and_more_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise measured on fresh weights is smaller than what trained ones show."""
+    _, s = session(tmp_path)
+    proof, score = replace_probes(s, checksums=False), s.engine.score
+
+    def off_by(gap: float) -> bool:
+        async def noisy(rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
+            return [x + np.float32(gap) for x in await score(rows)]
+
+        monkeypatch.setattr(s.engine, "score", noisy)
+        return asyncio.run(proof.check(s.learner.publish(), s.engine, s.learner))
+
+    asyncio.run(proof.calibrate(s.learner.publish(), s.engine, s.learner))
+    assert proof.noise < 2e-6
+    assert off_by(2e-5)
+    with pytest.raises(WeightProofError, match="other weights"):
+        off_by(1e-4)
 
 
 def test_without_a_witness_the_state_is_unproven(tmp_path: Path) -> None:

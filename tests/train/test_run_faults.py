@@ -258,7 +258,9 @@ VALUES: list[tuple[Callable[[], object], str]] = [
     (lambda: Evaluation(n=0), "Evaluation.n=0; use at least 1"),
     (lambda: Evaluation(every=-1), "Evaluation.every=-1; use 0"),
     (lambda: replace(tiny(), stages=()), "Run.stages is empty"),
-    (lambda: replace(tiny(), reward_deadline=0.0), "reward_deadline=0.0 s"),
+    (lambda: replace(tiny(), reward_deadline=0.0), "Run.reward_deadline=0.0 s; use a positive number"),
+    (lambda: replace(tiny(), environment_deadline=-1.0), "Run.environment_deadline=-1.0 s; use a positive number"),
+    (lambda: replace(tiny(), environment_deadline=float("nan")), "Run.environment_deadline=nan s"),
 ]
 
 

@@ -249,7 +249,7 @@ def test_a_learner_of_another_shape_is_refused(stopped: Path, tmp_path: Path) ->
 
 def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path) -> None:
     storage.write_json(tmp_path / "state.json", {"format": 99, "run": "x"})
-    with pytest.raises(CheckpointError, match="has format 99, this version of assay reads 1"):
+    with pytest.raises(CheckpointError, match="has format 99, this version of assay reads 2"):
         checkpoint.load_state(tmp_path, "x")
 
 

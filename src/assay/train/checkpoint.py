@@ -16,7 +16,7 @@ __all__ = ["file_digests", "latest", "load_state", "save"]
 
 KEEP = 2
 DIGITS = 7
-FORMAT = 1
+FORMAT = 2
 
 
 def save(folder: Path, step: int, state: Mapping[str, Any], fill: Callable[[Path], None]) -> Path:

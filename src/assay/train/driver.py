@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from assay.core.errors import CheckpointError, ConfigError, DataError, StorageError
 from assay.core.protocols import Tracker
 from assay.train import checkpoint, lock, machine, models, record, storage
-from assay.train.fits import check_fits
+from assay.train.fits import check_fits, check_run
 from assay.train.journal import Journal
 from assay.train.record import load_run
 from assay.train.run import Run, WarmUp
@@ -29,11 +29,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcome", "load_run", "resume", "train"]
 
-Watch = Callable[[Run, Path], Sequence[Tracker]]
-"""Makes the trackers of a run; called for the main run and for each base that must be built first."""
+Watch = Callable[[Run, Path, int], Sequence[Tracker]]
+"""Makes the trackers of a run; called for the main run and for each base that must be built first.
+
+Its arguments are the run, its folder, and the first step that the trackers will hear of: 0 in a run that begins, ``k + 1`` in
+one that goes on from its checkpoint at step ``k``. What an earlier process told them from that step on is void.
+"""
 
 
-def nobody(run: Run, folder: Path) -> Sequence[Tracker]:
+def nobody(run: Run, folder: Path, first: int) -> Sequence[Tracker]:
     """No trackers besides the journal."""
     return ()
 
@@ -45,8 +49,8 @@ class Outcome:
     Attributes:
         folder: the run folder.
         step: global steps finished.
-        finished: False after a clean stop by Ctrl-C.
-        digest: of weights, optimiser, sampled ids and all metrics outside ``time/``; empty unless finished.
+        finished: False after a clean stop by Ctrl-C or SIGTERM.
+        digest: of weights, optimiser, sampled ids and all metrics outside ``time/`` and ``verify/``; empty unless finished.
     """
 
     folder: Path
@@ -61,7 +65,7 @@ def train(run: Run, folder: str | Path, *, watch: Watch = nobody) -> Outcome:
     Args:
         run: what to do.
         folder: created; must be absent or empty.
-        watch: makes trackers besides the journal.
+        watch: makes trackers besides the journal; see `Watch`.
 
     Raises:
         ConfigError: the folder is in use, or the run contradicts itself or does not fit its model.
@@ -97,7 +101,7 @@ def resume(
         steps: new number of steps of the last stage, at least what it has done; of a warm-up that ended below its gate, the
             warm-up's.
         allow_inexact: go on although threads, instruction set or versions differ.
-        watch: makes trackers besides the journal.
+        watch: makes trackers besides the journal; see `Watch`.
 
     Raises:
         CheckpointError: the folder holds no run, or its checkpoint is damaged or belongs to another run.
@@ -161,6 +165,7 @@ class Driver:
         start = self.folder / "start"
         if start.exists():
             return load_model(start)
+        check_run(self.run)
         model = models.load(self.run.model, self._build)
         check_fits(self.run, model)
         with storage.fresh_folder(start) as beside:
@@ -193,7 +198,7 @@ class Driver:
         set_threads(self.run.threads)
 
     def _drive(self, model: Model, found: Path | None, state: Any) -> Outcome:
-        self.desk.trackers = self.watch(self.run, self.folder)
+        self.desk.trackers = self.watch(self.run, self.folder, int(state["session"]["step"]) + 1 if found else 0)
         pool = ScoringPool(self.run.tasks.verifier(), deadline=self.run.reward_deadline)
         try:
             with pool, self._clean_stop():

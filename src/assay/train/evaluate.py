@@ -6,29 +6,19 @@ Items come from the ``test`` split, and their sampling noise from seeds named ``
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from assay.core.errors import DataError
-from assay.core.protocols import Engine, Sampler, TaskSource, Tokenizer
-from assay.core.rollout import Rollout, Sampling
-from assay.core.score import Score
+from assay.core.protocols import Sampler, TaskSource
+from assay.core.rollout import Sampling
 from assay.core.task import Context, Task
-from assay.rollout import Player
+from assay.train.grade import Attempts, grade
 from assay.train.run import arms_of
 from assay.verify import ScoringPool
 
-__all__ = ["Attempts", "evaluate", "held_out", "items_of", "summary"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempts:
-    """All attempts at one held-out task, with their scores."""
-
-    task: Task
-    rollouts: tuple[Rollout, ...]
-    scores: tuple[Score, ...]
+__all__ = ["evaluate", "greedy", "held_out", "items_of", "summary"]
 
 
 def held_out(source: TaskSource, levels: tuple[int, ...], per_level: int, split: str = "test") -> list[Task]:
@@ -52,34 +42,11 @@ def held_out(source: TaskSource, levels: tuple[int, ...], per_level: int, split:
     return out
 
 
-async def evaluate(
-    engine: Engine, tokenizer: Tokenizer, source: TaskSource, pool: ScoringPool, tasks: Sequence[Task], sampling: Sampling,
-    *, n: int, seed: int, max_turns: int = 8,
-) -> list[Attempts]:  # fmt: skip
-    """``n`` attempts at each task, scored.
-
-    Args:
-        engine, tokenizer: the policy.
-        source: gives environments.
-        pool: scores.
-        tasks: what to attempt.
-        sampling: temperature 0 for greedy.
-        n: attempts per task.
-        seed: of the sampling noise.
-        max_turns: model calls per attempt.
-    """
-    player: Sampler = Player(engine=engine, tokenizer=tokenizer, source=source, sampling=sampling, seed=seed, max_turns=max_turns)
-    contexts = [_posed(t) for t in tasks]
-    rollouts = await player.collect(contexts, n)
-    by_context: dict[str, list[Rollout]] = {c.key: [] for c in contexts}
-    for rollout in rollouts:
-        by_context[rollout.context.key].append(rollout)
-    pairs = [(t, r) for t, c in zip(tasks, contexts, strict=True) for r in by_context[c.key]]
-    scores = pool.score(pairs)
-    return [
-        Attempts(task=t, rollouts=tuple(by_context[c.key]), scores=tuple(scores[r.id] for r in by_context[c.key]))
-        for t, c in zip(tasks, contexts, strict=True)
-    ]
+async def evaluate(player: Sampler, pool: ScoringPool, tasks: Sequence[Task], n: int) -> list[Attempts]:
+    """``n`` attempts of ``player`` at each task, scored, in the order of ``tasks``."""
+    posed = [(task, _posed(task)) for task in tasks]
+    rollouts = await player.collect([context for _, context in posed], n)
+    return grade(pool, posed, rollouts)
 
 
 def greedy(sampling: Sampling) -> Sampling:

@@ -1,54 +1,74 @@
-"""What can be known to go wrong before a run spends anything: tasks that are missing, too long, or beyond the tokenizer."""
+"""What can be known to go wrong before a run spends anything: parts that contradict each other, and tasks that are missing,
+too long, or beyond the tokenizer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 from assay.core.errors import ConfigError, DataError
-from assay.core.protocols import TaskSource, Tokenizer
+from assay.core.protocols import TaskSource, Tokenizer, Verifier
 from assay.core.rollout import Sampling
 from assay.core.task import Task
 from assay.train.evaluate import held_out
 from assay.train.run import Reinforce, Run, WarmUp, arms_of
 from assay.train.session import with_stop
 from assay.train.warmup import trace_row
+from assay.verify import ExactMatch, Together
+from assay.verify.exact import expected
 
 if TYPE_CHECKING:
     from assay.runtime.model import Model
 
-__all__ = ["check_fits"]
+__all__ = ["check_fits", "check_run"]
 
 PROBES = 16
 """Tasks looked at per (arm, level) of a source without end; of one with a ``size``, as the user's rows, all are."""
 
 
-def check_fits(run: Run, model: Model) -> None:
-    """Looks at the first tasks of every arm and level of a run.
+def check_run(run: Run) -> None:
+    """What the settings alone tell, before any model is built or loaded; needs no torch.
 
     Raises:
-        ConfigError: an answer leaves no room for a prompt, a prompt or trace exceeds the context, a warm-up has no traces, or a
-            replay is not read.
-        DataError: a level without tasks of a split, or text that the tokenizer lacks; names the task.
-        PlanError: an objective that cannot be right.
+        ConfigError: a replay that is not read, or attempts drawn from another distribution than the learner scores.
+        DataError: no task of the evaluation's levels is held out.
+        PlanError: an objective that cannot be right, or that needs what the stage's learner does not offer.
     """
+    for stage in run.stages:
+        stage.objective.plan(stage.updates, stage.learner.offers)
+        if isinstance(stage, Reinforce):
+            stage.check_replay()
+            _check_sampling(run.sampling)
+    held_out(run.tasks, run.evaluation.levels, 1)  # refuses a run that could not be evaluated at all
+
+
+def check_fits(run: Run, model: Model) -> None:
+    """Looks at the first tasks of every arm and level of a run, besides `check_run`.
+
+    Raises:
+        ConfigError: an answer leaves no room for a prompt, a prompt or trace exceeds the context, or a warm-up has no traces.
+        DataError: a level without tasks of a split, text that the tokenizer lacks, or an answer that must be matched exactly
+            and that the model cannot spell; names the task.
+    """
+    check_run(run)
     context, new = model.shape.max_positions, with_stop(run.sampling, model.tokenizer).max_new_tokens
     if new >= context:
         raise ConfigError(
             f"Run.sampling.max_new_tokens={new} leaves no room for a prompt in the model's context of {context} tokens; lower it"
         )
+    check_answer = _answer_check(run.tasks.verifier(), model.tokenizer)
     for stage in run.stages:
-        stage.objective.plan(stage.epochs * stage.minibatches if isinstance(stage, Reinforce) else 1)
-        if isinstance(stage, Reinforce):
-            stage.check_replay()
-            _check_sampling(run.sampling)
         for task in _first_tasks(run.tasks, stage.levels, "train"):
             _check_prompt(task, model.tokenizer, new, context)
+            check_answer(task)
             if isinstance(stage, WarmUp):
                 _check_trace(run, stage, task, model.tokenizer, context)
-    held_out(run.tasks, run.evaluation.levels, 1)  # refuses a run that could not be evaluated at all
     for task in _first_tasks(run.tasks, run.evaluation.levels, "test"):
         _check_prompt(task, model.tokenizer, new, context)
+        check_answer(task)
 
 
 def _check_sampling(sampling: Sampling) -> None:
@@ -84,6 +104,46 @@ def _check_prompt(task: Task, tokenizer: Tokenizer, new: int, context: int) -> N
             f"Run.sampling.max_new_tokens={new} that exceeds the model's context of {context}: lower max_new_tokens, leave the "
             "level out, or use a model with more positions"
         )
+
+
+def _answer_check(verifier: Verifier, tokenizer: Tokenizer) -> Callable[[Task], None]:
+    """A check that the policy can spell a task's answer, where it must be matched exactly; else one that passes everything."""
+    match = _exact_match(verifier)
+
+    @cache
+    def lacking(character: str) -> bool:
+        try:
+            spelled = normalize("NFKC", tokenizer.decode(tokenizer.encode(character)))
+        except DataError:
+            return True
+        return not character.isspace() and normalize("NFKC", character) not in spelled
+
+    def check(task: Task) -> None:
+        if match is None:
+            return
+        answer = expected(task)
+        missing = [c for c in dict.fromkeys(answer.strip() if match.strip else answer) if lacking(c)]
+        if missing:
+            raise DataError(
+                f"task {task.id!r} (arm {task.arm!r}, level {task.level}): its answer {_short(answer)} holds "
+                f"{', '.join(map(repr, missing))}, which the model's tokenizer lacks, so that no attempt could ever match it "
+                "exactly: use a model whose alphabet has them (Scratch.alphabet), leave the row out, or score it by a reward "
+                "of your own"
+            )
+
+    return check
+
+
+def _exact_match(verifier: Verifier) -> ExactMatch | None:
+    """The exact match in a verifier; None where answers need not be matched, as far as one can see."""
+    if isinstance(verifier, ExactMatch):
+        return verifier
+    parts = verifier.parts if isinstance(verifier, Together) else ()
+    return next((found for part in parts if (found := _exact_match(part)) is not None), None)
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def _check_trace(run: Run, stage: WarmUp, task: Task, tokenizer: Tokenizer, context: int) -> None:

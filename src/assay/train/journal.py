@@ -1,24 +1,28 @@
 """The run's own record: one JSON object per line, in four files, each line with its step.
 
 ``metrics`` one line a step, ``evals`` evaluation items, ``rollouts`` sampled attempts, ``events`` what happened. A resume cuts
-every file back to the checkpoint's step, so the first three of a run that was killed equal those of one that was not.
+every file back to the checkpoint's step, so the first three of a run that was killed equal those of one that was not. What it
+finds damaged it cuts too, and says so in ``events``.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
 from assay.core.canon import plain
+from assay.core.errors import CheckpointError
 from assay.train import storage
 
 __all__ = ["FILES", "Journal"]
 
 FILES = ("metrics", "evals", "rollouts", "events")
+
+SHOWN = 5
+"""Line numbers that an event names."""
 
 
 class Journal:
@@ -34,7 +38,7 @@ class Journal:
         Raises:
             StorageError: the disk is full.
         """
-        path = self.folder / f"{name}.jsonl"
+        path = self._path(name)
         with storage.guarded(path):
             storage.on_write(f"append:{name}")
             if name not in self._open:
@@ -51,25 +55,50 @@ class Journal:
     def sync(self) -> None:
         """Forces all lines to the disk: called before a checkpoint claims them."""
         for name, file in self._open.items():
-            with storage.guarded(self.folder / f"{name}.jsonl"):
+            with storage.guarded(self._path(name)):
                 file.flush()
                 os.fsync(file.fileno())
 
     def cut(self, step: int) -> None:
-        """Drops every line later than ``step``, and a torn last line."""
+        """Drops every line later than ``step``, and every line that is no record; an event tells of the latter, file by file."""
         self.close()
+        lines = {name: _lines(self._path(name)) for name in FILES}
+        self._keep("events", lines["events"], step)
+        # Told before it is done: a kill in between leaves the damage, and the next resume tells of it once more.
         for name in FILES:
-            path = self.folder / f"{name}.jsonl"
-            if path.exists():
-                kept = [line for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if _upto(line, step)]
-                storage.write_text(path, "".join(line + "\n" for line in kept))
+            damage = _damage(lines[name])
+            if damage:
+                self.event(step, "damaged", f"{name}.jsonl: {damage}")
+        self.sync()
+        for name in ("metrics", "evals", "rollouts"):
+            self._keep(name, lines[name], step)
+
+    def _keep(self, name: str, lines: list[bytes], step: int) -> None:
+        if self._path(name).exists():
+            kept = [line.decode() + "\n" for line in lines if (record := _record(line)) and record["step"] <= step]
+            storage.write_text(self._path(name), "".join(kept))
 
     def newest(self, kind: str) -> str:
         """Message of the newest event of a kind; empty when there is none."""
-        path = self.folder / "events.jsonl"
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
-        records = [json.loads(line) for line in lines if _upto(line, sys.maxsize)]
-        return next((str(r["message"]) for r in reversed(records) if r.get("kind") == kind), "")
+        found = [record for line in _lines(self._path("events")) if (record := _record(line))]
+        return next((str(r["message"]) for r in reversed(found) if r.get("kind") == kind), "")
+
+    def records(self, name: str) -> list[dict[str, Any]]:
+        """All lines of ``name``.jsonl.
+
+        Raises:
+            CheckpointError: one is no record; names file and line.
+        """
+        out: list[dict[str, Any]] = []
+        for number, line in enumerate(_lines(self._path(name)), 1):
+            record = _record(line)
+            if record is None:
+                raise CheckpointError(f"{self._path(name)}, line {number}, is damaged: resume the run from its last checkpoint")
+            out.append(record)
+        return out
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.jsonl"
 
     def close(self) -> None:
         """Closes the files. What cannot be written any more is lost: a resume cuts the files back to the checkpoint anyway."""
@@ -79,8 +108,29 @@ class Journal:
         self._open.clear()
 
 
-def _upto(line: str, step: int) -> bool:
+def _lines(path: Path) -> list[bytes]:
+    """Lines of a file, without their ends; none of a file that is not there.
+
+    Only a newline ends one: text cut where Python sees an end of line would part records that hold such characters (U+2028).
+    """
+    lines = path.read_bytes().split(b"\n") if path.exists() else []
+    return lines[:-1] if lines and not lines[-1] else lines
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    """A line's record; None of a line that a kill tore apart, or that was damaged since."""
     try:
-        return int(json.loads(line)["step"]) <= step
-    except (json.JSONDecodeError, KeyError, TypeError, ValueError):
-        return False  # a line that the kill tore apart
+        record = json.loads(line.decode())
+        return record if isinstance(record["step"], int) else None
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def _damage(lines: list[bytes]) -> str:
+    """What is wrong with a file's lines, in words; empty when nothing is."""
+    bad = {number: len(line) for number, line in enumerate(lines, 1) if _record(line) is None}
+    if not bad:
+        return ""
+    shown = ", ".join(map(str, list(bad)[:SHOWN])) + (", ..." if len(bad) > SHOWN else "")
+    what = "1 line is no record and was cut" if len(bad) == 1 else f"{len(bad)} lines are no records and were cut"
+    return f"{what}: {sum(bad.values())} bytes, line {shown} of {len(lines)}"

@@ -11,7 +11,7 @@ import fcntl
 import os
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -46,17 +46,24 @@ def worker(folder: Path) -> Generator[None]:
 def builder(folder: Path, what: str) -> Generator[None]:
     """The right to build ``folder``; waits for another builder, and says so on the standard error stream.
 
+    A folder with ``done.json`` is built: whoever holds the lock then only looks at it, and there is nothing to say.
+
     Raises:
         StorageError: the parent folder cannot be written.
     """
+
+    def told() -> None:
+        if not (folder / "done.json").exists():
+            print(f"another process builds {what} in {folder}; waiting for it", file=sys.stderr, flush=True)
+
     with storage.guarded(folder.parent):
         folder.parent.mkdir(parents=True, exist_ok=True)
-    with _held(folder.with_name(folder.name + LOCK), waiting=f"another process builds {what} in {folder}; waiting for it"):
+    with _held(folder.with_name(folder.name + LOCK), waiting=told):
         yield
 
 
 @contextmanager
-def _held(path: Path, waiting: str | None) -> Generator[None]:
+def _held(path: Path, waiting: Callable[[], None] | None) -> Generator[None]:
     own = _inside.setdefault(str(path.absolute()), threading.Lock())
     if not own.acquire(blocking=waiting is not None):
         raise ConfigError(
@@ -76,7 +83,7 @@ def _held(path: Path, waiting: str | None) -> Generator[None]:
         own.release()
 
 
-def _lock(file: IO[str], path: Path, waiting: str | None) -> None:
+def _lock(file: IO[str], path: Path, waiting: Callable[[], None] | None) -> None:
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return
@@ -87,7 +94,7 @@ def _lock(file: IO[str], path: Path, waiting: str | None) -> None:
         raise ConfigError(
             f"{path.parent} is being worked on by process {_holder(file)}; wait for it, or stop it, or use another folder"
         )
-    print(waiting, file=sys.stderr, flush=True)
+    waiting()
     fcntl.lockf(file, fcntl.LOCK_EX)
 
 

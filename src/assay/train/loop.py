@@ -13,17 +13,14 @@ from numpy.typing import NDArray
 
 from assay.core.batch import Batch
 from assay.core.group import Draw, Group
-from assay.core.rollout import Rollout
-from assay.core.score import Score
 from assay.core.seeds import generator
 from assay.core.task import Context, Task
 from assay.train.clock import Clock
+from assay.train.grade import grade
 from assay.train.metrics import step_metrics
 from assay.train.session import Session
 
 __all__ = ["StepResult", "annotated", "attempt", "publish", "step", "update"]
-
-Graded = tuple[tuple[Rollout, ...], tuple[Score, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,38 +34,42 @@ class StepResult:
 async def step(s: Session) -> StepResult:
     """Advances a session by one rollout batch."""
     clock = Clock()
-    draws = s.curriculum.draw(s.rl.groups)
+    stage, curriculum, replay = s.rl.stage, s.rl.curriculum, s.rl.replay
+    draws = curriculum.draw(stage.groups)
     tasks = [s.counter.next(s.run.tasks, draw) for draw in draws]
     groups = await attempt(s, tasks, draws, clock)
-    s.curriculum.observe(groups)
-    batch = s.rl.composer.compose(groups, s.replay, s.step)
-    if s.replay is not None:
-        s.replay.put(groups, s.step)
+    curriculum.observe(groups)
+    batch = stage.composer.compose(groups, replay, s.step)
+    if replay is not None:
+        replay.put(groups, s.step)
     stats: Mapping[str, float] = {}
-    if batch is not None:
+    if batch is None:  # nothing to learn from: weights and sampler stay, the schedule goes on
+        s.learner.skip(stage.updates)
+    else:
         batch = annotated(s, batch, clock)
         stats = update(s, batch)
-    proved = await publish(s, clock) if batch is not None else s.proved
+        await publish(s, clock)
     s.remember(groups)
-    metrics = step_metrics(groups, batch, stats, s.curriculum.metrics(), clock.seconds())
-    return StepResult(metrics={**metrics, "proof/state": float(proved)}, groups=tuple(groups))
+    metrics = step_metrics(groups, batch, stats, curriculum.metrics(), clock.seconds())
+    return StepResult(metrics={**metrics, "proof/state": float(s.proved)}, groups=tuple(groups))
 
 
 async def attempt(s: Session, tasks: Sequence[Task], draws: Sequence[Draw], clock: Clock) -> list[Group]:
     """Poses each task as the guidance says, round after round, and grades the attempts."""
+    guidance, size = s.rl.stage.guidance, s.rl.stage.group_size
     done: list[list[Group]] = [[] for _ in tasks]
     live = list(range(len(tasks)))
     while live:
-        posed: list[tuple[int, Context]] = [(i, c) for i in live for c in s.rl.guidance.next(tasks[i], done[i], f"s{s.step}/{i}")]
+        posed: list[tuple[int, Context]] = [(i, c) for i in live for c in guidance.next(tasks[i], done[i], f"s{s.step}/{i}")]
         live = sorted({i for i, _ in posed})
         if not posed:
             break
         with clock("generate"):
-            rollouts = await s.player.collect([c for _, c in posed], s.rl.group_size)
+            rollouts = await s.player.collect([c for _, c in posed], size)
         with clock("score"):
-            graded = _grade(s, [(tasks[i], c) for i, c in posed], rollouts)
-        for (i, context), (members, scores) in zip(posed, graded, strict=True):
-            done[i].append(Group(key=context.group, task=tasks[i], draw=draws[i], rollouts=members, scores=scores))
+            graded = grade(s.pool, [(tasks[i], c) for i, c in posed], rollouts)
+        for (i, _), a in zip(posed, graded, strict=True):
+            done[i].append(Group(key=a.context.group, task=a.task, draw=draws[i], rollouts=a.rollouts, scores=a.scores))
     return [group for groups in done for group in groups]
 
 
@@ -84,10 +85,9 @@ def annotated(s: Session, batch: Batch, clock: Clock) -> Batch:
 def update(s: Session, batch: Batch) -> Mapping[str, float]:
     """Rewards to advantages, then the optimiser steps; returns their metrics and those of the credit."""
     batch = s.program.credit(batch)
-    if s.rl.epochs == s.rl.minibatches == 1:
-        stats = [s.learner.step(batch, s.plan, s.program).metrics]
-    else:
-        stats = [s.learner.step(part, s.plan, s.program).metrics for part in _minibatches(s, batch)]
+    parts = [batch] if s.rl.stage.updates == 1 else _minibatches(s, batch)
+    stats = [s.learner.step(part, s.plan, s.program).metrics for part in parts]
+    s.learner.skip(s.rl.stage.updates - len(stats))
     return {**s.program.metrics(), **_together(stats)}
 
 
@@ -98,37 +98,22 @@ def _together(stats: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {n: float(sum(v) if n.startswith(("tokens/", "rows/", "time/")) else np.mean(v)) for n, v in values.items()}
 
 
-async def publish(s: Session, clock: Clock) -> bool:
+async def publish(s: Session, clock: Clock) -> None:
     """Hands the new weights to the engine and proves that they arrived."""
     with clock("publish"):
         manifest = s.learner.publish()
         await s.engine.swap(manifest)
     with clock("proof"):
         s.proved = await s.proof.check(manifest, s.engine, s.learner) if s.proof else False
-    return s.proved
-
-
-def _grade(s: Session, posed: Sequence[tuple[Task, Context]], rollouts: Sequence[Rollout]) -> list[Graded]:
-    """The attempts at each context with their scores, in the order of ``posed``."""
-    of_context: dict[str, list[Rollout]] = {c.key: [] for _, c in posed}
-    for rollout in rollouts:
-        of_context[rollout.context.key].append(rollout)
-    pairs = [(t, r) for t, c in posed for r in of_context[c.key]]
-    scores = s.pool.score(pairs)
-    graded: list[Graded] = []
-    for _, context in posed:
-        members = tuple(of_context[context.key])
-        graded.append((members, tuple(scores[r.id] for r in members)))
-    return graded
 
 
 def _minibatches(s: Session, batch: Batch) -> Iterator[Batch]:
-    """Whole groups in a seeded order, ``minibatches`` parts an epoch."""
+    """Whole groups in a seeded order, ``minibatches`` parts an epoch, those left out that have no row."""
     group = batch.per_row("group")
     keys: NDArray[np.int64] = np.unique(group)
-    for epoch in range(s.rl.epochs):
+    for epoch in range(s.rl.stage.epochs):
         order = generator("minibatch", s.run.seed, f"step-{s.step}", epoch).permutation(keys)
-        for part in np.array_split(order, s.rl.minibatches):
+        for part in np.array_split(order, s.rl.stage.minibatches):
             rows = np.flatnonzero(np.isin(group, part))
             if len(rows):
                 yield batch.mini(rows)

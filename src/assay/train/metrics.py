@@ -10,7 +10,7 @@ from assay.core.group import Group
 from assay.core.protocols import Tokenizer
 from assay.measure.metrics import batch_metrics, group_metrics, throughput
 
-__all__ = ["rollout_records", "step_metrics"]
+__all__ = ["pool_metrics", "rollout_records", "step_metrics"]
 
 GROUPS_SHOWN, ATTEMPTS_SHOWN = 4, 2
 
@@ -24,10 +24,8 @@ def step_metrics(
 ) -> dict[str, float]:
     """Every number of a step under its name in ``metrics.jsonl``."""
     out = group_metrics(groups)
-    if batch is not None:
-        found = batch_metrics(batch)
-        # the journal's kl/base is measured on held-out attempts; this one, on training attempts, is another series
-        out |= {("kl/base_train" if name == "kl/base" else name): value for name, value in found.items()}
+    # a step that found nothing to learn from has wasted all that it sampled
+    out |= {"waste/rows_filtered": 1.0} if batch is None else batch_metrics(batch)
     out |= stats
     out |= curriculum
     spent = dict(seconds)
@@ -39,6 +37,15 @@ def step_metrics(
 
 WORK = ("time/generate", "time/forward", "time/forward_backward", "time/optimizer")
 """What a step is for; the rest of its time is the framework's."""
+
+
+def pool_metrics(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str, float]:
+    """``verify/NAME`` of everything that a scoring pool counted since ``before``; what did not happen is left out.
+
+    >>> pool_metrics({"hung": 3, "retried": 4}, {"retried": 4})
+    {'verify/hung': 3.0}
+    """
+    return {f"verify/{name}": float(n - before.get(name, 0)) for name, n in sorted(now.items()) if n > before.get(name, 0)}
 
 
 def rollout_records(groups: Sequence[Group], tokenizer: Tokenizer) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from assay.core.protocols import Request, TaskSource
 from assay.core.rollout import Completion, Sampling
 from assay.core.seeds import derive
 from assay.core.task import Message
+from assay.rollout import Player
 from assay.train.evaluate import evaluate, greedy, held_out, items_of
 from assay.train.models import model_folder
 from assay.train.run import check_levels
@@ -86,6 +87,7 @@ class Policy:
         seed: int = 0,
         max_turns: int = 8,
         deadline: float = 5.0,
+        environment_deadline: float = 30.0,
     ) -> list[dict[str, Any]]:
         """Attempts at held-out tasks, as records that `assay.measure` reads.
 
@@ -98,6 +100,7 @@ class Policy:
             seed: of the sampling noise.
             max_turns: model calls per attempt, in families with an environment.
             deadline: seconds that the verifier may take for one attempt.
+            environment_deadline: seconds that an environment may take for one start or step.
 
         Returns:
             Per task ``id, arm, level, values, answers, faults``.
@@ -106,10 +109,11 @@ class Policy:
 
         check_levels(tasks, levels, "levels")
         model = self.model()
-        drawn = with_stop(sampling or Sampling(max_new_tokens=min(64, model.shape.max_positions // 2)), model.tokenizer)
-        wanted, attempts = (drawn, n) if n else (greedy(drawn), 1)
+        drawn = sampling or Sampling(max_new_tokens=min(64, model.shape.max_positions // 2))
+        player = Player(
+            engine=NativeEngine(model), tokenizer=model.tokenizer, source=tasks, sampling=drawn if n else greedy(drawn),
+            seed=seed, max_turns=max_turns, deadline=environment_deadline,
+        )  # fmt: skip
         items = held_out(tasks, levels, per_level)
         with ScoringPool(tasks.verifier(), deadline) as pool:
-            engine, limits = NativeEngine(model), {"n": attempts, "seed": seed, "max_turns": max_turns}
-            done = asyncio.run(evaluate(engine, model.tokenizer, tasks, pool, items, wanted, **limits))
-        return items_of(done)
+            return items_of(asyncio.run(evaluate(player, pool, items, n or 1)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from assay.core.canon import digest
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import CheckpointError, ConfigError
 from assay.train import lock, machine, storage
+from assay.train.journal import Journal
 from assay.train.run import Run
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ __all__ = ["claim", "load_run", "refuse_used", "run_digest", "run_id", "tidy", "
 
 CLAIM = ("run.toml", "versions.json", "recipe.json")
 """Files that a run has before it has done anything; without ``run.toml`` they are leftovers of a process that was killed."""
+
+BY_THE_CLOCK = ("time/", "verify/")
+"""Metrics of how a step went, not of what came out: they depend on the machine's load, as a verifier's deadline does."""
 
 
 def refuse_used(folder: Path) -> None:
@@ -101,12 +104,12 @@ def tidy(folder: Path, checkpoint: Path | None) -> None:
 
 
 def run_digest(folder: Path, s: Session) -> str:
-    """Digest of a finished run: weights, optimiser, anchors, sampled ids, evaluation items, and all metrics outside ``time/``."""
-    records: list[dict[str, Any]] = []
-    for name in ("metrics", "evals", "rollouts"):
-        path = folder / f"{name}.jsonl"
-        records += [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    """Digest of a finished run.
+
+    Weights, optimiser, anchors, sampled ids, evaluation items, and all metrics outside ``time/`` and ``verify/``.
+    """
+    records: list[dict[str, Any]] = [r for name in ("metrics", "evals", "rollouts") for r in Journal(folder).records(name)]
     for record in records:
         if "metrics" in record:
-            record["metrics"] = {k: v for k, v in record["metrics"].items() if not k.startswith("time/")}
+            record["metrics"] = {k: v for k, v in record["metrics"].items() if not k.startswith(BY_THE_CLOCK)}
     return digest([s.learner.state_digest(), s.ids, records])

@@ -116,6 +116,11 @@ class WarmUp:
         """Stage name in the journal."""
         return "warm-up"
 
+    @property
+    def updates(self) -> int:
+        """Optimiser updates per step."""
+        return 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reinforce:
@@ -184,6 +189,11 @@ class Reinforce:
         """Stage name in the journal."""
         return "rl"
 
+    @property
+    def updates(self) -> int:
+        """Optimiser updates per step, where every mini-batch has something to learn from."""
+        return self.epochs * self.minibatches
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
@@ -202,6 +212,7 @@ class Run:
         rollouts_every: steps between sampled attempts in ``rollouts.jsonl``.
         max_turns: model calls per attempt in environments.
         reward_deadline: seconds that a verifier may take for one attempt.
+        environment_deadline: seconds that an environment may take for one start or step.
         prove_weights: compare the sampler's weights with the learner's after each update.
     """
 
@@ -217,6 +228,7 @@ class Run:
     rollouts_every: int = 25
     max_turns: int = 8
     reward_deadline: float = 5.0
+    environment_deadline: float = 30.0
     prove_weights: bool = True
 
     def __post_init__(self) -> None:
@@ -227,8 +239,9 @@ class Run:
             raise ConfigError(f"Run.name={self.name!r} names the run's folder; use a word without '/'")
         if not self.stages:
             raise ConfigError("Run.stages is empty; give at least one WarmUp or Reinforce stage")
-        if not self.reward_deadline > 0:
-            raise ConfigError(f"Run.reward_deadline={self.reward_deadline} s; use a positive number of seconds")
+        for name in ("reward_deadline", "environment_deadline"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"Run.{name}={getattr(self, name)} s; use a positive number of seconds")
         if not self.evaluation.every and any(isinstance(s, Reinforce) and s.until for s in self.stages):
             raise ConfigError("Reinforce.until is looked at when there is an evaluation, but Evaluation.every=0; give it steps")
         for stage in self.stages:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import ConfigError
 from assay.core.group import Draw, Group
@@ -24,7 +24,7 @@ from assay.verify import ScoringPool
 if TYPE_CHECKING:
     from assay.runtime.model import Model
 
-__all__ = ["Counter", "Session", "open_session"]
+__all__ = ["Counter", "Practice", "Session", "open_session", "player_of", "with_stop"]
 
 
 class Counter:
@@ -50,6 +50,34 @@ class Counter:
 
 
 @dataclass(slots=True)
+class Practice:
+    """What a stage of reinforcement learning has besides.
+
+    Attributes:
+        stage: its settings.
+        curriculum: chooses what to practise.
+        replay: groups kept for later steps; None without one.
+    """
+
+    stage: Reinforce
+    curriculum: Curriculum
+    replay: Replay | None
+
+    def state_dict(self) -> dict[str, Any]:
+        """JSON-able state of curriculum and replay."""
+        return {
+            "curriculum": self.curriculum.state_dict(),
+            "replay": self.replay.state_dict() if self.replay is not None else None,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores `state_dict`."""
+        self.curriculum.load_state_dict(state["curriculum"])
+        if self.replay is not None:
+            self.replay.load_state_dict(state["replay"])
+
+
+@dataclass(slots=True)
 class Session:
     """One stage of a run, alive.
 
@@ -58,8 +86,9 @@ class Session:
         learner, engine, tokenizer, player: the policy's two halves, its text, and who plays it.
         pool: scores attempts.
         program, plan: the compiled objective.
-        curriculum, replay, counter: what to practise; None or unused in a warm-up.
+        counter: which task comes next in each stream.
         proof: checks the engine's weights; None when switched off.
+        practice: what only reinforcement learning has; None in a warm-up.
         step: global step, the number of steps finished.
         stage_step: the same within the stage.
         ids: running digest of all sampled token ids.
@@ -75,19 +104,19 @@ class Session:
     pool: ScoringPool
     program: Program
     plan: Plan
-    curriculum: Curriculum
-    replay: Replay | None
     counter: Counter
     proof: WeightProof | None
+    practice: Practice | None = None
     step: int = 0
     stage_step: int = 0
     ids: str = ""
     proved: bool = False
 
     @property
-    def rl(self) -> Reinforce:
-        """The stage, which must be one of reinforcement learning."""
-        return cast(Reinforce, self.stage)
+    def rl(self) -> Practice:
+        """`practice`, in a stage that must be one of reinforcement learning."""
+        assert self.practice is not None, f"a stage of type {type(self.stage).__name__} has no practice"
+        return self.practice
 
     def remember(self, groups: Sequence[Group]) -> None:
         """Adds the sampled ids to the running digest."""
@@ -107,9 +136,9 @@ class Session:
             "ids": self.ids,
             "proved": self.proved,
             "counter": self.counter.state_dict(),
-            "curriculum": self.curriculum.state_dict(),
-            "replay": self.replay.state_dict() if self.replay is not None else None,
+            "practice": self.practice.state_dict() if self.practice else None,
             "program": self.program.state_dict(),
+            "pool": self.pool.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -117,10 +146,10 @@ class Session:
         self.step, self.stage_step, self.ids = int(state["step"]), int(state["stage_step"]), str(state["ids"])
         self.proved = bool(state["proved"])
         self.counter.load_state_dict(state["counter"])
-        self.curriculum.load_state_dict(state["curriculum"])
-        if self.replay is not None:
-            self.replay.load_state_dict(state["replay"])
+        if self.practice is not None:
+            self.practice.load_state_dict(state["practice"])
         self.program.load_state_dict(state["program"])
+        self.pool.load_state_dict(state["pool"])
 
     def restore(self, folder: Path, state: dict[str, Any]) -> None:
         """Continues from a checkpoint: the learner's files in ``folder``, the rest in ``state``."""
@@ -146,44 +175,44 @@ def open_session(
     from assay.runtime.engine import NativeEngine
     from assay.runtime.learner import TorchLearner
 
-    sampling = with_stop(run.sampling, model.tokenizer)
-    if sampling.max_new_tokens >= model.shape.max_positions:
+    if run.sampling.max_new_tokens >= model.shape.max_positions:
         raise ConfigError(
-            f"Run.sampling.max_new_tokens={sampling.max_new_tokens} leaves no room for a prompt in the model's context of "
+            f"Run.sampling.max_new_tokens={run.sampling.max_new_tokens} leaves no room for a prompt in the model's context of "
             f"{model.shape.max_positions} tokens; lower it"
         )
-    updates = stage.epochs * stage.minibatches if isinstance(stage, Reinforce) else 1
-    learner = TorchLearner(model, stage.learner, total_steps=stage.steps * updates, anchors=("ref",))
-    learner.version = before.learner.publish().version if before else 0
-    engine = NativeEngine(model)
     arms = arms_of(run.tasks, stage.levels)
     if not arms:
         raise ConfigError(f"no arm of task family {run.tasks.name!r} has a level of {stage.levels}")
-    spec = stage.curriculum if isinstance(stage, Reinforce) else None
-    replay = stage.replay.build(run.seed) if isinstance(stage, Reinforce) and stage.replay else None
-    program = stage.objective.compile(updates)
-    seed = derive("curriculum", run.seed, "stage", step) if step else run.seed
+    anchors = tuple(m for m in stage.learner.offers.models if m != "policy")
+    learner = TorchLearner(model, stage.learner, total_steps=stage.steps * stage.updates, anchors=anchors)
+    learner.version = before.learner.publish().version if before else 0
+    engine = NativeEngine(model)
+    program = stage.objective.compile(stage.updates)
     return Session(
         run=run, stage=stage, learner=learner, engine=engine, tokenizer=model.tokenizer,
-        player=Player(
-            engine=engine, tokenizer=model.tokenizer, source=run.tasks, sampling=sampling, seed=run.seed, max_turns=run.max_turns
-        ),
+        player=player_of(run, engine, model.tokenizer, run.sampling),
         pool=pool, program=program, plan=program.plan,
-        curriculum=(spec or _no_curriculum()).build(arms, seed), replay=replay,
         counter=before.counter if before else Counter(),
         proof=WeightProof(probe_rows(model.shape.vocab_size, model.shape.max_positions, run.seed)) if run.prove_weights else None,
+        practice=_practice(run, stage, arms, step) if isinstance(stage, Reinforce) else None,
         step=step,
+    )  # fmt: skip
+
+
+def _practice(run: Run, stage: Reinforce, arms: Mapping[str, tuple[int, ...]], step: int) -> Practice:
+    seed = derive("curriculum", run.seed, "stage", step) if step else run.seed
+    replay = stage.replay.build(run.seed) if stage.replay else None
+    return Practice(stage, stage.curriculum.build(arms, seed), replay)
+
+
+def player_of(run: Run, engine: Engine, tokenizer: Tokenizer, sampling: Sampling) -> Player:
+    """Who plays a run's tasks, in training and in evaluation alike."""
+    return Player(
+        engine=engine, tokenizer=tokenizer, source=run.tasks, sampling=sampling, seed=run.seed, max_turns=run.max_turns,
+        deadline=run.environment_deadline,
     )  # fmt: skip
 
 
 def with_stop(sampling: Sampling, tokenizer: Tokenizer) -> Sampling:
     """``sampling`` that ends at the tokenizer's end token, unless it names stop tokens itself."""
-    from dataclasses import replace
-
     return sampling if sampling.stop_ids else replace(sampling, stop_ids=(tokenizer.eos,))
-
-
-def _no_curriculum() -> Any:
-    from assay.guide import Uniform
-
-    return Uniform()

@@ -9,17 +9,19 @@ from pathlib import Path
 
 from assay.core.errors import GateError
 from assay.core.protocols import Tracker
+from assay.core.rollout import Sampling
 from assay.core.task import Task
 from assay.train import checkpoint
 from assay.train.clock import Clock
-from assay.train.evaluate import Attempts, evaluate, greedy, held_out, items_of, summary
+from assay.train.evaluate import evaluate, greedy, held_out, items_of, summary
+from assay.train.grade import Attempts
 from assay.train.journal import Journal
 from assay.train.loop import publish
 from assay.train.loop import step as rl_step
-from assay.train.metrics import rollout_records
+from assay.train.metrics import pool_metrics, rollout_records
 from assay.train.record import run_id
 from assay.train.run import Reinforce, Run, WarmUp
-from assay.train.session import Session, with_stop
+from assay.train.session import Session, player_of
 from assay.train.warmup import Demonstrations, warm_up_step
 
 __all__ = ["Desk", "Progress", "check_gate"]
@@ -52,6 +54,7 @@ class Desk:
         step: global steps done, for messages.
         progress: what is saved beside the session.
         identity: of the run, in its checkpoints; derived from the run when empty.
+        counted: what the scoring pool had counted at the last line.
     """
 
     run: Run
@@ -62,6 +65,7 @@ class Desk:
     step: int = 0
     progress: Progress = field(default_factory=Progress)
     identity: str = ""
+    counted: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
         self.identity = self.identity or run_id(self.run)
@@ -72,7 +76,7 @@ class Desk:
         Raises:
             GateError: it ended below its gate.
         """
-        self.step = s.step
+        self.step, self.counted = s.step, dict(s.pool.counts)
         if s.proof:
             await s.proof.calibrate(s.learner.publish(), s.engine, s.learner)
         demonstrations = Demonstrations(self.run, s.stage, s.tokenizer) if isinstance(s.stage, WarmUp) else None
@@ -129,7 +133,8 @@ class Desk:
         tasks = held_out(self.run.tasks, plan.levels, plan.final_per_level if full else plan.per_level)
         metrics: dict[str, float] = {}
         for mode in ("greedy", "sampled"):
-            attempts = await self._attempts(s, tasks, mode)
+            drawn, n = (greedy(self.run.sampling), 1) if mode == "greedy" else (self.run.sampling, plan.n)
+            attempts = await self._attempts(s, tasks, drawn, n)
             items = items_of(attempts)
             self.journal.append(
                 "evals", {"step": s.step, "stage": s.stage.name, "split": "test", "mode": mode, "full": full, "items": items}
@@ -141,25 +146,21 @@ class Desk:
             self.progress.evaluated = s.step
         return metrics | {"time/evaluate": time.perf_counter() - begin}
 
-    async def _attempts(self, s: Session, tasks: Sequence[Task], mode: str) -> list[Attempts]:
-        sampling = with_stop(self.run.sampling, s.tokenizer)
-        drawn, n = (greedy(sampling), 1) if mode == "greedy" else (sampling, self.run.evaluation.n)
-        return await evaluate(
-            s.engine, s.tokenizer, self.run.tasks, s.pool, tasks, drawn, n=n, seed=self.run.seed, max_turns=self.run.max_turns
-        )
+    async def _attempts(self, s: Session, tasks: Sequence[Task], sampling: Sampling, n: int) -> list[Attempts]:
+        return await evaluate(player_of(self.run, s.engine, s.tokenizer, sampling), s.pool, tasks, n)
 
     async def _gate(self, s: Session, stage: WarmUp) -> float:
         tasks = held_out(self.run.tasks, stage.levels, self.run.evaluation.final_per_level)
-        drawn = replace(with_stop(self.run.sampling, s.tokenizer), temperature=1.0, top_p=1.0, top_k=0)
-        limits = {"n": 1, "seed": self.run.seed, "max_turns": self.run.max_turns}
-        attempts = await evaluate(s.engine, s.tokenizer, self.run.tasks, s.pool, tasks, drawn, **limits)
+        attempts = await self._attempts(s, tasks, replace(self.run.sampling, temperature=1.0, top_p=1.0, top_k=0), 1)
         found = summary("sampled", items_of(attempts), self.run.evaluation.threshold).get("eval/sampled/all", 0.0)
         text = f"temperature-1 accuracy on the demonstrated levels {found:.3f}, gate {stage.gate:.3f}"
         self.journal.event(s.step, "gate", text)
         return found
 
     def _log(self, s: Session, metrics: Mapping[str, float]) -> None:
-        self.journal.append("metrics", {"step": s.step, "stage": s.stage.name, "metrics": dict(metrics)})
+        metrics = {**metrics, **pool_metrics(s.pool.counts, self.counted)}
+        self.counted = dict(s.pool.counts)
+        self.journal.append("metrics", {"step": s.step, "stage": s.stage.name, "metrics": metrics})
         for tracker in self.trackers:
             tracker.log(s.step, metrics)
 

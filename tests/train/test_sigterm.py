@@ -1,0 +1,78 @@
+"""SIGTERM, which schedulers send some time before they kill, stops a run like Ctrl-C does: here a process of its own gets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tiny_runs import only_rl, resumed, trained
+
+from assay.train import storage
+
+# Waits within step 2 until it is told to go on, so that the signal finds it there however busy the machine is.
+CHILD = """
+import sys
+import tiny_runs
+from assay.train import storage, train
+
+lines = 0
+
+def hook(point):
+    global lines
+    lines += point == "journal:metrics"
+    if lines == 2 and point == "append:rollouts":
+        storage.on_write = lambda point: None
+        print("in step 2", flush=True)
+        sys.stdin.readline()
+
+storage.on_write = hook
+outcome = train(tiny_runs.only_rl(steps=6), sys.argv[1])
+print(f"ended: {outcome.finished}, step {outcome.step}, digest {outcome.digest!r}", flush=True)
+sys.exit(0 if outcome.finished else 75)
+"""
+
+HEARD = "stopping after this step, with a checkpoint; once more stops at once"
+
+
+@pytest.fixture
+def run_in_step_2(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])}
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(tmp_path / "run")], env=environment, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    with child:
+        try:
+            assert child.stdout and child.stdout.readline() == "in step 2\n", child.communicate()[1]
+            yield child
+        finally:
+            child.kill()
+
+
+def test_one_sigterm_ends_the_step_and_leaves_a_checkpoint(run_in_step_2: subprocess.Popen[str], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    run_in_step_2.send_signal(signal.SIGTERM)
+    out, err = run_in_step_2.communicate("go on\n")
+    assert (run_in_step_2.returncode, out) == (75, "ended: False, step 2, digest ''\n")
+    assert HEARD in err
+    assert (folder / "LATEST").read_text() == "step_0000002\n"
+    assert storage.read_json(folder / "checkpoints" / "step_0000002" / "state.json")["session"]["step"] == 2
+    assert [json.loads(line)["step"] for line in (folder / "metrics.jsonl").read_text().splitlines()] == [0, 1, 2]
+    assert not (folder / "done.json").exists() and not (folder / "events.jsonl").exists()
+    assert resumed(folder) == trained(only_rl(steps=6), tmp_path / "whole")
+
+
+def test_a_second_sigterm_ends_at_once(run_in_step_2: subprocess.Popen[str], tmp_path: Path) -> None:
+    run_in_step_2.send_signal(signal.SIGTERM)
+    assert run_in_step_2.stderr and any(HEARD in line for line in run_in_step_2.stderr)
+    run_in_step_2.send_signal(signal.SIGTERM)
+    out, err = run_in_step_2.communicate()
+    assert (run_in_step_2.returncode, out) == (-signal.SIGINT, "") and "KeyboardInterrupt" in err
+    assert (tmp_path / "run" / "LATEST").read_text() == "step_0000000\n"
+    assert resumed(tmp_path / "run") == trained(only_rl(steps=6), tmp_path / "whole")
