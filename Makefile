@@ -92,9 +92,9 @@ floors: $(VENV)/.installed-dev  ## coverage of the last recorded test run agains
 prove: $(VENV)/.installed-dev  ## slow proofs: kill matrix, planted faults, the learning gate
 	@$(PYTEST) -n $(PROVE_WORKERS) -m prove
 
-evidence: $(VENV)/.installed-dev  ## studies and long proofs, resumable; hours
-	@$(PY) -m assay.lab evidence
-	@OMP_NUM_THREADS=1 $(PYTEST) -m evidence -n $(TEST_WORKERS)
+evidence: $(VENV)/.installed-dev  ## studies and long proofs with their pages, resumable; hours
+	@failed=0; OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_WORKERS) -m evidence || failed=1; \
+	  $(PY) -m assay.lab evidence || failed=1; exit $$failed
 
 # ----------------------------------------------------------------------------------------------------------- by hand
 

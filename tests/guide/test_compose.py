@@ -152,13 +152,22 @@ def test_recent_keeps_the_newest_informative_groups() -> None:
     assert len(buffer) == 2
     buffer.put([group("d", 0.0, 1.0), group("e", 0.0, 1.0)], 1)
     assert sorted(g.key for g in buffer.sample(9)) == ["c", "d", "e"]
-    buffer.put([], 3)
+    buffer.put([], 2)
     assert sorted(g.key for g in buffer.sample(9)) == ["d", "e"]
-    buffer.put([], 9)
+    buffer.put([], 3)
     assert buffer.sample(1) == []
     everything = Recent(informative=False).build(0)
     everything.put([group("b", 1.0, 1.0)], 0)
     assert len(everything) == 1
+
+
+@pytest.mark.parametrize("max_age", [1, 3])
+def test_nothing_is_replayed_later_than_its_greatest_age(max_age: int) -> None:
+    buffer, ages = Recent(max_age=max_age).build(0), set[int]()
+    for step in range(8):  # as the loop does: compose, then put
+        ages |= {step - int(g.key) for g in buffer.sample(99)}
+        buffer.put([group(str(step), 0.0, 1.0)], step)
+    assert ages == set(range(1, max_age + 1))
 
 
 def test_samples_are_different_groups_evenly_drawn() -> None:

@@ -128,6 +128,7 @@ def test_a_foreign_state_is_refused() -> None:
         (lambda: SuccessVariance(prior=1.1), "prior"),
         (lambda: Uniform().build({}, 0), "needs arms"),
         (lambda: Uniform().build({"a": ()}, 0), r"empty: \['a'\]"),
+        (lambda: Uniform().build({"a": (1, 2, 1), "b": (1,)}, 0), r"twice: \[\('a', 1\)\]"),
         (lambda: Uniform().build(ARMS, 0).draw(0), "n=0"),
     ],
 )
@@ -148,3 +149,24 @@ def test_a_rule_of_ones_own() -> None:
             return CellCurriculum(Hardest(), arms, seed)
 
     check_curriculum(Spec(), ARMS)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([0.0, 0.0, 0.0, 0.0], r"\[0.0, 0.0, 0.0, 0.0\]"),
+        ([1.0, -0.5, 1.0, 1.0], "-0.5"),
+        ([1.0, math.nan, 1.0, 1.0], "nan"),
+        ([1.0, math.inf, 1.0, 1.0], "inf"),
+        ([1.0, 1.0], r"\[1.0, 1.0\] for 4 cells"),
+    ],
+)
+def test_weights_that_are_no_chances_are_refused(values: list[float], told: str) -> None:
+    class Broken:
+        decay, prior = 0.9, 0.5
+
+        def weights(self, success):
+            return np.array(values)
+
+    with pytest.raises(ConfigError, match=rf"Broken.weights gave .*{told}"):
+        CellCurriculum(Broken(), ARMS, 0).draw(3)

@@ -9,10 +9,7 @@ import pytest
 
 from assay.core.errors import AssayError
 from assay.lab.cells import run_cells
-from assay.lab.gate import Gate, accuracy, judge
-from assay.recipes.gate import CONTROLS, SEEDS
-
-MAKER = "assay.recipes.gate:quickstart_cell"
+from assay.lab.gate import CONTROLS, MAKER, SEEDS, Gate, accuracy, judge
 
 CONTROL_STEPS = 120
 """Controls of RL run for fewer steps here: a wrong reward has destroyed the policy long before."""
@@ -44,7 +41,7 @@ def test_a_good_set_of_cells_passes() -> None:
     gate = judge([record("rl", s, 0.5, 0.95) for s in range(5)] + [record("random", 0, 0.5, 0.1)])
     assert gate.failures() == []
     assert gate.cpu_seconds[0] == 75.0
-    assert gate.controls["random"][1] < 0
+    assert gate.controls["random", 0][1] < 0
 
 
 def test_each_bar_can_fail() -> None:
@@ -52,17 +49,21 @@ def test_each_bar_can_fail() -> None:
         greedy={0: 0.7, 1: 0.85, 2: 0.85},
         base={0: 0.65, 1: 0.5, 2: 0.5},
         hardest={0: 0.1, 1: 0.6, 2: 0.6},
-        controls={"random": (-0.1, 0.05)},
+        controls={("random", 1): (-0.1, 0.05)},
         cpu_seconds={0: 1.0},
     )
     text = " ".join(weak.failures())
-    for word in ("median", "seed 0: greedy", "seed 0: base", "hardest", "control random"):
+    for word in ("median", "seed 0: greedy", "seed 0: base", "hardest", "control random, seed 1: upper end +0.050"):
         assert word in text
 
 
-def test_a_control_that_rises_is_seen() -> None:
-    gate = judge([record("rl", 0, 0.5, 0.95), record("format", 0, 0.5, 0.6)])
-    assert any("format" in f for f in gate.failures())
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_control_that_rises_at_one_seed_alone_is_seen(seed: int) -> None:
+    rose = [record("format", s, 0.5, 0.6 if s == seed else 0.4) for s in (0, 1)]
+    gate = judge([*(record("rl", s, 0.5, 0.95) for s in SEEDS), *rose])
+    assert set(gate.controls) == {("format", 0), ("format", 1)}
+    (failure,) = gate.failures()
+    assert failure.startswith(f"control format, seed {seed}: upper end")
 
 
 @pytest.mark.prove
@@ -73,7 +74,7 @@ def test_the_learning_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     gate = judge(records)
     print("\nlearning gate:", json.dumps({"greedy": gate.greedy, "base": gate.base, "hardest": gate.hardest}))
     print("controls:", gate.controls, "CPU-seconds:", gate.cpu_seconds)
-    assert set(gate.controls) == set(CONTROLS)
+    assert set(gate.controls) == {(k, 0) for k in CONTROLS}
     assert gate.failures() == []
 
 

@@ -8,17 +8,15 @@ from assay.measure import doctor
 from assay.measure.findings import Finding, Rule, Severity
 from assay.measure.history import History, MetricLine
 from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier, drawn_level
+from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights
 from assay.measure.rules_policy import (
-    EngineMismatch,
     EntropyCollapse,
     EntropyExplosion,
     FormatFailure,
     LengthTruncation,
     NoSignal,
     NotFinite,
-    RisingFaults,
     StalledSteps,
-    UnprovenWeights,
 )
 
 Course = Callable[[float], float]
@@ -43,6 +41,7 @@ HEALTHY: Mapping[str, Course | float] = {
     "length/mean": 20.0,
     "format/rate": 0.98,
     "fault/rate": 0.0,
+    "rollouts/sampled": 64.0,
     "proof/state": 1.0,
     "grad/norm": 0.3,
     "loss/total": 0.02,
@@ -95,6 +94,27 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
         Severity.ALARM,
         "most of all on 'kv' (40 %)",
         "fix the scorer",
+    ),
+    (
+        GraderHangs(),
+        {"verify__hung": lambda t: float(t > 0.94), "verify__died": lambda t: float(t > 0.995), "verify__retried": 1.0},
+        Severity.WARNING,
+        "In steps 91–100 the grader hung 6 times and died 1 time, on 1.1 % of the attempts.",
+        "Run.reward_deadline if it is only slow; find what ends its process",
+    ),
+    (
+        GraderHangs(),
+        {"verify__hung": 16.0, "verify__retried": 8.0},  # each twice
+        Severity.ALARM,
+        "the grader hung 160 times, on 12 % of the attempts",
+        "Bound the work that it does",
+    ),
+    (
+        GraderHangs(),
+        {"verify__died": 2.0, "verify__retried": 5.0},  # the others raised
+        Severity.WARNING,
+        "the grader died 20 times, on 3.1 % of the attempts",
+        "Find what ends its process",
     ),
     (
         UnprovenWeights(),
@@ -194,6 +214,28 @@ def test_flat_held_out_needs_a_rise_in_reward_and_room_to_grow() -> None:
 
 def test_faults_that_fall_are_no_rise() -> None:
     assert RisingFaults()(changed(fault__rate=lambda t: 0.05 * (1 - t))) is None
+
+
+def test_a_batch_that_hangs_and_is_split_counts_once() -> None:
+    found = GraderHangs(most=0.001)(changed(verify__hung=0.5))
+    assert found is not None
+    assert found.numbers["verify/share"] == pytest.approx(0.5 / 64)
+
+
+def test_what_hangs_in_an_evaluation_is_not_held_against_training() -> None:
+    def lines(step: int) -> dict[str, float]:
+        if step % 4:
+            return {"rollouts/sampled": 8.0}
+        return {"rollouts/sampled": 8.0, "verify/hung": 5.0, "verify/retried": 5.0, "time/evaluate": 1.0}
+
+    history = History.of([MetricLine(step=s, stage="rl", metrics=lines(s)) for s in range(1, 41)])
+    assert GraderHangs()(history) is None
+    each = History.of([MetricLine(step=s, stage="rl", metrics=lines(4 * s)) for s in range(1, 41)])
+    assert GraderHangs()(each) is not None
+
+
+def test_few_hangs_are_borne() -> None:
+    assert GraderHangs()(changed(verify__hung=0.5, verify__retried=0.5)) is None
 
 
 def test_weights_are_unproven_when_nothing_was_recorded() -> None:

@@ -97,28 +97,22 @@ def test_format_rate_is_nan_where_nobody_reports_it(groups: list[Group]) -> None
 def test_collector_names_and_leaves_out_what_was_not_measured(groups: list[Group]) -> None:
     found = metrics.group_metrics(groups)
     assert found["format/rate"] == pytest.approx(0.8)
-    assert found["tokens/sampled"] == 40.0
+    assert (found["rollouts/sampled"], found["tokens/sampled"]) == (6.0, 40.0)
     assert found["entropy/mean"] == pytest.approx((10 * 0.5 + 10 * 0.1 + 20 * 0.2) / 40, rel=1e-6)
     lost = metrics.group_metrics([group("g", [score(None, Fault.INFRA)], [3])])
     assert lost["fault/rate"] == 1.0
     assert not {"reward/mean", "format/rate", "entropy/mean", "length/mean_right"} & lost.keys()
-    assert metrics.group_metrics([]) == {"tokens/sampled": 0.0}
-
-
-def test_masked_mean() -> None:
-    assert metrics.masked_mean([1.0, 5.0, 9.0], [True, False, True]) == 5.0
-    assert isnan(metrics.masked_mean([1.0], [False]))
-    with pytest.raises(DataError, match="masked"):
-        metrics.masked_mean([1.0, 2.0], [True])
+    assert metrics.group_metrics([]) == {"rollouts/sampled": 0.0, "tokens/sampled": 0.0}
 
 
 def test_divergences_by_hand() -> None:
     sampled, other, mask = [0.0, -1.0, -2.0], [9.0, -1.0 + log(2), -2.0 - log(2)], [False, True, True]
     found = metrics.divergences(sampled, other, mask)
     assert found["k1"] == pytest.approx(0.0, abs=1e-15)
-    assert found["k2"] == pytest.approx(log(2) ** 2 / 2)
     assert found["k3"] == pytest.approx(((2 - 1 - log(2)) + (0.5 - 1 + log(2))) / 2)
     assert all(isnan(v) for v in metrics.divergences([0.0], [0.0], [False]).values())
+    with pytest.raises(DataError, match="masked"):
+        metrics.divergences([1.0, 2.0], [1.0, 2.0], [True])
 
 
 def test_divergences_estimate_the_true_kl() -> None:
@@ -132,10 +126,9 @@ def test_divergences_estimate_the_true_kl() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(-20, 0), st.floats(-20, 0)), min_size=1, max_size=30))
-def test_k2_and_k3_are_never_negative(pairs: list[tuple[float, float]]) -> None:
+def test_k3_is_never_negative(pairs: list[tuple[float, float]]) -> None:
     a, b = np.array(pairs).T
     found = metrics.divergences(a, b, np.ones(len(a), bool))
-    assert found["k2"] >= 0
     assert found["k3"] >= -1e-12
 
 
@@ -156,23 +149,13 @@ def test_effective_sample_size() -> None:
     assert isnan(metrics.effective_sample_size([0.0], [False]))
 
 
-def test_clipped_share_counts_tokens_whose_gradient_is_gone() -> None:
-    log_ratio, advantage = np.log([1.3, 1.3, 0.7, 0.7, 1.0]), [1.0, -1.0, 1.0, -1.0, 1.0]
-    assert metrics.clipped_share(log_ratio, advantage, [True] * 5, 0.2, 0.2) == pytest.approx(2 / 5)
-    assert metrics.clipped_share(log_ratio, advantage, [True] * 5, 0.2, 0.4) == pytest.approx(1 / 5)
-    assert metrics.clipped_share(log_ratio, advantage, [False] + [True] * 4, 0.2, 0.2) == pytest.approx(1 / 4)
-
-
-def test_waste() -> None:
+def test_filtered_share() -> None:
     drawn, kept = Counts(100, 10, 10, 5), Counts(80, 8, 8, 4)
-    blind = metrics.waste_shares(drawn, kept)
-    assert blind.pop("waste/rows_filtered") == 0.2
-    assert all(isnan(v) for v in blind.values())
-    with pytest.raises(DataError, match="2 activity flags"):
-        metrics.waste_shares(drawn, kept, [True, False])
-    with pytest.raises(DataError, match="only 8 drawn"):
-        metrics.waste_shares(kept, drawn)
-    assert all(isnan(v) for v in metrics.waste_shares(Counts(0, 0, 0, 0), Counts(0, 0, 0, 0)).values())
+    assert metrics.filtered_share(drawn, kept) == 0.2
+    assert metrics.filtered_share(drawn, drawn) == 0.0
+    assert isnan(metrics.filtered_share(Counts(0, 0, 0, 0), Counts(0, 0, 0, 0)))
+    with pytest.raises(DataError, match="10 rows kept of only 8 drawn"):
+        metrics.filtered_share(kept, drawn)
 
 
 def test_throughput() -> None:
@@ -189,10 +172,9 @@ def annotated(groups: list[Group], **columns: float) -> Batch:
 def test_batch_collector(groups: list[Group]) -> None:
     bare = metrics.batch_metrics(pack(groups))
     assert bare == {"waste/rows_filtered": 0.0, "tokens/trained": 32.0}
-    found = metrics.batch_metrics(annotated(groups, logp_old=log(2), logp_ref=-log(2)), active=[True] * 4 + [False])
-    assert found["waste/rows_skipped"] == pytest.approx(0.2)
+    found = metrics.batch_metrics(annotated(groups, logp_old=log(2), logp_ref=-log(2)))
     assert found["engine/mismatch_k1"] == pytest.approx(-log(2), rel=1e-6)
     assert found["engine/mismatch_k3"] == pytest.approx(1 - log(2), rel=1e-6)
     assert found["engine/max_ratio"] == pytest.approx(2.0, rel=1e-6)
     assert found["ess"] == pytest.approx(1.0)
-    assert found["kl/base"] == pytest.approx(0.5 - 1 + log(2), rel=1e-6)
+    assert found["kl/base_train"] == pytest.approx(0.5 - 1 + log(2), rel=1e-6)

@@ -109,6 +109,7 @@ def test_report_of_a_healthy_run(healthy: tuple[Path, str, Checker]) -> None:
         "KL to base",
         "Response length",
         "Signal",
+        "Update",
         "Waste",
         "time went",
     ):
@@ -117,6 +118,17 @@ def test_report_of_a_healthy_run(healthy: tuple[Path, str, Checker]) -> None:
     assert sum("over steps" in label or "Accuracy per level" in label for label in found.labels) == 9
     assert any(re.search(r"Reward over steps\. 0\.\d+ at step 21, 0\.9\d* at step 220", label) for label in found.labels)
     assert folder.as_posix() not in page
+
+
+def test_curves_that_share_a_figure_are_told_apart(healthy: tuple[Path, str, Checker]) -> None:
+    labels = {label.partition(" over steps. ")[0]: label for label in healthy[2].labels}
+    for title, told in {
+        "Waste": r"filtered: 10 % at step 21, 30 % at step 220\. no gradient: .* infra: 0 % at step 21",
+        "KL to base": r"held out: 0\.002 at step 21, 0\.4 at step 220\. training: 0\.0015 at step 21, 0\.3 at step 220",
+        "Response length": r"all: .* right: 13 at step 21, 16 at step 220\. wrong: 16 at step 21, 22 at .* cut off: 0\.4 % at",
+        "Update": r"gradient norm: 0\.\d+ at step 21, .* tokens clipped: 2\.0 % at step 21, 3\.0 % at step 220",
+    }.items():
+        assert re.search(told, labels[title]), labels[title]
 
 
 def test_report_needs_nothing_from_elsewhere(healthy: tuple[Path, str, Checker]) -> None:

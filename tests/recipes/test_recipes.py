@@ -15,9 +15,10 @@ import pytest
 from assay.cli import main
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError, DataError
+from assay.lab.gate import CONTROLS
 from assay.objective import rloo
 from assay.recipes import RECIPES, on_rows
-from assay.recipes.gate import CONTROLS, quickstart_cell
+from assay.recipes.gate import quickstart_cell
 from assay.tasks import Rows, SortDigits
 from assay.train.models import Built, Folder, Scratch
 from assay.train.run import Reinforce, Run, WarmUp

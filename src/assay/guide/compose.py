@@ -21,8 +21,9 @@ class Compose:
     """Packs the groups of a step; may drop groups without signal and mix in replayed ones.
 
     Attributes:
-        drop_zero_signal: leave out groups whose valid rollouts all have the same primary value. ``Batch.counts`` then counts
-            what was kept and ``Batch.drawn`` what was drawn; the objective's aggregation names the one that it divides by.
+        drop_zero_signal: leave out groups of the step whose valid rollouts all have the same primary value. ``Batch.counts``
+            then counts what was kept and ``Batch.drawn`` what was drawn; the objective's aggregation names the one that it
+            divides by.
         replay_share: share of the groups in the batch that come from the replay, in [0, 1); their rows have stream ``replay``.
 
     Raises:

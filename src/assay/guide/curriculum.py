@@ -113,7 +113,7 @@ class CellCurriculum:
         seed: the run's seed.
 
     Raises:
-        ConfigError: no arm, or an arm without levels.
+        ConfigError: no arm, an arm without levels, or a level that an arm has twice.
     """
 
     def __init__(self, rule: Weighting, arms: Mapping[str, tuple[int, ...]], seed: int) -> None:
@@ -124,14 +124,26 @@ class CellCurriculum:
         self.seed = seed
         self.cells = [(arm, level) for arm in sorted(arms) for level in arms[arm]]
         self._at = {cell: i for i, cell in enumerate(self.cells)}
+        if len(self._at) < len(self.cells):  # its true probability would be twice the one that a draw tells
+            repeated = sorted({cell for cell in self.cells if self.cells.count(cell) > 1})
+            raise ConfigError(f"a curriculum's arms hold cells (arm, level) twice: {repeated}; name each level once")
         self._turn = 0
         self._success = np.full(len(self.cells), rule.prior, np.float64)
         self._seen = np.zeros(len(self.cells), np.int64)
 
     @property
     def propensities(self) -> NDArray[np.float64]:
-        """``[cells]`` probability of each cell at the next draw; sums to 1."""
+        """``[cells]`` probability of each cell at the next draw; sums to 1.
+
+        Raises:
+            ConfigError: the rule gave other than one finite weight per cell, at least 0 and not all 0.
+        """
         weights = self.rule.weights(self._success)
+        if weights.shape != self._success.shape or not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():
+            raise ConfigError(
+                f"{type(self.rule).__name__}.weights gave {weights.tolist()} for {len(self.cells)} cells; give each a finite "
+                "weight, at least 0, and one of them more"
+            )
         return weights / weights.sum()
 
     def draw(self, n: int) -> list[Draw]:

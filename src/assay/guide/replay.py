@@ -19,8 +19,8 @@ class Recent:
 
     Attributes:
         capacity: most groups kept; the oldest go first.
-        max_age: groups older than so many steps are dropped.
-        informative: keep only groups whose attempts differ in reward; the others leave a group baseline no signal.
+        max_age: a group is replayed at most so many steps after the one that drew it; then it is dropped.
+        informative: keep only groups whose attempts differ in their primary value; the others leave a group baseline no signal.
 
     Raises:
         ConfigError: a value out of range.
@@ -57,9 +57,9 @@ class RecentBuffer:
         return len(self._kept)
 
     def put(self, groups: Sequence[Group], step: int) -> None:
-        """Keep the groups of a step, drop what is too old or too much."""
+        """Keep the groups of a step that has had its batch; drop what would be too old for the next step's, or is too much."""
         wanted = [g for g in groups if g.informative or not self.settings.informative]
-        alive = [(s, g) for s, g in self._kept if step - s <= self.settings.max_age]
+        alive = [(s, g) for s, g in self._kept if step + 1 - s <= self.settings.max_age]
         self._kept = [*alive, *((step, g) for g in wanted)][-self.settings.capacity :]
 
     def sample(self, n: int) -> list[Group]:

@@ -9,20 +9,20 @@ __all__ = ["main"]
 
 USAGE = """usage:
   python -m assay.lab cell MODULE:FUNCTION KIND SEED OUT [STEPS]   one cell of a study
-  python -m assay.lab evidence [FOLDER]                            docs/evidence made anew"""
+  python -m assay.lab evidence [STUDY ...]                         its page in docs/evidence, or all pages, made anew"""
 
 
 def main(args: list[str]) -> int:
-    """Runs a cell, or makes ``docs/evidence`` anew."""
+    """Runs a cell, or makes pages of ``docs/evidence`` anew."""
     if args[:1] == ["cell"] and len(args) in (5, 6):
         from assay.lab.cells import run_cell
 
         run_cell(args[1], args[2], int(args[3]), Path(args[4]), int(args[5]) if len(args) == 6 else None)
         return 0
-    if args[:1] == ["evidence"] and len(args) <= 2:
+    if args[:1] == ["evidence"]:
         from assay.lab.evidence import make
 
-        return make(Path(args[1]) if len(args) == 2 else Path("docs/evidence"))
+        return make(Path("docs/evidence"), args[1:])
     print(USAGE, file=sys.stderr)
     return 2
 

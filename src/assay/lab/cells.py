@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -18,10 +17,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.core.canon import digest
-from assay.core.config import to_dict
+from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import AssayError
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
+from assay.lab.machine import load, machine
 from assay.train.driver import resume, train
 from assay.train.models import Built, cache_folder
 from assay.train.policy import Policy
@@ -65,10 +65,12 @@ def run_cell(maker: str, kind: str, seed: int, out: Path, steps: int | None = No
     record, folder, recipe = out / f"{kind}-{seed}.json", out / f"{kind}-{seed}", digest(to_dict(cell.run), 8)
     if record.exists() and _read(record).get("recipe") == recipe:
         return _read(record)
-    if record.exists():  # of another recipe
-        record.unlink()
+    record.unlink(missing_ok=True)
+    begun = folder / "run.toml"
+    if not begun.exists() or begun.read_text(encoding="utf-8") != dumps_toml(to_dict(cell.run)):  # of another recipe
         shutil.rmtree(folder, ignore_errors=True)
-    outcome = resume(folder) if (folder / "run.toml").exists() else train(cell.run, folder)
+    before = load()
+    outcome = resume(folder) if begun.exists() else train(cell.run, folder)
     found: dict[str, Any] = {
         "kind": kind,
         "seed": seed,
@@ -76,7 +78,8 @@ def run_cell(maker: str, kind: str, seed: int, out: Path, steps: int | None = No
         "recipe": recipe,
         "digest": outcome.digest,
         "cpu_seconds": cpu_seconds(folder),
-        "machine": f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "machine": machine(),
+        "load": [before, load()],
         **_evaluated(cell, folder),
     }
     if isinstance(cell.run.model, Built):
@@ -134,11 +137,3 @@ def _evaluated(cell: Cell, folder: Path) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     return cast(dict[str, Any], json.loads(path.read_text(encoding="utf-8")))
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -3,44 +3,65 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from assay.core.errors import MissingExtraError
+from assay.core.errors import MissingExtraError, UnknownNameError
+from assay.lab import kills
 from assay.lab.cells import run_cells
-from assay.lab.gate import Gate, accuracy, change, judge
+from assay.lab.gate import CONTROLS, MAKER, SEEDS, Gate, accuracy, change, judge
 from assay.train.models import cache_folder
 from assay.train.storage import write_json, write_text
 
-__all__ = ["make"]
+__all__ = ["STUDIES", "make"]
 
-MAKER = "assay.recipes.gate:quickstart_cell"
-SEEDS = (0, 1, 2, 3, 4)
-CONTROLS = ("random", "format", "inverted", "longer")
+WORKERS = 2
+"""Cells at a time."""
 
 
-def make(folder: Path) -> int:
-    """Writes ``quickstart.md``, its plot and its numbers into ``folder``; the runs stay in the cache and are resumed there.
+def make(folder: Path, studies: Sequence[str] = ()) -> int:
+    """Writes the pages of some studies, or of all, with plots and numbers into ``folder``; the runs stay in the cache.
 
     Returns:
-        0 when the gate is passed, else 1.
+        0 when each study found what it should, else 1.
+
+    Raises:
+        UnknownNameError: no such study.
+    """
+    failures: list[str] = []
+    for name in studies or STUDIES:
+        if name not in STUDIES:
+            raise UnknownNameError("study", name, STUDIES)
+        failures += STUDIES[name](folder)
+    for failure in failures:
+        print(f"not met: {failure}")
+    return 1 if failures else 0
+
+
+def quickstart(folder: Path) -> list[str]:
+    """Runs the learning gate's cells, those that are not done yet, and writes its page, plot and numbers.
+
+    Returns:
+        The bars that are not met, in words.
     """
     work = cache_folder() / "studies" / "quickstart"
     cells = [("rl", s, None) for s in SEEDS] + [(c, s, None) for c in CONTROLS for s in SEEDS[:2]]
-    records = run_cells(MAKER, cells, work)
-    gate = judge([r for r in records if r["kind"] == "rl" or r["seed"] == 0])
+    records = run_cells(MAKER, cells, work, WORKERS)
+    gate = judge(records)
     curves = {r["seed"]: _curve(work / f"rl-{r['seed']}") for r in records if r["kind"] == "rl"}
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "quickstart.json", {"curves": curves, "cells": [_short(r) for r in records]})
     _plot(curves, folder / "quickstart.svg")
     write_text(folder / "quickstart.md", _page(gate, records))
-    for failure in gate.failures():
-        print(f"not met: {failure}")
-    return 1 if gate.failures() else 0
+    return gate.failures()
+
+
+STUDIES: Mapping[str, Callable[[Path], list[str]]] = {"quickstart": quickstart, "exact_resume": kills.make_page}
+"""Study to what writes its page and says what is wrong."""
 
 
 def _curve(folder: Path) -> dict[str, list[float]]:
@@ -59,7 +80,9 @@ def _curve(folder: Path) -> dict[str, list[float]]:
 def _short(record: Mapping[str, Any]) -> dict[str, Any]:
     """A cell's numbers without its items."""
     kept = {
-        k: record[k] for k in ("kind", "seed", "steps", "digest", "cpu_seconds", "base_cpu_seconds", "machine") if k in record
+        k: record[k]
+        for k in ("kind", "seed", "steps", "digest", "cpu_seconds", "base_cpu_seconds", "machine", "load")
+        if k in record
     }
     for name in ("base_greedy", "base_sampled", "now_greedy", "now_sampled"):
         levels = sorted({i["level"] for i in record[name]})
@@ -88,7 +111,7 @@ def _plot(curves: Mapping[int, Mapping[str, Sequence[float]]], path: Path) -> No
 
 
 def _page(gate: Gate, records: Sequence[Mapping[str, Any]]) -> str:
-    total, machine = list(gate.cpu_seconds.values()), records[0]["machine"]
+    total, loads = list(gate.cpu_seconds.values()), [x for r in records for x in r["load"]]
     rows = [
         f"| {s} | {gate.base[s]:.3f} | **{gate.greedy[s]:.3f}** | {gate.hardest[s]:.2f} | {gate.cpu_seconds[s]:.0f} |"
         for s in gate.greedy
@@ -102,10 +125,11 @@ A 0.34M-parameter base is shown noisy traces of sorting few digits, then improve
 seed has a base of its own. 512 held-out items (64 per level), greedy answers unless stated; a prompt is held out by a hash of its
 text.
 
-    python -m assay.lab evidence        # about 20 minutes on two cores; cells that are done are read, not run
+    python -m assay.lab evidence quickstart        # about 20 minutes on two cores; cells that are done are read, not run
 
-Machine: {machine}, one thread per run, two runs at a time.
-CPU-seconds are warm-up and RL steps together, evaluation left out, on a machine that other work shared: an upper end.
+Machine: {"; ".join(sorted({r["machine"] for r in records}))}. One thread per run, {WORKERS} runs at a time.
+CPU-seconds are warm-up and RL steps together, evaluation left out. The machine's load average was {min(loads):.1f} to
+{max(loads):.1f} when a cell began or ended, these runs included: above {WORKERS} other work shared it, and CPU-seconds read high.
 Median {np.median(total):.0f}, range {min(total):.0f} to {max(total):.0f}.
 
 | seed | base | after RL | 10 digits | CPU-s |

@@ -10,7 +10,15 @@ import numpy as np
 
 from assay.measure.intervals import paired
 
-__all__ = ["Gate", "accuracy", "change", "judge"]
+__all__ = ["CONTROLS", "MAKER", "SEEDS", "Gate", "accuracy", "change", "judge"]
+
+MAKER = "assay.recipes.gate:quickstart_cell"
+"""Makes the cells: ``rl`` and the controls, each at any seed."""
+
+SEEDS = (0, 1, 2, 3, 4)
+
+CONTROLS = ("random", "format", "inverted", "longer")
+"""What must not learn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,21 +27,21 @@ class Gate:
 
     Attributes:
         greedy, base, hardest: greedy accuracy after RL, before it, and after it on the hardest level, by seed.
-        controls: control to the paired 95 % interval of its greedy accuracy over the base's.
+        controls: control and seed to the paired 95 % interval of its greedy accuracy over the base's.
         cpu_seconds: of warm-up and RL by seed, evaluation left out.
     """
 
     greedy: Mapping[int, float]
     base: Mapping[int, float]
     hardest: Mapping[int, float]
-    controls: Mapping[str, tuple[float, float]]
+    controls: Mapping[tuple[str, int], tuple[float, float]]
     cpu_seconds: Mapping[int, float]
 
     def failures(self) -> list[str]:
         """Each bar that is not met, in words; empty when the gate is passed."""
         found: list[str] = []
-        if len(self.greedy) < 5 or not self.controls:
-            found.append(f"only {len(self.greedy)} of 5 seeds and {len(self.controls)} controls were run")
+        if len(self.greedy) < len(SEEDS) or not self.controls:
+            found.append(f"only {len(self.greedy)} of {len(SEEDS)} seeds and {len(self.controls)} controls were run")
         if not np.median(list(self.greedy.values())) >= 0.90:
             found.append(f"median greedy pass@1 {np.median(list(self.greedy.values())):.3f} < .90")
         found += [f"seed {s}: greedy pass@1 {v:.3f} < .80" for s, v in self.greedy.items() if v < 0.80]
@@ -42,20 +50,20 @@ class Gate:
             found.append(
                 f"hardest level >= .5 in only {sum(v >= 0.5 for v in self.hardest.values())} seeds: {dict(self.hardest)}"
             )
-        found += [f"control {k}: upper end {hi:+.3f} > +.03" for k, (_, hi) in self.controls.items() if hi > 0.03]
+        found += [f"control {k}, seed {s}: upper end {hi:+.3f} > +.03" for (k, s), (_, hi) in self.controls.items() if hi > 0.03]
         return found
 
 
 def judge(records: Sequence[Mapping[str, Any]]) -> Gate:
-    """The gate's numbers from its cells' records."""
+    """The gate's numbers from its cells' records, each of which counts."""
     rl = {int(r["seed"]): r for r in records if r["kind"] == "rl"}
-    controls = {str(r["kind"]): r for r in records if r["kind"] != "rl"}
+    controls = {(str(r["kind"]), int(r["seed"])): r for r in records if r["kind"] != "rl"}
     top = max(item["level"] for r in rl.values() for item in r["now_greedy"])
     return Gate(
         greedy={s: accuracy(r["now_greedy"]) for s, r in rl.items()},
         base={s: accuracy(r["base_greedy"]) for s, r in rl.items()},
         hardest={s: accuracy([i for i in r["now_greedy"] if i["level"] == top]) for s, r in rl.items()},
-        controls={k: change(r) for k, r in controls.items()},
+        controls={key: change(r) for key, r in controls.items()},
         cpu_seconds={s: r["cpu_seconds"] + r.get("base_cpu_seconds", 0.0) for s, r in rl.items()},
     )
 

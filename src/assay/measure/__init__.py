@@ -14,35 +14,31 @@ if TYPE_CHECKING:
     from assay.measure.intervals import Interval, Paired, bootstrap, mean_interval, paired, wilson
     from assay.measure.metrics import (
         batch_metrics,
-        clipped_share,
         component_mean,
         divergences,
         effective_sample_size,
         fault_rates,
+        filtered_share,
         group_metrics,
         length_stats,
-        masked_mean,
         max_ratio,
         reward_stats,
         signal_fraction,
         throughput,
         truncated_share,
-        waste_shares,
     )
     from assay.measure.passk import EvalItem, EvalRow, EvalTable, best_of_k, eval_items, maj_at_k, pass_at_k, tabulate
     from assay.measure.report import write_report
     from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier
+    from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights
     from assay.measure.rules_policy import (
-        EngineMismatch,
         EntropyCollapse,
         EntropyExplosion,
         FormatFailure,
         LengthTruncation,
         NoSignal,
         NotFinite,
-        RisingFaults,
         StalledSteps,
-        UnprovenWeights,
     )
     from assay.measure.runs import Comparison, EvalLine, EventLine, RolloutLine, RunView, compare, read_run
     from assay.measure.tables import (
@@ -54,7 +50,7 @@ if TYPE_CHECKING:
         paired_table,
         render,
     )
-    from assay.measure.trackers import JsonlTracker, MultiTracker, TensorBoardTracker, WandbTracker
+    from assay.measure.trackers import TensorBoardTracker, WandbTracker
 
 __all__ = [
     "RULES",
@@ -70,13 +66,12 @@ __all__ = [
     "EventLine",
     "Finding",
     "FormatFailure",
+    "GraderHangs",
     "HeldOutDropped",
     "History",
     "Interval",
-    "JsonlTracker",
     "LengthTruncation",
     "MetricLine",
-    "MultiTracker",
     "NoSignal",
     "NotFinite",
     "Paired",
@@ -94,7 +89,6 @@ __all__ = [
     "batch_metrics",
     "best_of_k",
     "bootstrap",
-    "clipped_share",
     "compare",
     "comparison_json",
     "comparison_table",
@@ -106,10 +100,10 @@ __all__ = [
     "evaluation_json",
     "evaluation_table",
     "fault_rates",
+    "filtered_share",
     "group_metrics",
     "length_stats",
     "maj_at_k",
-    "masked_mean",
     "max_ratio",
     "mean_interval",
     "paired",
@@ -123,7 +117,6 @@ __all__ = [
     "tabulate",
     "throughput",
     "truncated_share",
-    "waste_shares",
     "wilson",
     "write_report",
 ]
@@ -134,19 +127,17 @@ _HOME = {
     "history": "History MetricLine Series",
     "intervals": "Interval Paired bootstrap mean_interval paired wilson",
     "metrics": (
-        "batch_metrics clipped_share component_mean divergences effective_sample_size fault_rates group_metrics "
-        "length_stats masked_mean max_ratio reward_stats signal_fraction throughput truncated_share waste_shares"
+        "batch_metrics component_mean divergences effective_sample_size fault_rates filtered_share group_metrics "
+        "length_stats max_ratio reward_stats signal_fraction throughput truncated_share"
     ),
     "passk": "EvalItem EvalRow EvalTable best_of_k eval_items maj_at_k pass_at_k tabulate",
     "report": "write_report",
     "rules_heldout": "CurriculumStuck HeldOutDropped SuspectVerifier",
-    "rules_policy": (
-        "EngineMismatch EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite "
-        "RisingFaults StalledSteps UnprovenWeights"
-    ),
+    "rules_machinery": "EngineMismatch GraderHangs RisingFaults UnprovenWeights",
+    "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",
     "runs": "Comparison EvalLine EventLine RolloutLine RunView compare read_run",
     "tables": ("comparison_json comparison_table evaluation_json evaluation_table paired_json paired_table render"),
-    "trackers": "JsonlTracker MultiTracker TensorBoardTracker WandbTracker",
+    "trackers": "TensorBoardTracker WandbTracker",
 }
 
 

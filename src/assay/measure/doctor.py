@@ -7,17 +7,15 @@ from collections.abc import Iterable
 from assay.measure.findings import Finding, Rule, Severity
 from assay.measure.history import History
 from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier
+from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights
 from assay.measure.rules_policy import (
-    EngineMismatch,
     EntropyCollapse,
     EntropyExplosion,
     FormatFailure,
     LengthTruncation,
     NoSignal,
     NotFinite,
-    RisingFaults,
     StalledSteps,
-    UnprovenWeights,
 )
 
 __all__ = ["RULES", "diagnose"]
@@ -29,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     SuspectVerifier(),
     HeldOutDropped(),
     RisingFaults(),
+    GraderHangs(),
     NoSignal(),
     EntropyCollapse(),
     EntropyExplosion(),

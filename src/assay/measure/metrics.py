@@ -21,20 +21,18 @@ from assay.core.score import Fault, Score
 
 __all__ = [
     "batch_metrics",
-    "clipped_share",
     "component_mean",
     "divergences",
     "effective_sample_size",
     "fault_rates",
+    "filtered_share",
     "group_metrics",
     "length_stats",
-    "masked_mean",
     "max_ratio",
     "reward_stats",
     "signal_fraction",
     "throughput",
     "truncated_share",
-    "waste_shares",
 ]
 
 Floats = NDArray[np.float64]
@@ -46,9 +44,8 @@ Floats = NDArray[np.float64]
 def reward_stats(groups: Sequence[Group]) -> dict[str, float]:
     """``reward/mean`` and ``reward/std`` (population) of the primary metric over valid rollouts, and the mean of each component.
 
-    Faulty rollouts count nowhere: a missing verdict is not a 0. Components stand as ``reward/component/NAME``, over the
-    valid rollouts
-    that carry them.
+    Faulty rollouts count nowhere: a missing verdict is not a 0. Components stand as ``reward/component/NAME``, over the valid
+    rollouts that carry them.
     """
     values = np.array([v for g in groups for v in g.values])
     valid = [s for s in _scores(groups) if s.valid]
@@ -77,8 +74,8 @@ def fault_rates(groups: Sequence[Group]) -> dict[str, float]:
     """Shares of rollouts by fault.
 
     ``fault/rate`` is what was lost to no doing of the model (``fault/verifier`` + ``fault/infra``); ``fault/policy`` is the
-    model's own and
-    scores the floor. ``fault/rate/ARM`` is given for arms with such faults, since a broken task hides in a good average.
+    model's own and scores the floor. ``fault/rate/ARM`` is given for arms with such faults, since a broken task hides in a good
+    average.
     """
     by_arm: dict[str, list[Fault]] = {}
     for group in groups:
@@ -113,40 +110,26 @@ def length_stats(groups: Sequence[Group]) -> dict[str, float]:
 # ---- of token columns -------------------------------------------------------------------------------------------------
 
 
-def masked_mean(values: ArrayLike, mask: ArrayLike) -> float:
-    """Mean over the tokens where ``mask`` is True; NaN where there is none. Entropy is ``masked_mean(entropy, mask)``.
-
-    Raises:
-        DataError: shapes differ.
-
-    >>> masked_mean([9.0, 1.0, 2.0], [False, True, True])
-    1.5
-    """
-    return _mean(_masked(values, mask))
-
-
 def divergences(sampled: ArrayLike, other: ArrayLike, mask: ArrayLike) -> dict[str, float]:
-    """Three estimates of KL(sampled || other) per token, in nats, from tokens drawn under ``sampled``.
+    """Two unbiased estimates of KL(sampled || other) per token, in nats, from tokens drawn under ``sampled``.
 
-    With ``r = exp(other - sampled)``: ``k1 = -log r`` (unbiased, may be negative), ``k2 = (log r)^2 / 2`` (biased, low variance),
-    ``k3 = r - 1 - log r`` (unbiased, never negative).
+    With ``r = exp(other - sampled)``: ``k1 = -log r`` (may be negative) and ``k3 = r - 1 - log r`` (never negative, less noise).
 
     Args:
         sampled: ``[N]`` log-probabilities under the distribution that drew the tokens.
         other: ``[N]`` log-probabilities of the same tokens under the other one.
         mask: ``[N]`` tokens to count.
 
+    Raises:
+        DataError: shapes differ.
+
     Source: Schulman 2020, "Approximating KL divergence".
 
     >>> {k: round(v, 6) for k, v in divergences([0.0, -1.0], [0.0, -1.0 - np.log(2)], [False, True]).items()}
-    {'k1': 0.693147, 'k2': 0.240227, 'k3': 0.193147}
+    {'k1': 0.693147, 'k3': 0.193147}
     """
     log_r = _masked(other, mask) - _masked(sampled, mask)
-    return {
-        "k1": _mean(-log_r),
-        "k2": _mean(log_r**2 / 2),
-        "k3": _mean(np.expm1(log_r) - log_r),
-    }
+    return {"k1": _mean(-log_r), "k3": _mean(np.expm1(log_r) - log_r)}
 
 
 def max_ratio(sampled: ArrayLike, other: ArrayLike, mask: ArrayLike) -> float:
@@ -160,8 +143,7 @@ def max_ratio(sampled: ArrayLike, other: ArrayLike, mask: ArrayLike) -> float:
 
 
 def effective_sample_size(log_weights: ArrayLike, mask: ArrayLike) -> float:
-    """Effective share of the samples under importance weights: ``(sum w)^2 / (N sum w^2)``, in (0, 1]; 1 when all weights
-    are equal.
+    """Effective share of the samples under importance weights: ``(sum w)^2 / (N sum w^2)``, in (0, 1]; 1 for equal weights.
 
     Source: Kish 1965.
 
@@ -175,56 +157,26 @@ def effective_sample_size(log_weights: ArrayLike, mask: ArrayLike) -> float:
     return float(w.sum() ** 2 / (len(w) * (w**2).sum()))
 
 
-def clipped_share(log_ratio: ArrayLike, advantage: ArrayLike, mask: ArrayLike, low: float, high: float) -> float:
-    """Share of loss tokens whose gradient the clip ``[1 - low, 1 + high]`` removes.
-
-    A ratio above the range counts only where the advantage is positive, one below only where it is negative: elsewhere the
-    pessimistic
-    minimum keeps the unclipped branch, and the gradient flows.
-
-    Source: Schulman et al. 2017 (arXiv:1707.06347), eq. 7.
-
-    >>> clipped_share(np.log([1.5, 1.5, 0.5, 1.0]), [1.0, -1.0, -1.0, 1.0], [True] * 4, 0.2, 0.2)
-    0.5
-    """
-    ratio, a = np.exp(_masked(log_ratio, mask)), _masked(advantage, mask)
-    return _mean(((ratio > 1 + high) & (a > 0)) | ((ratio < 1 - low) & (a < 0)))
-
-
 # ---- of work ----------------------------------------------------------------------------------------------------------
 
 
-def waste_shares(drawn: Counts, kept: Counts, active: ArrayLike | None = None) -> dict[str, float]:
-    """What was sampled and then not learned from.
+def filtered_share(drawn: Counts, kept: Counts) -> float:
+    """Share of the drawn rows that filters removed from the batch; NaN where nothing was drawn.
 
     Args:
         drawn: counts before filtering.
         kept: counts of the optimiser batch.
-        active: ``[B]`` rows of the batch that can have a gradient; None when that is not known, and what depends on it is NaN.
-
-    Returns:
-        ``waste/rows_filtered``: share of the drawn rows that filters removed; ``waste/rows_skipped``: share of the batch's
-        rows without gradient;
-        ``waste/rows``: share of the drawn rows that taught nothing for either reason.
 
     Raises:
-        DataError: more rows kept than drawn, or ``active`` of another length than the batch.
+        DataError: more rows kept than drawn.
 
     >>> from assay.core import Counts
-    >>> waste_shares(Counts(100, 10, 10, 5), Counts(80, 8, 8, 4), [True] * 6 + [False] * 2)
-    {'waste/rows_filtered': 0.2, 'waste/rows_skipped': 0.25, 'waste/rows': 0.4}
+    >>> filtered_share(Counts(100, 10, 10, 5), Counts(80, 8, 8, 4))
+    0.2
     """
-    flags = None if active is None else np.asarray(active, np.bool_)
-    if flags is not None and len(flags) != kept.rows:
-        raise DataError(f"waste: {len(flags)} activity flags for a batch of {kept.rows} rows")
     if kept.rows > drawn.rows:
-        raise DataError(f"waste: {kept.rows} rows kept of only {drawn.rows} drawn")
-    useful = nan if flags is None else float(flags.sum())
-    return {
-        "waste/rows_filtered": (drawn.rows - kept.rows) / drawn.rows if drawn.rows else nan,
-        "waste/rows_skipped": (kept.rows - useful) / kept.rows if kept.rows else nan,
-        "waste/rows": (drawn.rows - useful) / drawn.rows if drawn.rows else nan,
-    }
+        raise DataError(f"{kept.rows} rows kept of only {drawn.rows} drawn")
+    return (drawn.rows - kept.rows) / drawn.rows if drawn.rows else nan
 
 
 def throughput(count: float, seconds: float) -> float:
@@ -241,35 +193,36 @@ def throughput(count: float, seconds: float) -> float:
 
 def group_metrics(groups: Sequence[Group]) -> dict[str, float]:
     """Every metric of graded groups under its name in ``metrics.jsonl``: ``reward/...``, ``signal/fraction``, ``length/...``,
-    ``fault/...``, ``format/rate`` (the mean of the component ``format``), ``tokens/sampled``, and ``entropy/mean`` where the
-    engine
-    recorded it. What nothing could be measured for is left out.
+    ``fault/...``, ``format/rate`` (the mean of the component ``format``), ``rollouts/sampled``, ``tokens/sampled``, and
+    ``entropy/mean`` where the engine recorded it. What nothing could be measured for is left out.
     """
     out = reward_stats(groups) | length_stats(groups) | fault_rates(groups)
     out |= {
         "signal/fraction": signal_fraction(groups),
         "length/truncated": truncated_share(groups),
         "format/rate": component_mean(groups, "format"),
+        "rollouts/sampled": float(sum(len(g.rollouts) for g in groups)),
         "tokens/sampled": float(sum(r.length for g in groups for r in g.rollouts)),
         "entropy/mean": _engine_entropy(groups),
     }
     return _measured(out)
 
 
-def batch_metrics(batch: Batch, active: ArrayLike | None = None) -> dict[str, float]:
-    """Metrics of an optimiser batch: ``waste/...``, ``tokens/trained``; with both log-probability columns also
-    ``engine/mismatch_k1``,
-    ``engine/mismatch_k3`` and ``engine/max_ratio`` (``logp_engine`` against ``logp_old``, the learner's at the same
-    weights), ``ess`` of the
-    importance weights between them; with ``logp_ref`` also ``kl/base`` (k3 of ``logp_engine`` against it).
+def batch_metrics(batch: Batch) -> dict[str, float]:
+    """Metrics of an optimiser batch: ``waste/rows_filtered``, ``tokens/trained``; with both log-probability columns also
+    ``engine/mismatch_k1``, ``engine/mismatch_k3`` and ``engine/max_ratio`` (``logp_engine`` against ``logp_old``, the
+    learner's at the same weights), ``ess`` of the importance weights between them; with ``logp_ref`` also ``kl/base_train``
+    (k3 of ``logp_engine`` against it).
 
     Args:
         batch: with the columns that the plan's forward passes filled.
-        active: ``[B]`` rows that can have a gradient.
     """
     fresh = np.repeat(batch.rows["stream"] == STREAMS.index("on_policy"), batch.lengths)
     mask = batch.token("mask") & fresh  # a replayed row was sampled by older weights: its gap is no mismatch
-    out = waste_shares(batch.drawn, batch.counts, active) | {"tokens/trained": float(batch.counts.tokens)}
+    out = {
+        "waste/rows_filtered": filtered_share(batch.drawn, batch.counts),
+        "tokens/trained": float(batch.counts.tokens),
+    }
     if "logp_engine" in batch.tokens and "logp_old" in batch.tokens:
         engine, old = batch.token("logp_engine"), batch.token("logp_old")
         found = divergences(engine, old, mask)
@@ -277,7 +230,7 @@ def batch_metrics(batch: Batch, active: ArrayLike | None = None) -> dict[str, fl
         out["engine/max_ratio"] = max_ratio(engine, old, mask)
         out["ess"] = effective_sample_size(np.asarray(old, np.float64) - engine, mask)
     if "logp_engine" in batch.tokens and "logp_ref" in batch.tokens:
-        out["kl/base"] = divergences(batch.token("logp_engine"), batch.token("logp_ref"), mask)["k3"]
+        out["kl/base_train"] = divergences(batch.token("logp_engine"), batch.token("logp_ref"), mask)["k3"]
     return _measured(out)
 
 

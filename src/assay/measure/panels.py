@@ -41,22 +41,31 @@ PANELS = (
         caption="Nats per sampled token. A fall while reward rises is learning; a fall to 0 without it is collapse.",
     ),
     Panel(
-        title="KL to base", metrics=[[("kl/base", "KL")]], percent=(False,),
-        caption="Divergence from the starting weights, nats per token.",
+        title="KL to base", metrics=[[("kl/base", "held out"), ("kl/base_train", "training")]], percent=(False,),
+        caption="Divergence from the starting weights, nats per token, on sampled answers.",
     ),
     Panel(
-        title="Response length", metrics=[[("length/mean", "tokens")], [("length/truncated", "cut off")]], percent=(False, True),
-        caption="Sampled tokens per attempt, and the share of attempts cut off at the limit.", labels=("tokens", "cut off"),
+        title="Response length", percent=(False, True), labels=("tokens", "cut off"),
+        metrics=[
+            [("length/mean", "all"), ("length/mean_right", "right"), ("length/mean_wrong", "wrong")],
+            [("length/truncated", "cut off")],
+        ],
+        caption="Sampled tokens per attempt, of right and wrong ones apart, and the share of attempts cut off at the limit.",
     ),
     Panel(
-        title="Gradient norm", metrics=[[("grad/norm", "norm")]], percent=(False,),
-        caption="Before clipping. The loss itself reads about 0 on fresh samples and is not shown.",
+        title="Update", metrics=[[("grad/norm", "norm")], [("policy/clip_fraction", "clipped")]], percent=(False, True),
+        caption="Norm before it is scaled down, and tokens whose ratio left the clip. The loss itself reads about 0 on fresh "
+        "samples and is not shown.",
+        labels=("gradient norm", "tokens clipped"),
     ),
     Panel(
-        title="Waste", metrics=[[("waste/rows_skipped", "rows skipped")], [("fault/rate", "infra"), ("fault/policy", "policy")]],
-        percent=(True, True),
-        caption="Sampled rows that carried no gradient; attempts lost to verifier or infrastructure faults, and the model's own.",
-        labels=("rows without gradient", "faults"),
+        title="Waste", percent=(True, True), labels=("rows that taught nothing", "faults"),
+        metrics=[
+            [("waste/rows_filtered", "filtered"), ("waste/rows_skipped", "no gradient")],
+            [("fault/rate", "infra"), ("fault/policy", "policy")],
+        ],
+        caption="Sampled rows that filters removed, and rows of the batch without gradient; attempts lost to verifier or "
+        "infrastructure faults, and the model's own.",
     ),
 )  # fmt: skip
 
@@ -123,7 +132,7 @@ def training_figures(run: RunView) -> Iterator[str]:
         svg = lines(
             f"panel-{index}", shown, percent=[p for _, p, _ in kept], labels=[n for _, _, n in kept] if panel.labels else ()
         )
-        said = " ".join(f"{n}: {_told(c.series.finite(), p)}" for cs, p, n in kept for c in cs)
+        said = " ".join(f"{c.label if len(cs) > 1 else n}: {_told(c.series.finite(), p)}" for cs, p, n in kept for c in cs)
         yield figure(panel.title, svg, f"{panel.title} over steps. {said.removeprefix(': ')}", panel.caption)
     taught = whole.supervised("loss/total").finite()
     if len(taught):

@@ -1,97 +1,22 @@
-"""Where named numbers go: JSON lines always; TensorBoard and Weights & Biases where they are installed.
+"""Where named numbers go besides the run's own journal: TensorBoard and Weights & Biases, where they are installed.
 
-Each implements `assay.core.protocols.Tracker`.
+Each implements `assay.core.protocols.Tracker`. A run that is resumed does some steps again; neither shows a step twice.
 """
 
 from __future__ import annotations
 
-import json
-import os
+import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from assay.core.canon import plain
-from assay.core.errors import ConfigError, DataError, MissingExtraError
-from assay.core.protocols import Tracker
+from assay.core.errors import ConfigError, MissingExtraError
 
-__all__ = ["JsonlTracker", "MultiTracker", "TensorBoardTracker", "WandbTracker"]
-
-
-class JsonlTracker:
-    """Appends one JSON object per step, ``{"step", "stage", "metrics"}``, and flushes it.
-
-    A line that a kill tore apart is dropped on opening.
-
-    Args:
-        path: file to append to; its folder is made.
-        stage: name written into each line; may be set anew between lines.
-        fsync: force each line to the disk.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> file = Path(tempfile.mkdtemp()) / "metrics.jsonl"
-    >>> tracker = JsonlTracker(file); tracker.log(1, {"reward/mean": 0.5}); tracker.log(2, {"reward/mean": 0.75})
-    >>> tracker.truncate_after(1); tracker.close(); print(file.read_text(encoding="utf-8"), end="")
-    {"metrics": {"reward/mean": 0.5}, "stage": "rl", "step": 1}
-    """
-
-    def __init__(self, path: Path, stage: str = "rl", fsync: bool = False) -> None:
-        self.path, self.stage, self.fsync = path, stage, fsync
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _drop_torn_line(path)
-        self._file = path.open("a", encoding="utf-8")
-
-    def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """One line, flushed to the operating system."""
-        record = {"step": step, "stage": self.stage, "metrics": plain(metrics)}
-        self._file.write(json.dumps(record, sort_keys=True, ensure_ascii=False) + "\n")
-        self._file.flush()
-        if self.fsync:
-            os.fsync(self._file.fileno())
-
-    def truncate_after(self, step: int) -> None:
-        """Drops the lines later than ``step`` and a torn last line, so that a resumed run continues as if never interrupted.
-
-        The file is replaced whole: a kill leaves the old or the new one.
-
-        Raises:
-            DataError: a line other than the last is not a record; names file and line.
-        """
-        self._file.close()
-        lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
-        kept = [x for n, x in enumerate(lines, 1) if _step(x, self.path, n, last=n == len(lines)) <= step]
-        beside = self.path.with_name(f".{self.path.name}.tmp")
-        with beside.open("w", encoding="utf-8") as file:
-            file.write("".join(x + "\n" for x in kept))
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self.path)
-        self._file = self.path.open("a", encoding="utf-8")
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
-
-
-def _drop_torn_line(path: Path) -> None:
-    """A kill may have left a line without its end; what follows must not be glued to it."""
-    if path.exists():
-        with path.open("rb+") as file:
-            data = file.read()
-            if not data.endswith(b"\n"):
-                file.truncate(data.rfind(b"\n") + 1)
-
-
-def _step(line: str, path: Path, number: int, last: bool) -> float:
-    try:
-        return float(json.loads(line)["step"])
-    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
-        if last:
-            return float("inf")  # torn by a kill: later than any step
-        raise DataError(f"{path}, line {number}: not a metrics record ({error}); remove the line or the file") from None
+__all__ = ["TensorBoardTracker", "WandbTracker"]
 
 
 class TensorBoardTracker:
@@ -99,7 +24,8 @@ class TensorBoardTracker:
 
     Args:
         folder: log directory.
-        start_step: first step of a resumed run: TensorBoard then hides what an earlier process logged from there on.
+        start_step: step of the checkpoint that a run goes on from: TensorBoard then hides what an earlier process logged beyond
+            it. None for a run that begins.
 
     Raises:
         MissingExtraError: ``tensorboard`` is not installed.
@@ -110,9 +36,9 @@ class TensorBoardTracker:
         self._event: Any = _load("tensorboard.compat.proto.event_pb2", "tensorboard")
         self._summary: Any = _load("tensorboard.compat.proto.summary_pb2", "tensorboard")
         self._writer: Any = writer.EventFileWriter(str(folder))
-        if start_step is not None:
+        if start_step is not None:  # a session that starts hides its own step too, so it starts one step later
             session = self._event.SessionLog(status=self._event.SessionLog.START)
-            self._add(start_step, session_log=session)
+            self._add(start_step + 1, session_log=session)
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """All numbers of a step as one event."""
@@ -131,8 +57,13 @@ class TensorBoardTracker:
 class WandbTracker:
     """Scalars to Weights & Biases; offline unless asked otherwise, so nothing leaves the machine.
 
+    Opened again on a folder, it goes on with the W&B run that is there, under the same id, and leaves out every number of a step
+    that W&B's own files hold already; ``wandb sync`` then makes one run of all of them. W&B writes a step's row when it hears of
+    the next one, and a moment later: what a killed process had not written, and no later process does again, is missing there.
+    The run's journal has it.
+
     Args:
-        folder: where the run's files go.
+        folder: where the run's files go; one folder, one W&B run.
         project, name: as W&B shows them; W&B invents a name when it is empty.
         config: resolved settings to store with the run.
         mode: ``offline`` (sync later with ``wandb sync``), ``online`` or ``disabled``.
@@ -154,47 +85,69 @@ class WandbTracker:
             raise ConfigError(f"WandbTracker mode {mode!r}: use 'offline', 'online' or 'disabled'")
         wandb = _load("wandb", "wandb")
         folder.mkdir(parents=True, exist_ok=True)
+        run_id, self._told = _told(folder)
+        settings: dict[str, Any] = {"silent": True, "console": "off"}
+        if _FLUSH in getattr(wandb.Settings, "model_fields", ()):
+            settings[_FLUSH] = 0.1  # seconds; W&B's own 15 lose much of a small run to a kill
         self._run: Any = wandb.init(
             project=project, name=name or None, dir=str(folder), mode=mode, config=plain(dict(config or {})),
-            settings=wandb.Settings(silent=True, console="off"),
+            id=run_id, resume="allow", settings=wandb.Settings(**settings),
         )  # fmt: skip
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """All numbers of a step; W&B wants steps that grow."""
-        self._run.log({name: float(v) for name, v in metrics.items()}, step=step)
+        """The numbers of a step that W&B does not have yet."""
+        known = self._told.get(step, frozenset())
+        if known.issuperset(metrics):
+            return
+        self._run.log({name: float(v) for name, v in metrics.items() if name not in known}, step=step)
 
     def close(self) -> None:
         """Ends the W&B run."""
         self._run.finish()
 
 
-class MultiTracker:
-    """Tells several trackers the same; one that fails does not keep the others from hearing.
+_FLUSH = "x_transaction_log_flush_interval"
 
-    Args:
-        trackers: in order.
-    """
 
-    def __init__(self, trackers: Sequence[Tracker]) -> None:
-        self.trackers = tuple(trackers)
+def _told(folder: Path) -> tuple[str | None, dict[int, frozenset[str]]]:
+    """Id of the newest W&B run in a folder, None where there is none, and the names that its files hold per step."""
+    files = sorted(folder.rglob("run-*.wandb"), key=lambda p: p.stat().st_mtime)
+    if not files:
+        return None, {}
+    names: dict[int, frozenset[str]] = {}
+    same: dict[frozenset[str], frozenset[str]] = {}  # most steps have the same names: one set serves them all
+    for file in (f for f in files if f.name == files[-1].name):
+        for step, found in _rows(file):
+            both = found | names.get(step, frozenset())
+            names[step] = same.setdefault(both, both)
+    return files[-1].stem.removeprefix("run-"), names
 
-    def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Logs to each; then raises the first error, if any."""
-        self._each("log", step, metrics)
 
-    def close(self) -> None:
-        """Closes each; then raises the first error, if any."""
-        self._each("close")
+def _rows(file: Path) -> Iterator[tuple[int, frozenset[str]]]:
+    """Step and names of each row of a ``.wandb`` file, up to its end or to what is damaged."""
+    record: Any = _load("wandb.proto.wandb_internal_pb2", "wandb").Record
+    damaged: Any = _load("google.protobuf.message", "wandb").DecodeError
+    with suppress(damaged):
+        for message in _messages(file.read_bytes()):
+            history = record.FromString(message).history
+            if history.item:
+                yield history.step.num, frozenset(i.key or "/".join(i.nested_key) for i in history.item)
 
-    def _each(self, method: str, *args: Any) -> None:
-        errors: list[Exception] = []
-        for tracker in self.trackers:
-            try:
-                getattr(tracker, method)(*args)
-            except Exception as error:  # any of them may be a user's own
-                errors.append(error)
-        if errors:
-            raise errors[0]
+
+def _messages(data: bytes) -> Iterator[bytes]:
+    """The whole messages of a ``.wandb`` file: LevelDB's log format after a header of 7 bytes. One torn by a kill is left out."""
+    block, head, at, message = 32768, 7, 7, b""
+    while at + head <= len(data):
+        if block - at % block < head:
+            at += block - at % block  # no head fits into what is left of the block
+            continue
+        size, kind = struct.unpack("<HB", data[at + 4 : at + head])
+        part = data[at + head : at + head + size]
+        if kind not in (1, 2, 3, 4) or len(part) < size:
+            return
+        message, at = (message + part if kind in (3, 4) else part), at + head + size
+        if kind in (1, 4):  # the whole, or its last part
+            yield message
 
 
 def _load(module: str, extra: str) -> Any:

@@ -8,15 +8,13 @@ from typing import cast
 from assay.core.errors import UnknownNameError
 from assay.lab.cells import Cell
 from assay.lab.controls import FormatOnly, Inverted, RandomReward, Rewarded
+from assay.lab.gate import CONTROLS
 from assay.recipes.sorting import base, quickstart
 from assay.runtime.settings import LearnerSettings, Muon, Schedule
 from assay.tasks import SortDigits
 from assay.train.run import Evaluation, Reinforce, Run, WarmUp
 
-__all__ = ["CONTROLS", "SEEDS", "quickstart_cell"]
-
-SEEDS = (0, 1, 2, 3, 4)
-CONTROLS = ("random", "format", "inverted", "longer")
+__all__ = ["quickstart_cell"]
 
 
 def quickstart_cell(kind: str, seed: int, steps: int | None = None) -> Cell:

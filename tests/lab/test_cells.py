@@ -1,0 +1,72 @@
+"""Cells: one run each, judged by the truth, made once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assay.core.rollout import Sampling
+from assay.lab import cells
+from assay.lab.cells import Cell, run_cell
+from assay.lab.controls import Inverted, Rewarded
+from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings
+from assay.tasks import SortDigits
+from assay.train.models import Scratch
+from assay.train.run import Evaluation, Run, WarmUp
+
+MAKER = f"{__name__}:cell"
+SHAPE = DecoderShape(
+    hidden_size=16, num_layers=1, num_heads=2, num_kv_heads=1, head_dim=8, intermediate_size=16, max_positions=16
+)
+
+
+def cell(kind: str, seed: int, steps: int | None) -> Cell:
+    """Two supervised steps of a tiny model under a reward that is upside down."""
+    truth = SortDigits(levels=(3, 4))
+    stage = WarmUp(steps=steps or 2, batch=4, demonstrations=8, levels=(3,), learner=LearnerSettings(optimizer=AdamW(lr=1e-3)))
+    run = Run(
+        name=kind, seed=seed, model=Scratch(shape=SHAPE, seed=seed), stages=(stage,), sampling=Sampling(max_new_tokens=5),
+        tasks=Rewarded(source=truth, scorer=Inverted(truth.verifier())), evaluation=Evaluation(every=0, final_per_level=1),
+    )  # fmt: skip
+    return Cell(run=run, truth=truth)
+
+
+def never(*args: object, **options: object) -> None:
+    raise AssertionError("this cell is done")
+
+
+def test_a_cell_is_made_once_and_judged_by_the_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = run_cell(MAKER, "small", 3, tmp_path)
+    assert (made["kind"], made["seed"], made["steps"]) == ("small", 3, 2)
+    assert made["cpu_seconds"] > 0
+    assert "cores, Python 3." in made["machine"]
+    assert len(made["load"]) == 2
+    assert [len(made[f"{name}_{mode}"]) for name in ("base", "now") for mode in ("greedy", "sampled")] == [128] * 4
+    # an untrained model sorts next to nothing: the reward that is upside down would call almost all of it right
+    assert sum(i["values"][0] for i in made["now_sampled"]) < 40
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cells, "train", never)
+        patch.setattr(cells, "resume", never)
+        assert run_cell(MAKER, "small", 3, tmp_path) == made
+
+    (tmp_path / "small-3.json").unlink()  # stopped before its record was written
+    with monkeypatch.context() as patch:
+        patch.setattr(cells, "train", never)
+        again = run_cell(MAKER, "small", 3, tmp_path)
+    assert (again["digest"], again["now_greedy"]) == (made["digest"], made["now_greedy"])
+
+
+def test_a_cell_of_another_recipe_is_made_anew(tmp_path: Path) -> None:
+    first, second = run_cell(MAKER, "small", 0, tmp_path, 1), run_cell(MAKER, "small", 0, tmp_path, 2)
+    assert (first["steps"], second["steps"]) == (1, 2)
+    assert first["digest"] != second["digest"]
+    assert run_cell(MAKER, "small", 0, tmp_path, 2)["digest"] == second["digest"]
+
+
+def test_a_cell_of_another_recipe_that_was_stopped_is_not_gone_on_with(tmp_path: Path) -> None:
+    run_cell(MAKER, "small", 0, tmp_path / "a", 1)
+    (tmp_path / "a" / "small-0.json").unlink()
+    stopped, fresh = run_cell(MAKER, "small", 0, tmp_path / "a", 2), run_cell(MAKER, "small", 0, tmp_path / "b", 2)
+    assert stopped["digest"] == fresh["digest"]
