@@ -96,7 +96,12 @@ class Said:
 
     @property
     def json(self):
-        return json.loads(self.out)
+        """What was printed, as strict JSON."""
+        return json.loads(self.out, parse_constant=_no_json)
+
+
+def _no_json(name: str):
+    raise ValueError(f"{name} is no JSON")
 
 
 def flat(text: str) -> str:

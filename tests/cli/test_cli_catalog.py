@@ -71,6 +71,21 @@ def test_check_of_a_family_that_breaks_its_promise(assay, tmp_path):
     assert "task family sort" in said.err
 
 
+def test_a_family_whose_oracle_fails(assay, tmp_path):
+    (tmp_path / "lost.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from assay.core.errors import DataError\n"
+        "from assay.tasks import SortDigits\n"
+        "@dataclass(frozen=True, kw_only=True)\n"
+        "class Lost(SortDigits):\n"
+        "    'Its oracle does not know.'\n"
+        "    def trace(self, task, noise, rng):\n"
+        "        raise DataError('nothing known')\n"
+    )
+    said = assay("tasks", "check", "lost.py:Lost")
+    assert (said.code, said.err) == (1, "assay: task family sort: nothing known\n")
+
+
 @pytest.mark.parametrize(("value", "text"), [(None, "–"), (True, "yes"), (False, "no"), (0.5, "0.500"), (3, "3")])
 def test_cells(value, text):
     assert show.cell(value) == text

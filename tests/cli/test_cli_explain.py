@@ -1,13 +1,21 @@
 """Derived sizes, computed by hand."""
 
 import json
+import re
 
 import pytest
 
-from assay.cli.explain import _size
+from assay.cli import fit
+from assay.cli.explain import _plan, _size
+from assay.cli.fit import outline
+from assay.cli.recipe import settle
 from assay.cli.sizes import Memory, derive, model_shape
-from assay.core.errors import DataError
+from assay.cli.train import TrainOptions
+from assay.core.errors import ConfigError, DataError
+from assay.core.plan import Plan
 from assay.runtime.settings import DecoderShape
+from assay.runtime.tokenizer import char_tokenizer
+from assay.train.driver import train
 from assay.train.models import Folder
 
 # mine.py:tiny: alphabet of 12 characters and 2 specials; embedding 14*16 = 224; attention 16*16*4 + 2*16 = 1056;
@@ -95,13 +103,96 @@ def test_toml_is_a_recipe(assay, tmp_path):
 def test_text_shows_settings_and_sizes(assay, mine):
     text = assay("explain", "mine.py:tiny").out
     for line in (
-        "  name              'tiny'",
-        "      curriculum   Mine",
-        "        pace   Pace.CALM",
-        f"  model    {PARAMETERS:,} parameters",
+        r"  name +'tiny'",
+        r"      curriculum +Mine",
+        r"        pace +Pace\.CALM",
+        rf"  model +{PARAMETERS:,} parameters: .*",
+        r"    levels +sort 1, 2",
     ):
-        assert line in text
-    assert "sort 1, 2" in text
+        assert re.search(f"^{line}$", text, re.MULTILINE), line
+
+
+def test_the_plan_says_which_statistics_cross_ranks(assay, mine):
+    found = assay("explain", "mine.py:tiny", "--json").json["derived"]["stages"][0]["plan"]["reductions"]
+    assert found
+    assert f"statistics that cross ranks: {', '.join(found)}\n" in assay("explain", "mine.py:tiny").out
+    assert _plan(Plan()).endswith("statistics that cross ranks: none")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["--sampling.max-new-tokens", "21"],
+            "(arm 'sort', level 2) has a prompt of 4 tokens; with Run.sampling.max_new_tokens=21",
+        ),
+        (["--sampling.max-new-tokens", "24"], "leaves no room for a prompt"),
+        (["--tasks.levels", "1", "19"], "level 19) has a prompt of 21 tokens"),
+        (["--model.alphabet", "0123456789>"], "the tokenizer's alphabet lacks 'S'"),
+        (["--sampling.temperature", "0.5"], "the gradient would belong to a policy that nobody sampled"),
+    ],
+)
+def test_what_train_refuses_is_refused(assay, mine, words, said):
+    """On the longest prompts and answers that just fit, both go on; one token more, and both refuse with the same words."""
+    assert assay("explain", "mine.py:tiny", "--sampling.max-new-tokens", "20").code == 0
+    got = assay("explain", "mine.py:tiny", *words)
+    assert (got.code, got.out) == (2, "")
+    assert said in got.err
+    assert assay("train", "mine.py:tiny", *words).err == got.err
+    run = settle(TrainOptions, "mine.py:tiny", words, "assay train")[1]
+    with pytest.raises((ConfigError, DataError), match=re.escape(said)):
+        train(run, "r")
+
+
+def test_the_base_is_looked_at_too(assay, mine):
+    mine.with_name("two.py").write_text(
+        "from dataclasses import replace\n"
+        "from mine import tiny\n"
+        "from assay.tasks import SortDigits\n"
+        "from assay.train.models import Built\n"
+        "def two():\n"
+        "    'Its base has the longer tasks.'\n"
+        "    return replace(tiny(), model=Built(run=replace(tiny(), tasks=SortDigits(levels=(1, 19)))))\n"
+    )
+    assert "level 19) has a prompt of 21 tokens" in assay("explain", "two.py:two").err
+
+
+def test_a_model_folder_is_looked_at_without_its_weights(assay, mine, tmp_path):
+    tokenizer = char_tokenizer("0123456789S>")
+    tokenizer.save(tmp_path)
+    config = {
+        "vocab_size": 14, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
+        "max_position_embeddings": 8, "model_type": "qwen3", "head_dim": 8, "eos_token_id": [1, 0],
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert outline(Folder(str(tmp_path))).tokenizer.eos == 1
+    words = ["--model.kind", "Folder", "--model.path", tmp_path]
+    assert assay("explain", "mine.py:tiny", *words).code == 0  # 4 tokens asked, 4 answered
+    assert "level 2) has a prompt of 4 tokens" in assay("explain", "mine.py:tiny", *words, "--sampling.max-new-tokens", "5").err
+    named = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    del named["eos_token"]
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(named))
+    assert outline(Folder(str(tmp_path))).tokenizer.eos == 1  # as the config says
+    (tmp_path / "tokenizer.json").unlink()
+    assert "has no tokenizer.json" in assay("explain", "mine.py:tiny", *words).err
+
+
+def test_without_tokenizers_explain_says_that_it_has_not_looked(assay, mine, monkeypatch):
+    monkeypatch.setattr(fit, "find_spec", lambda name: None)
+    said = assay("explain", "mine.py:tiny", "--sampling.max-new-tokens", "21")
+    assert said.code == 0
+    assert "is not checked: tokenizers is not installed" in said.err
+    assert assay("explain", "mine.py:tiny", "--sampling.temperature", "0.5").code == 2  # the settings tell
+
+
+def test_a_config_of_qwen_has_its_own_defaults(tmp_path):
+    config = {
+        "vocab_size": 14, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
+        "model_type": "qwen3",
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    found = model_shape(Folder(str(tmp_path)))
+    assert (found.head_dim, found.max_positions, found.qk_norm) == (128, 32768, True)
 
 
 def test_shape_of_a_model_folder(tmp_path):

@@ -50,6 +50,20 @@ def test_time_left_counts_evaluations_and_not_the_start(run, clock):
     assert p.eta == "16:22:58"  # 10,408 s / 6 for each of 34: 58,978 s
 
 
+def test_a_run_that_goes_on_begins_where_it_was(run, clock, capsys):
+    p = Progress(run, clock, first=31)
+    clock.now += 3
+    assert (p.step, p.doing) == (30, "starting (3 s)")
+    p.take(31, {})
+    clock.now += 2
+    p.take(32, {})
+    assert p.eta == "0:16"  # 8 steps of 2 s
+    view(run, "t", True, 31)
+    assert capsys.readouterr().out == "t: 40 steps in sort, 30 done\n"
+    view(run, "t", True)
+    assert capsys.readouterr().out == "t: 40 steps in sort\n"
+
+
 def test_what_is_going_on(run, clock):
     p = Progress(run, clock)
     clock.now += 3

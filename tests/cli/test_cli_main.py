@@ -8,7 +8,8 @@ import pytest
 from cli_support import flat
 
 from assay.cli import COMMANDS, main
-from assay.core.errors import EngineError, StorageError
+from assay.core.errors import ConfigError, EngineError
+from assay.recipes import RECIPES
 
 
 def test_help_and_version(assay):
@@ -34,6 +35,51 @@ def test_every_command_has_help(assay, name):
     assert said.out.startswith(f"usage: assay {name}")
 
 
+HELPS = (
+    [
+        ["--help"],
+        ["runs", "list"],
+        ["runs", "show"],
+        ["runs", "compare"],
+        ["tasks", "list"],
+        ["tasks", "show"],
+        ["tasks", "check"],
+    ]
+    + [["train", recipe] for recipe in RECIPES]
+    + [["explain", "quickstart"]]
+    + [[name] for name in COMMANDS]
+)
+
+
+@pytest.mark.parametrize("words", HELPS, ids=" ".join)
+def test_help_fits_the_terminal(assay, monkeypatch, words):
+    monkeypatch.setenv("COLUMNS", "80")
+    said = assay(*words, "--help")
+    assert said.code == 0
+    assert [line for line in said.out.splitlines() if len(line) > 80] == []
+    assert "`" not in "".join(said.out.split("\n\n", 2)[:2])
+    assert "default: )" not in said.out
+
+
+def test_a_command_with_a_recipe_lists_its_own_options_without_one(assay):
+    for command, options in {"train": ["--folder PATH", "--no-report"], "explain": ["--json", "--toml"]}.items():
+        said = flat(assay(command, "--help").out)
+        for option in options:
+            assert f" {option} " in said
+        for recipe in RECIPES:
+            assert f" {recipe} " in said
+
+
+def test_a_default_of_zero_is_a_default(assay):
+    assert "--seed INT seed of the sampling noise. (default: 0)" in flat(assay("sample", "--help").out)
+
+
+def test_help_keeps_the_colours_of_a_terminal(assay, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert "\x1b[" in assay("tasks", "show", "--help").out
+
+
 @pytest.mark.parametrize("name", ["train", "resume", "eval", "sample", "explain", "report", "runs", "tasks"])
 def test_a_command_without_what_it_needs_is_a_usage_error(assay, name):
     assert assay(name).code == 2
@@ -41,7 +87,7 @@ def test_a_command_without_what_it_needs_is_a_usage_error(assay, name):
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(EngineError("it broke"), 1), (StorageError("disk full"), 1), (OSError("no disk"), 1), (KeyboardInterrupt(), 130)],
+    [(EngineError("it broke"), 1), (ConfigError("no such thing"), 2), (KeyboardInterrupt(), 130)],
 )
 def test_errors_become_exit_codes(assay, monkeypatch, error, code):
     from assay.cli import catalog

@@ -10,7 +10,7 @@ import pytest
 from cli_support import flat
 
 from assay.cli import ask, train
-from assay.core.errors import ConfigError, EngineError, MissingExtraError
+from assay.core.errors import ConfigError, EngineError, MissingExtraError, RewardError
 from assay.train.driver import Outcome
 
 
@@ -64,8 +64,8 @@ def test_more_steps_for_a_finished_run(assay, done):
 
 def test_resume_of_what_is_no_run(assay, tmp_path):
     said = assay("resume", "nothing")
-    assert said.code == 1
-    assert "nothing is no run folder" in said.err
+    assert said.code == 2
+    assert "nothing does not exist; 'assay runs list'" in said.err
     assert assay("resume", "x", "--steps", "0").err == "assay: --steps 0: give the new number of steps, at least 1\n"
 
 
@@ -86,7 +86,7 @@ def test_a_folder_in_use_is_left_alone(assay, done):
     before = (done / "run.toml").read_text()
     said = assay("train", "mine.py:tiny", "--folder", done)
     assert said.code == 2
-    assert f"{done} is not empty: choose another --folder, or go on with it: assay resume {done}" in said.err
+    assert f"{done} holds a run already: go on with it by 'assay resume {done}', or choose another folder" in said.err
     assert (done / "run.toml").read_text() == before
 
 
@@ -128,7 +128,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(assay, mine, monkeypatch):
 def work(outcome, folder, own=None):
     def job(watch):
         if isinstance(outcome, BaseException):
-            watch(object(), folder)
+            watch(object(), folder, 0)
             raise outcome
         return outcome
 
@@ -142,10 +142,13 @@ def test_how_a_job_can_end(done, monkeypatch, capsys):
     assert work(KeyboardInterrupt(), done / "nothing") == 130
     assert "before anything was done" in capsys.readouterr().err
     (done / "report.html").unlink()
-    with pytest.raises(EngineError):
-        work(EngineError("broke"), done)
-    assert f"once mended, go on with: assay resume {done}" in capsys.readouterr().err
+    assert work(EngineError("broke"), done) == 1
+    told = capsys.readouterr().err
+    assert told == f"assay: broke\nthe run stopped with an error; once mended, go on with: assay resume {done}\n"
     assert (done / "report.html").exists()
+    with pytest.raises(EngineError):
+        work(EngineError("broke"), done / "nothing")  # its folder was freed again
+    assert capsys.readouterr().err == ""
     assert work(Outcome(folder=done, step=1, finished=False), done) == 130
     assert f"stopped after step 1; go on with: assay resume {done}" in capsys.readouterr().out
 
@@ -203,13 +206,18 @@ def test_trackers(tmp_path, monkeypatch):
     from assay.recipes import quickstart
 
     made = []
-    monkeypatch.setattr(measure, "TensorBoardTracker", lambda folder: made.append(folder) or "board", raising=False)
+
+    def board(folder, start_step):
+        made.append((folder, start_step))
+        return "board"
+
+    monkeypatch.setattr(measure, "TensorBoardTracker", board, raising=False)
     monkeypatch.setattr(measure, "WandbTracker", lambda folder: made.append(folder) or "wandb", raising=False)
     own = train.TrainOptions(plain=True, tensorboard=True, wandb=True)
-    found = train._trackers(quickstart(), tmp_path, True, own)
+    found = train._trackers(quickstart(), tmp_path, 8, True, own)  # from a checkpoint at step 7
     assert found[:2] == ["board", "wandb"]
-    assert made == [tmp_path / "tensorboard", tmp_path / "wandb"]
-    assert len(train._trackers(quickstart(), tmp_path, False, own)) == 1
+    assert made == [(tmp_path / "tensorboard", 7), tmp_path / "wandb"]
+    assert len(train._trackers(quickstart(), tmp_path, 0, False, own)) == 1
 
 
 # ---- asking -----------------------------------------------------------------------------------------------------------
@@ -309,12 +317,10 @@ def evaluated(path, values, faults=0):
 
 
 def test_pairs_need_a_common_metric():
-    from assay.core.errors import DataError
-
     pairs = dict(ask._pairs(evaluated("a", [[0, 1], [1, 1]]), evaluated("b", [[1, 1], [1, 1]])))
     assert pairs["all avg@2"].difference.value == 0.25
     assert pairs["all pass@2"].difference.value == 0
-    with pytest.raises(DataError, match="no metric in common"):
+    with pytest.raises(RewardError, match="no metric in common"):
         ask._pairs(evaluated("a", [[0], [1]]), evaluated("b", [[1] * 2, [1] * 2]))
 
 
@@ -332,7 +338,7 @@ def test_an_evaluation_without_a_verdict(assay, done, monkeypatch):
         Policy, "evaluate", lambda *a, **k: [{"id": "1", "arm": "a", "level": 1, "values": [], "answers": [], "faults": 2}]
     )
     said = assay("eval", done)
-    assert said.code == 2
+    assert said.code == 1
     assert "no attempt at sort got a verdict" in said.err
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from assay.cli.mirror import parse_with
 from assay.cli.tree import Node, build, put, take
 from assay.core.canon import FrozenMap
-from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.errors import ConfigError
 
 
 class Tint(Enum):
@@ -152,7 +152,7 @@ def changed(*args: str) -> Root:
 )  # fmt: skip
 def test_each_sort_of_field(args, name, value):
     if args == ["--kinded.class", "Leaf"]:
-        with pytest.raises(UnknownNameError, match="kinded"):
+        with pytest.raises(ConfigError, match=r"--kinded\.class Leaf: .* did you mean 'Kinded'"):
             changed(*args)
         return
     run = changed(*args)
@@ -196,7 +196,9 @@ def test_the_last_kind_wins_and_outer_parts_come_first():
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--part.kind", "Othr"], "did you mean 'Other'"), (["--part.kind"], "needs a value: module:Class"),
+        (["--part.kind", "Othr"], "did you mean 'Other'"), (["--part.kind", "zzz"], "did you mean"),
+        (["--part.kind", "leaf"], "did you mean 'Leaf'"), (["--part.kind", "er"], "did you mean 'Other'"),
+        (["--part.kind"], "needs a value: module:Class"),
         (["--part.kind", "--count", "3"], "needs a value: module:Class"), (["--prt.kind", "Leaf"], "did you mean 'part'"),
         (["--part.kind", "Stubborn"], "known: Leaf, Other"),
         (["--part.kind", f"{HERE}:Stubborn"], "a Stubborn does not fit there; known"),

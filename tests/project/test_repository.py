@@ -3,6 +3,7 @@
 import pkgutil
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,15 @@ def test_every_file_named_in_contributing_exists() -> None:
 def test_every_room_has_its_pages(room: str) -> None:
     assert (ROOT / "docs" / "rooms" / f"{room}.md").is_file()
     assert (ROOT / "docs" / "reference" / f"{room}.md").is_file()
+
+
+def test_a_source_archive_holds_the_whole_repository() -> None:
+    """Hatch adds the two that the list does not name."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        listed = tomllib.load(file)["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert [name for name in listed if not (ROOT / name.removeprefix("/")).exists()] == []
+    packed = {name.removeprefix("/") for name in listed} | {"pyproject.toml", ".gitignore"}
+    assert {p.relative_to(ROOT).parts[0] for p in repository_files()} - packed == set()
 
 
 def test_no_registry_host_or_machine_path() -> None:

@@ -132,7 +132,9 @@ def test_wrong_settings() -> None:
         Rows(SUMS, test_share=1.0)
     with pytest.raises(UnknownNameError, match="did you mean 'rows'"):
         Rows(SUMS).task("row", 1, "train", 0)
-    with pytest.raises(DataError, match=r"none of the 64 rows of level 1 falls in the test split.*test_share"):
+    with pytest.raises(DataError, match=r"none of the 2 rows of level 1 falls in the test split; .*test_share \(0.01\)"):
+        Rows(SUMS[:2], test_share=0.01).task("rows", 1, "test", 0)
+    with pytest.raises(DataError, match=r"no row falls in the test split, .* test_share is 0; give a share, such as 0.1"):
         Rows(SUMS, test_share=0.0).task("rows", 1, "test", 0)
 
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 __all__ = ["main"]
 
 COMMANDS = {
-    "train": ("train", "improve a model by reinforcement learning: a recipe's name, or my_file.py:my_recipe"),
-    "resume": ("train", "go on with a run that was stopped, killed, or has finished (with more steps)"),
-    "eval": ("ask", "held-out accuracy of a run or model: pass@k, avg@k, maj@k, intervals, paired comparison"),
+    "train": ("train", "improve a model by reinforcement learning, as a recipe says"),
+    "resume": ("train", "go on with a run that was stopped, killed, or has finished"),
+    "eval": ("ask", "held-out accuracy of a run or model, with intervals"),
     "sample": ("ask", "answers of a run or model to a prompt"),
-    "explain": ("explain", "what a recipe would do: every setting, rows, steps, tokens, memory; runs nothing"),
+    "explain": ("explain", "what a recipe would do: every setting, sizes, memory; runs nothing"),
     "report": ("look", "write a run's report.html anew"),
     "runs": ("look", "list, show or compare runs"),
     "tasks": ("catalog", "list, show or check task families"),
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: arguments without the program; `sys.argv` when None.
 
     Returns:
-        0 after success, 1 after a failure, 2 after a usage error, 130 after Ctrl-C.
+        0 after success, 1 where the work failed, 2 where an argument, or what it names, was wrong, 130 after Ctrl-C.
     """
     args = list(sys.argv[1:] if argv is None else argv)
     # torch reads this at import: spinning threads cost a small model up to twenty times its speed on a busy machine
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(f"assay {assay.__version__}")
         return 0
-    from assay.core.errors import AssayError, ConfigError, DataError, UnknownNameError
+    from assay.core.errors import AssayError, CheckpointError, ConfigError, DataError, UnknownNameError
 
     try:
         if args[0] not in COMMANDS:
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return command(args[1:])
     except SystemExit as stop:  # the parser has said what was wrong, or printed help
         return stop.code if isinstance(stop.code, int) else 0
-    except (ConfigError, DataError) as error:
+    except (ConfigError, DataError, CheckpointError) as error:  # a command says itself when the work had begun
         return _complain(error, 2)
     except (AssayError, OSError) as error:
         if isinstance(error, BrokenPipeError):  # the reader of our output went away, as `| head` does
@@ -70,8 +70,15 @@ def _complain(error: Exception, code: int) -> int:
 
 
 def _help() -> str:
-    rows = "\n".join(f"  {name:<9} {text}" for name, (_, text) in COMMANDS.items())
-    return (
-        "usage: assay COMMAND ...\n\nReinforcement learning with verifiable rewards, on a laptop or a cluster.\n\n"
-        f"commands:\n{rows}\n\n'assay COMMAND --help' says more. Start with: assay train quickstart"
+    from assay.cli.wrap import columns, fill
+
+    return "\n\n".join(
+        (
+            "usage: assay COMMAND ...\n       assay --version",
+            fill("Reinforcement learning with verifiable rewards for language models, on a laptop or a cluster."),
+            f"commands:\n{columns({name: text for name, (_, text) in COMMANDS.items()})}",
+            "start here:\n  assay train quickstart        teach a small model to sort, offline, in minutes\n"
+            "  assay COMMAND --help          options of a command",
+            fill("Exit codes: 0 success, 1 the work failed, 2 wrong arguments, 130 stopped by Ctrl-C."),
+        )
     )

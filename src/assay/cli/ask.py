@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.mirror import parse
 from assay.cli.recipe import source
-from assay.cli.records import recorded
+from assay.cli.records import missing, recorded
 from assay.cli.show import busy, grid, note, show, table
 from assay.core.config import from_dict, loads_toml
-from assay.core.errors import ConfigError, DataError
+from assay.core.errors import ConfigError, DataError, RewardError
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
 from assay.train.models import model_folder
@@ -35,17 +35,17 @@ class EvalOptions:
         tasks: a task family, or my_file.py:my_source; a run's own family when not given.
         n: sampled attempts per task; 16 when not given.
         per_level: tasks per arm and level.
-        levels: levels; all when empty.
-        greedy: one most likely answer per task instead of samples.
-        temperature: of the samples; the run's own, else 1, when not given.
-        max_new_tokens: cut-off of one answer; the run's own, else 64, when not given.
-        against: another run or model, compared on the same tasks.
-        seed: of the sampling noise and the intervals.
+        levels: levels to evaluate; all when not given.
+        greedy: take the most likely answer to each task instead of samples.
+        temperature: temperature of the samples; the run's own, else 1, when not given.
+        max_new_tokens: most tokens in an answer; the run's own, else 64, when not given.
+        against: another run or model, to compare with on the same tasks.
+        seed: seed of the sampling noise and the intervals.
         json: print JSON, with the verdicts of every task.
     """
 
     model: Path = field(metadata={"positional": True, "arg": {"metavar": "RUN_OR_MODEL"}})
-    tasks: str | None = None
+    tasks: str | None = field(default=None, metadata={"arg": {"metavar": "FAMILY"}})
     n: int | None = field(default=None, metadata={"arg": {"aliases": ["-n"]}})
     per_level: int = 64
     levels: tuple[int, ...] = ()
@@ -77,10 +77,10 @@ class SampleOptions:
     Attributes:
         model: a run folder, or a model folder in Hugging Face format.
         prompt: text of one user turn.
-        n: answers.
+        n: how many answers.
         temperature: 0 takes the most likely token; the run's own, else 1, when not given.
-        max_new_tokens: cut-off; the run's own, else 64, when not given.
-        seed: of the sampling noise.
+        max_new_tokens: most tokens in an answer; the run's own, else 64, when not given.
+        seed: seed of the sampling noise.
         json: print JSON.
     """
 
@@ -100,7 +100,7 @@ class SampleOptions:
 def sample_command(args: list[str]) -> int:
     """``assay sample MODEL_OR_RUN "prompt"``."""
     own = parse(SampleOptions, args, "assay sample")
-    model_folder(own.model)
+    _found(own.model)
     sampling = _sampling(_Recorded.of(own.model), own.temperature, own.max_new_tokens)
     from assay.train.policy import Policy
 
@@ -112,7 +112,7 @@ def eval_command(args: list[str]) -> int:
     """``assay eval RUN_OR_MODEL``."""
     own = parse(EvalOptions, args, "assay eval")
     for path in (own.model, own.against) if own.against else (own.model,):
-        model_folder(path)
+        _found(path)
     run = _Recorded.of(own.model)
     family = _family(own, run)
     made = _Evaluated.of(own.model, own, family, run)
@@ -124,6 +124,12 @@ def eval_command(args: list[str]) -> int:
 
         value |= {"against": other.json(), "paired": paired_json(pairs)}
     return show(own.json, value, lambda: _text(family, made, other, pairs))
+
+
+def _found(path: Path) -> None:
+    """Refuses what is neither a model nor a run with one, before anything slow is loaded."""
+    missing(path)
+    model_folder(path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,11 +149,11 @@ class _Evaluated:
         with busy(f"evaluating {path} on {family.name}"):
             items = Policy(path).evaluate(
                 family, n=own.attempts, per_level=own.per_level, levels=own.levels, sampling=sampling, seed=own.seed,
-                max_turns=run.max_turns if run else 8, deadline=run.deadline if run else 5.0,
+                **(run.limits if run else {}),
             )  # fmt: skip
         judged = [i for i in items if i["values"]]
         if not judged:
-            raise DataError(f"no attempt at {family.name} got a verdict: its verifier failed on all; try 'assay tasks check'")
+            raise RewardError(f"no attempt at {family.name} got a verdict: its verifier failed on all; try 'assay tasks check'")
         threshold = run.evaluation.threshold if run else 1.0
         return cls(path=path, table=tabulate(eval_items(judged), threshold=threshold, seed=own.seed), items=items)
 
@@ -170,7 +176,7 @@ def _pairs(first: _Evaluated, second: _Evaluated) -> list[tuple[str, Paired]]:
 
     shared = [n for n in second.table.names if n in first.table.names]
     if not shared:
-        raise DataError("the two evaluations have no metric in common: faults left them different numbers of attempts")
+        raise RewardError("the two evaluations have no metric in common: faults left them different numbers of attempts")
     cells = [(c.name, (c.arm, c.level)) for c in second.table.cells] if len(second.table.cells) > 1 else []
     wanted = [(f"all {n}", n, None) for n in shared] + [(f"{name} {shared[0]}", shared[0], cell) for name, cell in cells]
     out: list[tuple[str, Paired]] = []
@@ -240,14 +246,24 @@ def _family(own: EvalOptions, run: _Recorded | None) -> TaskSource:
     return run.tasks
 
 
+_LIMITS = {"max_turns": "max_turns", "reward_deadline": "deadline", "environment_deadline": "environment_deadline"}
+"""Field of a run to its name in `Policy.evaluate`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Recorded:
-    """What a run folder says about how its model is asked; ``trouble`` is why its tasks cannot be loaded, if they cannot."""
+    """What a run folder says about how its model is asked.
+
+    Attributes:
+        sampling, evaluation: its own.
+        limits: turns and deadlines, by their names in `Policy.evaluate`; those that are not the default.
+        tasks: its family.
+        trouble: why its tasks cannot be loaded, if they cannot.
+    """
 
     sampling: Sampling
     evaluation: Evaluation
-    max_turns: int
-    deadline: float
+    limits: Mapping[str, Any]
     tasks: TaskSource | None
     trouble: str = ""
 
@@ -265,15 +281,10 @@ class _Recorded:
             table = loads_toml((folder / "run.toml").read_text(encoding="utf-8"))
             sampling = from_dict(Sampling, table.get("sampling", {}))
             evaluation = from_dict(Evaluation, table.get("evaluation", {}))
-            turns, deadline = int(table.get("max_turns", 8)), float(table.get("reward_deadline", 5.0))
-            trouble = str(error)
-            return cls(
-                sampling=sampling, evaluation=evaluation, max_turns=turns, deadline=deadline, tasks=None, trouble=trouble
-            )  # fmt: skip
-        return cls(
-            sampling=run.sampling, evaluation=run.evaluation, max_turns=run.max_turns, deadline=run.reward_deadline,
-            tasks=run.tasks,
-        )  # fmt: skip
+            limits = {name: table[field] for field, name in _LIMITS.items() if field in table}
+            return cls(sampling=sampling, evaluation=evaluation, limits=limits, tasks=None, trouble=str(error))
+        limits = {name: getattr(run, field) for field, name in _LIMITS.items()}
+        return cls(sampling=run.sampling, evaluation=run.evaluation, limits=limits, tasks=run.tasks)
 
 
 def _sampling(run: _Recorded | None, temperature: float | None, max_new_tokens: int | None) -> Sampling | None:

@@ -9,7 +9,8 @@ from typing import Any
 from assay.cli.mirror import parse
 from assay.cli.recipe import find, first_line, source
 from assay.cli.show import busy, cell, choose, grid, lines, show, unquoted
-from assay.core.errors import UnknownNameError
+from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.train.run import check_levels
 
 __all__ = ["recipes_command", "tasks_command"]
 
@@ -30,17 +31,17 @@ class TasksShowOptions:
     """Shows a task family: arms, levels, verifier, an example with its answer.
 
     Attributes:
-        name: a family, or my_file.py:my_source.
-        arm: the example's arm; the first when empty.
+        name: a task family ('assay tasks list' names them), or my_file.py:my_source.
+        arm: the example's arm; the first when not given.
         level: the example's level; the lowest when not given.
         index: number of the example in the training stream.
         json: print JSON.
     """
 
-    name: str = field(metadata={"positional": True, "arg": {"metavar": "NAME"}})
-    arm: str = ""
-    level: int | None = None
-    index: int = 0
+    name: str = field(metadata={"positional": True, "arg": {"metavar": "FAMILY"}})
+    arm: str | None = field(default=None, metadata={"arg": {"metavar": "ARM"}})
+    level: int | None = field(default=None, metadata={"arg": {"metavar": "N"}})
+    index: int = field(default=0, metadata={"arg": {"metavar": "N"}})
     json: bool = False
 
 
@@ -49,11 +50,11 @@ class TasksCheckOptions:
     """Holds a task family to its contract: gold scores 1, junk scores the floor, splits never overlap, tasks are pure functions.
 
     Attributes:
-        name: a family, or my_file.py:my_source.
+        name: a task family ('assay tasks list' names them), or my_file.py:my_source.
         json: print JSON.
     """
 
-    name: str = field(metadata={"positional": True, "arg": {"metavar": "NAME"}})
+    name: str = field(metadata={"positional": True, "arg": {"metavar": "FAMILY"}})
     json: bool = False
 
 
@@ -96,9 +97,11 @@ def _tasks_show(args: list[str]) -> int:
     own = parse(TasksShowOptions, args, "assay tasks show")
     family = source(own.name)
     known = card(family)
-    arm = own.arm or known.example.arm
+    arm = known.example.arm if own.arm is None else own.arm
     if arm not in known.arms:
         raise UnknownNameError(f"arm of {family.name}", arm, known.arms)
+    if own.level is not None:
+        check_levels(family, (own.level,), "--level")
     level = known.arms[arm][0] if own.level is None else own.level
     task = family.task(arm, level, "train", own.index)
     messages = [[m.role, m.content] for m in task.exposed().messages]
@@ -120,12 +123,15 @@ def _tasks_show(args: list[str]) -> int:
 
 
 def _tasks_check(args: list[str]) -> int:
-    from assay.testing import check_task_source
+    from assay.testing import ContractError, check_task_source
 
     own = parse(TasksCheckOptions, args, "assay tasks check")
     family = source(own.name)
     with busy(f"checking {family.name}"):
-        found = check_task_source(family)
+        try:
+            found = check_task_source(family)
+        except (ConfigError, DataError) as error:  # the check's own finding, not a wrong argument
+            raise ContractError(f"task family {family.name}: {error}") from error
     value = {
         "subject": found.subject,
         "passed": list(found.passed),

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from assay.cli.fit import check
 from assay.cli.recipe import settle
-from assay.cli.show import lines, show
+from assay.cli.show import lines, note, show
 from assay.cli.sizes import Derived, StageSizes, derive
 from assay.cli.tree import Node, take
 from assay.core.config import dumps_toml, to_dict
@@ -20,7 +21,7 @@ __all__ = ["explain_command"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainOptions:
-    """Says what a recipe would do.
+    """Says what a recipe would do, and runs nothing.
 
     Attributes:
         json: print settings and derived sizes as JSON.
@@ -40,12 +41,14 @@ def explain_command(args: list[str]) -> int:
     if not args or args[0].startswith("-"):
         from assay.cli.train import usage
 
-        return usage("explain", args)
+        return usage("explain", ExplainOptions, args)
     own, run = settle(ExplainOptions, args[0], args[1:], "assay explain")
     if own.toml:
         print(dumps_toml(to_dict(run)), end="")
         return 0
     found = derive(run)
+    if not check(run):
+        note("whether the tasks fit the model's context is not checked: tokenizers is not installed")
     return show(own.json, {"settings": to_dict(run), "derived": _json(found)}, lambda: _text(run, found))
 
 
@@ -126,6 +129,7 @@ def _plan(p: Plan) -> str:
         f"forward passes: {forwards}",
         f"columns from engine or rows: {', '.join(p.columns) or 'none'}; computed with the gradient: {', '.join(p.live)}",
         f"gradient passes: {p.passes}; a micro-batch keeps whole: {p.split.value}; rows without gradient are {skipped}",
+        f"statistics that cross ranks: {', '.join(p.reductions) or 'none'}",
     ))  # fmt: skip
 
 

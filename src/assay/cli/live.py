@@ -30,9 +30,12 @@ ROWS = (
 Clock = Callable[[], float]
 
 
-def view(run: Run, title: str, plain: bool) -> LiveView | PlainView:
-    """The view that suits the output: live on a terminal, plain lines when asked for or redirected."""
-    return PlainView(run, title) if plain or not sys.stdout.isatty() else LiveView(run, title)
+def view(run: Run, title: str, plain: bool, first: int = 0) -> LiveView | PlainView:
+    """The view that suits the output: live on a terminal, plain lines when asked for or redirected.
+
+    ``first`` is the first step that it will hear of: 0 in a run that begins, later in one that goes on.
+    """
+    return PlainView(run, title, first) if plain or not sys.stdout.isatty() else LiveView(run, title, first=first)
 
 
 class Progress:
@@ -41,10 +44,11 @@ class Progress:
     Args:
         run: whose steps count, and whose evaluations are expected.
         clock: seconds; replaced in tests.
+        first: first step that it will hear of.
     """
 
-    def __init__(self, run: Run, clock: Clock = time.monotonic) -> None:
-        self.steps, self.step = run.steps, 0
+    def __init__(self, run: Run, clock: Clock = time.monotonic, first: int = 0) -> None:
+        self.steps, self.step, self._first = run.steps, max(0, first - 1), first
         self.now: dict[str, float] = {}
         self.first: dict[str, float] = {}
         self.history: dict[str, list[float]] = {}
@@ -88,7 +92,7 @@ class Progress:
     def _evaluates_first(self) -> bool:
         from assay.train.run import WarmUp
 
-        return not isinstance(self._run.stages[0], WarmUp)
+        return not self._first and not isinstance(self._run.stages[0], WarmUp)
 
     @property
     def _evaluation_due(self) -> bool:
@@ -125,10 +129,11 @@ class Progress:
 class PlainView:
     """One line per evaluation, and for every twentieth part of the run."""
 
-    def __init__(self, run: Run, title: str) -> None:
-        self._p = Progress(run)
+    def __init__(self, run: Run, title: str, first: int = 0) -> None:
+        self._p = Progress(run, first=first)
         self._every = max(1, run.steps // 20)
-        self._say(f"{title}: {run.steps} steps in {run.tasks.name}")
+        done = f", {self._p.step} done" if first else ""
+        self._say(f"{title}: {run.steps} steps in {run.tasks.name}{done}")
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Prints a line when there is an evaluation or the step is due."""
@@ -169,14 +174,18 @@ class LiveView:
         title: of the panel.
         console: where to draw; the terminal when None.
         clock: seconds; replaced in tests.
+        first: first step that it will hear of.
     """
 
-    def __init__(self, run: Run, title: str, console: Console | None = None, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self, run: Run, title: str, console: Console | None = None, clock: Clock = time.monotonic, first: int = 0
+    ) -> None:
         from rich.console import Console
         from rich.live import Live
         from rich.spinner import Spinner
 
-        self._p, self._title, self._spinner, self._open = Progress(run, clock), title, Spinner("dots", style="cyan"), True
+        self._p, self._title, self._open = Progress(run, clock, first), title, True
+        self._spinner = Spinner("dots", style="cyan")
         self._console = console or Console()
         # No redirection: a worker forked while the panel is up would draw it too when the user's reward function prints.
         self._live = Live(

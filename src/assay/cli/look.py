@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.mirror import parse
+from assay.cli.records import run_folder
 from assay.cli.show import cell, choose, grid, lines, show, table
 from assay.core.errors import AssayError, ConfigError, DataError, UnknownNameError
 
@@ -76,12 +77,14 @@ class RunsCompareOptions:
 
     Attributes:
         runs: two or more run folders; the first is the one that the others are compared with.
-        mode: greedy or sampled answers.
+        mode: which answers: greedy or sampled.
         json: print JSON.
     """
 
-    runs: tuple[Path, ...] = field(metadata={"positional": True, "arg": {"metavar": "RUN"}})
-    mode: str = "greedy"
+    runs: tuple[Path, ...] = field(
+        metadata={"positional": True, "arg": {"metavar": "RUN RUN [RUN ...]", "help_behavior_hint": "(required)"}}
+    )
+    mode: str = field(default="greedy", metadata={"arg": {"metavar": "MODE"}})
     json: bool = False
 
 
@@ -94,27 +97,13 @@ def runs_command(args: list[str]) -> int:
     })  # fmt: skip
 
 
-def run_folder(path: Path) -> Path:
-    """``path`` if it is a run folder.
-
-    Raises:
-        DataError: it is not; names the nearest run beside it.
-    """
-    if (path / "run.toml").exists() or (path / "metrics.jsonl").exists():
-        return path
-    beside = sorted(p.parent.name for p in path.parent.glob("*/run.toml")) if path.parent.is_dir() else []
-    if not path.exists() and beside:
-        raise UnknownNameError(f"run in {path.parent}", path.name, beside)
-    what = "does not exist" if not path.exists() else "is no run folder: it has no run.toml"
-    raise DataError(f"{path} {what}; 'assay runs list' shows the runs that there are")
-
-
 def _runs_list(args: list[str]) -> int:
     from assay.measure import read_run
 
     own = parse(RunsListOptions, args, "assay runs list")
     if not own.root.is_dir() and own.root != RunsListOptions.__dataclass_fields__["root"].default:
-        raise DataError(f"{own.root} does not exist; start a run with 'assay train quickstart', or name another --root")
+        what = "is no folder" if own.root.exists() else "does not exist"
+        raise DataError(f"{own.root} {what}; start a run with 'assay train quickstart', or name another --root")
     rows: list[dict[str, Any]] = []
     for folder in sorted({p.parent for p in own.root.glob("*/run.toml")}, key=lambda p: p.name):
         try:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from functools import cache
 from types import NoneType
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TextIO, TypeVar, cast
 
 from assay.cli.leaves import NONE, Flag, flag_of
-from assay.cli.tree import MISSING, Node, build, candidates, hints, options_of, put, take
+from assay.cli.tree import MISSING, Node, at, build, candidates, class_word, hints, options_of, put, take
+from assay.cli.wrap import fill
 from assay.core.errors import ConfigError
 
-__all__ = ["parse", "parse_with"]
+__all__ = ["option_rows", "parse", "parse_with"]
 
 T = TypeVar("T")
 O = TypeVar("O")  # noqa: E741
@@ -36,10 +40,8 @@ def parse(options: type[O], args: Sequence[str], prog: str, description: str = "
     Raises:
         SystemExit: 2 after a usage error, 0 after ``--help``.
     """
-    import tyro
-
     text = description or inspect.cleandoc(options.__doc__ or "").split("\nAttributes:")[0]
-    return _settled(options, tyro.cli(_explained(options), args=list(args), prog=prog, description=text, config=_config()))
+    return _settled(options, _read(_explained(options), args, prog, text))
 
 
 def parse_with(
@@ -71,16 +73,46 @@ def parse_with(
         [("own", Annotated[own, tyro.conf.arg(name="")]), ("tree", Annotated[mirror, tyro.conf.arg(name="")])],
     )
     both.__doc__ = " "
-    parsed = cast(Any, tyro).cli(both, args=rest, prog=prog, description=description, config=_config())
+    parsed = _read(both, rest, prog, description)
     _apply(root, parsed.tree, "")
     return _settled(options, parsed.own), build(root)
 
 
-def _config() -> tuple[Any, ...]:
-    """Help comes from docstrings alone: tyro need not search sources for comments."""
+def _read(kind: type[Any], args: Sequence[str], prog: str, description: str) -> Any:
+    """What tyro makes of the arguments."""
     import tyro
 
-    return (tyro.conf.HelptextFromCommentsOff,)
+    # help comes from docstrings alone: tyro need not search sources for comments
+    config = (tyro.conf.HelptextFromCommentsOff,)
+    with _fitting():
+        return cast(Any, tyro).cli(kind, args=list(args), prog=prog, description=description, config=config)
+
+
+@contextmanager
+def _fitting() -> Generator[None]:
+    """Help that fits the terminal: tyro fits its boxes, not the description above them."""
+    out, held = sys.stdout, _Held(sys.stdout)
+    try:
+        with redirect_stdout(held):
+            yield
+    finally:
+        parts = held.getvalue().split("\n\n", 2)  # usage, description, boxes
+        out.write("\n\n".join(fill(text) if i == 1 else text for i, text in enumerate(parts)))
+
+
+class _Held(io.StringIO):
+    """Keeps what is printed, and passes for the stream that it is meant for: tyro asks that for colours and boxes."""
+
+    def __init__(self, out: TextIO) -> None:
+        super().__init__()
+        self._out = out
+
+    def isatty(self) -> bool:
+        return self._out.isatty()
+
+    @property
+    def encoding(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._out.encoding
 
 
 # ---- kinds ------------------------------------------------------------------------------------------------------------
@@ -97,7 +129,7 @@ def _split_kinds(args: Sequence[str], root: Node) -> tuple[list[str], list[tuple
     for word in words:
         flag, equals, given = word.partition("=")
         path = flag[2:].replace("-", "_").split(".")
-        if not flag.startswith("--") or len(path) < 2 or path[-1] != _class_word(_at(root, path[:-1])):
+        if not flag.startswith("--") or len(path) < 2 or path[-1] != class_word(at(root, path[:-1])):
             rest.append(word)
             continue
         kind = given if equals else next(words, "")
@@ -105,18 +137,6 @@ def _split_kinds(args: Sequence[str], root: Node) -> tuple[list[str], list[tuple
             raise ConfigError(f"{flag} needs a value: module:Class, as in --stages.0.curriculum.kind assay.guide:Uniform")
         kinds.append((path[:-1], kind))
     return rest, kinds
-
-
-def _at(node: Any, path: Sequence[str]) -> Any:
-    for name in path:
-        node = node.fields.get(name) if isinstance(node, Node) else None
-    return node
-
-
-def _class_word(node: Any) -> str:
-    if not isinstance(node, Node) or node.kind in (tuple, dict):
-        return "kind"
-    return "class" if any(f.name == "kind" for f in dataclasses.fields(node.kind)) else "kind"
 
 
 # ---- the mirror -------------------------------------------------------------------------------------------------------
@@ -130,8 +150,8 @@ def _mirror(node: Node, path: str) -> type[Any]:
     helps = _helps(node.kind)
     for name, child in sorted(node.fields.items(), key=lambda item: _depth(item[1])):
         if isinstance(child, Node):
-            inner = _mirror(child, f"{path}{name}.")
-            fields.append((_safe(name), Annotated[inner, tyro.conf.arg(name=name)]))
+            inner = _mirror(child, f"{path}{name}.")  # with its help: else tyro looks for one in the sources
+            fields.append((_safe(name), Annotated[inner, tyro.conf.arg(name=name, help=_summary(child.kind))]))
         elif (flag := flag_of(child, node.declared_at(name))) is not None:
             text = helps.get(name, "")
             made = Annotated[flag.type, tyro.conf.arg(name=name, help=text, metavar=flag.metavar, help_behavior_hint=_hint(flag))]
@@ -140,7 +160,7 @@ def _mirror(node: Node, path: str) -> type[Any]:
             fields.append(_class_option(f"{name}.kind", helps.get(name, ""), NONE, candidates(child, node.declared_at(name))))
     if _is_open(node):
         known = candidates(node, node.declared)
-        fields.insert(0, _class_option(_class_word(node), "which part stands here", node.kind.__name__, known))
+        fields.insert(0, _class_option(class_word(node), "which part stands here", node.kind.__name__, known))
     if node.kind is tuple and not node.fields:
         fields.append(_class_option("0.kind", "a first entry", NONE, candidates(None, node.declared_at("0"))))
     mirror = dataclasses.make_dataclass(f"{getattr(node.kind, '__name__', '')}Options", fields, frozen=True, kw_only=True)
@@ -201,7 +221,8 @@ def _explained(options: type[Any]) -> type[Any]:
     fields: list[Any] = []
     types, helps = hints(options), _helps(options)
     for f in dataclasses.fields(options):
-        extra = {"metavar": _metavar(types[f.name]), "help_behavior_hint": "" if f.default in (None, False, ()) else None}
+        nothing = any(f.default is x for x in (None, False)) or f.default == ()
+        extra = {"metavar": _metavar(types[f.name]), "help_behavior_hint": "" if nothing else None}
         extra |= f.metadata.get("arg", {})
         made: Any = Annotated[types[f.name], tyro.conf.arg(help=helps.get(f.name, ""), **extra)]
         made = tyro.conf.Positional[made] if f.metadata.get("positional") else tyro.conf.FlagCreatePairsOff[made]
@@ -209,6 +230,16 @@ def _explained(options: type[Any]) -> type[Any]:
     mirror = dataclasses.make_dataclass(options.__name__, fields, frozen=True, kw_only=True)
     mirror.__doc__ = " "
     return mirror
+
+
+def option_rows(options: type[Any]) -> dict[str, str]:
+    """A command's options with their help, for a list without boxes."""
+    types, helps = hints(options), _helps(options)
+    out: dict[str, str] = {}
+    for f in dataclasses.fields(options):
+        value = "" if types[f.name] is bool else f" {_metavar(types[f.name]) or types[f.name].__name__.upper()}"
+        out[f"--{f.name.replace('_', '-')}{value}"] = helps.get(f.name, "")
+    return out
 
 
 def _metavar(kind: Any) -> str | None:

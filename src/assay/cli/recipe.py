@@ -72,7 +72,7 @@ def settle(options: type[O], word: str, args: Sequence[str], prog: str) -> tuple
     recipe = find(word)
     seed, rest = _seed(args)
     run = _call(recipe, word, seed)
-    return parse_with(options, run, rest, f"{prog} {word}", first_line(recipe), user_modules())
+    return parse_with(options, run, rest, f"{prog} {word}", first_line(recipe).replace("`", ""), user_modules())
 
 
 def first_line(value: object) -> str:
@@ -161,7 +161,12 @@ def source(word: str) -> TaskSource:
     found: object = _named(word, "task family")
     if callable(found):
         _parameters(found, f"task family {word}")
-    made: object = found() if callable(found) else found
+    try:
+        made: object = found() if callable(found) else found
+    except AssayError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"task family {word} failed: {_told(error)}") from error
     if not isinstance(made, TaskSource):
         raise ConfigError(
             f"task family {word} is a {type(made).__name__} without the methods of a TaskSource (assay.core.protocols)"
@@ -213,7 +218,8 @@ def _named(word: str, what: str) -> object:
     where, _, name = word.rpartition(":")
     module = sys.modules[module_of(where)] if where.endswith(".py") else _module(where)
     if not hasattr(module, name):
-        raise UnknownNameError(f"{what} in {where}", name, [n for n, v in vars(module).items() if _own(n, v, module)])
+        offered = getattr(module, "__all__", None) or [n for n, v in vars(module).items() if _own(n, v, module)]
+        raise UnknownNameError(f"{what} in {where}", name, offered)
     return getattr(module, name)
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from assay.cli.recipe import module_of, settle
-from assay.core.errors import CheckpointError, ConfigError
+from assay.core.errors import CheckpointError, ConfigError, DataError, UnknownNameError, nearest
 from assay.train import storage
 from assay.train.driver import load_run
 from assay.train.run import Run
 
-__all__ = ["Record", "made_again", "recorded"]
+__all__ = ["Record", "made_again", "missing", "recorded", "run_folder"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,27 @@ class Record:
         """Writes it, unless there is one."""
         if not (folder / "recipe.json").exists():
             storage.write_json(folder / "recipe.json", asdict(self))
+
+
+def run_folder(path: Path, known_by: Sequence[str] = ("run.toml", "metrics.jsonl")) -> Path:
+    """``path`` if it is a run folder: one that holds any of the files ``known_by``.
+
+    Raises:
+        DataError: it is not; names the nearest run beside it.
+    """
+    if any((path / name).exists() for name in known_by):
+        return path
+    missing(path)
+    what = "is no run folder: it has no run.toml" if path.exists() else "does not exist"
+    raise DataError(f"{path} {what}; 'assay runs list' shows the runs that there are")
+
+
+def missing(path: Path) -> None:
+    """Raises UnknownNameError where ``path`` does not exist and a run beside it has a name much like it."""
+    if not path.exists() and path.parent.is_dir():
+        beside = [p.parent.name for p in path.parent.glob("*/run.toml")]
+        if nearest(path.name, beside):
+            raise UnknownNameError(f"run in {path.parent}", path.name, beside)
 
 
 def recorded(folder: Path) -> Run:

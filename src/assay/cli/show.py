@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from assay.cli.wrap import columns
 from assay.core.canon import plain
 from assay.core.errors import UnknownNameError
 
@@ -69,7 +70,7 @@ def choose(command: str, args: list[str], known: Mapping[str, tuple[Callable[[li
     """
     if not args or args[0] in ("-h", "--help"):
         print(f"usage: assay {command} COMMAND ...\n\ncommands:")
-        lines({f"  {name}": text for name, (_, text) in known.items()})
+        print(columns({name: text for name, (_, text) in known.items()}))
         print(f"\n'assay {command} COMMAND --help' says more.")
         return 0 if args else 2
     if args[0] not in known:

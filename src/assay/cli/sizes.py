@@ -12,6 +12,7 @@ from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import DataError
 from assay.core.plan import Plan
 from assay.runtime.settings import DecoderShape, Muon
+from assay.train.fits import check_run
 from assay.train.models import Built, Folder, Scratch, cache_folder, model_folder
 from assay.train.run import Reinforce, Run, WarmUp, arms_of
 
@@ -99,8 +100,10 @@ def derive(run: Run) -> Derived:
 
     Raises:
         ConfigError, DataError: a model folder that is not there or not readable.
-        PlanError: an objective that cannot be right.
+        ConfigError: parts of the run that contradict each other.
+        PlanError: an objective that cannot be right, or that needs what the learner does not offer.
     """
+    check_run(run)
     shape = model_shape(run.model)
     stages = tuple(_stage(run, stage, index) for index, stage in enumerate(run.stages))
     base = run.model.run if isinstance(run.model, Built) else None
@@ -137,17 +140,18 @@ def _shape_in(path: Path) -> DecoderShape:
     try:
         config: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         heads, hidden = int(config["num_attention_heads"]), int(config["hidden_size"])
+        qwen = "qwen3" in str(config.get("model_type", "")).lower()
         return DecoderShape(
             vocab_size=int(config["vocab_size"]),
             hidden_size=hidden,
             num_layers=int(config["num_hidden_layers"]),
             num_heads=heads,
             num_kv_heads=int(config.get("num_key_value_heads") or heads),
-            head_dim=int(config.get("head_dim") or hidden // heads),
+            head_dim=int(config.get("head_dim") or (128 if qwen else hidden // heads)),
             intermediate_size=int(config["intermediate_size"]),
-            max_positions=int(config.get("max_position_embeddings") or 2048),
+            max_positions=int(config.get("max_position_embeddings") or (32768 if qwen else 2048)),
             tied=bool(config.get("tie_word_embeddings", False)),
-            qk_norm="qwen3" in str(config.get("model_type", "")).lower(),
+            qk_norm=qwen,
         )
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: {type(error).__name__} {error}; it does not describe a decoder") from None
@@ -162,19 +166,18 @@ def _stage(run: Run, stage: WarmUp | Reinforce, index: int) -> StageSizes:
     ends = 1 if isinstance(stage, WarmUp) or index else 2
     during = sum(1 for step in range(1, stage.steps) if every and step % every == 0)
     rows = stage.groups * stage.group_size if isinstance(stage, Reinforce) else stage.batch
-    passes = stage.epochs * stage.minibatches if isinstance(stage, Reinforce) else 1
     sampled = rows * stage.steps * run.sampling.max_new_tokens * _turns(run) if isinstance(stage, Reinforce) else 0
     return StageSizes(
         stage=type(stage).__name__,
         steps=stage.steps,
         rows=rows,
         attempts=rows * stage.steps,
-        updates=stage.steps * passes,
+        updates=stage.steps * stage.updates,
         tokens=sampled,
         levels=arms_of(run.tasks, stage.levels),
         evaluations=during + ends,
         evaluation_items=_items(run, run.evaluation.per_level),
-        plan=stage.objective.plan(passes),
+        plan=stage.objective.plan(stage.updates, stage.learner.offers),
     )
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from assay.cli.mirror import parse
+from assay.cli.fit import check
+from assay.cli.mirror import option_rows, parse
 from assay.cli.recipe import first_line, settle, user_files
-from assay.cli.records import Record, made_again
-from assay.cli.show import busy, lines, note
+from assay.cli.records import Record, made_again, run_folder
+from assay.cli.show import busy, note, unquoted
+from assay.cli.wrap import columns, fill
 from assay.core.errors import AssayError, ConfigError, MissingExtraError
 from assay.core.protocols import Tracker
 from assay.train.driver import Outcome, Watch, resume, train
+from assay.train.record import refuse_used
 from assay.train.run import Run
 
 __all__ = ["resume_command", "train_command"]
@@ -54,7 +59,7 @@ class ResumeOptions(ViewOptions):
 
     Attributes:
         run: a run folder.
-        steps: new number of steps of the last stage, more than it has done.
+        steps: new number of steps of the last stage, at least what it has done.
         allow_inexact: go on although threads, instruction set or versions differ, so that the result cannot be bit-equal.
     """
 
@@ -70,11 +75,11 @@ class ResumeOptions(ViewOptions):
 def train_command(args: list[str]) -> int:
     """``assay train RECIPE [options] [any field of the recipe]``."""
     if not args or args[0].startswith("-"):
-        return usage("train", args)
+        return usage("train", TrainOptions, args)
     own, run = settle(TrainOptions, args[0], args[1:], "assay train")
     folder = own.folder or fresh_folder(Path("runs"), run.name)
-    if folder.exists() and any(folder.iterdir()):
-        raise ConfigError(f"{folder} is not empty: choose another --folder, or go on with it: assay resume {folder}")
+    refuse_used(folder)
+    check(run)
     record = Record(recipe=args[0], args=tuple(args[1:]), files=user_files())
     note(f"{run.name}: {run.steps} steps in {folder}")
     return _work(lambda watch: train(run, folder, watch=watch), folder, own, record)
@@ -83,6 +88,7 @@ def train_command(args: list[str]) -> int:
 def resume_command(args: list[str]) -> int:
     """``assay resume RUN [--steps N] [--allow-inexact]``."""
     own = parse(ResumeOptions, args, "assay resume")
+    run_folder(own.run, ("run.toml",))
     record = Record.read(own.run)
     run = made_again(own.run)
     return _work(
@@ -93,18 +99,28 @@ def resume_command(args: list[str]) -> int:
     )
 
 
-def usage(command: str, args: Sequence[str]) -> int:
-    """Help of a command that takes a recipe first, whose fields are options too."""
+def usage(command: str, options: type[Any], args: Sequence[str]) -> int:
+    """Help of a command that takes a recipe first, whose fields are options too; ``options`` are the command's own."""
     from assay.cli.recipe import find
     from assay.recipes import RECIPES
 
     if args and args[0] not in ("-h", "--help"):
         raise ConfigError(f"give the recipe first: assay {command} RECIPE {' '.join(args)}")
-    print(f"usage: assay {command} RECIPE [OPTIONS]\n\nrecipes:")
-    lines({f"  {name}": first_line(find(name)).replace("`", "") for name in RECIPES})
-    print("  my_file.py:my_recipe, my_package.module:my_recipe: any function that returns an assay Run\n")
-    print(f"Every field of a recipe is an option: 'assay {command} RECIPE --help' lists them, as in")
-    print(f"  assay {command} quickstart --seed 1 --stages.0.steps 100 --stages.0.curriculum.kind Uniform")
+    own = {
+        "my_file.py:my_recipe": "a function that returns an assay Run; also my_package.module:my_recipe",
+        "my_run.toml": "settings as 'assay explain RECIPE --toml' prints them",
+    }
+    parts = (
+        f"usage: assay {command} RECIPE [OPTIONS]",
+        fill(inspect.cleandoc(options.__doc__ or "").split("\n")[0]),
+        f"recipes:\n{columns({name: unquoted(first_line(find(name))) for name in RECIPES})}",
+        f"your own:\n{columns(own)}",
+        f"options:\n{columns(option_rows(options))}",
+        fill(f"Every field of a recipe is an option too; 'assay {command} RECIPE --help' lists them. For example:")
+        + f"\n  assay {command} quickstart --seed 1 --stages.0.steps 100"
+        + f"\n  assay {command} quickstart --stages.0.curriculum.kind Uniform",
+    )
+    print("\n\n".join(parts))
     return 0 if args else 2
 
 
@@ -118,26 +134,28 @@ def fresh_folder(parent: Path, name: str) -> Path:
 
 
 def _work(job: Callable[[Watch], Outcome], folder: Path, own: ViewOptions, record: Record | None) -> int:
-    """Runs a job with its trackers, then writes the report, whatever happened."""
+    """Runs a job with its trackers, then writes the report, whatever happened; says how to go on where there is a run."""
     for name in [n for n in ("tensorboard", "wandb") if getattr(own, n)]:
         if find_spec(name) is None:  # said now, not when the base has been built
             raise MissingExtraError(name, name)
     begun: list[Path] = []
 
-    def watch(run: Run, where: Path) -> Sequence[Tracker]:
+    def watch(run: Run, where: Path, first: int) -> Sequence[Tracker]:
         begun.append(where)
         if record:
             record.keep(folder)
-        return _trackers(run, where, where == folder, own)
+        return _trackers(run, where, first, where == folder, own)
 
     logging.getLogger("asyncio").addFilter(_no_interrupts)
     try:
         outcome = job(watch)
-    except AssayError:
-        if begun:
-            _report(folder, own)
-            note(f"the run stopped with an error; once mended, go on with: assay resume {folder}")
-        raise
+    except (AssayError, OSError) as error:
+        if not begun or not (folder / "run.toml").exists():  # refused: there is nothing to go on with
+            raise
+        note(f"assay: {error}")
+        _report(folder, own)
+        note(f"the run stopped with an error; once mended, go on with: assay resume {folder}")
+        return 1
     except KeyboardInterrupt:
         known = (folder / "run.toml").exists()
         note(f"stopped; go on with: assay resume {folder}" if known else "stopped before anything was done")
@@ -159,7 +177,12 @@ def _no_interrupts(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))
 
 
-def _trackers(run: Run, where: Path, main: bool, own: ViewOptions) -> list[Tracker]:
+def _trackers(run: Run, where: Path, first: int, main: bool, own: ViewOptions) -> list[Tracker]:
+    """Those asked for, and the view.
+
+    ``first`` is the first step that they will hear of. TensorBoard voids what an earlier process told it from there on, even one
+    killed before its first checkpoint; W&B's tracker finds out for itself which steps it has.
+    """
     from assay.cli.live import view
 
     title = f"{run.name} · {where}" if main else f"building the base {run.name!r}, once"
@@ -167,12 +190,12 @@ def _trackers(run: Run, where: Path, main: bool, own: ViewOptions) -> list[Track
     if main and own.tensorboard:
         from assay.measure import TensorBoardTracker
 
-        out.append(TensorBoardTracker(where / "tensorboard"))
+        out.append(TensorBoardTracker(where / "tensorboard", start_step=first - 1))
     if main and own.wandb:
         from assay.measure import WandbTracker
 
         out.append(WandbTracker(where / "wandb"))
-    return [*out, view(run, title, own.plain)]  # the view last: what could fail has not, when it takes the screen
+    return [*out, view(run, title, own.plain, first)]  # the view last: what could fail has not, when it takes the screen
 
 
 def _report(folder: Path, own: ViewOptions) -> Path | None:

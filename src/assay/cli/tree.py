@@ -5,21 +5,23 @@ Parts are rebuilt once, from the leaves up, when all changes are known: settings
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
+import difflib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
 from inspect import get_annotations, isabstract, isfunction, signature
 from pathlib import Path
-from types import NoneType, UnionType
+from types import ModuleType, NoneType, UnionType
 from typing import Any, Union, cast, get_args, get_origin
 
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.kinds import load_class
 
-__all__ = ["MISSING", "Node", "build", "hints", "is_node", "options_of", "put", "take"]
+__all__ = ["MISSING", "Node", "at", "build", "candidates", "class_word", "hints", "options_of", "put", "take"]
 
 
 class Unset(Enum):
@@ -29,7 +31,7 @@ class Unset(Enum):
 
 
 MISSING = Unset.MISSING
-_ROOMS = ("guide", "objective", "tasks", "verify", "train", "rollout", "core", "runtime")
+_ROOMS = tuple(f"assay.{room}" for room in ("guide", "objective", "tasks", "verify", "train", "rollout", "core", "runtime"))
 _SCALARS = (bool, int, float, str, bytes, NoneType)
 
 
@@ -103,10 +105,10 @@ def put(root: Node, path: Sequence[str], kind: str, extra: Sequence[str] = ()) -
         extra: further modules in which a bare name is looked up.
 
     Raises:
-        UnknownNameError: no such place or part; with the nearest.
-        ConfigError: the part does not fit there, or the class cannot be loaded.
+        UnknownNameError: no such place; with the nearest.
+        ConfigError: no such part, with the nearest; or it does not fit there, or its class cannot be loaded.
     """
-    place = f"--{'.'.join(path)}.kind"
+    place = f"--{'.'.join(path)}.{class_word(at(root, path))}"
     parent = root
     for depth, name in enumerate(path):
         known = _places(parent)
@@ -128,14 +130,23 @@ def put(root: Node, path: Sequence[str], kind: str, extra: Sequence[str] = ()) -
     parent.fields[name] = _fresh(_class(kind, place, now, declared, extra), declared)
 
 
+def at(node: Any, path: Sequence[str]) -> Any:
+    """What stands in a place; None where nothing does."""
+    for name in path:
+        node = node.fields.get(name) if isinstance(node, Node) else None
+    return node
+
+
+def class_word(node: Any) -> str:
+    """What the option that replaces a part is called: ``kind``, or ``class`` where the part has a field of its own called so."""
+    if not isinstance(node, Node) or node.kind in (tuple, dict):
+        return "kind"
+    return "class" if any(f.name == "kind" for f in dataclasses.fields(node.kind)) else "kind"
+
+
 def is_part(value: Any) -> bool:
     """Whether a value is an instance of a dataclass."""
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
-
-
-def is_node(value: Any) -> bool:
-    """Whether a child of a node is a node itself."""
-    return isinstance(value, Node)
 
 
 def options_of(declared: Any) -> tuple[Any, ...]:
@@ -144,17 +155,36 @@ def options_of(declared: Any) -> tuple[Any, ...]:
 
 
 def hints(kind: Any) -> dict[str, Any]:
-    """Declared type of each field of a dataclass; `typing.Any` where it can only be resolved by type checkers."""
+    """Declared type of each field of a dataclass; `typing.Any` where it can only be resolved by type checkers.
+
+    A name that a module imports for type checkers alone is looked up in the rooms.
+    """
     out: dict[str, Any] = {}
     owners = {name: owner for owner in reversed(kind.__mro__) for name in get_annotations(owner)}
     for f in dataclasses.fields(kind):
         out[f.name] = f.type
         if isinstance(f.type, str):
             try:
-                out[f.name] = eval(f.type, dict(vars(sys.modules[owners[f.name].__module__])))
+                own = dict(vars(sys.modules[owners[f.name].__module__]))
+                out[f.name] = eval(f.type, own, _Offered(own))
             except (NameError, KeyError, TypeError):
                 out[f.name] = Any
     return out
+
+
+class _Offered(dict[str, Any]):
+    """What the rooms offer, for names that are neither a module's own nor built in."""
+
+    def __init__(self, own: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._own = own
+
+    def __missing__(self, name: str) -> Any:
+        if name not in self._own and not hasattr(builtins, name):
+            for room in map(_module, _ROOMS):
+                if name in room.__all__:
+                    return getattr(room, name)
+        raise KeyError(name)
 
 
 def candidates(now: Any, declared: Any, extra: Sequence[str] = ()) -> dict[str, Any]:
@@ -167,7 +197,7 @@ def candidates(now: Any, declared: Any, extra: Sequence[str] = ()) -> dict[str, 
     if isinstance(now, Node) and now.kind not in (tuple, dict):
         modules += [now.kind.__module__, _room(now.kind)]
     if declared is not Any or not isinstance(now, Node):
-        modules += [f"assay.{room}" for room in _ROOMS]
+        modules += _ROOMS
     found = _parts_of(modules, declared)
     kinds = found.values()
     bases = {b for b in kinds if b in options_of(declared) and any(issubclass(k, b) and k is not b for k in kinds)}
@@ -233,13 +263,28 @@ def _class(word: str, place: str, now: Any, declared: Any, extra: Sequence[str])
         if not dataclasses.is_dataclass(kind):
             raise ConfigError(f"{place} {word}: {name} is no dataclass, so it is no part of a configuration")
         if not _fits(kind, declared):
-            fitting = ", ".join(sorted(candidates(now, declared, extra)))
-            raise ConfigError(f"{place} {word}: a {name} does not fit there; known: {fitting}")
+            raise ConfigError(f"{place} {word}: a {name} does not fit there; known: {_listed(candidates(now, declared, extra))}")
         return kind
     known = candidates(now, declared, extra)
     if word not in known:
-        raise UnknownNameError(f"part for {place}", word, known)
+        hint = f"did you mean {_like(word, known)!r}? " if known else ""
+        raise ConfigError(f"{place} {word}: there is no such part; {hint}known: {_listed(known)}")
     return known[word]
+
+
+def _like(word: str, known: Iterable[str]) -> str:
+    """The name most like a word, however little: one that begins or ends with it first, upper and lower case alike."""
+    low = word.casefold()
+
+    def likeness(name: str) -> tuple[bool, float]:
+        other = name.casefold()
+        return other.startswith(low) or other.endswith(low), difflib.SequenceMatcher(None, low, other).ratio()
+
+    return max(sorted(known), key=likeness)
+
+
+def _listed(known: Iterable[str]) -> str:
+    return ", ".join(sorted(known)) or "none"
 
 
 def _room(kind: Any) -> str:
@@ -248,12 +293,16 @@ def _room(kind: Any) -> str:
     return ".".join(names[:2]) if names[0] == "assay" else kind.__module__
 
 
+def _module(name: str) -> ModuleType:
+    # runtime's settings stand in one module without torch; its other names would load it
+    path = "assay.runtime.settings" if name == "assay.runtime" else name
+    return sys.modules.get(path) or import_module(path)
+
+
 def _parts_of(modules: Sequence[str], declared: Any) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name in modules:
-        module = sys.modules.get(name) or import_module(name)
-        # runtime's settings stand in one module without torch; its other names would load it
-        module = import_module("assay.runtime.settings") if name == "assay.runtime" else module
+        module = _module(name)
         for word in getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]:
             found = getattr(module, word)
             if isinstance(found, type) and dataclasses.is_dataclass(found) and not isabstract(found) and _fits(found, declared):

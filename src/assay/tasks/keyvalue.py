@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError
-from assay.core.protocols import Environment, Obs, Step, Verifier
+from assay.core.protocols import Environment, Obs, Step, Tool, Verifier
 from assay.core.rollout import ToolResult
 from assay.core.seeds import generator
 from assay.core.task import Message, Task, World
 from assay.tasks.draws import Place, checked_levels, redraw, slip
 from assay.verify.exact import ExactMatch, FormatIs, Together
 
-__all__ = ["KeyValue", "Store"]
+__all__ = ["KeyValue", "LookUp", "Store"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _DIGITS = "0123456789"
@@ -112,8 +113,8 @@ class KeyValue:
         key = task.private["solution"][1:]
         while key in store:
             asked = dict.fromkeys((slip(key, noise, _LETTERS, rng), key))  # after a slip, once more and right
-            for call in (f"?{k}" for k in asked):
-                turns += [Message("assistant", call), Message("tool", _answer(call, store).content)]
+            for word in asked:
+                turns += [Message("assistant", f"?{word}"), Message("tool", _value(word, store).content)]
             key = store[key]
         return (*turns, Message("assistant", slip(task.private["answer"], noise, _DIGITS, rng)))
 
@@ -127,8 +128,35 @@ class KeyValue:
         return keys, "".join(map(str, rng.integers(0, 10, 2)))
 
 
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """The store's tool: a key to its value.
+
+    A key that is malformed or unknown is answered ``!>``, and the result's ``error`` says what was wrong.
+
+    >>> from asyncio import run
+    >>> world = KeyValue().task("keyvalue", 1, "train", 0).exposed()
+    >>> [run(LookUp().call({"key": key}, world)).content for key in ("oa", "zz")]
+    ['=80>', '!>']
+    """
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """Name, description and JSON schema of the arguments."""
+        key = {"type": "string", "pattern": "^[a-z]{2}$", "description": "two letters"}
+        arguments = {"type": "object", "properties": {"key": key}, "required": ["key"], "additionalProperties": False}
+        return {"name": "look_up", "description": "The value of a key: another key, or the number.", "parameters": arguments}
+
+    async def call(self, args: Mapping[str, Any], scope: World) -> ToolResult:
+        """The value of ``args["key"]`` in the store of the world."""
+        return _value(str(args.get("key", "")), scope.world["store"])
+
+
 class Store:
     """The environment of one episode; sees the world, never the answer's own field.
+
+    Attributes:
+        tools: by the mark that an action begins with when it calls the tool.
 
     Args:
         world: the exposed task; ``world["store"]`` maps keys to values, ``world["calls"]`` is the most calls answered.
@@ -138,8 +166,8 @@ class Store:
     """
 
     def __init__(self, world: World) -> None:
-        self._id = world.id
-        self._store: Mapping[str, str] = world.world["store"]
+        self.tools: Mapping[str, Tool] = {"?": LookUp()}
+        self._world = world
         self._left: int = world.world["calls"]
         self._phase = "new"
 
@@ -152,10 +180,11 @@ class Store:
     async def step(self, action: str) -> Step:
         """Answers a call, text that begins with ``?``; other text is the final answer. That and the last call end the episode."""
         self._enter("open", "step")
-        if not action.startswith("?"):
+        tool = self.tools.get(action[:1])
+        if tool is None:
             self._phase = "over"
             return Step(done=True)
-        result = _answer(action, self._store)
+        result = await tool.call({"key": action[1:]}, self._world)
         self._left -= 1
         if not self._left:
             self._phase = "over"
@@ -163,16 +192,18 @@ class Store:
 
     def _enter(self, phase: str, verb: str) -> None:
         if self._phase != phase:
-            raise DataError(f"environment of task {self._id!r}: {verb} while it is {self._phase}; environments are single use")
+            raise DataError(
+                f"environment of task {self._world.id!r}: {verb} while it is {self._phase}; environments are single use"
+            )
 
 
 def _key(rng: np.random.Generator) -> str:
     return "".join(_LETTERS[i] for i in rng.integers(0, len(_LETTERS), 2))
 
 
-def _answer(call: str, store: Mapping[str, str]) -> ToolResult:
-    if not re.fullmatch(r"\?[a-z]{2}", call):
-        return ToolResult(content="!>", error=f"malformed call {call!r}: a call is ? and two letters")
-    if call[1:] not in store:
-        return ToolResult(content="!>", error=f"unknown key {call[1:]!r}")
-    return ToolResult(content=f"={store[call[1:]]}>")
+def _value(key: str, store: Mapping[str, str]) -> ToolResult:
+    if not re.fullmatch("[a-z]{2}", key):
+        return ToolResult(content="!>", error=f"malformed call {f'?{key}'!r}: a call is ? and two letters")
+    if key not in store:
+        return ToolResult(content="!>", error=f"unknown key {key!r}")
+    return ToolResult(content=f"={store[key]}>")

@@ -62,7 +62,8 @@ class Rows:
         scorer: a verifier instead. With neither, ``answer`` must be matched, white space around it aside.
         name: name of the family.
         seed: chooses other orders.
-        test_share: share of prompts held out.
+        test_share: share of prompts held out. At 0 none is: good for one half of a source of your own; a run on it is refused,
+            because runs are evaluated on held-out rows.
 
     Raises:
         DataError: a row that is wrong; names its number (from 0), the field and a fix.
@@ -118,11 +119,7 @@ class Rows:
         Place(self.name, arm, level, split, index).check(self)
         rows = self._table.cells.get((arm, level, split), ())
         if not rows:
-            here = sum(self.size(arm, level, s) for s in SPLITS)
-            raise DataError(
-                f"{self.name}/{arm}: none of the {here} rows of level {level} falls in the {split} split; "
-                f"add rows, or change test_share ({self.test_share})"
-            )
+            raise DataError(f"{self.name}/{arm}: {self._why_empty(arm, level, split)}")
         epoch, position = divmod(index, len(rows))
         order = _order(self.seed, f"{self.name}/{arm}/{level}/{split}", epoch, len(rows))
         return _task(self, rows[order[position]], index)
@@ -144,6 +141,15 @@ class Rows:
         if "answer" not in task.private:
             return None
         return (Message("assistant", slip(str(task.private["answer"]), noise, self._table.symbols, rng)),)
+
+    def _why_empty(self, arm: str, level: int, split: str) -> str:
+        if not self.test_share:
+            return "no row falls in the test split, on which runs are evaluated: test_share is 0; give a share, such as 0.1"
+        here = sum(self.size(arm, level, s) for s in SPLITS)
+        return (
+            f"none of the {here} rows of level {level} falls in the {split} split; "
+            f"add rows, or change test_share ({self.test_share})"
+        )
 
     def _tabulate(self) -> _Table:
         if not self.rows:
