@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -176,6 +178,23 @@ def test_a_reward_that_always_hangs_ends_the_run(tmp_path: Path) -> None:
     assert events(tmp_path / "run")[-1]["kind"] == "error"
 
 
+def alone(prompt: str, completion: str, row: dict[str, Any]) -> float:
+    """Hangs on some answers, and raises when two of it are at work at once."""
+    with open(Path(os.environ[BROKEN]) / "in use", "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if sum(map(ord, completion)) % 8 == 0:
+            time.sleep(60)
+        return length_reward(prompt, completion, row)
+
+
+def test_a_reward_that_must_be_alone_is_with_one_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(BROKEN, str(tmp_path))
+    run = on_rows(alone, reward_deadline=0.1, reward_workers=1)
+    assert train(replace(run, stages=only_rl(steps=2).stages, evaluation=Evaluation(every=0)), tmp_path / "run").finished
+    assert any(m.get("fault/policy", 0.0) > 0.0 for m in metrics(tmp_path / "run"))
+    assert not any(m.get("fault/verifier", 0.0) for m in metrics(tmp_path / "run"))
+
+
 # ---- what is known before the run ---------------------------------------------------------------------------------------
 
 
@@ -259,6 +278,7 @@ VALUES: list[tuple[Callable[[], object], str]] = [
     (lambda: Evaluation(every=-1), "Evaluation.every=-1; use 0"),
     (lambda: replace(tiny(), stages=()), "Run.stages is empty"),
     (lambda: replace(tiny(), reward_deadline=0.0), "Run.reward_deadline=0.0 s; use a positive number"),
+    (lambda: replace(tiny(), reward_workers=0), "Run.reward_workers=0"),
     (lambda: replace(tiny(), environment_deadline=-1.0), "Run.environment_deadline=-1.0 s; use a positive number"),
     (lambda: replace(tiny(), environment_deadline=float("nan")), "Run.environment_deadline=nan s"),
 ]

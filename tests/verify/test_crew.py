@@ -1,6 +1,7 @@
 """Several workers at once: answers that stop their judge are waited for side by side, and verdicts do not depend on it."""
 
 import os
+import random
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -136,6 +137,28 @@ def test_answers_that_compute_have_a_core_each(tmp_path: Path, monkeypatch: pyte
         verdicts = pool.score(items("die", "yes", "yes", "yes"))
     assert sum(s.components["reward"] for s in verdicts.values()) == 3.0
     assert log.read_text().split() == (["begin"] * 3 + ["end"] * 3 if sleeping else ["begin", "end"] * 3)
+
+
+@pytest.mark.parametrize("batched", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_whoever_judges_the_verdicts_are_the_same_and_one_worker_at_most_is_left(seed: int, batched: bool) -> None:
+    draw = random.Random(seed)
+    batches = [draw.choices(["yes", "no", "raise", "die", "exit"], [6, 6, 2, 1, 1], k=12) for _ in range(3)]
+    batches = [texts + ["yes"] * 12 for texts in batches]  # never blind
+
+    def batch(prompts: list[str], completions: list[str], rows: list[dict[str, Any]]) -> list[float]:
+        return [act(p, c, r) for p, c, r in zip(prompts, completions, rows, strict=True)]
+
+    def run(workers: int) -> list[object]:
+        with ScoringPool(RewardFunction(batch if batched else act, batched=batched), LONG, workers=workers) as pool:
+            told: list[object] = []
+            for texts in batches:
+                verdicts = pool.score(items(*texts))
+                told += [(s.fault, dict(s.components), s.info.get("error")) for s in verdicts.values()]
+                assert len(pids(pool)) <= 2
+            return [*told, pool.counts, pool.state_dict()]
+
+    assert run(N) == run(1)
 
 
 def test_a_function_that_hangs_from_the_start_is_found_out_with_several_workers() -> None:

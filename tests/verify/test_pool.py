@@ -82,8 +82,11 @@ def test_what_raised_is_judged_again_on_a_fresh_worker() -> None:
 
     with ScoringPool(RewardFunction(forgetful), LONG) as pool:
         verdicts = pool.score(items("a", "b", "c", "d", "e"))
-    assert [s.fault for s in verdicts.values()] == [Fault.NONE] * 5
-    assert pool.counts == Counter(retried=2)
+        assert [s.fault for s in verdicts.values()] == [Fault.NONE] * 5
+        assert pool.counts == Counter(retried=2)
+        worker = pids(pool)[1:]
+        assert pool.score(items("a"))["r0"].primary == 1.0
+        assert pids(pool)[1:] == worker  # only the fresh one is left, and goes on
 
 
 @pytest.mark.parametrize("how", ["die", "kill"])

@@ -199,7 +199,7 @@ class Driver:
 
     def _drive(self, model: Model, found: Path | None, state: Any) -> Outcome:
         self.desk.trackers = self.watch(self.run, self.folder, int(state["session"]["step"]) + 1 if found else 0)
-        pool = ScoringPool(self.run.tasks.verifier(), deadline=self.run.reward_deadline)
+        pool = ScoringPool(self.run.tasks.verifier(), self.run.reward_deadline, workers=self.run.reward_workers)
         try:
             with pool, self._clean_stop():
                 return asyncio.run(self._stages(model, pool, found, state))

@@ -212,6 +212,8 @@ class Run:
         rollouts_every: steps between sampled attempts in ``rollouts.jsonl``.
         max_turns: model calls per attempt in environments.
         reward_deadline: seconds that a verifier may take for one attempt.
+        reward_workers: most processes in which a verifier that is not trusted judges at once; 1 for one that must be alone, as
+            with a port or a device of its own.
         environment_deadline: seconds that an environment may take for one start or step.
         prove_weights: compare the sampler's weights with the learner's after each update.
     """
@@ -228,11 +230,12 @@ class Run:
     rollouts_every: int = 25
     max_turns: int = 8
     reward_deadline: float = 5.0
+    reward_workers: int = 8
     environment_deadline: float = 30.0
     prove_weights: bool = True
 
     def __post_init__(self) -> None:
-        _positive(self, "threads", "checkpoint_every", "rollouts_every", "max_turns")
+        _positive(self, "threads", "checkpoint_every", "rollouts_every", "max_turns", "reward_workers")
         if not isinstance(self.seed, int):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"Run.seed={self.seed!r}; use a whole number")
         if not self.name or "/" in self.name:

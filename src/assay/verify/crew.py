@@ -80,18 +80,20 @@ class Crew:
             self.bench.rest(worker)
         return answer
 
-    def pipeline(self, items: Sequence[_Pair], fresh: bool = False) -> Iterator[Outcome]:
+    def pipeline(self, items: Sequence[_Pair], fresh: bool = False) -> list[Outcome]:
         """The items in order on one worker that never waits for us; ends early, after the first that stops it."""
+        outcomes: list[Outcome] = []
         if not items:
-            return
+            return outcomes
         worker = self.bench.hand(items, fresh=fresh)
         for _ in items:
             outcome = self._next(worker)
             assert isinstance(outcome, Outcome)
-            yield outcome
+            outcomes.append(outcome)
             if outcome.stopped:
-                return
+                return outcomes
         self.bench.rest(worker)
+        return outcomes
 
     def deal(self, items: Sequence[_Pair], queue: deque[Job]) -> Iterator[tuple[int, Outcome]]:
         """The jobs one by one to as many workers as there is room for; the caller may append jobs in between."""
