@@ -170,9 +170,14 @@ def test_a_kill_at_each_kind_of_write_point_changes_nothing(reference: Reference
 @pytest.fixture(scope="module")
 def cpu_seconds(reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> float:
     """CPU time of an uninterrupted run."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+
+    def spent() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    before = spent()
     trained(tiny(), tmp_path_factory.mktemp("timed") / "run")
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    return spent() - before
 
 
 def killed_after(folder: Path, seconds: float) -> kills.Trial:
@@ -205,7 +210,8 @@ def test_kills_at_random_moments_change_nothing(reference: Reference, cpu_second
 @pytest.mark.evidence
 @pytest.mark.parametrize("block", range(kills.BLOCKS))
 def test_a_thousand_kills_change_nothing(reference: Reference, cpu_seconds: float, tmp_path: Path, block: int) -> None:
-    shares = np.random.default_rng(block).uniform(0.02, 0.98, kills.TRIALS)
+    # A share above 1 finds what a fixed time misses: moments late in runs that the machine made slower than the one measured.
+    shares = np.random.default_rng(block).uniform(0.02, 1.2, kills.TRIALS)
 
     def trial(number: int) -> kills.Trial:
         return killed_after(tmp_path / "run", shares[number] * cpu_seconds)

@@ -132,8 +132,8 @@ def _page(blocks: Sequence[Block]) -> str:
 
 A small run with two stages, a curriculum, a replay and a checkpoint every few steps is killed at a random moment of its CPU
 time, then gone on with to its end. The digest of weights, optimiser, sampled ids and metrics must be that of a run that was
-never interrupted. Kills at each *named* moment, such as between a checkpoint's rename and the pointer to it, are tests of
-every day.
+never interrupted. Kills at each *named* moment, such as between a checkpoint's rename and the pointer to it, belong to
+`make test` and `make prove`.
 
     make evidence        # the trials are tests, in tests/train/test_exact_resume.py; a block of {TRIALS} that is done is kept
 
