@@ -31,6 +31,9 @@ from assay.objective import (
     TrustRegion,
     WeightClip,
     gspo,
+    loop,
+    rloo,
+    scale_rl,
 )
 from assay.testing.objective import evaluate, over_ranks, shard
 
@@ -80,14 +83,43 @@ def test_clip_higher_keeps_a_gradient_where_grpo_has_none() -> None:
 
 
 def test_loop_bounds_are_reciprocal() -> None:
-    from assay.objective import loop
-
     policy = loop().policy
     assert isinstance(policy, PolicyGradient)
     assert isinstance(policy.trust, MinClip)
     (_, high), (low, _) = policy.trust.bounds
     assert (low, high) == (pytest.approx(0.909091, abs=1e-6), pytest.approx(1.1))
     assert math.log(high) == pytest.approx(-math.log(low)) == pytest.approx(0.09531, abs=1e-5)
+
+
+def test_loop_at_the_old_policy_is_leave_one_out() -> None:
+    batch = tiny([1, 0, 0, 0], lengths=[1, 2, 3, 2], columns={"logp_old": -1.0})
+    free = replace(rloo(), aggregate=SeqMean())
+    np.testing.assert_allclose(slopes(loop(), batch), slopes(free, batch))
+    np.testing.assert_allclose(slopes(loop(), batch)[0], -1 / 4)
+
+
+def test_dispo_with_equal_bounds_is_cispo() -> None:
+    equal = PolicyGradient(trust=replace(DISPO, positive=(0.0, 5.0), negative=(0.0, 5.0)))
+    for sign in (1, -1):
+        np.testing.assert_array_equal(g(equal, sign, RATIOS), g(PolicyGradient(trust=WeightClip()), sign, RATIOS))
+
+
+def test_scale_rl_weighs_by_the_samplers_ratio_per_prompt() -> None:
+    """Prompt P with 2 and 6 tokens, Q with 4: each prompt counts a half; the weight is against the engine, capped at 5."""
+    w = np.array([1.0, 7.0, 2.0, 0.5])
+    batch = tiny([1, 0, 1, 0], [0, 0, 1, 1], [2, 6, 3, 1], columns={"logp_engine": np.repeat(-2.0 - np.log(w), [2, 6, 3, 1])})
+    found = slopes(scale_rl(), batch, -2.0)
+    advantage = np.array([1, -1, 1, -1]) * 0.5 / (np.std([1, 0, 1, 0], ddof=1) + 1e-6)
+    share = np.array([1 / 16, 1 / 16, 1 / 8, 1 / 8])
+    np.testing.assert_allclose(found, np.repeat(-advantage * share * np.minimum(w, 5), [2, 6, 3, 1]))
+
+
+def test_decoupled_ppo_without_a_mismatch_is_ppo() -> None:
+    from assay.objective import areal
+
+    batch = tiny([1, 0, 1, 0], lengths=[1, 2, 3, 1], columns={"logp_old": -1.0, "logp_engine": -1.0})
+    logp = -1.0 + 0.1 * np.arange(-3, 4)
+    np.testing.assert_array_equal(slopes(areal(), batch, logp), slopes(replace(areal(), policy=PolicyGradient()), batch, logp))
 
 
 def test_hispo_composes_from_masks_that_correct_nothing() -> None:

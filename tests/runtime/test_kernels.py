@@ -4,8 +4,11 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from assay.core.vocab import FullEntropy
+from assay.objective.loss.vocab import MeanLogp, MinP, PowerLogp, SupportLogp, TopP
+from assay.objective.loss.vocab_divergence import FDivergence, FullKl, Jsd
 from assay.runtime import kernels
-from assay.runtime.kernels import head_columns, rms_norm, rotate
+from assay.runtime.kernels import Beside, head_columns, head_statistics, rms_norm, rotate
 
 
 def generator(seed=0):
@@ -82,6 +85,14 @@ def test_head_gradients_are_right(used):
     assert torch.autograd.gradcheck(pick, (normal(5, 3), normal(6, 3, seed=1)))
 
 
+def test_entropies_that_nobody_asked_for_have_no_gradient():
+    hidden, weight = normal(3, 2), normal(5, 2)
+    logp, entropy = head_columns(hidden, weight, torch.tensor([0, 1, 4]))
+    (logp.sum() + entropy.sum()).backward()
+    plain = torch.log_softmax(hidden.detach() @ weight.detach().T, 1).exp()
+    assert torch.allclose(weight.grad, (torch.eye(5, dtype=torch.float64)[[0, 1, 4]] - plain).T @ hidden.detach(), atol=1e-12)
+
+
 def test_no_tokens_no_gradient():
     hidden, weight = normal(0, 3), normal(6, 3)
     logp, entropy = head_columns(hidden, weight, torch.zeros(0, dtype=torch.int64))
@@ -112,3 +123,106 @@ def test_logits_of_all_tokens_never_exist_at_once(monkeypatch):
         logp, entropy = head_columns(hidden, weight, torch.arange(tokens) % vocabulary, True)
         (logp.sum() + entropy.sum()).backward()
     assert largest.elements == 64 * vocabulary
+
+
+# ---- statistics over the vocabulary -----------------------------------------------------------------------------------
+
+
+STATS = (
+    FullEntropy(),
+    FullKl("ref"),
+    Jsd("ref", beta=0.3),
+    SupportLogp(support=TopP(0.8), model="ref"),
+    SupportLogp(support=MinP(0.1)),
+    PowerLogp("ref", power="phi"),
+    MeanLogp(),
+)
+TARGETS = torch.tensor([0, 6, 1, 1, 2, 3, 4, 5, 6])
+
+
+def beside(tokens=9, vocabulary=7, width=3):
+    """Another model of another width, and a column."""
+    other = normal(tokens, width, grad=False, seed=2), normal(vocabulary, width, grad=False, seed=3)
+    return Beside({"ref": other}, {"phi": torch.linspace(0, 1, tokens, dtype=torch.float64)})
+
+
+def plain_statistics(hidden, weight, others):
+    logp = torch.log_softmax(hidden @ weight.T, 1)
+    ref = torch.log_softmax(others.models["ref"][0] @ others.models["ref"][1].T, 1)
+    found = [s.of(logp, TARGETS, {"ref": ref}, dict(others.columns)) for s in STATS]
+    return [logp.gather(1, TARGETS[:, None])[:, 0], *found]
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_statistics_over_several_chunks_equal_those_of_all_logits():
+    hidden, weight = normal(9, 4), normal(7, 4, seed=1)
+    found = head_statistics(hidden, weight, TARGETS, STATS, beside())
+    plain = plain_statistics(hidden, weight, beside())
+    for mine, theirs in zip(found, plain, strict=True):
+        assert torch.allclose(mine, theirs, atol=1e-12)
+    factors = torch.randn(len(plain), 9, dtype=torch.float64, generator=generator(5))
+    (torch.stack(found) * factors).sum().backward()
+    mine = [hidden.grad.clone(), weight.grad.clone()]
+    hidden.grad = weight.grad = None
+    (torch.stack(plain) * factors).sum().backward()
+    assert torch.allclose(mine[0], hidden.grad, atol=1e-12)
+    assert torch.allclose(mine[1], weight.grad, atol=1e-12)
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("used", [(0,), (1,), (2, 3), (6,), (0, 1, 2, 3, 4, 5, 6, 7)])
+def test_gradients_of_statistics_are_right(used):
+    def pick(hidden, weight):
+        found = head_statistics(hidden, weight, TARGETS, STATS, beside())
+        return sum(found[i].clamp(min=-50) ** 2 for i in used)  # a token outside a support has -1e4
+
+    assert torch.autograd.gradcheck(pick, (normal(9, 3), normal(7, 3, seed=1)))
+
+
+def test_statistics_without_gradient_and_without_tokens():
+    hidden, weight = normal(9, 4), normal(7, 4, seed=1)
+    column = head_statistics(hidden, weight, TARGETS, (PowerLogp("ref", power="phi"),), beside())[1]
+    column.sum().backward()
+    assert not hidden.grad.any()
+    nothing = head_statistics(normal(0, 4), weight, TARGETS[:0], STATS[:1], Beside())
+    assert [len(x) for x in nothing] == [0, 0]
+    with torch.no_grad():
+        assert not head_statistics(hidden, weight, TARGETS, (MeanLogp(),), Beside())[1].requires_grad
+
+
+def test_distributions_of_all_tokens_never_exist_at_once(monkeypatch):
+    monkeypatch.setattr(kernels, "HEAD_ELEMENTS", 64 * 500)
+    tokens, vocabulary, width = 1000, 500, 8
+    hidden, weight = normal(tokens, width), normal(vocabulary, width)
+    ref = normal(tokens, width, grad=False), normal(vocabulary, width, grad=False)
+    with Largest(ignore={(vocabulary, width), (width, vocabulary)}) as largest:
+        found = head_statistics(
+            hidden, weight, torch.arange(tokens) % vocabulary, (FullEntropy(), FullKl("ref")), Beside({"ref": ref})
+        )
+        sum(x.sum() for x in found).backward()
+    assert largest.elements <= 64 * vocabulary // 2
+
+
+def peak(compute):
+    """Most bytes that the calls of ``compute`` and its backward pass held at once, beyond what was there."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        sum(x.sum() for x in compute()).backward()
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+    held = most = 0
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        held += event.nbytes()
+        most = max(most, held)
+    return most
+
+
+@pytest.mark.parametrize(
+    "stat", [FullEntropy(), FullKl("ref"), Jsd("ref"), FDivergence("ref"), SupportLogp(support=MinP())], ids=repr
+)
+def test_a_statistic_at_32k_tokens_takes_no_more_memory_than_the_plain_head(stat):
+    hidden, weight = (normal(n, 16, dtype=torch.float32, seed=n) for n in (160, 32768))
+    targets = torch.arange(160) * 17
+    ref = hidden.detach() * 1.1, weight.detach()
+    plain = peak(lambda: head_columns(hidden, weight, targets)[:1])
+    with_it = peak(lambda: head_statistics(hidden, weight, targets, (stat,), Beside({"ref": ref} if stat.models else {})))
+    assert plain > 128 * 32768 * 4 * 2  # it does hold a chunk's logits and their gradient
+    assert with_it < 1.3 * plain

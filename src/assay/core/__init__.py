@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from assay.core.score import Fault, Score, SpanScore
     from assay.core.seeds import content_split, derive, generator, uniforms
     from assay.core.task import Context, Message, Prefill, Task, World
+    from assay.core.vocab import FullEntropy, VocabStat
     from assay.core.wire import (
         group_from_wire,
         group_to_wire,
@@ -105,6 +106,8 @@ __all__ = [
     "Obs",
     "Offers",
     "Plan",
+    "VocabStat",
+    "FullEntropy",
     "PlanError",
     "Prefill",
     "Replay",
@@ -182,6 +185,7 @@ _HOME = {
         "group": "Draw Group",
         "manifest": "Manifest TensorInfo manifest_of",
         "plan": "Forward Offers Plan Scope",
+        "vocab": "FullEntropy VocabStat",
         "protocols": (
             "BatchComposer ContextManager Curriculum CurriculumSpec Engine EngineInfo Environment Guidance "
             "Learner LossProgram Obs Replay Request Restorable Sampler State Stats Step SwapMode TaskSource "

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from assay.core.vocab import VocabStat
 
 __all__ = ["Forward", "Offers", "Plan", "Scope"]
 
@@ -25,11 +28,13 @@ class Forward:
         column: name filled, for example ``logp_old``.
         model: which weights: ``policy`` or an anchor such as ``ref``.
         when: ``batch`` (once per rollout batch) or ``step`` (before each optimiser step).
+        stat: what fills it, where its name does not say it: a statistic over the vocabulary, of ``model``'s distributions.
     """
 
     column: str
     model: str = "policy"
     when: str = "batch"
+    stat: VocabStat | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +44,14 @@ class Offers:
     Attributes:
         live: columns that its gradient pass computes.
         models: weights that its passes without gradient can run: the ``policy``, and anchors such as ``ref``.
+        heads: value heads by name, each with its form, outputs per token and range; they fill ``NAME_old`` and ``NAME_now``.
+        targets: those of them with target weights, which fill ``NAME_target``.
     """
 
     live: tuple[str, ...] = ("logp_new",)
     models: tuple[str, ...] = ("policy",)
+    heads: Mapping[str, tuple[str, int, float, float]] = field(default_factory=dict[str, tuple[str, int, float, float]])
+    targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +61,13 @@ class Plan:
     Attributes:
         forwards: passes without gradient, in order.
         columns: token columns that batch or engine must bring (``logp_engine``, a user's own, ...).
-        live: columns that the gradient pass computes (``logp_new``, ``entropy``, ...).
+        live: columns that the gradient pass computes (``logp_new``, ``entropy``, and the names of ``vocab``).
         reductions: parts whose statistics cross ranks: ``credit/I``, a loss term's name, ``aggregate/DENOMINATOR/STREAMS`` (the
             counts that losses are divided by), ``report`` (those of reported means). A reducer sees ``PART/STATISTIC``.
         split: the smallest unit that a micro-batch must keep whole.
         passes: 2 when a score loss needs current scores first.
         skip: rows without gradient may be left out of the passes; loss and gradient stay the same.
+        vocab: statistics over the vocabulary that the gradient pass computes, under their names in ``live``.
     """
 
     forwards: tuple[Forward, ...] = ()
@@ -67,3 +77,4 @@ class Plan:
     split: Scope = Scope.TOKEN
     passes: int = 1
     skip: bool = False
+    vocab: tuple[VocabStat, ...] = ()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from assay.core.errors import MissingExtraError, UnknownNameError
-from assay.lab import kills
+from assay.lab import atlas, kills
 from assay.lab.cells import run_cells
 from assay.lab.gate import CONTROLS, MAKER, SEEDS, Gate, accuracy, change, judge
 from assay.train.models import cache_folder
@@ -60,7 +60,11 @@ def quickstart(folder: Path) -> list[str]:
     return gate.failures()
 
 
-STUDIES: Mapping[str, Callable[[Path], list[str]]] = {"quickstart": quickstart, "exact_resume": kills.make_page}
+STUDIES: Mapping[str, Callable[[Path], list[str]]] = {
+    "quickstart": quickstart,
+    "exact_resume": kills.make_page,
+    "atlas": atlas.make_page,
+}
 """Study to what writes its page and says what is wrong."""
 
 

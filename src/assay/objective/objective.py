@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from assay.core.plan import Offers, Plan
+from assay.core.plan import Offers, Plan, Scope
 from assay.objective.credit.base import CreditTerm
 from assay.objective.credit.reward import Scalarise
 from assay.objective.loss.aggregate import Aggregation, SeqMean
@@ -57,6 +57,12 @@ class Objective:
     def min_group(self) -> int:
         """Attempts that a context needs, so that every baseline means something."""
         return max((p.min_group for p in (*self.credit, *self.losses)), default=1)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether any part compares the attempts of a group."""
+        ways = [t.aggregate or self.aggregate for t in self.losses if t.averages]
+        return any(t.scope is Scope.GROUP for t in self.credit if self.pays) or any(p.grouped for p in (*self.losses, *ways))
 
     def __add__(self, term: LossTerm) -> Objective:
         return replace(self, terms=(*self.terms, term))

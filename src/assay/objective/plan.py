@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from assay.core.errors import PlanError, nearest
 from assay.core.plan import Forward, Offers, Plan, Scope
 from assay.core.sample import STREAMS
-from assay.objective.credit.baseline import Center, Whiten
-from assay.objective.credit.filters import DropTruncated, DropZeroVariance
-from assay.objective.credit.reward import Overlong
+from assay.core.vocab import VocabStat
+from assay.objective.credit.baseline import Center
+from assay.objective.credit.filters import DropZeroVariance
+from assay.objective.credit.normalise import Whiten
 from assay.objective.loss.base import LossTerm
 from assay.objective.loss.policy import PolicyGradient
+from assay.objective.loss.vocab import standard
 
 if TYPE_CHECKING:
     from assay.objective.objective import Objective
@@ -23,10 +25,12 @@ __all__ = ["aggregate_name", "compile_plan", "forward_of", "is_fresh"]
 _ENGINE = ("ids", "mask", "logp_engine", "weight_version", "call", "entropy")
 _QUANTITIES = ("logp", "entropy")
 _SOURCES = {"old": ("policy", "batch"), "now": ("policy", "step"), "ref": ("ref", "batch"), "teacher": ("teacher", "batch")}
+_OF_HEADS = {"old": "batch", "now": "step", "target": "step"}
+_HEADS = ("values",)
 _ORDER = (Scope.TOKEN, Scope.SEQUENCE, Scope.GROUP, Scope.BATCH)
 
 
-def forward_of(column: str) -> Forward | None:
+def forward_of(column: str, heads: Collection[str] = _HEADS) -> Forward | None:
     """The forward pass that fills a column, by its name ``QUANTITY_SOURCE``; None when no pass does.
 
     >>> forward_of("logp_ref")
@@ -35,10 +39,15 @@ def forward_of(column: str) -> Forward | None:
     True
     """
     quantity, _, source = column.rpartition("_")
-    if quantity not in _QUANTITIES or source not in _SOURCES:
+    if quantity in heads and source in _OF_HEADS:
+        return Forward(column, "policy", _OF_HEADS[source])
+    if source not in _SOURCES:
         return None
     model, when = _SOURCES[source]
-    return Forward(column, model, when)
+    if quantity in _QUANTITIES:
+        return Forward(column, model, when)
+    stat = standard(quantity)
+    return None if stat is None else Forward(column, model, when, stat)
 
 
 def is_fresh(objective: Objective, updates: int) -> bool:
@@ -67,20 +76,27 @@ def compile_plan(objective: Objective, updates: int = 0, offers: Offers | None =
     for check in (_check_terminals, _check_names, _check_order, _check_policy, _check_filters, _check_credit_use):
         check(objective)
     for term in objective.losses:
+        term.check()
         (term.aggregate or objective.aggregate).check()
     needed = dict(_columns(objective, updates))
+    heads = {*_HEADS, *(name for t in objective.losses for name in t.heads)}
+    made = {"advantage", *(name for t in objective.credit for name in t.makes)} if objective.pays else set[str]()
+    special = {f.column: f for t in objective.losses for f in t.forwards}
     forwards: list[Forward] = []
     brought: list[str] = []
     for column, part in needed.items():
-        forward = forward_of(column)
+        forward = special.get(column) or forward_of(column, heads)
         if column in _ENGINE or column in objective.brings:
             brought.append(column)
+        elif column in made:
+            continue
         elif forward is not None:
             _check_forward(forward, part, offers)
             forwards.append(forward)
-        elif not (column == "advantage" and objective.pays):
+        else:
             raise PlanError(_nobody(column, part, objective))
     _check_live(objective, offers)
+    _check_stats(objective, offers)
     passes = max((t.passes for t in objective.losses), default=1)
     return Plan(
         forwards=tuple(sorted(forwards, key=lambda f: (f.when, f.column))),
@@ -90,6 +106,7 @@ def compile_plan(objective: Objective, updates: int = 0, offers: Offers | None =
         split=max((t.scope for t in objective.losses), key=_ORDER.index, default=Scope.TOKEN),
         passes=passes,
         skip=all(t.sparse for t in objective.losses),
+        vocab=tuple(dict.fromkeys(s for t in objective.losses for s in t.stats)),
     )
 
 
@@ -117,6 +134,19 @@ def _reductions(objective: Objective) -> Iterator[str]:
 
 
 def _check_forward(forward: Forward, part: str, offers: Offers | None) -> None:
+    quantity, _, source = forward.column.rpartition("_")
+    if offers and forward.stat is None and quantity not in _QUANTITIES and source in _OF_HEADS:
+        if quantity not in offers.heads:
+            raise PlanError(
+                f"{part} needs {forward.column!r}, but the learner has no value head {quantity!r}: give it one, "
+                f"LearnerSettings(heads=(ValueHead(name={quantity!r}),)), or name the column if your rows bring it: "
+                f"Objective(brings=({forward.column!r},))"
+            )
+        if source == "target" and quantity not in offers.targets:
+            raise PlanError(
+                f"{part} needs {forward.column!r}, but the learner's head {quantity!r} has no target weights: use "
+                f"ValueHead(name={quantity!r}, tau=...)"
+            )
     if offers and forward.model not in offers.models:
         raise PlanError(
             f"{part} needs {forward.column!r}, but the learner has no model {forward.model!r}: "
@@ -127,12 +157,36 @@ def _check_forward(forward: Forward, part: str, offers: Offers | None) -> None:
 
 def _check_live(objective: Objective, offers: Offers | None) -> None:
     for term in objective.losses:
+        stats = {s.name for s in term.stats}
+        for name, form in term.heads.items():
+            if offers and name in offers.heads and offers.heads[name] != form:
+                raise PlanError(
+                    f"{type(term).__name__} ({term.name!r}) fits a head with (form, outputs, low, high) = {form}, the learner's "
+                    f"head {name!r} has {offers.heads[name]}: make them alike"
+                )
         for name in term.live:
-            if offers and name not in offers.live:
+            if offers and name not in offers.live and name not in stats:
                 raise PlanError(
                     f"{type(term).__name__} ({term.name!r}) needs the live column {name!r}, which the learner's gradient pass "
                     f"does not compute: {_offered(name, offers.live)}. Leave the term out, or use a learner that computes it"
                 )
+
+
+def _check_stats(objective: Objective, offers: Offers | None) -> None:
+    seen: dict[str, VocabStat] = {}
+    for term in objective.losses:
+        for stat in (*term.stats, *(f.stat for f in term.forwards if f.stat is not None)):
+            if seen.setdefault(stat.name, stat) != stat:
+                raise PlanError(
+                    f"two statistics fill the column {stat.name!r}, {seen[stat.name]} and {stat} of {term.name!r}: give one of "
+                    "them a label of its own"
+                )
+            for model in stat.models:
+                if offers and model not in offers.models:
+                    raise PlanError(
+                        f"{type(term).__name__} ({term.name!r}) reads the distributions of {model!r}, which the learner does not "
+                        f"have: {_offered(model, offers.models)}"
+                    )
 
 
 def _offered(name: str, offered: Sequence[str]) -> str:
@@ -177,7 +231,8 @@ def _check_names(objective: Objective) -> None:
 
 def _check_order(objective: Objective) -> None:
     seen: list[tuple[str, str]] = []
-    for term in objective.credit:
+    for i, term in enumerate(objective.credit):
+        term.check(objective.credit[:i])
         kinds, name = [k for k, _ in seen], type(term).__name__
         if term.kind == "scale" and "baseline" not in kinds and "whiten" not in kinds:
             raise PlanError(f"{name} divides by a spread before anything was centred: put Center(...) before {name}")
@@ -204,20 +259,10 @@ def _check_policy(objective: Objective) -> None:
             raise PlanError(
                 f"{type(term.trust).__name__} bounds a ratio, but Ratio('none') has none: set trust=None or choose a ratio level"
             )
-        for weight in term.weights:
-            if weight.corrects and term.ratio.anchor == "engine":
-                raise PlanError(
-                    f"{type(weight).__name__} multiplies by pi_old/pi_engine, which Ratio(anchor='engine') holds already: "
-                    "anchor the ratio at 'old' or drop the correction"
-                )
 
 
 def _check_filters(objective: Objective) -> None:
     kinds = {type(t) for t in objective.credit}
-    if DropTruncated in kinds and Overlong in kinds:
-        raise PlanError(
-            "DropTruncated and Overlong both treat answers cut off at the limit: mask them or penalise them, not both"
-        )
     grouped = any(isinstance(t, Center) and t.scope is Scope.GROUP for t in objective.credit)
     only_policy = all(isinstance(t, PolicyGradient) for t in objective.losses)
     drawn = all((t.aggregate or objective.aggregate).denominator == "drawn" for t in objective.losses)
@@ -230,6 +275,13 @@ def _check_filters(objective: Objective) -> None:
 
 
 def _check_credit_use(objective: Objective) -> None:
+    weighed = [t for t in objective.credit if t.weighs]
+    whole = [t for t in objective.losses if t.grouped]
+    if weighed and whole:
+        raise PlanError(
+            f"{type(weighed[0]).__name__} gives attempts other weights than 0 and 1, which {type(whole[0]).__name__}, a loss on "
+            "the scores of whole groups, cannot hold: drop one of them"
+        )
     if objective.credit and not objective.pays:
         raise PlanError(
             f"{type(objective.credit[0]).__name__} computes advantages, but no term of "

@@ -73,7 +73,8 @@ class Program:
             self._state[name] = term.advance(self._state[name], stats)
         self._metrics.update(record.metrics)
         made = batch.with_rollouts(reward=record.reward, advantage=record.advantage, keep=record.keep)
-        return made.with_tokens(TokenColumn("advantage", record.per_token(), "credit"))
+        columns = {"advantage": record.per_token(), **record.columns}
+        return made.with_tokens(*(TokenColumn(name, values, "credit") for name, values in columns.items()))
 
     def metrics(self) -> Mapping[str, float]:
         """Numbers of the last `credit`: lone and dropped groups, coefficients in force."""

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from assay.core.errors import PlanError
 
-__all__ = ["F", "Local", "Moments", "Named", "Partials", "Reducer", "Sum", "tally"]
+__all__ = ["F", "Local", "Lowest", "Moments", "Named", "Partials", "Reducer", "Sum", "tally"]
 
 F = NDArray[np.float64]
 
 Partials = Mapping[str, Any]
-"""Name to a partial statistic: anything with ``merge(other)``, such as `Sum` and `Moments`."""
+"""Name to a partial statistic: anything with ``merge(other)``, such as `Sum`, `Moments` and `Lowest`."""
 
 
 class Reducer(Protocol):
@@ -132,6 +132,59 @@ class Moments:
     def std(self, ddof: int) -> F:
         """``[k]`` standard deviations; 0 where there are too few values for one."""
         return np.sqrt(self.m2 / np.maximum(self.count - ddof, 1.0)) * (self.count > ddof)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lowest:
+    """The smallest of many rows of numbers, compared by the first column, then the next, and so on: order statistics over ranks.
+
+    The union's ``size`` smallest rows are among those of its parts, so a rank never sends more. Further columns break ties;
+    between equal rows `holds` takes all that are equal to the last one. Negate for the largest.
+
+    Attributes:
+        rows: ``[at most size, w]``, ascending.
+        size: how many are kept.
+
+    >>> from assay.objective.reduce import Lowest
+    >>> both = Lowest.of(np.array([3.0, 1.0]), 2).merge(Lowest.of(np.array([2.0, 5.0]), 2))
+    >>> both.rows[:, 0].tolist(), both.bound, both.holds(np.array([0.5, 2.0, 2.5])).tolist()
+    ([1.0, 2.0], 2.0, [True, True, False])
+    """
+
+    rows: F
+    size: int
+
+    @staticmethod
+    def of(values: F, size: int) -> Lowest:
+        """The ``size`` smallest of ``values [n]`` or ``[n, w]``; all of them where there are fewer."""
+        rows = _rows(values)
+        if 0 < size < len(rows):
+            rows = rows[rows[:, 0] <= np.partition(rows[:, 0], size - 1)[size - 1]]
+        order = np.lexsort(rows.T[::-1])
+        return Lowest(rows[order[:size]], size)
+
+    def merge(self, other: Lowest) -> Lowest:
+        """The ``size`` smallest of both."""
+        return Lowest.of(np.concatenate([self.rows, other.rows]), self.size)
+
+    @property
+    def bound(self) -> float:
+        """First column of the largest row that is kept; minus infinity when none is."""
+        return float(self.rows[-1, 0]) if len(self.rows) else -np.inf
+
+    def holds(self, values: F) -> NDArray[np.bool_]:
+        """``[n]`` whether rows ``[n]`` or ``[n, w]`` are not larger than the largest that is kept."""
+        rows = _rows(values)
+        if not len(self.rows):
+            return np.zeros(len(rows), np.bool_)
+        held = np.ones(len(rows), np.bool_)
+        for column, last in zip(rows.T[::-1], self.rows[-1][::-1], strict=True):
+            held = (column < last) | ((column == last) & held)
+        return held
+
+
+def _rows(values: F) -> F:
+    return np.asarray(values[:, None] if values.ndim == 1 else values, np.float64)
 
 
 def tally(keys: NDArray[Any], values: F, size: int = 0) -> F:

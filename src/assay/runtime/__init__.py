@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from assay.runtime.hf import load_model, save_model
     from assay.runtime.learner import TorchLearner
     from assay.runtime.model import Model, init_model, parameter_shapes
-    from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule
+    from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule, ValueHead
     from assay.runtime.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "NativeEngine",
     "Schedule",
     "TorchLearner",
+    "ValueHead",
     "char_tokenizer",
     "init_model",
     "load_model",
@@ -35,7 +36,7 @@ _HOME = {
     "hf": "load_model save_model",
     "learner": "TorchLearner",
     "model": "Model init_model parameter_shapes",
-    "settings": "AdamW DecoderShape LearnerSettings Muon Schedule",
+    "settings": "AdamW DecoderShape LearnerSettings Muon Schedule ValueHead",
     "tokenizer": "ChatTemplate HubTokenizer char_tokenizer",
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from assay.core.errors import ConfigError
-from assay.runtime.kernels import head_columns, pad_rows, rms_norm, rotate, unpad_rows
+from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.vocab import VocabStat
+from assay.runtime.kernels import Beside, head_columns, head_statistics, pad_rows, rms_norm, rotate, unpad_rows
 from assay.runtime.packing import Packing, pack_offsets
 from assay.runtime.settings import DecoderShape
 from assay.runtime.typed import split
@@ -192,6 +193,47 @@ class Decoder(nn.Module):
         hidden = self.hidden(ids, packing, where - 1)
         with torch.autocast("cpu", enabled=False):
             return head_columns(hidden, self.head, ids[where], entropy)
+
+    def statistics(
+        self, ids: Tensor, packing: Packing, where: Tensor, stats: Sequence[VocabStat], models: Mapping[str, Decoder],
+        columns: Mapping[str, Tensor], hidden: Tensor | None = None,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """Log-probabilities of some tokens, and statistics over the vocabulary at their places, with the gradient of both.
+
+        Args:
+            ids, packing, where: as in `columns`.
+            stats: what to compute.
+            models: decoders by the names in the statistics' ``models``, of the same vocabulary; no gradient goes there.
+            columns: ``[N]`` token columns by the names in the statistics' ``needs``.
+            hidden: ``[M, hidden]`` states before the tokens ``where``, where they are known already.
+
+        Returns:
+            ``[M]`` log-probabilities, then ``[M]`` for each of ``stats``.
+
+        Raises:
+            UnknownNameError: a statistic reads a model that is not there.
+            ConfigError: another model's vocabulary is of another size.
+        """
+        hidden = self.hidden(ids, packing, where - 1) if hidden is None else hidden
+        beside: dict[str, tuple[Tensor, Tensor]] = {}
+        with torch.no_grad():
+            for name in dict.fromkeys(m for s in stats for m in s.models):
+                other = _known(models, name)
+                if len(other.head) != len(self.head):
+                    raise ConfigError(
+                        f"the model {name!r} has a vocabulary of {len(other.head)}, this one of {len(self.head)}: a statistic of "
+                        "both distributions needs one vocabulary"
+                    )
+                beside[name] = other.hidden(ids, packing, where - 1), other.head
+        read = {name: columns[name][where].to(hidden.dtype) for name in dict.fromkeys(n for s in stats for n in s.needs)}
+        with torch.autocast("cpu", enabled=False):
+            return head_statistics(hidden, self.head, ids[where], stats, Beside(beside, read))
+
+
+def _known(models: Mapping[str, Decoder], name: str) -> Decoder:
+    if name not in models:
+        raise UnknownNameError("model", name, models)
+    return models[name]
 
 
 def _turns(shape: DecoderShape) -> tuple[Tensor, Tensor]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +14,8 @@ from torch import Tensor
 
 from assay.core.batch import Batch, pack_rows
 from assay.core.canon import array_digest, digest
-from assay.core.columns import Array, TokenColumn
-from assay.core.errors import ConfigError, DataError, PlanError, UnknownNameError
+from assay.core.columns import Array
+from assay.core.errors import ConfigError, PlanError
 from assay.core.manifest import Manifest, manifest_of
 from assay.core.plan import Forward, Plan
 from assay.core.protocols import LossProgram, Stats
@@ -26,11 +25,13 @@ from assay.runtime import snapshot
 from assay.runtime.batching import micro_batches
 from assay.runtime.decoder import Decoder
 from assay.runtime.finite import check_gradient, check_loss
+from assay.runtime.heads import Heads, flat_gradient
 from assay.runtime.model import Model
 from assay.runtime.optim import build_optimizer
-from assay.runtime.packing import Packing, pack_offsets
+from assay.runtime.packing import Packing
+from assay.runtime.passes import Passes
 from assay.runtime.settings import LearnerSettings
-from assay.runtime.typed import array_of, l2_norm, split, tensor_of
+from assay.runtime.typed import array_of, l2_norm
 
 __all__ = ["TorchLearner"]
 
@@ -60,7 +61,7 @@ class TorchLearner:
 
     Args:
         model: starting weights; copied, in fp32.
-        settings: optimiser, schedule, clipping, precision, micro-batch size.
+        settings: optimiser, schedule, clipping, precision, micro-batch size, critics.
         total_steps: steps of the stage, for the schedule.
         anchors: names of frozen copies of the starting weights, for example ``("ref",)``.
 
@@ -76,30 +77,24 @@ class TorchLearner:
         self.policy = _decoder(model)
         self.anchors = {name: _decoder(model).requires_grad_(False) for name in anchors}
         self.parameters = dict(self.policy.named_parameters())
-        self.gradient = _flat_gradient(self.parameters)
+        self.gradient = flat_gradient(self.parameters.values())
         self.optimizer = build_optimizer(settings.optimizer, self.parameters)
+        self.heads = Heads(settings, model.shape.hidden_size)
+        self.passes = Passes(self.policy, self.anchors, self.heads, settings)
+        self._trained = self.parameters | self.heads.parameters
 
     # ---- passes without gradient
 
-    def annotate(self, batch: Batch, forward: Forward) -> Batch:
-        """The batch with ``forward.column`` filled on loss tokens: log-probabilities (``logp*``) or entropies (``entropy*``).
+    def annotate(self, batch: Batch, forward: Forward, *more: Forward) -> Batch:
+        """The batch with ``forward.column`` (and those of ``more``) filled on loss tokens: its statistic over the vocabulary, a
+        head's values (its name and ``_old``, ``_now`` or ``_target``), log-probabilities (``logp*``) or entropies (``entropy*``).
+        Columns of one model share a pass.
 
         Raises:
-            PlanError: the column is neither.
+            PlanError: the column is none of these.
             UnknownNameError: no such model.
         """
-        entropy = forward.column.startswith("entropy")
-        if not entropy and (not forward.column.startswith("logp_") or forward.column.startswith("logp_mean")):
-            raise PlanError(f"a forward pass gives columns called logp... or entropy..., not {forward.column!r}")
-        decoder = self._decoder(forward.model)
-        values = np.zeros(int(batch.offsets[-1]), np.float32)
-        with torch.no_grad(), self._autocast():
-            for rows in micro_batches(batch, self.settings.micro_tokens):
-                micro = batch.micro(rows)
-                ids, packing, where = self._inputs(micro)
-                column = decoder.columns(ids, packing, where, entropy)[1 if entropy else 0]
-                values[_tokens_of(batch, rows)[array_of(where)]] = array_of(column)
-        return batch.with_tokens(TokenColumn(forward.column, values, "learner", self.version))
+        return self.passes.fill(batch, (forward, *more), self.version)
 
     def score(self, rows: Sequence[Ids], model: str = "policy") -> list[NDArray[np.float32]]:
         """Log-probability at temperature 1 of each token given those before it, ``[len(row)]`` with 0 first, in fp32 whatever the
@@ -109,7 +104,7 @@ class TorchLearner:
             DataError: a row is too long or has unknown ids.
             UnknownNameError: no such model.
         """
-        decoder = self._decoder(model)
+        decoder = self.passes.model(model)
         out = [np.zeros(len(row), np.float32) for row in rows]
         long = [i for i, row in enumerate(rows) if len(row) > 1]
         if not long:
@@ -119,7 +114,7 @@ class TorchLearner:
         with torch.no_grad():
             for part in micro_batches(batch, self.settings.micro_tokens):
                 micro = batch.micro(part)
-                ids, packing, where = self._inputs(micro)
+                ids, packing, where = self.passes.inputs(micro)
                 values = np.zeros(len(ids), np.float32)
                 values[array_of(where)] = array_of(decoder.columns(ids, packing, where)[0])
                 for row, a, b in zip(part.tolist(), micro.offsets[:-1], micro.offsets[1:], strict=True):
@@ -140,9 +135,9 @@ class TorchLearner:
             NonFiniteError: loss or gradient norm is NaN or infinite; weights and optimiser stay as they were.
             DataError: rows too long, unknown ids, or a first token with loss.
         """
-        given = self.settings.offers.live
+        given, stats = self.settings.offers.live, {s.name for s in plan.vocab}
         for name in plan.live:
-            if name not in given:
+            if name not in given and name not in stats:
                 raise PlanError(f"Plan.live asks for {name!r}; this learner's gradient pass gives {' and '.join(given)} only")
         begin = time.perf_counter()
         tally, sums = _Tally(), dict[str, float]()
@@ -150,18 +145,24 @@ class TorchLearner:
         scored = time.perf_counter()
         rows = np.flatnonzero(loss.active(batch)) if plan.skip else None
         self.gradient.zero_()
+        self.heads.clear()
         for index, part in enumerate(micro_batches(batch, self.settings.micro_tokens, plan.split, rows)):
             self._micro(batch.micro(part), plan, loss, (tally, sums), index)
         norm = self._clip()
+        norms = self.heads.clip(self.version)
         optimizing = time.perf_counter()
         factor = self.settings.schedule.factor(self.place, self.total_steps)
-        self.optimizer.step(factor)
+        moves = self._moves()
+        if moves:
+            self.optimizer.step(factor)
+        self.heads.step(factor, self.place)
         self.version, self.place = self.version + 1, self.place + 1
         return Stats(metrics={
             **sums,
             "loss/total": tally.loss,
             "grad/norm": norm,
-            "lr": self.settings.optimizer.lr * factor,
+            **norms,
+            "lr": self.settings.optimizer.lr * factor * moves,
             "rows/computed": float(tally.rows),
             "rows/skipped": float(len(batch) - tally.rows),
             "waste/rows_skipped": 1.0 - tally.rows / len(batch),
@@ -173,6 +174,11 @@ class TorchLearner:
             "time/optimizer": time.perf_counter() - optimizing,
         })  # fmt: skip
 
+    def _moves(self) -> bool:
+        """Whether the policy moves at this step, not its heads alone."""
+        after = self.place - self.settings.policy_after
+        return after >= 0 and after % self.settings.policy_every == 0
+
     def skip(self, updates: int) -> None:
         """Counts updates that were to be made and found nothing to learn from: the schedule goes on without them."""
         self.place += updates
@@ -181,24 +187,21 @@ class TorchLearner:
         forwards = [f for f in plan.forwards if f.when == "step"]
         if plan.passes == 2 and all(f.column != "logp_now" for f in forwards):
             forwards.append(Forward("logp_now", "policy", "step"))
-        for forward in forwards:
-            batch = self.annotate(batch, forward)
-        return loss.prepare(batch)
+        return loss.prepare(self.passes.fill(batch, forwards, self.version))
 
     def _micro(self, micro: Batch, plan: Plan, loss: LossProgram, totals: tuple[_Tally, dict[str, float]], index: int) -> None:
         """Adds one micro-batch's gradient, loss and metric sums."""
         tally, sums = totals
-        ids, packing, where = self._inputs(micro)
+        ids, packing, where = self.passes.inputs(micro)
         begin = time.perf_counter()
-        with self._autocast():
-            logp, entropy = self.policy.columns(ids, packing, where, "entropy" in plan.live)
-        nothing = torch.zeros(len(ids))
-        live = {"logp_new": nothing.index_copy(0, where, logp)} if "logp_new" in plan.live else {}
-        if "entropy" in plan.live:
-            live["entropy"] = nothing.index_copy(0, where, entropy)
+        with self.passes.autocast():
+            found = self.passes.live((ids, packing, where), micro, plan)
+        live = {
+            name: column.new_zeros(len(ids), *column.shape[1:]).index_copy(0, where, column) for name, column in found.items()
+        }
         value, metrics = loss.micro(micro, live)
         number = float(value.detach())
-        check_loss(number, self.version, index, micro, live, self.parameters)
+        check_loss(number, self.version, index, micro, live, self._trained)
         if value.requires_grad:
             value.backward()
         tally.seconds += time.perf_counter() - begin
@@ -223,20 +226,23 @@ class TorchLearner:
         return manifest_of(self.version, _arrays(self.parameters))
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
-        """Everything that a step reads or writes: ``weights``, ``optimizer`` and ``anchors``, each name to tensor."""
+        """Everything that a step reads or writes: ``weights``, ``optimizer`` and ``anchors``, each name to tensor; with heads
+        ``heads`` and ``heads_optimizer`` too.
+        """
         return {
             "weights": {n: p.detach() for n, p in self.parameters.items()},
             "optimizer": self.optimizer.tensors(),
             "anchors": {f"{a}/{n}": p.detach() for a, d in self.anchors.items() for n, p in d.named_parameters()},
+            **self.heads.tensors(),
         }
 
     def state_digest(self) -> str:
-        """Digest over version, weights, optimiser state and anchors."""
+        """Digest over version, weights, optimiser state, anchors and heads."""
         parts = {k: {n: array_digest(array_of(t)) for n, t in part.items()} for k, part in self.tensors().items()}
         return digest({"version": self.version, **parts})
 
     def save(self, folder: Path) -> None:
-        """Writes ``weights``, ``optimizer`` and ``anchors`` as safetensors and the rest as ``learner.json``.
+        """Writes each part of `tensors` as safetensors and the rest as ``learner.json``.
 
         Raises:
             OSError: the folder cannot be written.
@@ -247,15 +253,18 @@ class TorchLearner:
         """Restores what `save` wrote; further steps are bit-equal to those of the learner that wrote it.
 
         Raises:
-            CheckpointError: a file is missing, damaged, or of another model, optimiser or set of anchors; nothing changed.
+            CheckpointError: a file is missing, damaged, or of another model, optimiser, set of anchors or heads; nothing changed.
         """
-        facts = self._facts()
-        wanted = {k: {n: tuple(t.shape) for n, t in part.items()} for k, part in self.tensors().items() if k != "optimizer"}
-        (version, place), found = snapshot.read(folder, facts, wanted)
+        wanted = {
+            k: None if "optimizer" in k else {n: tuple(t.shape) for n, t in part.items()} for k, part in self.tensors().items()
+        }
+        (version, place), found = snapshot.read(folder, self._facts(), wanted)
+        optimizers = self.heads.staged(found.get("heads_optimizer", {}))
         self.optimizer.load_tensors(found["optimizer"])
         self.policy.load_tensors(found["weights"])
         for name, anchor in self.anchors.items():
             anchor.load_tensors({n.removeprefix(f"{name}/"): t for n, t in found["anchors"].items() if n.startswith(f"{name}/")})
+        self.heads.load(found.get("heads", {}), optimizers)
         self.version, self.place = version, place
 
     def _facts(self) -> dict[str, object]:
@@ -265,51 +274,14 @@ class TorchLearner:
             "shape": self.policy.shape,
             "optimizer": type(self.settings.optimizer).__name__,
             "anchors": sorted(self.anchors),
+            **self.heads.facts(),
         }
-
-    # ---- small pieces
-
-    def _decoder(self, model: str) -> Decoder:
-        if model == "policy":
-            return self.policy
-        if model not in self.anchors:
-            raise UnknownNameError("model", model, ["policy", *self.anchors])
-        return self.anchors[model]
-
-    def _autocast(self) -> AbstractContextManager[object]:
-        return torch.autocast("cpu", torch.bfloat16) if self.settings.precision == "bf16" else nullcontext()
-
-    def _inputs(self, micro: Batch) -> tuple[Tensor, Packing, Tensor]:
-        """Ids, packing, and the tokens that carry loss."""
-        ids, mask = micro.token("ids"), micro.token("mask")
-        shape = self.policy.shape
-        longest = int(micro.lengths.max())
-        if longest > shape.max_positions:
-            raise DataError(
-                f"a row has {longest} tokens, the model's context (DecoderShape.max_positions) is {shape.max_positions}; "
-                "shorten prompts or answers"
-            )
-        low, high = int(ids.min()), int(ids.max())
-        if low < 0 or high >= shape.vocab_size:
-            raise DataError(f"token ids reach from {low} to {high}, the model's vocabulary has {shape.vocab_size}")
-        if mask[micro.offsets[:-1]].any():
-            raise DataError("the first token of a row carries loss, but nothing before it can predict it; set its mask to False")
-        where = np.flatnonzero(mask)
-        return tensor_of(ids.astype(np.int64)), pack_offsets(micro.offsets), tensor_of(where)
 
 
 def _decoder(model: Model) -> Decoder:
     decoder = Decoder(model.shape)
     decoder.load_tensors(model.tensors)
     return decoder
-
-
-def _flat_gradient(parameters: Mapping[str, torch.nn.Parameter]) -> Tensor:
-    """One buffer whose slices are the parameters' gradients: norm, clipping and clearing are one call each."""
-    flat = torch.zeros(sum(p.numel() for p in parameters.values()))
-    for parameter, part in zip(parameters.values(), split(flat, [p.numel() for p in parameters.values()]), strict=True):
-        parameter.grad = part.view(parameter.shape)
-    return flat
 
 
 def _arrays(parameters: Mapping[str, Tensor]) -> dict[str, Array]:
@@ -320,10 +292,3 @@ def _every_token(ids: Ids) -> Sample:
     mask = np.ones(len(ids), np.bool_)
     mask[0] = False
     return Sample(rollout="", ids=ids, mask=mask)
-
-
-def _tokens_of(batch: Batch, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Index in the batch of each token of the micro-batch ``rows``."""
-    lengths = batch.lengths[rows]
-    ends = np.cumsum(lengths)
-    return np.repeat(batch.offsets[rows] - ends + lengths, lengths) + np.arange(int(ends[-1]))

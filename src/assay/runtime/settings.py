@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from assay.core.errors import ConfigError
+from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.plan import Offers
 
-__all__ = ["AdamW", "DecoderShape", "LearnerSettings", "Muon", "Schedule"]
+__all__ = ["AdamW", "DecoderShape", "LearnerSettings", "Muon", "Schedule", "ValueHead"]
+
+FORMS = ("scalar", "bernoulli", "two_hot", "hl_gauss")
+"""How the outputs of a value head stand for a value."""
+
+_TAKEN = ("ids", "mask", "call", "weight_version", "advantage", "returns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +152,70 @@ class Muon:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ValueHead:
+    """A critic: a linear head on the policy's last hidden states, beside the one that gives logits. It is never published.
+
+    Its outputs, with gradient, are the live column ``NAME``. The values that they stand for fill ``NAME_old`` (at the start of
+    the rollout batch), ``NAME_now`` (before the step) and ``NAME_target`` (before the step, by the target weights).
+
+    Attributes:
+        name: of the column.
+        form: ``scalar``: the output is the value. ``bernoulli``: the value is ``low + (high - low) sigmoid(output)``. ``two_hot``
+            and ``hl_gauss``: the mean under a softmax over bins, whose centres reach from ``low`` to ``high``, or stand amid
+            equal parts of that range.
+        outputs: numbers per token: the bins, 1 without any.
+        low, high: range of the values; a scalar has none.
+        behind: False: a token's entry is the value of the state in which it is chosen, ``V(s_t)``. True: of the state behind it,
+            ``Q(s_t, a_t)``.
+        detach: its loss teaches the head alone, and nothing of the policy below it.
+        init: spread of its first outputs, in units of a hidden state's norm; 0 starts every value at the middle of its range (a
+            scalar at 0). Two heads that shall differ need it.
+        optimizer: its own; the learner's (for `Muon` that of the other tensors) when None.
+        period: it moves at every ``period``-th step; what its gradient was at the others is dropped.
+        tau: target weights, which follow it by ``target += tau (head - target)`` each time it moves; 0 for none.
+
+    >>> ValueHead(form="hl_gauss", outputs=51, low=-0.1, high=1.1).spec
+    ('hl_gauss', 51, -0.1, 1.1)
+    """
+
+    name: str = "values"
+    form: str = "scalar"
+    outputs: int = 1
+    low: float = 0.0
+    high: float = 1.0
+    behind: bool = False
+    detach: bool = False
+    init: float = 0.0
+    optimizer: AdamW | None = None
+    period: int = 1
+    tau: float = 0.0
+
+    def __post_init__(self) -> None:
+        taken = (
+            self.name in _TAKEN or self.name.startswith(("logp", "entropy")) or self.name.endswith(("_old", "_now", "_target"))
+        )
+        if taken or not self.name.isidentifier():
+            raise ConfigError(f"ValueHead.name={self.name!r} names a column of its own; use a word such as 'values'")
+        if self.form not in FORMS:
+            raise UnknownNameError("form of a value head", self.form, FORMS)
+        if (self.outputs > 1) != (self.form in ("two_hot", "hl_gauss")) or self.outputs < 1:
+            raise ConfigError(
+                f"ValueHead(form={self.form!r}, outputs={self.outputs}): 'two_hot' and 'hl_gauss' have two outputs or more, "
+                "'scalar' and 'bernoulli' one"
+            )
+        if not -math.inf < self.low < self.high < math.inf:
+            raise ConfigError(f"ValueHead(low={self.low}, high={self.high}): use finite numbers, low below high")
+        _check(self, "init", 0)
+        _check(self, "period", 1)
+        _check(self, "tau", 0, 1)
+
+    @property
+    def spec(self) -> tuple[str, int, float, float]:
+        """Form, outputs and range: what a loss that fits it must agree with."""
+        return ("scalar", 1, 0.0, 0.0) if self.form == "scalar" else (self.form, self.outputs, self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LearnerSettings:
     """How a learner steps.
 
@@ -156,6 +225,9 @@ class LearnerSettings:
         clip_norm: global gradient norm is scaled down to this; 0 means no clipping.
         precision: ``fp32``, or ``bf16`` for autocast matrix products with fp32 master weights.
         micro_tokens: most tokens in one micro-batch; about 2,000 keep a small model's activations in a CPU's caches.
+        heads: critics, trained in the same gradient pass. Each one's gradient is clipped and applied by itself.
+        policy_after: steps at the start of a stage in which only the heads move.
+        policy_every: from then on the policy moves at every ``policy_every``-th step, the heads at each.
     """
 
     optimizer: AdamW | Muon = field(default_factory=AdamW)
@@ -163,21 +235,40 @@ class LearnerSettings:
     clip_norm: float = 1.0
     precision: str = "fp32"
     micro_tokens: int = 2048
+    heads: tuple[ValueHead, ...] = ()
+    policy_after: int = 0
+    policy_every: int = 1
 
     def __post_init__(self) -> None:
         if self.precision not in ("fp32", "bf16"):
             raise ConfigError(f"LearnerSettings.precision={self.precision!r}; use 'fp32' or 'bf16'")
         _check(self, "micro_tokens", 1)
         _check(self, "clip_norm", 0)
+        _check(self, "policy_after", 0)
+        _check(self, "policy_every", 1)
+        names = [h.name for h in self.heads]
+        if len(set(names)) < len(names):
+            raise ConfigError(f"LearnerSettings.heads are called {names}; give each a name of its own")
+        if (self.policy_after or self.policy_every > 1) and not self.heads:
+            raise ConfigError(
+                f"LearnerSettings(policy_after={self.policy_after}, policy_every={self.policy_every}): without heads nothing "
+                "would move at the steps between; leave both at their defaults or give heads=(ValueHead(),)"
+            )
 
     @property
     def offers(self) -> Offers:
-        """What `TorchLearner` can do for an objective; ``ref`` is a frozen copy of the weights that a stage starts from.
+        """What `TorchLearner` can do for an objective; ``ref`` is a frozen copy of the weights that a stage starts from, and each
+        head a live column.
 
         >>> LearnerSettings().offers.models
         ('policy', 'ref')
         """
-        return Offers(live=("logp_new", "entropy"), models=("policy", "ref"))
+        return Offers(
+            live=("logp_new", "entropy", *(h.name for h in self.heads)),
+            models=("policy", "ref"),
+            heads={h.name: h.spec for h in self.heads},
+            targets=tuple(h.name for h in self.heads if h.tau),
+        )
 
 
 def _check(part: object, name: str, low: float, high: float = math.inf, *, below: bool = False) -> None:

@@ -40,14 +40,14 @@ def write(folder: Path, parts: Parts, facts: Mapping[str, object]) -> None:
 
 
 def read(
-    folder: Path, facts: Mapping[str, object], wanted: Mapping[str, Mapping[str, tuple[int, ...]]]
+    folder: Path, facts: Mapping[str, object], wanted: Mapping[str, Mapping[str, tuple[int, ...]] | None]
 ) -> tuple[tuple[int, int], dict[str, dict[str, Tensor]]]:
     """The counters ``version`` and ``place``, and the parts that `write` wrote.
 
     Args:
         folder: where to read.
         facts: the reading learner's; all but the counters must be equal.
-        wanted: part to tensor name to shape; parts that it lacks are checked by their owner.
+        wanted: part to tensor name to shape; of a part with None the owner checks the tensors.
 
     Raises:
         CheckpointError: a file is missing, damaged or foreign; names it and what differs.
@@ -58,11 +58,14 @@ def read(
         version, place, digests = int(found["version"]), int(found["place"]), dict(found["digests"])
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{folder / 'learner.json'} is damaged: {error!r}; restore the folder from a copy") from None
-    for key, value in plain({"format": FORMAT, **facts}).items():
-        if key not in COUNTERS and found.get(key) != value:
-            raise CheckpointError(f"{folder} belongs to another learner: {key} is {found.get(key)!r} there and {value!r} here")
+    ours: dict[str, Any] = plain({"format": FORMAT, **facts})
+    for key in (*ours, *sorted(found.keys() - ours.keys() - {"digests"})):
+        if key not in COUNTERS and found.get(key) != ours.get(key):
+            raise CheckpointError(
+                f"{folder} belongs to another learner: {key} is {found.get(key)!r} there and {ours.get(key)!r} here"
+            )
     parts: dict[str, dict[str, Tensor]] = {}
-    for name in ("weights", "optimizer", "anchors"):
+    for name, shapes in wanted.items():
         path = folder / f"{name}.safetensors"
         data = _bytes(path)
         if _digest(data) != digests.get(name):
@@ -71,8 +74,8 @@ def read(
             parts[name] = parse_tensors(data)
         except SafetensorError as error:
             raise CheckpointError(f"{path} is no safetensors file: {error}") from None
-        if name in wanted:
-            check_tensors(str(path), wanted[name], parts[name])
+        if shapes is not None:
+            check_tensors(str(path), shapes, parts[name])
     return (version, place), parts
 
 

@@ -24,7 +24,8 @@ from assay.objective.credit.base import CreditTerm
 from assay.objective.credit.baseline import Center
 from assay.objective.loss.aggregate import Aggregation, SeqSum
 from assay.objective.loss.base import LossTerm
-from assay.objective.loss.policy import PolicyGradient, Ratio
+from assay.objective.loss.policy import PolicyGradient
+from assay.objective.loss.ratio import Ratio
 from assay.objective.loss.terms import Nll
 from assay.objective.loss.weights import TokenWeight
 from assay.objective.objective import Objective
@@ -57,13 +58,14 @@ Part = CreditTerm | LossTerm | TokenWeight | Aggregation
 # ---- batches ----------------------------------------------------------------------------------------------------------
 
 
-def random_batch(seed: int, columns: Sequence[str] = (), groups: int = 3, size: int = 4) -> Batch:
+def random_batch(seed: int, columns: Sequence[str] = (), groups: int = 3, size: int = 4, attempts: Sequence[str] = ()) -> Batch:
     """A small graded batch: rows of 2 to 7 tokens, rewards of few values, one faulty rollout, tool tokens outside the mask.
 
     Args:
         seed: everything derives from it.
         columns: further token columns: ``logp_*`` get log-probabilities, ``entropy*`` positive numbers, others any.
         groups, size: groups and attempts per group.
+        attempts: further columns of the attempts, each 0, 0.5 or 1: keys as well as shares.
 
     Returns:
         ``groups * size`` attempts, one of them faulty and without rows; arrays are read-only.
@@ -92,6 +94,8 @@ def random_batch(seed: int, columns: Sequence[str] = (), groups: int = 3, size: 
         "tokens": per_attempt,
         "components/correct": reward,
     }
+    extra = {name: rng.integers(0, 3, total) / 2.0 for name in dict.fromkeys(attempts)}
+    table = {**extra, **table}
     rows: dict[str, Array] = {"rollout": owner, "stream": np.zeros(len(owner), np.int8)}
     for array in (*tokens.values(), *table.values(), *rows.values()):
         array.setflags(write=False)
@@ -110,10 +114,16 @@ def _column(name: str, n: int, rng: np.random.Generator) -> F:
     return np.abs(values) if name.startswith("entropy") else values
 
 
-def random_live(batch: Batch, names: Sequence[str], seed: int) -> dict[str, F]:
-    """``[N]`` values of the live columns, as `evaluate` takes them."""
+def random_live(batch: Batch, names: Sequence[str], seed: int, widths: Mapping[str, int] | None = None) -> dict[str, F]:
+    """``[N]`` values of the live columns, as `evaluate` takes them; ``[N, k]`` of those with a width ``k`` above 1."""
     rng = generator("testing/live", seed)
-    return {name: _column(name, int(batch.offsets[-1]), rng) for name in names}
+    n, widths = int(batch.offsets[-1]), widths or {}
+    return {m: _column(m, n, rng) if widths.get(m, 1) == 1 else rng.normal(size=(n, widths[m])) for m in names}
+
+
+def head_widths(objective: Objective) -> dict[str, int]:
+    """Outputs per token of the heads that an objective fits, by name."""
+    return {name: form[1] for t in objective.losses for name, form in t.heads.items()}
 
 
 def shard(batch: Batch, groups: Sequence[int]) -> Batch:
@@ -186,7 +196,7 @@ def evaluate(
     ready = program.prepare(batch)
     active = np.ones(len(ready), np.bool_) if whole else program.active(ready)
     ready = ready.with_tokens(TokenColumn("position", np.arange(int(ready.offsets[-1]))))
-    gradients = {name: np.zeros(len(values)) for name, values in live.items()}
+    gradients = {name: np.zeros(values.shape) for name, values in live.items()}
     loss, metrics = 0.0, dict[str, float]()
     for rows in parts or [range(len(ready))]:
         part = ready.micro([r for r in rows if active[r]])
@@ -260,9 +270,10 @@ def check_objective(objective: Objective, seeds: Sequence[int] = range(6)) -> Re
     """
     plan = objective.plan()
     columns = (*plan.columns, *(f.column for f in plan.forwards))
+    attempts = [name for term in (*objective.credit, *objective.losses) for name in term.attempts]
     for seed in seeds:
-        batch = random_batch(seed, columns)
-        live = random_live(batch, plan.live, seed)
+        batch = random_batch(seed, columns, attempts=attempts)
+        live = random_live(batch, plan.live, seed, head_widths(objective))
         for law in (_partition, _masked, _rows, _skips, _faults, _streams, _ranks, _reductions, _remembers):
             law(objective, batch, live, seed)
     laws = ("partition", "mask", "row split", "skip", "faulty rollouts", "streams", "ranks", "reductions", "state")
@@ -292,7 +303,7 @@ def check_term(term: Part, seeds: Sequence[int] = range(6)) -> Report:
         moved = False
         for seed in seeds:
             batch = random_batch(seed, columns)
-            outcome = evaluate(objective.compile(), batch, random_live(batch, plan.live, seed))
+            outcome = evaluate(objective.compile(), batch, random_live(batch, plan.live, seed, head_widths(objective)))
             moved = moved or any(bool(np.any(g)) for g in outcome.gradients.values())
         require(moved, type(term).__name__, f"the gradient is zero on all of the seeds {list(seeds)}: the term teaches nothing")
         report = replace(report, passed=(*report.passed, "gradient"))
@@ -321,7 +332,7 @@ def objective_around(term: Part) -> Objective:
 
 
 def _own(needs: Sequence[str]) -> tuple[str, ...]:
-    return tuple(n for n in needs if forward_of(n) is None and n != "advantage")
+    return tuple(n for n in needs if forward_of(n, ()) is None and n != "advantage")
 
 
 def _partition(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) -> None:
@@ -348,7 +359,7 @@ def _partition(objective: Objective, batch: Batch, live: Mapping[str, F], seed: 
 def _masked(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) -> None:
     """What stands outside the loss mask changes nothing, not even NaN."""
     outside = ~batch.token("mask")
-    other = {name: np.where(outside, np.nan, values) for name, values in live.items()}
+    other = {name: np.where(outside.reshape(-1, *[1] * (values.ndim - 1)), np.nan, values) for name, values in live.items()}
     hidden = {n: replace(c, values=np.where(outside, -9.0, c.values)) for n, c in batch.tokens.items() if c.dtype == np.float64}
     changed = batch.with_tokens(*hidden.values())
     first, second = evaluate(objective.compile(), batch, live), evaluate(objective.compile(), changed, other)
@@ -363,7 +374,9 @@ def _rows(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) 
     """A rollout in several rows teaches what it teaches in one."""
     split, source = split_rows(batch, seed)
     second = evaluate(objective.compile(), split, {name: values[source] for name, values in live.items()})
-    gradients = {name: np.bincount(source, g, len(live[name])) for name, g in second.gradients.items()}
+    gradients = {name: np.zeros(values.shape) for name, values in live.items()}
+    for name, gradient in second.gradients.items():
+        np.add.at(gradients[name], source, gradient)
     first = evaluate(objective.compile(), batch, live)
     _same(objective, "row-split law", seed, first, replace(second, gradients=gradients))
 
@@ -384,6 +397,7 @@ def _faults(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int
 def _streams(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) -> None:
     """Rows of a stream that no part names change nothing: neither losses nor states, whatever they hold."""
     named = {s for term in objective.losses for s in term.streams or STREAMS} | set(objective.scalarise.streams)
+    named |= {s for term in objective.credit for s in term.streams}
     foreign = next((s for s in STREAMS if s not in named), None)
     if foreign is None:
         return
@@ -433,7 +447,7 @@ def _ranks(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int)
         return evaluate(objective.compile(reducer=reducer), parts[rank], here)
 
     both = over_ranks(run, 2)
-    gradients = {name: np.zeros(len(values)) for name, values in live.items()}
+    gradients = {name: np.zeros(values.shape) for name, values in live.items()}
     for outcome, tokens in zip(both, where, strict=True):
         for name, gradient in outcome.gradients.items():
             gradients[name][tokens] += gradient

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.batch import Batch
+from assay.core.errors import PlanError
 from assay.core.plan import Scope
 from assay.core.protocols import State
 from assay.objective.reduce import F, Partials
 
-__all__ = ["Credit", "CreditTerm"]
+__all__ = ["Credit", "CreditTerm", "check_behind", "check_one_handling"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -24,11 +25,15 @@ class Credit:
     Attributes:
         batch: the columns, never changed.
         metric: ``[R]`` the task's own metric, never shaped; filters look at it.
-        reward: ``[R]`` scalar reward, shaped.
+        reward: ``[R]`` scalar reward, shaped: all that an attempt is paid.
         advantage: ``[R]`` equal to ``reward`` until a baseline is subtracted.
+        steps: ``[N]`` what of the reward is paid at single tokens; the rest is paid at the attempt's last loss token. None while
+            nothing is.
         tokens: ``[N]`` advantages per token once a term made them differ inside an attempt; None while they do not.
         keep: ``[R]`` weight of the attempt in every loss, 0 where a filter dropped it.
         counted: ``[R]`` attempts that enter statistics: valid, of the right stream, not dropped.
+        copies: ``[R]`` how often an attempt counts in a statistic; once each when None.
+        columns: token columns ``[N]`` that terms made for others, such as ``returns`` for a critic.
         metrics: numbers for the report.
     """
 
@@ -36,9 +41,12 @@ class Credit:
     metric: F
     reward: F
     advantage: F
+    steps: F | None = None
     tokens: F | None = None
     keep: F
     counted: NDArray[np.bool_]
+    copies: F | None = None
+    columns: Mapping[str, F] = field(default_factory=dict[str, F])
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
@@ -62,12 +70,51 @@ class Credit:
         return np.where(self.batch.token("mask"), values, 0.0)
 
     def moved(self, advantage: F) -> Credit:
-        """The same with other advantages per attempt."""
+        """The same with other advantages per attempt.
+
+        Raises:
+            PlanError: advantages differ per token already, so that this would change nothing.
+        """
+        if self.tokens is not None:
+            raise PlanError(
+                "a term gives other advantages per attempt after a term that made them differ per token, which would ignore "
+                "them: put it first, or use Credit.centred, Credit.divided or Credit.scaled, which move both"
+            )
         return replace(self, advantage=advantage)
+
+    def centred(self, advantage: F, spread: F | np.float64 | float = 0.0) -> Credit:
+        """The same after a baseline: ``advantage [R]``, and what stands per token less the same number per attempt.
+
+        What lies within rounding of ``spread`` (per attempt, or one number) is 0, so that the last bit of a mean decides nothing.
+        """
+        if self.tokens is None:
+            return replace(self, advantage=advantage)
+        gap = self.tokens - (self.advantage - advantage)[self.owner]
+        near = np.broadcast_to(np.asarray(spread, np.float64), advantage.shape)[self.owner]
+        return replace(self, advantage=advantage, tokens=np.where(np.abs(gap) <= 1e-12 * near, 0.0, gap))
+
+    def divided(self, by: F | np.float64, eps: float) -> Credit:
+        """Advantages over ``by + eps`` (per attempt, or one number), 0 where ``by`` is not positive."""
+        by = np.broadcast_to(np.asarray(by, np.float64), self.advantage.shape)
+        tokens = None if self.tokens is None else _divided(self.tokens, by[self.owner], eps)
+        return replace(self, advantage=_divided(self.advantage, by, eps), tokens=tokens)
+
+    def scaled(self, factor: F) -> Credit:
+        """Advantages times ``factor [R]``."""
+        tokens = None if self.tokens is None else self.tokens * factor[self.owner]
+        return replace(self, advantage=self.advantage * factor, tokens=tokens)
+
+    def rewarded(self, reward: F, steps: F | None = None) -> Credit:
+        """The same with another reward (``steps``: and another part of it paid at single tokens); the task's metric stays."""
+        return replace(self, reward=reward, advantage=reward, steps=self.steps if steps is None else steps)
 
     def told(self, **metrics: float) -> Credit:
         """The same with more metrics; underscores of a name's first part become a slash: ``credit_lone`` is ``credit/lone``."""
         return replace(self, metrics={**self.metrics, **{k.replace("_", "/", 1): v for k, v in metrics.items()}})
+
+
+def _divided(values: F, by: F, eps: float) -> F:
+    return np.where(by > 0, values / np.where(by > 0, by + eps, 1.0), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +122,40 @@ class CreditTerm(ABC):
     """Base of all credit terms; a subclass overrides what differs.
 
     A term is a frozen record of settings. It first computes partial statistics of the rows it sees (`local`), which are merged
-    over
-    ranks, and then transforms the record (`apply`). A stateful term declares its first state (`init`) and how a batch moves it
-    (`advance`); `apply` reads the state from before the batch, so no attempt enters its own baseline through it.
+    over ranks, and then transforms the record (`apply`). A stateful term declares its first state (`init`) and how a batch moves
+    it (`advance`); `apply` reads the state from before the batch, so no attempt enters its own baseline through it.
     """
 
     @property
     def kind(self) -> str:
-        """Its place in the chain: ``shape`` (reward to reward), ``filter``, ``baseline``, ``scale`` or ``transform``."""
+        """Its place in the chain: ``shape`` (reward to reward), ``filter``, ``return`` (reward to values per token),
+        ``baseline``, ``scale``, ``whiten`` or ``transform``.
+        """
         return "transform"
 
     @property
     def needs(self) -> tuple[str, ...]:
         """Token columns that it reads."""
+        return ()
+
+    @property
+    def makes(self) -> tuple[str, ...]:
+        """Token columns that it makes (`Credit.columns`)."""
+        return ()
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """Streams whose attempts it reads besides those that enter statistics."""
+        return ()
+
+    @property
+    def weighs(self) -> bool:
+        """Whether it gives attempts other weights than 0 and 1."""
+        return False
+
+    @property
+    def attempts(self) -> tuple[str, ...]:
+        """Columns of the attempts that it reads: ``length``, ``truncated``, or a user's own."""
         return ()
 
     @property
@@ -105,6 +173,14 @@ class CreditTerm(ABC):
         """Whether it has statistics that cross ranks."""
         return type(self).local is not CreditTerm.local
 
+    @property
+    def handles_truncation(self) -> bool:
+        """Whether it treats answers that were cut off at the length limit; one term does at most."""
+        return False
+
+    def check(self, before: Sequence[CreditTerm]) -> None:  # noqa: B027
+        """Raises PlanError where the term cannot stand behind the terms that come before it in the chain."""
+
     def init(self) -> State:
         """The state of a new run."""
         return {}
@@ -120,3 +196,26 @@ class CreditTerm(ABC):
     @abstractmethod
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """The transformed record."""
+
+
+def check_behind(term: CreditTerm, before: Sequence[CreditTerm], kinds: Collection[str], why: str) -> None:
+    """Raises PlanError when a term of one of the kinds comes before ``term``, and says why not: ``NAME behind OTHER: WHY``.
+
+    >>> from assay.objective import Center
+    >>> check_behind(Center(), (Center("batch"),), ("baseline",), "keep one")
+    Traceback (most recent call last):
+    assay.core.errors.PlanError: Center behind Center: keep one
+    """
+    for other in before:
+        if other.kind in kinds:
+            raise PlanError(f"{type(term).__name__} behind {type(other).__name__}: {why}")
+
+
+def check_one_handling(term: CreditTerm, before: Sequence[CreditTerm]) -> None:
+    """Raises PlanError when another term treats answers that were cut off: masked, paid less, or penalised by length."""
+    for other in before:
+        if other.handles_truncation:
+            raise PlanError(
+                f"{type(other).__name__} and {type(term).__name__} both treat answers cut off at the limit: mask them or "
+                "penalise them, not both"
+            )

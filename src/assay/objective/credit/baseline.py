@@ -1,7 +1,8 @@
-"""Baselines and normalisers. Each attempt counts once, however many rows it has; faulty attempts never count."""
+"""Baselines. Each attempt counts once, however many rows it has; faulty attempts never count."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,12 +10,16 @@ import numpy as np
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.plan import Scope
 from assay.core.protocols import State
-from assay.objective.credit.base import Credit, CreditTerm
+from assay.objective.credit.base import Credit, CreditTerm, check_behind
+from assay.objective.credit.normalise import Scale, Whiten, near_zero
+from assay.objective.credit.paths import Path
+from assay.objective.credit.stats import Keyed, Largest, column, each, identity, moments, peers
 from assay.objective.reduce import F, Moments, Partials
 
-__all__ = ["Center", "Scale", "Whiten"]
+__all__ = ["Against", "Center", "OptimalToken", "RunningBaseline", "Scale", "TopGap", "Whiten"]
 
-_BASELINES = ("group", "leave_one_out", "batch", "constant", "ema")
+_BASELINES = ("group", "leave_one_out", "length_weighted", "batch", "constant", "ema")
+_GROUPED = ("group", "leave_one_out", "length_weighted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,22 +27,25 @@ class Center(CreditTerm):
     """Subtracts a baseline.
 
     ``group``: the group's mean ``mu_q``. ``leave_one_out``: the mean of the *others* in the group, ``n / (n - 1) (R - mu_q)``.
-    ``batch``: the mean over the rollout batch. ``constant``: ``value``. ``ema``: a running mean of earlier batches' rewards (0
-    before the
-    first), with weight ``decay`` on the past and its start corrected.
+    ``length_weighted``: the group's mean weighted by loss tokens, ``sum_i T_i R_i / sum_i T_i`` (OPO). ``batch``: the mean over
+    the rollout batch. ``constant``: ``value``. ``ema``: a running mean of earlier batches' rewards (0 before the first), with
+    weight ``decay`` on the past and its start corrected.
 
-    A group without variance gets exactly 0. A group left with one attempt gets 0 under both group baselines, and is counted as
-    ``credit/lone``.
+    A group without variance gets exactly 0. A group left with one attempt gets 0 under every group baseline, and is counted as
+    ``credit/lone``. Where a return made values per token, each loses the attempt's baseline.
 
     Attributes:
         baseline: which one.
         value: only for ``constant``.
         decay: only for ``ema``.
+        by: only for group baselines: a column of the attempts whose equal values, inside a group, make the peers that are
+            compared: siblings of one prefix, the attempts of one role, of one episode.
     """
 
     baseline: str = "group"
     value: float | None = None
     decay: float | None = None
+    by: str = ""
 
     def __post_init__(self) -> None:
         if self.baseline not in _BASELINES:
@@ -50,6 +58,8 @@ class Center(CreditTerm):
             raise ConfigError(f"Center({self.baseline!r}, decay={self.decay}): a decay belongs to baseline='ema', and only there")
         if self.decay is not None and not 0 <= self.decay < 1:
             raise ConfigError(f"Center.decay={self.decay} is the weight of the past; use a number in [0, 1)")
+        if self.by and self.baseline not in _GROUPED:
+            raise ConfigError(f"Center({self.baseline!r}, by={self.by!r}): peers belong to the group baselines {_GROUPED}")
 
     @property
     def kind(self) -> str:
@@ -57,9 +67,16 @@ class Center(CreditTerm):
         return "baseline"
 
     @property
+    def attempts(self) -> tuple[str, ...]:
+        """What tells the peers apart."""
+        return (self.by,) if self.by else ()
+
+    @property
     def scope(self) -> Scope:
         """What the mean runs over."""
-        return {"group": Scope.GROUP, "leave_one_out": Scope.GROUP, "constant": Scope.SEQUENCE}.get(self.baseline, Scope.BATCH)
+        if self.baseline in _GROUPED:
+            return Scope.GROUP
+        return Scope.SEQUENCE if self.baseline == "constant" else Scope.BATCH
 
     @property
     def min_group(self) -> int:
@@ -77,10 +94,17 @@ class Center(CreditTerm):
 
     def local(self, credit: Credit) -> Partials:
         """Moments of the advantages."""
-        values = credit.advantage[credit.counted]
         if self.scope is Scope.GROUP:
-            return {"moments": Moments.of(values, credit.group[credit.counted], credit.groups)}
-        return {} if self.baseline == "constant" else {"moments": Moments.of(values)}
+            found: dict[str, object] = {"moments": peers(credit, credit.advantage, self.by)}
+            if self.baseline == "length_weighted":
+                tokens = np.asarray(credit.batch.rollout("tokens"), np.float64)
+                weights = tokens if credit.copies is None else tokens * credit.copies
+                found["weighted"] = peers(credit, credit.advantage, self.by, weights)
+            return found
+        if self.baseline == "constant":
+            return {}
+        weights = None if credit.copies is None else credit.copies[credit.counted]
+        return {"moments": moments(credit.advantage[credit.counted], weights=weights)}
 
     def advance(self, state: State, stats: Partials) -> State:
         """Moves the running mean."""
@@ -96,18 +120,21 @@ class Center(CreditTerm):
         """Subtracts the baseline."""
         if self.baseline == "batch":
             of_batch: Moments = stats["moments"]
-            return credit.moved(_centred(credit.advantage, of_batch.mean[0], of_batch.std(0)[0]))
+            sd = of_batch.std(0)[0]
+            return credit.centred(near_zero(credit.advantage - of_batch.mean[0], sd), sd)
         if self.scope is not Scope.GROUP:
-            return credit.moved(credit.advantage - self._common(state))
-        m: Moments = stats["moments"]
-        deviation = _centred(credit.advantage, m.mean[credit.group], m.std(0)[credit.group])
+            return credit.centred(credit.advantage - self._common(state))
+        m = each(credit, stats["moments"], self.by)
+        mean = each(credit, stats["weighted"], self.by).mean if self.baseline == "length_weighted" else m.mean
+        sd = m.std(0)
+        deviation = near_zero(credit.advantage - mean, sd)
         if self.baseline == "leave_one_out":
             # An attempt outside the statistics has all n counted ones as its others.
-            others = np.where(credit.counted, np.maximum(m.count - 1, 1)[credit.group], m.count[credit.group])
-            deviation = deviation * m.count[credit.group] / np.maximum(others, 1)
-        lone = m.count <= 1
-        told = credit.told(credit_lone=float(np.sum(m.count == 1)))
-        return told.moved(np.where(lone[credit.group], 0.0, deviation))
+            others = np.where(credit.counted, np.maximum(m.count - 1, 1), m.count)
+            deviation = deviation * m.count / np.maximum(others, 1)
+        found = stats["moments"].moments if isinstance(stats["moments"], Keyed) else stats["moments"]
+        told = credit.told(credit_lone=float(np.sum(found.count == 1)))
+        return told.centred(deviation, sd).scaled(np.where(m.count <= 1, 0.0, 1.0))
 
     def _common(self, state: State) -> float:
         if self.value is not None:
@@ -116,109 +143,220 @@ class Center(CreditTerm):
 
 
 @dataclass(frozen=True, slots=True)
-class Scale(CreditTerm):
-    """Divides by a standard deviation: ``A / (sd + eps)``; exactly 0 where ``sd`` is 0.
+class Against(CreditTerm):
+    """Subtracts a number per attempt that rows bring: ``A_i = R_i - b_i``.
+
+    The reward of the greedy answer to the same prompt (ReMax), the value of the prompt under the reference (A-LoL), or a critic's
+    value of the whole attempt.
 
     Attributes:
-        over: ``group`` (``sd_q``) or ``batch`` (``sd_B``).
-        ddof: 1 for the sample standard deviation, 0 for the population's; published code mixes both.
-        eps: added to the standard deviation.
-        of: ``reward``: spread of the rewards themselves; ``advantage``: of what the baseline left. The same inside a group.
+        column: the column of the attempts.
     """
 
-    over: str = "group"
-    ddof: int = 1
-    eps: float = 1e-6
-    of: str = "reward"
-
-    def __post_init__(self) -> None:
-        if self.over not in ("group", "batch"):
-            raise UnknownNameError("scale", self.over, ("group", "batch"))
-        if self.of not in ("reward", "advantage"):
-            raise UnknownNameError("scale statistic", self.of, ("reward", "advantage"))
-        if self.ddof not in (0, 1):
-            raise ConfigError(f"Scale.ddof={self.ddof}; use 0 (population) or 1 (sample)")
-        if not self.eps >= 0:
-            raise ConfigError(f"Scale.eps={self.eps}; use 0 or a small positive number")
+    column: str
 
     @property
     def kind(self) -> str:
-        """A normaliser."""
-        return "scale"
+        """A baseline."""
+        return "baseline"
 
     @property
-    def scope(self) -> Scope:
-        """What the standard deviation runs over."""
-        return Scope(self.over)
-
-    @property
-    def min_group(self) -> int:
-        """A spread needs two values."""
-        return 2 if self.over == "group" else 1
-
-    def local(self, credit: Credit) -> Partials:
-        """Moments per group or of the batch."""
-        values = (credit.reward if self.of == "reward" else credit.advantage)[credit.counted]
-        if self.over == "group":
-            return {"moments": Moments.of(values, credit.group[credit.counted], credit.groups)}
-        return {"moments": Moments.of(values)}
+    def attempts(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
-        """Divides."""
-        std: F = stats["moments"].std(self.ddof)
-        sd = std[credit.group] if self.over == "group" else std[0]
-        return credit.moved(_divided(credit.advantage, sd, self.eps))
+        """Subtracts it."""
+        return credit.centred(credit.advantage - column(credit, self.column))
 
 
 @dataclass(frozen=True, slots=True)
-class Whiten(CreditTerm):
-    """Mean 0 and variance 1 over the rollout batch (PPO, REINFORCE++): ``(A - mean) / (sd + eps)``.
+class RunningBaseline(CreditTerm):
+    """A running mean of earlier rewards per role or task (RAE of SPIRAL): ``A_i = R_i - b_k``, then ``b_k`` moves.
+
+    ``b`` starts at 0. After a batch with ``n`` attempts of key ``k`` and mean ``m``, ``b_k = decay^n b_k + (1 - decay^n) m``:
+    what ``n`` moves one by one give when the rewards are equal, and no matter in what order the attempts stand.
 
     Attributes:
-        unit: ``token``: every loss token counts, so long attempts weigh more; ``rollout``: each attempt counts once.
-        eps: added to the (population) standard deviation.
+        by: column of the attempts with the key.
+        decay: weight of the past per attempt.
     """
 
-    unit: str = "token"
-    eps: float = 1e-8
+    by: str = "role"
+    decay: float = 0.95
 
     def __post_init__(self) -> None:
-        if self.unit not in ("token", "rollout"):
-            raise UnknownNameError("whitening unit", self.unit, ("token", "rollout"))
-        if not self.eps >= 0:
-            raise ConfigError(f"Whiten.eps={self.eps}; use 0 or a small positive number")
+        if not 0 <= self.decay < 1:
+            raise ConfigError(f"RunningBaseline.decay={self.decay} is the weight of the past; use a number in [0, 1)")
 
     @property
     def kind(self) -> str:
-        """A normaliser that brings its own baseline."""
-        return "whiten"
+        """A baseline."""
+        return "baseline"
+
+    @property
+    def attempts(self) -> tuple[str, ...]:
+        """The key."""
+        return (self.by,)
 
     @property
     def scope(self) -> Scope:
-        """The whole rollout batch."""
+        """A key's attempts stand in any group."""
         return Scope.BATCH
 
+    def init(self) -> State:
+        """The mean per key."""
+        return {"mean": {}}
+
     def local(self, credit: Credit) -> Partials:
-        """Moments of the advantages, by the chosen unit."""
-        if self.unit == "rollout":
-            return {"moments": Moments.of(credit.advantage[credit.counted])}
-        here = credit.batch.token("mask") & credit.counted[credit.owner]
-        return {"moments": Moments.of(credit.per_token()[here])}
+        """Moments per key."""
+        here = credit.counted
+        return {"moments": Keyed.of(credit.advantage[here], self._keys(credit)[here, None])}
+
+    def advance(self, state: State, stats: Partials) -> State:
+        """Moves the means of the keys that the batch holds."""
+        found: Keyed = stats["moments"]
+        mean = dict(state["mean"])
+        for key, n, m in zip(found.keys[:, 0].tolist(), found.moments.count.tolist(), found.moments.mean.tolist(), strict=True):
+            past = self.decay**n
+            mean[str(key)] = past * mean.get(str(key), 0.0) + (1.0 - past) * m
+        return {"mean": mean}
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
-        """Whitens attempts, or tokens."""
-        m: Moments = stats["moments"]
-        if self.unit == "rollout":
-            return credit.moved(_divided(_centred(credit.advantage, m.mean[0], m.std(0)[0]), m.std(0)[0], self.eps))
-        return replace(credit, tokens=_divided(_centred(credit.per_token(), m.mean[0], m.std(0)[0]), m.std(0)[0], self.eps))
+        """Subtracts the mean of earlier batches."""
+        known = np.array([state["mean"].get(str(k), 0.0) for k in self._keys(credit).tolist()])
+        return credit.centred(credit.advantage - known)
+
+    def _keys(self, credit: Credit) -> np.ndarray:
+        return identity(credit.batch.rollout(self.by))
 
 
-def _centred(values: F, mean: F | np.float64, sd: F | np.float64) -> F:
-    """``values - mean``, 0 where only rounding tells them apart: else the last bit of a mean decides which tokens act."""
-    gap = values - mean
-    return np.where(np.abs(gap) <= 1e-12 * sd, 0.0, gap)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimalToken(CreditTerm):
+    """The optimal baseline per token (OTB): ``A_it = G_it - B_qt``, ``B_qt = sum_i W_it G_it / sum_i W_it`` over the group.
+
+    ``W_it = sum_(t' <= t) (1 - 2 p_it' + sum_v p_it'v^2)`` is the energy of the attempt's score up to there: ``p_it`` the
+    probability of the token, ``p_itv`` that of each token of the vocabulary (a certain token has no energy). ``t`` counts action
+    tokens, so tool output shifts nothing (the TIR variant). A lone attempt gets 0, and is counted as ``credit/lone``.
+
+    Attributes:
+        squares: token column with ``sum_v p_v^2`` of the old policy.
+        tail: an attempt's tokens behind the end of all others keep their whole return; False: they get 0, their own baseline.
+        cap: multiply each token's energy by ``min(pi_old / pi_engine, cap)^2``; None: not.
+    """
+
+    squares: str = "sum_pi_squared_old"
+    tail: bool = True
+    cap: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.cap is not None and not self.cap > 0:
+            raise ConfigError(f"OptimalToken.cap={self.cap}; use a positive number, or None")
+
+    @property
+    def kind(self) -> str:
+        """A baseline."""
+        return "baseline"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Both columns of the old policy, and the sampler's when the energy is corrected."""
+        return ("logp_old", self.squares) if self.cap is None else ("logp_old", self.squares, "logp_engine")
+
+    @property
+    def scope(self) -> Scope:
+        """A group."""
+        return Scope.GROUP
+
+    @property
+    def min_group(self) -> int:
+        """Others to compare with."""
+        return 2
+
+    def local(self, credit: Credit) -> Partials:
+        """Moments of the returns at each place of a group, weighted by energy, and how many attempts stand there."""
+        path = Path.of(credit)
+        here = credit.counted[path.owner]
+        at, values = path.at[here], credit.per_token()
+        keys, weights = self._keys(credit, path)[here], self._energy(credit, path)[here]
+        return {
+            "weighted": Keyed.of(
+                values[at], keys, weights if credit.copies is None else weights * credit.copies[path.owner][here]
+            ),
+            "moments": Keyed.of(values[at], keys),
+            "attempts": peers(credit, credit.advantage),
+        }
+
+    def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
+        """Subtracts the baseline of each place."""
+        path = Path.of(credit)
+        keys = self._keys(credit, path)
+        weighted: Moments = stats["weighted"].at(keys)
+        plain: Moments = stats["moments"].at(keys)
+        value = credit.per_token()[path.at]
+        baseline: F = np.where(weighted.count > 0, weighted.mean, plain.mean)
+        gap = near_zero(value - baseline, plain.std(0))
+        if self.tail:
+            others = plain.count - credit.counted[path.owner]
+            gap = np.where(others > 0, gap, value)
+        attempts: Moments = stats["attempts"]
+        gap = np.where(attempts.count[credit.group[path.owner]] <= 1, 0.0, gap)
+        mean = np.bincount(path.owner, gap, len(credit.reward)) / np.maximum(path.length, 1)
+        told = credit.told(credit_lone=float(np.sum(attempts.count == 1)))
+        return replace(told, advantage=mean, tokens=path.spread(gap, len(credit.owner)))
+
+    def _keys(self, credit: Credit, path: Path) -> np.ndarray:
+        return np.stack([credit.group[path.owner], path.place], axis=1)
+
+    def _energy(self, credit: Credit, path: Path) -> F:
+        """``[n]`` summed energy of each attempt up to each of its tokens."""
+        batch = credit.batch
+        old = batch.token("logp_old").astype(np.float64)[path.at]
+        each_token = 1.0 - 2.0 * np.exp(old) + np.asarray(batch.token(self.squares), np.float64)[path.at]
+        if self.cap is not None:
+            gap = np.clip(old - batch.token("logp_engine").astype(np.float64)[path.at], -20.0, 20.0)
+            each_token = each_token * np.minimum(np.exp(gap), self.cap) ** 2
+        return path.so_far(np.maximum(each_token, 0.0))
 
 
-def _divided(values: F, sd: F | np.float64, eps: float) -> F:
-    """``values / (sd + eps)``, 0 where there is no spread."""
-    return np.where(sd > 0, values / np.where(sd > 0, sd + eps, 1.0), 0.0)
+@dataclass(frozen=True, slots=True)
+class TopGap(CreditTerm):
+    """Pass@k by the best attempt alone (2025): it gets its lead over the second best, all others 0; a tie at the top gives none.
+
+    ``Scale("group")`` after it is verl's ``grpo_passk``. A lone attempt gets 0, and is counted as ``credit/lone``.
+    """
+
+    @property
+    def kind(self) -> str:
+        """A baseline."""
+        return "baseline"
+
+    @property
+    def scope(self) -> Scope:
+        """A group."""
+        return Scope.GROUP
+
+    @property
+    def min_group(self) -> int:
+        """A best and a second best."""
+        return 2
+
+    def check(self, before: Sequence[CreditTerm]) -> None:
+        """Raises PlanError: it compares whole attempts."""
+        check_behind(
+            self, before, ("return",), "it compares whole attempts, and a return makes values per token: leave the return out"
+        )
+
+    def local(self, credit: Credit) -> Partials:
+        """The two largest rewards of each group."""
+        here = credit.counted
+        return {"top": Largest.of(credit.advantage[here], credit.group[here], credit.groups, 2)}
+
+    def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
+        """The lead of the best."""
+        first, second = stats["top"].values[credit.group].T
+        whole = np.isfinite(second)
+        lead = np.where(whole, first, 0.0) - np.where(whole, second, 0.0)
+        top = stats["top"].values
+        told = credit.told(credit_lone=float(np.sum(np.isfinite(top[:, 0]) & ~np.isfinite(top[:, 1]))))
+        return told.moved(np.where((credit.advantage >= first) & whole, lead, 0.0))

@@ -1,18 +1,18 @@
-"""Components to one reward, and transforms of the reward."""
+"""Components to one reward."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError, DataError, UnknownNameError
-from assay.core.plan import Scope
-from assay.core.protocols import State
 from assay.core.sample import STREAMS
-from assay.objective.credit.base import Credit, CreditTerm
-from assay.objective.reduce import F, Partials, tally
+from assay.objective.credit.base import Credit
+from assay.objective.credit.divergence import KlInReward
+from assay.objective.credit.length import Overlong
+from assay.objective.reduce import F
 
 __all__ = ["KlInReward", "Overlong", "Scalarise"]
 
@@ -91,84 +91,3 @@ def _primary(found: dict[str, F]) -> F:
     if "correct" in found and "reward" in found:
         return np.where(np.isnan(found["correct"]), found["reward"], found["correct"])
     return next((found[n] for n in ("correct", "reward") if n in found), next(iter(found.values())))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overlong(CreditTerm):
-    """Soft penalty on long answers (DAPO): added to the reward is 0 up to ``limit - cache`` tokens, then falls linearly to -1
-    at ``limit``.
-
-    Attributes:
-        limit: answer length at which the full penalty is reached.
-        cache: length of the ramp.
-
-    >>> from assay.objective import Overlong
-    >>> Overlong(limit=20480, cache=4096).ramp(np.array([16384, 18432, 20480, 30000])).tolist()
-    [0.0, -0.5, -1.0, -1.0]
-    """
-
-    limit: int
-    cache: int
-
-    def __post_init__(self) -> None:
-        if not 0 < self.cache <= self.limit:
-            raise ConfigError(f"Overlong.cache={self.cache} must be in (0, limit={self.limit}]")
-
-    @property
-    def kind(self) -> str:
-        """A reward transform."""
-        return "shape"
-
-    def ramp(self, length: F) -> F:
-        """The penalty at each length."""
-        return np.clip((self.limit - self.cache - length) / self.cache, -1.0, 0.0)
-
-    def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
-        """Adds the penalty to the reward; the task's metric stays."""
-        return _rewarded(credit, credit.reward + self.ramp(np.asarray(credit.batch.rollout("length"), np.float64)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KlInReward(CreditTerm):
-    """``R' = R - coef * sum_t (logp_old - logp_ANCHOR)``: the k1 estimate of the divergence, where it belongs (RLOO, PPO).
-
-    Attributes:
-        coef: weight of the penalty.
-        anchor: the policy not to leave.
-    """
-
-    coef: float
-    anchor: str = "ref"
-
-    def __post_init__(self) -> None:
-        if not self.coef > 0:
-            raise ConfigError(
-                f"KlInReward.coef={self.coef} does nothing or rewards divergence; use a positive number or leave the term out"
-            )
-
-    @property
-    def kind(self) -> str:
-        """A reward transform."""
-        return "shape"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Log-probabilities of both policies."""
-        return ("logp_old", f"logp_{self.anchor}")
-
-    @property
-    def scope(self) -> Scope:
-        """An attempt's own tokens."""
-        return Scope.SEQUENCE
-
-    def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
-        """Subtracts the summed log-ratio of each attempt's loss tokens."""
-        batch = credit.batch
-        mask = batch.token("mask")
-        k1 = (batch.token("logp_old").astype(np.float64) - batch.token(f"logp_{self.anchor}"))[mask]
-        summed = tally(credit.owner[mask], k1, len(credit.reward))
-        return _rewarded(credit, credit.reward - self.coef * summed)
-
-
-def _rewarded(credit: Credit, reward: F) -> Credit:
-    return replace(credit, reward=reward, advantage=reward)

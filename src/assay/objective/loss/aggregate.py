@@ -58,6 +58,11 @@ class Aggregation(ABC):
         if self.denominator not in ("kept", "drawn"):
             raise UnknownNameError("denominator", self.denominator, ("kept", "drawn"))
 
+    @property
+    def grouped(self) -> bool:
+        """Whether it asks which attempts belong to one prompt."""
+        return False
+
     def check(self) -> None:  # noqa: B027
         """Raises PlanError when a setting that only a run can know is missing."""
 
@@ -96,6 +101,11 @@ class SeqSum(Aggregation):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt(Aggregation):
     """Mean over the tokens of a prompt's attempts, then over prompts (ScaleRL)."""
+
+    @property
+    def grouped(self) -> bool:
+        """It does."""
+        return True
 
     def share(self, s: Selection) -> F:
         """``1 / (tokens of the group * prompts)``."""

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from assay.core.batch import Batch
 from assay.core.columns import Array
 from assay.core.errors import ConfigError, DataError, UnknownNameError
-from assay.core.plan import Scope
+from assay.core.plan import Forward, Scope
 from assay.core.protocols import State
 from assay.core.sample import STREAMS
+from assay.core.vocab import VocabStat
 from assay.objective.loss.aggregate import Aggregation
 from assay.objective.reduce import F, Partials, Reducer
 
@@ -153,9 +154,29 @@ class LossTerm(ABC):
         return ()
 
     @property
+    def attempts(self) -> tuple[str, ...]:
+        """Columns of the attempts that it reads."""
+        return ()
+
+    @property
     def live(self) -> tuple[str, ...]:
         """Columns that the gradient pass must compute."""
         return ("logp_new",)
+
+    @property
+    def stats(self) -> tuple[VocabStat, ...]:
+        """Statistics of the current policy over the vocabulary that the gradient pass must compute; `live` has their names."""
+        return ()
+
+    @property
+    def forwards(self) -> tuple[Forward, ...]:
+        """Passes without gradient that fill columns of `needs` whose names do not say how."""
+        return ()
+
+    @property
+    def heads(self) -> Mapping[str, tuple[str, int, float, float]]:
+        """Value heads whose outputs stand in `live`, each with what it must be: form, outputs per token, range."""
+        return {}
 
     @property
     def reward(self) -> bool:
@@ -167,10 +188,23 @@ class LossTerm(ABC):
         """2 when current scores are needed before the gradient pass (column ``logp_now``)."""
         return 1
 
+    def check(self) -> None:  # noqa: B027
+        """Raises PlanError when its own parts make no sense together."""
+
     @property
     def min_group(self) -> int:
         """Attempts that a group must have."""
         return 1
+
+    @property
+    def averages(self) -> bool:
+        """Whether an aggregation says how its tokens are averaged; False where it brings its own denominator."""
+        return True
+
+    @property
+    def grouped(self) -> bool:
+        """Whether it compares the attempts of a group."""
+        return False
 
     @property
     def reduces(self) -> bool:

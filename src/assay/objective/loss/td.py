@@ -1,8 +1,7 @@
-"""The terminal for regression of values per token: critics, and policies that are value functions (ROVER)."""
+"""The terminal for regression of values per token: critics, and policies that are value functions (ROVER, B-Coder)."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -10,172 +9,83 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from assay.core.batch import Batch
-from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.errors import ConfigError, DataError
+from assay.core.vocab import VocabStat
 from assay.objective.loss.base import LossTerm, View
+from assay.objective.loss.td_fits import Bce, Binned, Fit, HlGauss, Huber, Square, TwoHot
+from assay.objective.loss.td_paths import check_place, path_of, places
+from assay.objective.loss.td_targets import ColumnTarget, ConservativeTarget, MeanTarget, OutcomeTarget, ReturnTarget, Target
+from assay.objective.loss.td_values import DuelingValue, HeadValue, LogRatioValue, Value
+from assay.objective.loss.vocab import MaxLogp
 from assay.objective.reduce import F, Reducer
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["ColumnTarget", "HeadValue", "LogRatioValue", "OutcomeTarget", "Target", "TdLoss", "Value"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Value(ABC):
-    """Base of what is regressed."""
-
-    @property
-    def live(self) -> tuple[str, ...]:
-        """Columns that the gradient pass must compute."""
-        return ("logp_new",)
-
-    @property
-    def anchors(self) -> tuple[str, ...]:
-        """Policies whose log-probabilities it reads."""
-        return ()
-
-    @property
-    def policy(self) -> bool:
-        """Whether fitting it teaches the policy itself."""
-        return False
-
-    @abstractmethod
-    def of(self, view: View) -> Tensor:
-        """``[n]`` predictions."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadValue(Value):
-    """The output of a value head that the learner computes.
-
-    Attributes:
-        name: its live column; its values at the start of the batch stand in ``NAME_old``.
-    """
-
-    name: str = "values"
-
-    @property
-    def live(self) -> tuple[str, ...]:
-        """The head's column."""
-        return ("logp_new", self.name)
-
-    def of(self, view: View) -> Tensor:
-        """``[n]`` values."""
-        return view.live(self.name)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogRatioValue(Value):
-    """``rho * (logp_new - logp_ANCHOR)``: the policy's own log-ratio as action value.
-
-    Attributes:
-        rho: temperature.
-        anchor: the policy that it is relative to.
-    """
-
-    rho: float = 1.0
-    anchor: str = "old"
-
-    @property
-    def anchors(self) -> tuple[str, ...]:
-        """Its anchor."""
-        return (self.anchor,)
-
-    @property
-    def policy(self) -> bool:
-        """It is the policy."""
-        return True
-
-    def of(self, view: View) -> Tensor:
-        """``[n]`` scaled log-ratios."""
-        return self.rho * view.log_ratio(self.anchor)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target(ABC):
-    """Base of regression targets: numpy, without gradient, recomputed before each optimiser step."""
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Token columns that it reads."""
-        return ()
-
-    @property
-    def reward(self) -> bool:
-        """Whether it reads rewards or advantages."""
-        return False
-
-    @abstractmethod
-    def of(self, batch: Batch) -> F:
-        """``[N]`` targets."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomeTarget(Target):
-    """The attempt's outcome at each of its tokens.
-
-    Attributes:
-        column: ``reward`` or ``advantage``.
-    """
-
-    column: str = "reward"
-
-    def __post_init__(self) -> None:
-        if self.column not in ("reward", "advantage"):
-            raise UnknownNameError("outcome", self.column, ("reward", "advantage"))
-
-    @property
-    def reward(self) -> bool:
-        """It does."""
-        return True
-
-    def of(self, batch: Batch) -> F:
-        """``[N]`` outcomes."""
-        return np.repeat(np.asarray(batch.per_row(self.column), np.float64), batch.lengths)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnTarget(Target):
-    """A token column that rows, sampler or credit chain bring.
-
-    Attributes:
-        column: its name.
-    """
-
-    column: str
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
-
-    def of(self, batch: Batch) -> F:
-        """``[N]`` its values."""
-        return np.asarray(batch.token(self.column), np.float64)
+__all__ = [
+    "Bce",
+    "Binned",
+    "ColumnTarget",
+    "ConservativeTarget",
+    "DuelingValue",
+    "Fit",
+    "HeadValue",
+    "HlGauss",
+    "Huber",
+    "LogRatioValue",
+    "Margin",
+    "MeanTarget",
+    "OutcomeTarget",
+    "ReturnTarget",
+    "Square",
+    "Target",
+    "TdLoss",
+    "TwoHot",
+    "Value",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TdLoss(LossTerm):
-    """``coef * (value - sg(target))^2`` per token; with ``clip`` the larger of it and that of the value clipped around its old
-    one.
+    """``coef * fit(value, sg(target))`` per token, a squared error unless ``fit`` says otherwise.
+
+    With ``clip`` it is the larger of that and the loss of the value clipped around its old one (PPO's value clipping).
 
     Attributes:
         value: what is regressed.
         target: what it should be.
-        clip: largest change from the old value that still lowers the loss (PPO's value clipping); None for none.
+        fit: how far it is from that.
+        clip: largest change from the old value that still lowers the loss; None for none. A distance, in the value's own unit.
+        at: tokens that it acts on: every ``token``, or of each segment the first (``start``) or last (``end``). The others have
+            no weight and stay in denominators that count tokens; `SeqSum` counts attempts.
+        by: token column that names the segments: ``call`` for turns; each run of equal values is one.
     """
 
     value: Value = field(default_factory=HeadValue)
     target: Target = field(default_factory=OutcomeTarget)
+    fit: Fit = field(default_factory=Square)
     clip: float | None = None
+    at: str = "token"
+    by: str = "call"
     label: str = "td"
 
     def __post_init__(self) -> None:
         LossTerm.__post_init__(self)
+        head = isinstance(self.value, HeadValue)
         if self.clip is not None and not self.clip > 0:
             raise ConfigError(f"TdLoss.clip={self.clip}; use a positive distance, or None for no clipping")
-        if self.clip is not None and not isinstance(self.value, HeadValue):
+        if self.clip is not None and not head:
             raise ConfigError(f"TdLoss.clip={self.clip} needs a value head with old values; {type(self.value).__name__} has none")
+        if self.clip is not None and self.fit.support is not None:
+            raise ConfigError(
+                f"TdLoss.clip={self.clip} clips a value, and {type(self.fit).__name__} fits other numbers: set clip=None"
+            )
+        if self.fit.support is not None and not head:
+            raise ConfigError(
+                f"{type(self.fit).__name__} fits the outputs of a head, and {type(self.value).__name__} is a value itself: use "
+                "Square() or Huber()"
+            )
+        check_place("TdLoss", self.at)
 
     @property
     def terminal(self) -> bool:
@@ -183,10 +93,21 @@ class TdLoss(LossTerm):
         return self.value.policy
 
     @property
+    def sparse(self) -> bool:
+        """Where it acts on few tokens."""
+        return self.at != "token"
+
+    @property
     def needs(self) -> tuple[str, ...]:
-        """The target's columns, and the old values when clipping."""
-        old = (f"{self.value.name}_old",) if self.clip is not None and isinstance(self.value, HeadValue) else ()
-        return (*self.target.needs, *old)
+        """The target's columns, the old values when clipping, and what names the segments."""
+        old = () if self.clip is None else (self._old,)
+        by = () if self.at == "token" else (self.by,)
+        return tuple(dict.fromkeys((*self.target.needs, *old, *by)))
+
+    @property
+    def _old(self) -> str:
+        """The column of the head's values at the start of the batch."""
+        return f"{getattr(self.value, 'name', '')}_old"
 
     @property
     def anchors(self) -> tuple[str, ...]:
@@ -199,24 +120,93 @@ class TdLoss(LossTerm):
         return self.value.live
 
     @property
+    def stats(self) -> tuple[VocabStat, ...]:
+        """The value's."""
+        return self.value.stats
+
+    @property
+    def heads(self) -> Mapping[str, tuple[str, int, float, float]]:
+        """The heads that it fits, by name, and what each must be: form, outputs per token, support (`Fit.form`)."""
+        return dict.fromkeys(self.value.heads, self.fit.form)
+
+    @property
     def reward(self) -> bool:
         """When the target comes from rewards."""
         return self.target.reward or "advantage" in self.target.needs
 
     def prepare(self, batch: Batch, share: F, reducer: Reducer) -> Mapping[str, F]:
-        """The aggregation's weights and the targets."""
-        return {"weight": share, "target": self.target.of(batch)}
+        """The aggregation's weights where it acts, and the targets."""
+        weight = share
+        if self.at != "token":
+            path = path_of(batch)
+            here = places(path, *path.segments(batch.token(self.by)), self.at)
+            weight = np.zeros_like(share)
+            weight[here] = share[here]
+        return {"weight": weight, "target": self.target.of(batch)}
 
     def apply(self, view: View) -> Tensor:
-        """``[n]`` squared errors."""
-        value, target = self.value.of(view), view.own("target")
-        error = (value - target).square()
-        if self.clip is None or not isinstance(self.value, HeadValue):
-            return error
-        old = view.column(f"{self.value.name}_old")
-        clipped = old + (value - old).clamp(-self.clip, self.clip)
-        return error.maximum((clipped - target).square())
+        """``[n]`` losses."""
+        output, target = self._output(view), view.own("target")
+        loss = self.fit.of(output, target)
+        return loss if self.clip is None else loss.maximum(self.fit.of(self._clipped(view, output), target))
+
+    def _output(self, view: View) -> Tensor:
+        output = self.value.of(view)
+        form, outputs, low, high = self.fit.form
+        found = output.shape[1] if output.dim() > 1 else 1
+        if found != outputs:
+            raise DataError(
+                f"{type(self.fit).__name__} of {self.name!r} reads {outputs} numbers per token, the head gives {found}: use"
+                f" ValueHead(form={form!r}, outputs={outputs}, low={low}, high={high})"
+            )
+        return output
+
+    def _clipped(self, view: View, output: Tensor) -> Tensor:
+        old = view.column(self._old)
+        return old + (output - old).clamp(-(self.clip or 0.0), self.clip)
 
     def report(self, view: View) -> Mapping[str, Tensor]:
-        """``error``: mean squared error."""
-        return {"error": (self.value.of(view) - view.own("target")).square()}
+        """``error``: mean squared error; ``value``: mean value; ``clip_fraction``: share of the tokens whose clipped value has
+        the larger loss; ``outside``: share of the targets beyond the support of a fit.
+        """
+        output, target = self._output(view), view.own("target")
+        value = self.fit.value(output)
+        numbers = {"error": (value - target).square(), "value": value}
+        if self.clip is not None:
+            cut = self.fit.of(self._clipped(view, output), target) > self.fit.of(output, target)
+            numbers["clip_fraction"] = cut.to(value.dtype)
+        if self.fit.support is not None:
+            low, high = self.fit.support
+            numbers["outside"] = ((target < low) | (target > high)).to(value.dtype)
+        return numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Margin(LossTerm):
+    """``alpha (logp_max - logp_new)``: how much less the policy likes a demonstrated token than its own favourite (B-Coder).
+
+    Attributes:
+        alpha: value of a nat, as in `DuelingValue`.
+    """
+
+    alpha: float = 1.0
+    streams: tuple[str, ...] = ("expert",)
+
+    def __post_init__(self) -> None:
+        LossTerm.__post_init__(self)
+        if not self.alpha > 0:
+            raise ConfigError(f"Margin.alpha={self.alpha}; use a positive scale")
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        """The chosen token's and the largest log-probability."""
+        return ("logp_new", "logp_max")
+
+    @property
+    def stats(self) -> tuple[VocabStat, ...]:
+        """The latter."""
+        return (MaxLogp(),)
+
+    def apply(self, view: View) -> Tensor:
+        """``[n]`` margins, 0 for the favourite itself."""
+        return self.alpha * (view.live("logp_max") - view.live("logp_new"))

@@ -1,0 +1,151 @@
+"""``assay methods``: the named objectives, what other libraries call them, and which are the same under which conditions."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from assay.cli.mirror import parse
+from assay.cli.show import busy, grid, lines, show, unquoted
+from assay.core.errors import ConfigError, UnknownNameError
+
+if TYPE_CHECKING:
+    from assay.objective.methods import Method
+    from assay.objective.peers import Match
+
+__all__ = ["methods_command"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodsOptions:
+    """Lists the named objectives, shows one, or says what another library's name is here.
+
+    Attributes:
+        name: a method: its formula, settings, columns, and its names in other libraries.
+        peer: a library (verl, trl, skyrl, ...), or LIBRARY:NAME, one of its losses, estimators or corrections.
+        atlas: compute which methods have the same gradient under which conditions; takes seconds.
+        json: print JSON.
+    """
+
+    name: str | None = field(default=None, metadata={"positional": True, "arg": {"metavar": "[NAME]"}})
+    peer: str | None = field(default=None, metadata={"arg": {"metavar": "LIBRARY[:NAME]"}})
+    atlas: bool = False
+    json: bool = False
+
+
+def methods_command(args: list[str]) -> int:
+    """``assay methods [NAME]``, ``--peer LIBRARY[:NAME]``, ``--atlas``."""
+    own = parse(MethodsOptions, args, "assay methods")
+    if sum((own.name is not None, own.peer is not None, own.atlas)) > 1:
+        raise ConfigError("give a NAME, or --peer, or --atlas, one of them")
+    if own.atlas:
+        return _atlas(own.json)
+    if own.peer is not None:
+        library, _, name = own.peer.partition(":")
+        return _match(own.json, library, name) if name else _peer(own.json, library)
+    return _list(own.json) if own.name is None else _show(own.json, own.name)
+
+
+def _list(as_json: bool) -> int:
+    from assay.objective.methods import methods
+
+    rows = [_row(m) for m in methods().values()]
+
+    def text() -> None:
+        grid(("name", "composition; source; needs; status"), [
+            [r["name"], f"{r['composition']}\n{r['source']}; {', '.join(r['needs']) or 'no columns'}; {r['status']}"]
+            for r in rows
+        ])  # fmt: skip
+
+    return show(as_json, rows, text)
+
+
+def _row(method: Method) -> dict[str, Any]:
+    return {
+        "name": method.name, "composition": method.composition, "needs": list(method.needs), "source": method.source,
+        "status": method.status,
+    }  # fmt: skip
+
+
+def _show(as_json: bool, name: str) -> int:
+    from assay.objective.methods import methods
+    from assay.objective.peers import matches
+
+    known = methods()
+    if name not in known:
+        raise UnknownNameError("method", name, known)
+    method = known[name]
+    settings = {k: None if v is inspect.Parameter.empty else v for k, v in method.settings.items()}
+    elsewhere = [f"{m.peer}:{m.name}" for m in matches() if re.search(rf"\b{name}\(", m.code)]
+    doc = inspect.cleandoc(method.make.__doc__ or "")
+    value = {**_row(method), "settings": {k: _plain(v) for k, v in settings.items()}, "doc": doc, "elsewhere": elsewhere}
+
+    def text() -> None:
+        print(unquoted(doc), end="\n\n")
+        lines({
+            "composition": value["composition"], "needs": ", ".join(value["needs"]) or "–", "source": method.source,
+            "status": method.status, "elsewhere": ", ".join(elsewhere) or "–",
+            "settings": ", ".join(f"{k}={v!r}" for k, v in settings.items()) or "none",
+        })  # fmt: skip
+
+    return show(as_json, value, text)
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON holds it."""
+    return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
+
+
+def _peer(as_json: bool, library: str) -> int:
+    from assay.objective.peers import PEERS, matches
+
+    rows = [_fields(m) for m in matches(library)]
+
+    def text() -> None:
+        grid(("name", "kind", "here, and how theirs differs; or why not"), [
+            [r["name"], r["kind"], "\n".join(filter(None, (r["here"], r["note"], r["reason"])))] for r in rows
+        ])  # fmt: skip
+        print(f"{PEERS[library]}; assay methods --peer {library}:NAME says more of one")
+
+    return show(as_json, rows, text)
+
+
+def _match(as_json: bool, library: str, name: str) -> int:
+    from assay.objective.methods.registry import composition
+    from assay.objective.peers import PEERS, match, matches
+
+    first = match(library, name)
+    found = [m for m in matches(library) if m.name == first.name]
+    rows = [{**_fields(m), "composition": composition(m.objective()) if m.code else None} for m in found]
+
+    def text() -> None:
+        for row in rows:
+            lines({
+                f"{row['kind']}": f"{row['name']} of {PEERS[library]}", "here": row["here"] or "–",
+                **({"composition": row["composition"]} if row["composition"] else {}),
+                **({"differs": row["note"]} if row["note"] else {}), **({"why not": row["reason"]} if row["reason"] else {}),
+            })  # fmt: skip
+
+    return show(as_json, rows, text)
+
+
+def _fields(m: Match) -> dict[str, Any]:
+    return {"library": m.peer, "kind": m.kind, "name": m.name, "here": m.code, "note": m.note, "reason": m.reason}
+
+
+def _atlas(as_json: bool) -> int:
+    from assay.objective.atlas import CONDITIONS, equivalences
+
+    with busy("comparing gradients"):
+        found: Mapping[str, list[list[str]]] = {name: [list(c) for c in classes] for name, classes in equivalences().items()}
+
+    def text() -> None:
+        grid(("condition", "the same gradient"), [
+            [f"{name}: {CONDITIONS[name].says}", "\n".join(", ".join(c) for c in classes) or "–"]
+            for name, classes in found.items()
+        ])  # fmt: skip
+
+    return show(as_json, found, text)

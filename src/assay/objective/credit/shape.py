@@ -1,0 +1,158 @@
+"""Transforms of the reward by numbers that rows bring, and by class. The task's metric stays what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.core.errors import ConfigError
+from assay.core.protocols import State
+from assay.objective.credit.base import Credit, CreditTerm, check_behind
+from assay.objective.credit.stats import column
+from assay.objective.reduce import Partials
+
+__all__ = ["Bonus", "PairwiseWin", "Rescale", "ScaleByClass", "solved"]
+
+_INF = float("inf")
+
+
+def solved(credit: Credit, threshold: float) -> NDArray[np.bool_]:
+    """``[R]`` attempts whose task metric reaches a threshold, up to rounding."""
+    return credit.metric >= threshold - 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescale(CreditTerm):
+    """``clip(scale * R + shift, low, high)``: the reward on another scale, within bounds.
+
+    Attributes:
+        scale, shift: of the reward; a negative scale is refused.
+        low, high: bounds on the result.
+    """
+
+    scale: float = 1.0
+    shift: float = 0.0
+    low: float = -_INF
+    high: float = _INF
+
+    def __post_init__(self) -> None:
+        if not 0 < self.scale < _INF or not abs(self.shift) < _INF:
+            raise ConfigError(f"Rescale(scale={self.scale}, shift={self.shift}): use a positive scale and a finite shift")
+        if not self.low < self.high:
+            raise ConfigError(f"Rescale(low={self.low}, high={self.high}): every reward would be the same; use low < high")
+
+    @property
+    def kind(self) -> str:
+        """A reward transform."""
+        return "shape"
+
+    def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
+        """Rescales and clips."""
+        return credit.rewarded(np.clip(self.scale * credit.reward + self.shift, self.low, self.high))
+
+
+@dataclass(frozen=True, slots=True)
+class Bonus(CreditTerm):
+    """``R' = R + coef * c_i``: a number per attempt that rows bring, such as a novelty bonus or the cost of its tools.
+
+    Attributes:
+        column: the column of the attempts.
+        coef: its factor; negative for a cost.
+    """
+
+    column: str
+    coef: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.coef:
+            raise ConfigError("Bonus.coef=0 does nothing; use another number or leave the term out")
+
+    @property
+    def kind(self) -> str:
+        """A reward transform."""
+        return "shape"
+
+    @property
+    def attempts(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
+        """Adds it."""
+        return credit.rewarded(credit.reward + self.coef * column(credit, self.column))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairwiseWin(CreditTerm):
+    """The chance that a judge prefers the attempt to a fixed anchor answer, in place of the reward.
+
+    ``R_i = (P(o_i > y_a) + 1 - P(y_a > o_i)) / 2``: the mean over both orders of presentation. A judge without a bias of position
+    gives the same either way, and an attempt equal to the anchor gets 1/2.
+
+    Attributes:
+        win: column of the attempts with ``P(o_i > y_a)``.
+        loss: column with ``P(y_a > o_i)``, asked in the other order; None when only one order was asked.
+        centre: subtracted from the result.
+    """
+
+    win: str = "win"
+    loss: str | None = "loss"
+    centre: float = 0.0
+
+    @property
+    def kind(self) -> str:
+        """A reward transform."""
+        return "shape"
+
+    @property
+    def attempts(self) -> tuple[str, ...]:
+        """The judge's columns."""
+        return (self.win,) if self.loss is None else (self.win, self.loss)
+
+    def check(self, before: Sequence[CreditTerm]) -> None:
+        """Raises PlanError: it would undo what other shapes did."""
+        check_behind(self, before, ("shape",), "it replaces the reward, and with it what was added before: put it first")
+
+    def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
+        """Replaces the reward."""
+        win = column(credit, self.win)
+        if self.loss is not None:
+            win = (win + 1.0 - column(credit, self.loss)) / 2
+        return credit.rewarded(win - self.centre)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleByClass(CreditTerm):
+    """One reward for correct attempts, another for wrong ones (W-GRPO: 1 and ``-lambda``), in place of the reward.
+
+    Two values are an affine map of any other two: a group mean *and* a group's standard deviation after it cancel both. They act
+    under a baseline alone, or under the batch's standard deviation.
+
+    Attributes:
+        correct, wrong: the two rewards.
+        threshold: task metric from which an attempt is correct.
+    """
+
+    correct: float = 1.0
+    wrong: float = -1.0
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not self.correct > self.wrong:
+            raise ConfigError(f"ScaleByClass(correct={self.correct}, wrong={self.wrong}): correct attempts must be worth more")
+
+    @property
+    def kind(self) -> str:
+        """A reward transform."""
+        return "shape"
+
+    def check(self, before: Sequence[CreditTerm]) -> None:
+        """Raises PlanError: it would undo what other shapes did."""
+        check_behind(self, before, ("shape",), "it replaces the reward, and with it what was added before: put it first")
+
+    def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
+        """Replaces the reward."""
+        return credit.rewarded(np.where(solved(credit, self.threshold), self.correct, self.wrong))

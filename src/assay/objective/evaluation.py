@@ -1,0 +1,112 @@
+"""A method on padded arrays: loss, gradient and advantages in float64, for tests, comparisons, and other people's trainers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from assay.core.batch import Batch
+from assay.core.errors import ConfigError
+from assay.objective.methods import named
+from assay.objective.objective import Objective
+from assay.objective.padded import Inputs, Padded
+from assay.objective.reduce import F
+
+__all__ = ["Evaluation", "Inputs", "composed", "evaluate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evaluation:
+    """What a method makes of a batch.
+
+    Attributes:
+        loss: to be minimised, globally normalised.
+        gradient: its derivative by each differentiable input, in that input's shape; 0 where the input has no influence.
+        advantages: ``[B, T]`` per token, 0 outside the mask; of a loss on scores the implicit advantage ``-dPhi/ds``; 0 where
+            the method has none.
+        metrics: what credit and loss report.
+    """
+
+    loss: float
+    gradient: Mapping[str, F]
+    advantages: F
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+def evaluate(method: str | Objective, inputs: Inputs, **settings: Any) -> Evaluation:
+    """Loss, gradient and advantages of a method on padded arrays, one row per attempt.
+
+    The inputs, by name: ``mask [B, T]``; ``logp_new [B, T]`` and the further columns that the method needs (``logp_old``,
+    ``logp_engine``, ``logp_ref``, ``entropy``, ``values``, ...); ``rewards [B]`` or ``components`` (name to ``[B]``);
+    ``group_id [B]``, needed where attempts of a prompt are compared; ``stream [B]``, names (all ``on_policy`` when left out);
+    ``valid [B]`` (all when left out: an attempt without a verdict has neither loss nor part in a statistic); ``truncated [B]``
+    and ``length [B]`` (its loss tokens when left out) for the terms that read them. ``advantages``, ``[B]`` or ``[B, T]``, stand
+    in the place of the method's own credit chain, filters included, which then does not run.
+
+    What stands outside the mask is never read. The differentiable inputs are ``logp_new``, ``entropy`` and ``values``, those of
+    them that the method needs. An attempt without loss tokens has its part in its group's statistics and in no denominator. A
+    batch without any loss token has loss 0. Running statistics stand where a new run's stand.
+
+    Args:
+        method: a name that `methods` lists, or a composition.
+        inputs: arrays by name.
+        settings: of the named method's constructor.
+
+    Raises:
+        DataError: an input is missing, is not used by this method, has the wrong shape, or is not finite where it is read.
+        UnknownNameError: no such method, setting or stream.
+        PlanError: the composition cannot be right.
+
+    >>> import numpy as np
+    >>> from assay.objective import evaluate
+    >>> flat = np.full((4, 2), -1.0)
+    >>> inputs = {"mask": flat < 0, "logp_new": flat, "logp_old": flat, "rewards": [1, 0, 0, 0], "group_id": [7, 7, 7, 7]}
+    >>> evaluate("grpo", inputs, kl=0.0, eps=0.0).advantages[:, 0].tolist()
+    [1.5, -0.5, -0.5, -0.5]
+    """
+    from assay.objective.loss.tensors import leaves, slopes
+
+    objective = composed(method, settings)
+    plan = objective.plan()
+    table = Padded.of(inputs, objective, plan)
+    if not len(table.present):
+        gradient = {name: np.zeros(table.columns[name].shape) for name in plan.live}
+        return Evaluation(loss=0.0, gradient=gradient, advantages=np.zeros(table.mask.shape))
+    program = objective.compile()
+    batch = table.batch(objective)
+    ready = program.prepare(batch if table.credited else program.credit(batch))
+    live = leaves({name: table.flat(name) for name in plan.live})
+    loss, metrics = program.micro(ready, live)
+    return Evaluation(
+        loss=float(loss.detach()),
+        gradient={name: table.padded(slope) for name, slope in slopes(loss, live).items()},
+        advantages=table.padded(_advantages(objective, ready)),
+        metrics={**program.metrics(), **metrics},
+    )
+
+
+def composed(method: str | Objective, settings: Mapping[str, Any]) -> Objective:
+    """The composition that a name and settings stand for, or the given one.
+
+    Raises:
+        UnknownNameError: no such method or setting.
+        ConfigError: settings beside a composition.
+    """
+    if isinstance(method, str):
+        return named(method, **settings)
+    if settings:
+        raise ConfigError(f"settings {sorted(settings)} belong to a named method; change a composition with dataclasses.replace")
+    return method
+
+
+def _advantages(objective: Objective, ready: Batch) -> F:
+    """``[N]`` advantages: those of losses on scores where there are any, else the credit chain's."""
+    implicit = [np.asarray(ready.token(f"{t.name}/implicit")) for t in objective.losses if f"{t.name}/implicit" in ready.tokens]
+    if implicit:
+        return np.sum(implicit, axis=0)
+    if objective.pays:
+        return np.asarray(ready.token("advantage"), np.float64)
+    return np.zeros(int(ready.offsets[-1]))

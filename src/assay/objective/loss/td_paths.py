@@ -1,0 +1,35 @@
+"""The loss tokens of a batch as chains, one for each attempt, and the segments (turns, steps) that they fall into."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from assay.core.batch import Batch
+from assay.core.errors import UnknownNameError
+from assay.objective.credit.paths import Index, Path
+
+__all__ = ["PLACES", "check_place", "path_of", "places"]
+
+PLACES = ("token", "start", "end")
+
+
+def path_of(batch: Batch) -> Path:
+    """The chains of a batch's loss tokens, over all rows of an attempt."""
+    at = np.flatnonzero(batch.token("mask"))
+    owner = np.repeat(np.asarray(batch.rows["rollout"], np.int64), batch.lengths)[at]
+    order = np.argsort(owner, kind="stable")
+    length = np.bincount(owner, minlength=len(batch.rollout("group"))).astype(np.int64)
+    return Path(at=at[order], owner=owner[order], start=np.cumsum(length) - length, length=length)
+
+
+def places(path: Path, segments: Path, segment: Index, at: str) -> Index:
+    """``[k]`` positions in the batch of each segment's first (``start``) or last (``end``) loss token."""
+    if at == "start":
+        return segments.at
+    return path.at[np.append(np.flatnonzero(np.diff(segment)), len(segment) - 1)[: len(segments.at)]]
+
+
+def check_place(part: str, at: str) -> None:
+    """Raises UnknownNameError unless ``at`` is a place."""
+    if at not in PLACES:
+        raise UnknownNameError(f"place of {part}", at, PLACES)

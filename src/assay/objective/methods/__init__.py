@@ -1,0 +1,88 @@
+# ruff: noqa: I001  (one line a module, packed)
+"""Published methods as short compositions; `methods` lists them.
+
+Each docstring gives formula, source, defaults and what was left out. Notation: ``mu_q``, ``sd_q`` mean and standard deviation
+of a group's rewards, ``sd_B`` of the batch's; ``r_t = exp(logp_new - logp_old)``; ``T_i`` loss tokens of an attempt; ``D`` a
+global count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from assay.core.errors import UnknownNameError
+
+# fmt: off
+from assay.objective.methods.anchors import dph_rl, pro_rl, pro_rl_v2
+from assay.objective.methods.classical import loop, nll, reinforce, reinforce_pp, reinforce_pp_baseline, rloo
+from assay.objective.methods.credit import (
+    agentic_reinforce, gdpo, gigpo, gpg_nonzero, grpo_leave_one_out, grpo_passk, grpo_process, hierarchical_grpo, maxrl,
+    opo, otb, pass_at_k_training, ppo, prpo, rae, reinforce_discounted, remax,
+)
+from assay.objective.methods.distill import (
+    gkd, iw_opd, kd_estimator, kd_topk, opd, opd_advantage, opd_clipped, ref_kl, sdft, sdpo,
+)
+from assay.objective.methods.entropy import (
+    clip_cov, cure, entropy_only, grpo_entropy, kl_cov, lp_reg, nlpo, one_shot, rapo, skywork_or1, steer, top_entropy,
+)
+from assay.objective.methods.group import cispo, dapo, dispo, dr_grpo, grpo, gspo, lite_ppo, scale_rl
+from assay.objective.methods.hybrid import (
+    a_lol, calib_rl, echo, gdc, kdrl, kl_rl, oreal, r_gold, rest_grpo, rl_plus, visurf, weighted_bc,
+)
+from assay.objective.methods.mismatch import areal, geo_mask, hispo, icepop, masked_is, tis
+from assay.objective.methods.preference import cpl, cpo, dpo, inpo, ipo, kto, orpo, simpo
+from assay.objective.methods.preference_variants import aot, apo, bco, discopop, exo, f_dpo, ld_dpo, mpo, nca, rso, sppo
+from assay.objective.methods.scores import a2po, copg, direct_advantage, pacs, real
+from assay.objective.methods.trust import (
+    cispo_masked, dppo, dro, gmpo, gpg, kimi15, luspo, m2po, opsm, prime_rl, prime_rl_ipo, rollout_is, sapo, topr, vespo,
+)
+from assay.objective.methods.value import archer, b_coder, ppo_hl_gauss, rover, vapo
+from assay.objective.methods.weighted import (
+    campo, expert_iteration, grpo_s, gui_g1, pairwise_rl, pf_grpo, pf_ppo, progrpo, srpo, univg_r1, w_grpo,
+)
+# fmt: on
+from assay.objective.methods.registry import Method, registered
+from assay.objective.objective import Objective
+
+# fmt: off
+__all__ = [
+    "Method", "a2po", "a_lol", "agentic_reinforce", "aot", "apo", "archer", "areal", "b_coder", "bco", "calib_rl", "campo",
+    "cispo", "cispo_masked", "clip_cov", "copg", "cpl", "cpo", "cure", "dapo", "direct_advantage", "discopop", "dispo",
+    "dph_rl", "dpo", "dppo", "dr_grpo", "dro", "echo", "entropy_only", "exo", "expert_iteration", "f_dpo", "gdc", "gdpo",
+    "geo_mask", "gigpo", "gkd", "gmpo", "gpg", "gpg_nonzero", "grpo", "grpo_entropy", "grpo_leave_one_out", "grpo_passk",
+    "grpo_process", "grpo_s", "gspo", "gui_g1", "hierarchical_grpo", "hispo", "icepop", "inpo", "ipo", "iw_opd",
+    "kd_estimator", "kd_topk", "kdrl", "kimi15", "kl_cov", "kl_rl", "kto", "ld_dpo", "lite_ppo", "loop", "lp_reg", "luspo",
+    "m2po", "masked_is", "maxrl", "methods", "mpo", "named", "nca", "nll", "nlpo", "one_shot", "opd", "opd_advantage",
+    "opd_clipped", "opo", "opsm", "oreal", "orpo", "otb", "pacs", "pairwise_rl", "pass_at_k_training", "pf_grpo", "pf_ppo",
+    "ppo", "ppo_hl_gauss", "prime_rl", "prime_rl_ipo", "pro_rl", "pro_rl_v2", "progrpo", "prpo", "r_gold", "rae", "rapo",
+    "real", "ref_kl", "reinforce", "reinforce_discounted", "reinforce_pp", "reinforce_pp_baseline", "remax", "rest_grpo",
+    "rl_plus", "rloo", "rollout_is", "rover", "rso", "sapo", "scale_rl", "sdft", "sdpo", "simpo", "skywork_or1", "sppo",
+    "srpo", "steer", "tis", "top_entropy", "topr", "univg_r1", "vapo", "vespo", "visurf", "w_grpo", "weighted_bc",
+]
+# fmt: on
+
+
+def methods() -> Mapping[str, Method]:
+    """All named methods, sorted by name.
+
+    >>> from assay.objective.methods import methods
+    >>> list(methods())[:3]
+    ['areal', 'cispo', 'dapo']
+    """
+    return dict(sorted(registered().items()))
+
+
+def named(name: str, **settings: Any) -> Objective:
+    """The composition that a name stands for.
+
+    Raises:
+        UnknownNameError: no such method, or no such setting.
+
+    >>> named("cispo", cap=4.0).policy.trust.positive
+    (0.0, 4.0)
+    """
+    known = methods()
+    if name not in known:
+        raise UnknownNameError("method", name, known)
+    return known[name].objective(**settings)

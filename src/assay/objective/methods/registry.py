@@ -1,0 +1,145 @@
+"""What a published method is: a constructor of an objective, with source and status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from inspect import Parameter, signature
+from typing import Any, cast
+
+from assay.core.errors import ConfigError, UnknownNameError
+from assay.objective.objective import Objective
+
+__all__ = ["Make", "Method", "composition", "method", "registered"]
+
+Make = Callable[..., Objective]
+
+_STATUSES = ("published", "unsure")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """A named composition.
+
+    Attributes:
+        name: of the method and of its constructor.
+        make: the constructor; keyword arguments are the method's settings.
+        source: where it was published.
+        status: ``published``; ``unsure`` where a part of the source was not found and the docstring says which.
+        example: settings without which it does not compile.
+    """
+
+    name: str
+    make: Make
+    source: str
+    status: str = "published"
+    example: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if self.status not in _STATUSES:
+            raise UnknownNameError("method status", self.status, _STATUSES)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings with their defaults, `inspect.Parameter.empty` where there is none; ``example`` goes before them."""
+        return {p.name: p.default for p in signature(self.make).parameters.values()} | dict(self.example)
+
+    @property
+    def summary(self) -> str:
+        """First line of the docstring."""
+        return (self.make.__doc__ or "").strip().splitlines()[0].strip()
+
+    def objective(self, **settings: Any) -> Objective:
+        """The composition under settings.
+
+        Raises:
+            UnknownNameError: no such setting.
+            ConfigError: a setting without default is missing.
+
+        >>> from assay.objective.methods import methods
+        >>> methods()["grpo"].objective(kl=0.0).terms
+        ()
+        """
+        for name in settings:
+            if name not in self.settings:
+                raise UnknownNameError(f"setting of {self.name!r}", name, list(self.settings))
+        given = {**self.example, **settings}
+        missing = [name for name, value in self.settings.items() if value is Parameter.empty and name not in given]
+        if missing:
+            raise ConfigError(f"{self.name} needs the settings {missing}")
+        return self.make(**given)
+
+    @property
+    def composition(self) -> str:
+        """The parts under the default settings, as text."""
+        return composition(self.objective())
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Columns beside tokens, mask and rewards, sorted: from forward passes, engine, rows, and the gradient pass."""
+        plan = self.objective().plan()
+        brought = {*plan.columns, *(f.column for f in plan.forwards), *plan.live} - {"ids", "mask", "logp_new", "logp_now"}
+        return tuple(sorted(brought))
+
+
+_METHODS: dict[str, Method] = {}
+
+
+def method(source: str, *, status: str = "published", example: Mapping[str, Any] | None = None) -> Callable[[Make], Make]:
+    """Registers the constructor that it decorates under its own name, and leaves it as it is.
+
+    Raises:
+        ConfigError: the name is taken.
+    """
+
+    def register(make: Make) -> Make:
+        name = make.__name__
+        if name in _METHODS:
+            raise ConfigError(f"two methods are called {name!r}")
+        _METHODS[name] = Method(name=name, make=make, source=source, status=status, example=example or {})
+        return make
+
+    return register
+
+
+def registered() -> Mapping[str, Method]:
+    """Those of the modules that have been imported, by name."""
+    return dict(_METHODS)
+
+
+def composition(objective: Objective) -> str:
+    """A composition as one line: credit chain, ``>>`` terminal, ``>>`` aggregation, ``+`` further terms.
+
+    >>> from assay.objective import Center, Objective, PolicyGradient, SeqMean
+    >>> composition(Objective(credit=(Center("group"),), policy=PolicyGradient(), aggregate=SeqMean()))
+    'Center() >> PolicyGradient(Ratio(), MinClip()) >> SeqMean()'
+    """
+    chain = [_text(objective.scalarise)] if objective.scalarise != type(objective.scalarise)() else []
+    chain += [_text(t) for t in objective.credit]
+    steps = [" | ".join(chain)] if chain else []
+    steps += [_text(objective.policy)] if objective.policy else []
+    used = [t for t in objective.losses if t.aggregate is None and t.averages]
+    steps += [_text(objective.aggregate)] if used else []
+    terms = " + ".join(_text(t) for t in objective.terms)
+    return " + ".join(x for x in (" >> ".join(steps), terms) if x) if objective.policy else f"{' >> '.join([terms, *steps])}"
+
+
+def _text(part: Any) -> str:
+    """A part with those of its settings that are not the default."""
+    if isinstance(part, tuple):
+        items = [_text(x) for x in cast(tuple[Any, ...], part)]
+        return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+    return f"{type(part).__name__}({', '.join(_arguments(part))})" if is_dataclass(part) else repr(part)
+
+
+def _arguments(part: Any) -> Iterator[str]:
+    """Settings in order; without their names while none before them was left out. Parts are shown even when they are default."""
+    bare, every = True, fields(part)
+    for f in sorted(every, key=lambda f: bool(f.kw_only)):
+        value: Any = getattr(part, f.name)
+        default: Any = f.default_factory() if callable(f.default_factory) else f.default
+        nested = is_dataclass(value)
+        if not f.init or (value == default and not nested):
+            bare = False
+        else:
+            yield _text(value) if nested or (bare and not f.kw_only) else f"{f.name}={_text(value)}"

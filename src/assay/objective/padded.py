@@ -1,0 +1,287 @@
+"""Padded inputs, one row per attempt: checked, and made a batch. What `evaluate` and `torch_loss` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from assay.core.batch import Batch, Counts
+from assay.core.columns import Array, TokenColumn
+from assay.core.errors import DataError, UnknownNameError, nearest
+from assay.core.plan import Plan
+from assay.core.sample import STREAMS
+from assay.objective.objective import Objective
+from assay.objective.reduce import F
+
+__all__ = ["Inputs", "Padded", "Wanted", "wanted"]
+
+Inputs = Mapping[str, Any]
+"""Arrays by name; under ``components`` a mapping of arrays."""
+
+_ALWAYS = ("mask", "group_id", "stream", "valid")
+_REWARD = ("rewards", "components")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The inputs that a method reads.
+
+    Attributes:
+        live: token columns with a gradient.
+        columns: further token columns that must be given.
+        derived: token columns that equal a live one's values unless they are given.
+        attempts: columns of the attempts that must be given.
+        optional: inputs that have a default.
+        pays: it reads rewards: ``rewards``, ``components``, or ``advantages`` in their place.
+        grouped: it compares the attempts of a group, so ``group_id`` must be given.
+    """
+
+    live: tuple[str, ...]
+    columns: tuple[str, ...]
+    derived: tuple[str, ...]
+    attempts: tuple[str, ...]
+    optional: tuple[str, ...]
+    pays: bool
+    grouped: bool
+
+
+def wanted(objective: Objective, plan: Plan | None = None) -> Wanted:
+    """What a composition reads of padded inputs.
+
+    >>> from assay.objective import pacs
+    >>> wanted(pacs()).columns, wanted(pacs()).derived, wanted(pacs()).grouped
+    (('logp_old',), ('logp_now',), True)
+    """
+    plan = plan or objective.plan()
+    read = [*plan.columns, *(f.column for f in plan.forwards)] + (["logp_now"] if plan.passes == 2 else [])
+    rest = [name for name in dict.fromkeys(read) if name not in plan.live]
+    attempts = _attempts_read(objective)
+    sources = _sources(objective)
+    return Wanted(
+        live=plan.live,
+        columns=tuple(n for n in rest if n not in sources),
+        derived=tuple(n for n in rest if n in sources),
+        attempts=tuple(sorted(attempts - {"length"})),
+        optional=("length",) if "length" in attempts else (),
+        pays=objective.pays,
+        grouped=objective.grouped,
+    )
+
+
+def _sources(objective: Objective) -> Mapping[str, str]:
+    """Columns that equal a live one's present values unless they are given: those of the policy, and of heads with one number."""
+    heads = {name: form[1] for term in objective.losses for name, form in term.heads.items()}
+    alike = [name for name, outputs in heads.items() if outputs == 1]
+    return {"logp_now": "logp_new", **{f"{name}_{when}": name for name in alike for when in ("old", "now")}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Padded:
+    """Checked inputs.
+
+    Attributes:
+        mask: ``[B, T]``.
+        present: indices of the attempts that have a row: valid ones with a loss token.
+        columns: name to ``[B, T, ...]``, 0 where it is not read.
+        attempts: name to ``[B]``: what the batch says of attempts.
+        stream: ``[B]`` index into `STREAMS`.
+        credited: advantages were given, so the credit chain must not run.
+    """
+
+    mask: NDArray[np.bool_]
+    present: NDArray[np.int64]
+    columns: Mapping[str, Array]
+    attempts: Mapping[str, Array]
+    stream: NDArray[np.int8]
+    credited: bool
+
+    @staticmethod
+    def of(inputs: Inputs, objective: Objective, plan: Plan, live: bool = True) -> Padded:
+        """Checked inputs.
+
+        Args:
+            inputs: arrays by name.
+            objective: the method.
+            plan: what it compiled to.
+            live: the live columns are among the inputs; otherwise they come later, and nothing can be derived from them.
+
+        Raises:
+            DataError: an input is missing, is not used by this method, has the wrong shape, or is not finite where it is read.
+            UnknownNameError: no such stream.
+        """
+        if "mask" not in inputs:
+            raise DataError(f"the input 'mask' [attempts, tokens] is missing; given are {', '.join(sorted(inputs))}")
+        mask = _flags("mask", inputs["mask"])
+        if mask.ndim != 2:
+            raise DataError(f"mask has the shape {list(mask.shape)}; give [attempts, tokens]")
+        stream = _streams(inputs, len(mask))
+        names = _names(inputs, objective, plan, live, bool((stream == STREAMS.index("replay")).any()))
+        valid = _flags("valid", _attempt(inputs, "valid", np.ones(len(mask), np.bool_)))
+        used = mask & valid[:, None]
+        columns = {n: _column(n, inputs[n], used) for n in names if n in inputs}
+        sources = _sources(objective)
+        columns |= {n: columns[sources[n]] for n in names if n not in columns and sources.get(n) in columns}
+        if "advantages" in inputs:
+            columns["advantage"] = _column("advantages", _spread(inputs["advantages"], used), used)
+        return Padded(
+            mask=mask, present=np.flatnonzero(used.any(1)), columns=columns, attempts=_attempts(inputs, objective, mask, valid),
+            stream=stream, credited="advantages" in inputs,
+        )  # fmt: skip
+
+    def batch(self, objective: Objective) -> Batch:
+        """One row per present attempt; a token before the first one stands for the prompt.
+
+        Rewards beside given advantages become the attempts' ``reward``, for the terms that read both.
+        """
+        rows, tokens = self.mask[self.present].shape
+        mask = self.flat("mask")
+        columns = {"ids": np.zeros(len(mask), np.int32), "mask": mask, **{name: self.flat(name) for name in self.columns}}
+        prompts = len(np.unique(self.attempts["group"][self.present]))
+        counts = Counts(int(mask.sum()), rows, rows, prompts)
+        made = Batch(
+            offsets=np.arange(rows + 1, dtype=np.int64) * (tokens + 1),
+            tokens={name: TokenColumn(name, values, "evaluate") for name, values in columns.items()},
+            rows={"rollout": self.present, "stream": self.stream[self.present]},
+            rollouts=self.attempts, counts=counts, drawn=counts,
+        )  # fmt: skip
+        if self.credited and any(name.startswith("components/") for name in self.attempts):
+            made = made.with_rollouts(reward=objective.scalarise.start(made).reward)
+        return made
+
+    def flat(self, name: str) -> Array:
+        """``[N, ...]`` a column over the batch's tokens, 0 at the token before the first."""
+        values = self.mask if name == "mask" else self.columns[name]
+        here = values[self.present]
+        before = np.zeros((len(here), 1, *here.shape[2:]), here.dtype)
+        return np.concatenate([before, here], 1).reshape(-1, *here.shape[2:])
+
+    def padded(self, values: Array) -> F:
+        """``[B, T, ...]`` of values over the batch's tokens; 0 outside the mask."""
+        out = np.zeros((*self.mask.shape, *values.shape[1:]))
+        out[self.present] = values.reshape(len(self.present), -1, *values.shape[1:])[:, 1:]
+        return out
+
+
+def _attempts_read(objective: Objective, credited: bool = False) -> set[str]:
+    """Columns of the attempts that the loss terms read, and the credit chain where it runs."""
+    chain = objective.credit if objective.pays and not credited else ()
+    return {name for part in (*chain, *objective.losses) for name in part.attempts}
+
+
+def _names(inputs: Inputs, objective: Objective, plan: Plan, live: bool, replayed: bool) -> list[str]:
+    """The token columns that are read; refuses what is missing and what would be ignored."""
+    want = wanted(objective, plan)
+    who = f"the composition of {', '.join(type(t).__name__ for t in objective.losses)}"
+    credited = want.pays and "advantages" in inputs
+    made = [c for t in objective.credit for c in t.makes] if credited else []
+    needed = [*(want.live if live else ()), *want.columns, *(() if live else want.derived)]
+    if replayed and any("old" in t.anchors for t in objective.losses) and "logp_engine" not in needed:
+        needed.append("logp_engine")  # the old policy of a replayed attempt is the one that sampled it
+    attempts = [n for n in want.attempts if n in _attempts_read(objective, credited)]
+    usable = {
+        *_ALWAYS,
+        *needed,
+        *want.derived,
+        *made,
+        *attempts,
+        *want.optional,
+        *((*_REWARD, "advantages") if want.pays else ()),
+    }
+    for name in inputs:
+        if name not in usable:
+            close = nearest(name, usable)
+            raise DataError(
+                f"the input {name!r} is not used by {who}: {f'did you mean {close!r}? ' if close else ''}leave it out; it uses "
+                f"{', '.join(sorted(usable))}"
+            )
+    for name in (*needed, *attempts, *(("group_id",) if want.grouped and not credited else ())):
+        if name not in inputs:
+            raise DataError(f"{who} needs the input {name!r}, which is missing; given are {', '.join(sorted(inputs))}")
+    given = [name for name in _REWARD if name in inputs]
+    if want.pays and (len(given) > 1 or not (given or credited)):
+        raise DataError(f"{who} needs 'rewards' [B], 'components' (name to [B]) or 'advantages', one of the first two at most")
+    return [*needed, *want.derived, *made]
+
+
+def _attempts(inputs: Inputs, objective: Objective, mask: NDArray[np.bool_], valid: NDArray[np.bool_]) -> dict[str, Array]:
+    """Columns of the attempts."""
+    size, lengths = len(mask), mask.sum(1)
+    group = _attempt(inputs, "group_id", np.arange(size))
+    if group.dtype.kind == "f" and not np.isfinite(group).all():
+        raise DataError(
+            f"group_id[{int(np.flatnonzero(~np.isfinite(group))[0])}] is not finite: every attempt belongs to a group"
+        )
+    out: dict[str, Array] = {
+        "group": np.unique(group, return_inverse=True)[1].astype(np.int64),
+        "valid": valid,
+        "tokens": np.where(valid, lengths, 0).astype(np.int64),
+        "length": lengths,
+        **{name: _attempt(inputs, name, lengths) for name in _attempts_read(objective, "advantages" in inputs)},
+    }
+    if "truncated" in out:
+        out["truncated"] = _flags("truncated", out["truncated"])
+    return out | {f"components/{name}": values for name, values in _components(inputs, valid).items()}
+
+
+def _flags(name: str, given: ArrayLike) -> NDArray[np.bool_]:
+    """An array of 0 and 1 as booleans."""
+    values = np.asarray(given)
+    if not np.isin(values, (0, 1)).all():
+        raise DataError(f"{name} holds {values[~np.isin(values, (0, 1))].flat[0]}; use booleans, or 0 and 1")
+    return values.astype(np.bool_)
+
+
+def _spread(given: ArrayLike, used: NDArray[np.bool_]) -> Array:
+    """``[B, T]`` of values per attempt or per token."""
+    values = np.asarray(given, np.float64)
+    return np.broadcast_to(values[:, None], used.shape) if values.shape == used.shape[:1] else values
+
+
+def _column(name: str, given: ArrayLike, used: NDArray[np.bool_]) -> Array:
+    """``[B, T, ...]`` float64, 0 where it is not read."""
+    values = np.asarray(given, np.float64)
+    if values.shape[:2] != used.shape:
+        raise DataError(f"{name} has the shape {list(values.shape)}, the mask {list(used.shape)}")
+    bad = used & ~np.isfinite(values).all(tuple(range(2, values.ndim)))
+    if bad.any():
+        row, token = (int(x[0]) for x in np.nonzero(bad))
+        raise DataError(
+            f"{name}[{row}, {token}] is {values[row, token]}: values inside the mask must be finite; mask the token, or mark the "
+            "attempt with valid=False"
+        )
+    return np.where(used.reshape(*used.shape, *(1,) * (values.ndim - 2)), values, 0.0)
+
+
+def _attempt(inputs: Inputs, name: str, default: Array) -> Array:
+    """``[B]`` of an input, or the default."""
+    values = np.asarray(inputs.get(name, default))
+    if values.shape != (len(default),):
+        raise DataError(f"{name} has the shape {list(values.shape)}, there are {len(default)} attempts")
+    return values
+
+
+def _components(inputs: Inputs, valid: NDArray[np.bool_]) -> dict[str, F]:
+    """Reward components by name, NaN where there is no verdict."""
+    given: Any = {"reward": inputs["rewards"]} if "rewards" in inputs else inputs.get("components", {})
+    if not isinstance(given, Mapping):
+        raise DataError(f"components is {type(given).__name__}; give a mapping from name to [attempts]")
+    out: dict[str, F] = {}
+    for name in cast("Inputs", given):
+        values = _attempt(cast("Inputs", given), name, np.zeros(len(valid))).astype(np.float64)
+        if not np.isfinite(values[valid]).all():
+            row = int(np.flatnonzero(valid & ~np.isfinite(values))[0])
+            raise DataError(f"{name}[{row}] is {values[row]}: a verdict is a finite number; mark the attempt with valid=False")
+        out[name] = np.where(valid, values, np.nan)
+    return out
+
+
+def _streams(inputs: Inputs, size: int) -> NDArray[np.int8]:
+    names = _attempt(inputs, "stream", np.full(size, "on_policy")).tolist()
+    for name in names:
+        if name not in STREAMS:
+            raise UnknownNameError("stream", str(name), STREAMS)
+    return np.array([STREAMS.index(name) for name in names], np.int8)

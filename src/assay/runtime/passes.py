@@ -1,0 +1,179 @@
+"""What a learner reads from its models at loss tokens: log-probabilities, entropies, statistics over the vocabulary, values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from assay.core.batch import Batch
+from assay.core.columns import TokenColumn
+from assay.core.errors import DataError, PlanError, UnknownNameError
+from assay.core.plan import Forward, Plan
+from assay.core.vocab import VocabStat
+from assay.runtime.batching import micro_batches
+from assay.runtime.decoder import Decoder
+from assay.runtime.heads import Heads, States, states
+from assay.runtime.kernels import head_columns
+from assay.runtime.packing import Packing, pack_offsets
+from assay.runtime.settings import LearnerSettings
+from assay.runtime.typed import array_of, tensor_of
+
+__all__ = ["Inputs", "Passes"]
+
+Inputs = tuple[Tensor, Packing, Tensor]
+"""``[N]`` ids of a micro-batch, where its rows lie, and ``[M]`` the tokens that carry loss."""
+
+Quantity = str | VocabStat
+"""``logp``, ``entropy``, the name of a head, or a statistic over the vocabulary."""
+
+_LIVE = {"logp_new": "logp", "entropy": "entropy"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Passes:
+    """Passes of a policy, its heads, and its anchors.
+
+    Attributes:
+        policy, anchors, heads: what is read.
+        settings: precision, and the size of a micro-batch.
+    """
+
+    policy: Decoder
+    anchors: Mapping[str, Decoder]
+    heads: Heads
+    settings: LearnerSettings
+
+    def model(self, name: str) -> Decoder:
+        """The decoder of a name.
+
+        Raises:
+            UnknownNameError: no such model.
+        """
+        if name == "policy":
+            return self.policy
+        if name not in self.anchors:
+            raise UnknownNameError("model", name, ["policy", *self.anchors])
+        return self.anchors[name]
+
+    def inputs(self, micro: Batch) -> Inputs:
+        """Ids, packing, and the tokens that carry loss.
+
+        Raises:
+            DataError: rows too long, unknown ids, or a first token with loss.
+        """
+        ids, mask = micro.token("ids"), micro.token("mask")
+        shape = self.policy.shape
+        longest = int(micro.lengths.max())
+        if longest > shape.max_positions:
+            raise DataError(
+                f"a row has {longest} tokens, the model's context (DecoderShape.max_positions) is {shape.max_positions}; "
+                "shorten prompts or answers"
+            )
+        low, high = int(ids.min()), int(ids.max())
+        if low < 0 or high >= shape.vocab_size:
+            raise DataError(f"token ids reach from {low} to {high}, the model's vocabulary has {shape.vocab_size}")
+        if mask[micro.offsets[:-1]].any():
+            raise DataError("the first token of a row carries loss, but nothing before it can predict it; set its mask to False")
+        where = np.flatnonzero(mask)
+        return tensor_of(ids.astype(np.int64)), pack_offsets(micro.offsets), tensor_of(where)
+
+    def autocast(self) -> AbstractContextManager[object]:
+        """The settings' precision of matrix products."""
+        return torch.autocast("cpu", torch.bfloat16) if self.settings.precision == "bf16" else nullcontext()
+
+    # ---- without gradient
+
+    def fill(self, batch: Batch, forwards: Sequence[Forward], version: int) -> Batch:
+        """The batch with a column for each of ``forwards``; those of one model share a pass.
+
+        Raises:
+            PlanError: no column of that name can be filled.
+            UnknownNameError: no such model.
+        """
+        for model in dict.fromkeys(f.model for f in forwards):
+            wanted = {f.column: self._quantity(f) for f in forwards if f.model == model}
+            values = self._pass(batch, self.model(model), wanted)
+            batch = batch.with_tokens(*(TokenColumn(n, v, "learner", version) for n, v in values.items()))
+        return batch
+
+    def _quantity(self, forward: Forward) -> Quantity:
+        """What a column holds."""
+        column, head = forward.column, self.heads.named(forward.column)
+        if forward.stat is not None:
+            return forward.stat
+        if head is not None and forward.model == "policy":
+            return head
+        if column.startswith("entropy"):
+            return "entropy"
+        if not column.startswith("logp_") or column.startswith("logp_mean"):
+            heads = ", ".join(self.heads) or "none, without LearnerSettings(heads=(ValueHead(),))"
+            raise PlanError(
+                "a forward pass gives columns called logp... or entropy..., statistics, and of the policy the values of its "
+                f"heads ({heads}), not {column!r} of {forward.model!r}"
+            )
+        return "logp"
+
+    def _pass(self, batch: Batch, decoder: Decoder, wanted: Mapping[str, Quantity]) -> dict[str, NDArray[np.float32]]:
+        """``[N]`` values by column, 0 on tokens without loss."""
+        out = {column: np.zeros(int(batch.offsets[-1]), np.float32) for column in wanted}
+        heads = [name for name in self.heads if name in wanted.values()]
+        with torch.no_grad(), self.autocast():
+            for rows in micro_batches(batch, self.settings.micro_tokens):
+                micro = batch.micro(rows)
+                inputs = self.inputs(micro)
+                found, both = self._read(decoder, inputs, micro, wanted, heads)
+                if both is not None:
+                    found |= {c: self.heads.values(c, both) for c, kind in wanted.items() if kind in heads}
+                here = _tokens_of(batch, rows)[array_of(inputs[2])]
+                for column, values in found.items():
+                    out[column][here] = array_of(values)
+        return out
+
+    # ---- with gradient
+
+    def live(self, inputs: Inputs, micro: Batch, plan: Plan) -> dict[str, Tensor]:
+        """``[M]`` (of a head with ``k`` outputs ``[M, k]``) by the names in ``plan.live``, at the loss tokens."""
+        wanted: dict[str, Quantity] = {s.name: s for s in plan.vocab}
+        wanted |= {name: kind for name, kind in _LIVE.items() if name in plan.live and name not in wanted}
+        heads = [name for name in self.heads if name in plan.live]
+        found, both = self._read(self.policy, inputs, micro, wanted, heads)
+        return found if both is None else found | {name: self.heads.live(name, both) for name in heads}
+
+    # ---- one pass
+
+    def _read(
+        self, decoder: Decoder, inputs: Inputs, micro: Batch, wanted: Mapping[str, Quantity], heads: Sequence[str]
+    ) -> tuple[dict[str, Tensor], States | None]:
+        """``[M]`` log-probabilities, entropies and statistics by column, and what heads read where some are asked for."""
+        ids, _, where = inputs
+        stats = {column: kind for column, kind in wanted.items() if isinstance(kind, VocabStat)}
+        plain = {column: kind for column, kind in wanted.items() if kind in ("logp", "entropy")}
+        entropy = "entropy" in plain.values()
+        if not heads and not stats:
+            logp, spread = decoder.columns(*inputs, entropy)
+            return {column: spread if kind == "entropy" else logp for column, kind in plain.items()}, None
+        both = states(decoder, *inputs, self.heads.behind(heads))
+        made: dict[str, Tensor] = {}
+        if stats:
+            columns = {n: tensor_of(np.array(micro.token(n), np.float32)) for s in stats.values() for n in s.needs}
+            models = {"policy": self.policy, **self.anchors}
+            found = decoder.statistics(*inputs, tuple(stats.values()), models, columns, both[0])
+            made |= dict(zip(stats, found[1:], strict=True))
+        if plain:
+            with torch.autocast("cpu", enabled=False):
+                logp, spread = head_columns(both[0], decoder.head, ids[where], entropy)
+            made |= {column: spread if kind == "entropy" else logp for column, kind in plain.items()}
+        return made, both
+
+
+def _tokens_of(batch: Batch, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Index in the batch of each token of the micro-batch ``rows``."""
+    lengths = batch.lengths[rows]
+    ends = np.cumsum(lengths)
+    return np.repeat(batch.offsets[rows] - ends + lengths, lengths) + np.arange(int(ends[-1]))
