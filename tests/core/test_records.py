@@ -195,6 +195,6 @@ def test_a_delta_names_what_it_changes_and_a_full_manifest_has_no_base() -> None
 
 
 def test_plans_and_steps_have_quiet_defaults() -> None:
-    assert (Plan().live, Plan().split, Plan().passes) == (("logp_new",), Scope.TOKEN, 1)
+    assert (Plan().live, Plan().split) == (("logp_new",), Scope.TOKEN)
     assert Step() == Step(obs=Obs(()), done=False, results=())
     assert context().score_messages is None

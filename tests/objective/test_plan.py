@@ -138,7 +138,6 @@ def test_plans() -> None:
     assert rloo(kl=0.1).plan().forwards == (OLD, REF)
     assert tis().plan().columns == ("logp_engine",)
     assert scale_rl().plan().forwards == ()
-    assert pacs().plan().passes == 2
     assert pacs().plan().forwards == (OLD, Forward("logp_now", when="step"))
     assert gspo().plan().split is Scope.SEQUENCE
     assert nll().plan() == Plan(reductions=("aggregate/kept/all",))

@@ -144,7 +144,7 @@ def test_tails_of_ld_dpo() -> None:
 def test_pairs_weigh_by_how_likely_their_answers_are() -> None:
     policy = ScoreLoss(phi=Pairwise(confident=True), anchor="ref")
     assert policy.forwards[0].stat == LogSquaredMass()
-    assert policy.needs == ("logp_ref", "logp_squared_now")
+    assert policy.needs == ("logp_now", "logp_ref", "logp_squared_now")
     columns = {"logp_ref": -1.0, "logp_squared_now": [-0.5, -1.5, -2.0]}
     batch = tiny([1, 0], lengths=[2, 1], columns=columns)
     objective = Objective(policy=policy, brings=("logp_squared_now",))

@@ -226,12 +226,12 @@ def weights(policy: ScoreLoss, batch: Batch, **kwargs: Any) -> np.ndarray:
 
 def test_scores_against_several_anchors() -> None:
     policy = ScoreLoss(phi=Mean(), anchor=(("ref", 0.25), ("old", 0.75)), scale=2.0)
-    assert policy.needs == ("logp_ref", "logp_old")
+    assert policy.needs == ("logp_now", "logp_ref", "logp_old")
     batch = tiny([1, 0], lengths=[2, 1], columns={"logp_ref": [-1.0, -2.0, -3.0], "logp_old": [-2.0, -2.0, -1.0]})
     loss = run(Objective(policy=policy), batch, [-0.5, -1.0, -0.2]).loss
     assert loss == pytest.approx((2 * (-1.5 + 0.75 + 3.0) + 2 * (-0.2 + 0.75 + 0.75)) / 2)
     np.testing.assert_allclose(weights(policy, batch), [2, 2, 2])
-    assert ScoreLoss(phi=Mean(), anchor="").needs == ()
+    assert ScoreLoss(phi=Mean(), anchor="").needs == ("logp_now",)
 
 
 def test_discounted_scores_count_tokens_as_they_were_sampled() -> None:
@@ -410,7 +410,7 @@ def test_two_losses_that_teach_the_same_rows_are_refused() -> None:
         Objective(policy=ScoreLoss(), terms=(ScoreLoss(phi=Kto(), label="kto"),)).plan()
     beside = ScoreLoss(phi=Likelihood(), anchor="", label="supervised")
     assert not beside.terminal
-    assert Objective(policy=ScoreLoss(), terms=(beside,)).plan().passes == 2
+    assert Objective(policy=ScoreLoss(), terms=(beside,)).plan().forwards
 
 
 @dataclass(frozen=True, slots=True)

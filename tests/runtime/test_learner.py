@@ -149,7 +149,7 @@ def test_two_pass_gradient_equals_autograd_of_the_set_loss():
     scores = torch.zeros(6).index_add(0, rollout, logp)
     phi = TwoPass.phi(scores, torch.tensor([1.0, -1.0] * 3))
     wanted = torch.cat([g.flatten() for g in torch.autograd.grad(phi, list(made.parameters.values()))])
-    found, _ = gradient_of(batch, Plan(passes=2), TwoPass(), LearnerSettings(clip_norm=0.0, micro_tokens=50))
+    found, _ = gradient_of(batch, Plan(forwards=(Forward("logp_now", when="step"),)), TwoPass(), LearnerSettings(clip_norm=0.0, micro_tokens=50))
     assert (found - wanted).abs().max() < 1e-5 * wanted.abs().max()
 
 
@@ -163,7 +163,7 @@ class Now(Weighted):
 
 def test_step_forwards_are_taken_anew_before_every_update():
     batch, made, program = random_batch(), learner(anchors=("ref",)), Now()
-    plan = Plan(forwards=(Forward("logp_old"), Forward("logp_now", when="step"), Forward("logp_ref", "ref", "step")), passes=2)
+    plan = Plan(forwards=(Forward("logp_old"), Forward("logp_now", when="step"), Forward("logp_ref", "ref", "step")))
     made.step(batch, plan, program)
     assert set(program.now) == {"logp_now", "logp_ref"}  # logp_old is the loop's to fill, once per rollout batch
     first = program.now["logp_now"]
@@ -174,12 +174,6 @@ def test_step_forwards_are_taken_anew_before_every_update():
     assert program.now["logp_now"].version == 1
     assert not np.array_equal(first.values, program.now["logp_now"].values)
     assert np.array_equal(first.values, program.now["logp_ref"].values)
-
-
-def test_two_passes_fill_logp_now_by_themselves():
-    program = Now()
-    learner().step(random_batch(), Plan(passes=2), program)
-    assert list(program.now) == ["logp_now"]
 
 
 def test_an_unknown_live_column_is_refused_by_name():

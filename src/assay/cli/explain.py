@@ -128,7 +128,7 @@ def _plan(p: Plan) -> str:
     return "\n".join((
         f"forward passes: {forwards}",
         f"columns from engine or rows: {', '.join(p.columns) or 'none'}; computed with the gradient: {', '.join(p.live)}",
-        f"gradient passes: {p.passes}; a micro-batch keeps whole: {p.split.value}; rows without gradient are {skipped}",
+        f"a micro-batch keeps whole: {p.split.value}; rows without gradient are {skipped}",
         f"statistics that cross ranks: {', '.join(p.reductions) or 'none'}",
     ))  # fmt: skip
 

@@ -65,7 +65,6 @@ class Plan:
         reductions: parts whose statistics cross ranks: ``credit/I``, a loss term's name, ``aggregate/DENOMINATOR/STREAMS`` (the
             counts that losses are divided by), ``report`` (those of reported means). A reducer sees ``PART/STATISTIC``.
         split: the smallest unit that a micro-batch must keep whole.
-        passes: 2 when a score loss needs current scores first.
         skip: rows without gradient may be left out of the passes; loss and gradient stay the same.
         vocab: statistics over the vocabulary that the gradient pass computes, under their names in ``live``.
     """
@@ -75,6 +74,5 @@ class Plan:
     live: tuple[str, ...] = ("logp_new",)
     reductions: tuple[str, ...] = ()
     split: Scope = Scope.TOKEN
-    passes: int = 1
     skip: bool = False
     vocab: tuple[VocabStat, ...] = ()

@@ -57,7 +57,7 @@ def wanted(objective: Objective, plan: Plan | None = None) -> Wanted:
     (('logp_old',), ('logp_now',), True)
     """
     plan = plan or objective.plan()
-    read = [*plan.columns, *(f.column for f in plan.forwards)] + (["logp_now"] if plan.passes == 2 else [])
+    read = [*plan.columns, *(f.column for f in plan.forwards)]
     rest = [name for name in dict.fromkeys(read) if name not in plan.live]
     attempts = _attempts_read(objective)
     sources = _sources(objective)

@@ -97,14 +97,12 @@ def compile_plan(objective: Objective, updates: int = 0, offers: Offers | None =
             raise PlanError(_nobody(column, part, objective))
     _check_live(objective, offers)
     _check_stats(objective, offers)
-    passes = max((t.passes for t in objective.losses), default=1)
     return Plan(
         forwards=tuple(sorted(forwards, key=lambda f: (f.when, f.column))),
         columns=tuple(sorted(brought)),
         live=tuple(dict.fromkeys(["logp_new", *(n for t in objective.losses for n in t.live)])),
         reductions=tuple(dict.fromkeys(_reductions(objective))),
         split=max((t.scope for t in objective.losses), key=_ORDER.index, default=Scope.TOKEN),
-        passes=passes,
         skip=all(t.sparse for t in objective.losses),
         vocab=tuple(dict.fromkeys(s for t in objective.losses for s in t.stats)),
     )
@@ -117,8 +115,6 @@ def _columns(objective: Objective, updates: int) -> Iterator[tuple[str, str]]:
         for column in part.needs:  # type: ignore[attr-defined]
             yield column, type(part).__name__
     for term in objective.losses:
-        if term.passes == 2:
-            yield "logp_now", type(term).__name__
         for anchor in term.anchors:
             if not (anchor == "old" and is_fresh(objective, updates)):
                 yield f"logp_{anchor}", type(term).__name__

@@ -185,8 +185,6 @@ class TorchLearner:
 
     def _prepared(self, batch: Batch, plan: Plan, loss: LossProgram) -> Batch:
         forwards = [f for f in plan.forwards if f.when == "step"]
-        if plan.passes == 2 and all(f.column != "logp_now" for f in forwards):
-            forwards.append(Forward("logp_now", "policy", "step"))
         return loss.prepare(self.passes.fill(batch, forwards, self.version))
 
     def _micro(self, micro: Batch, plan: Plan, loss: LossProgram, totals: tuple[_Tally, dict[str, float]], index: int) -> None:

@@ -183,11 +183,6 @@ class LossTerm(ABC):
         """Whether it reads rewards or advantages, so that the credit chain must run."""
         return False
 
-    @property
-    def passes(self) -> int:
-        """2 when current scores are needed before the gradient pass (column ``logp_now``)."""
-        return 1
-
     def check(self) -> None:  # noqa: B027
         """Raises PlanError when its own parts make no sense together."""
 

@@ -45,7 +45,7 @@ class Nll(LossTerm):
     def needs(self) -> tuple[str, ...]:
         """What the weights read, and the advantage per token where that weighs."""
         own = ("advantage",) if self.by == "advantage" else ()
-        return (*own, *(n for w in self.weights for n in w.needs if n != "logp_now"))
+        return (*own, *(n for w in self.weights for n in w.needs))
 
     @property
     def attempts(self) -> tuple[str, ...]:
@@ -56,11 +56,6 @@ class Nll(LossTerm):
     def reward(self) -> bool:
         """When it is weighted by what the credit chain makes."""
         return self.by in ("reward", "advantage")
-
-    @property
-    def passes(self) -> int:
-        """2 when a weight asks for current log-probabilities."""
-        return 2 if any("logp_now" in w.needs for w in self.weights) else 1
 
     @property
     def reduces(self) -> bool:

@@ -70,7 +70,7 @@ class PolicyGradient(LossTerm):
     def needs(self) -> tuple[str, ...]:
         """What ratio, trust region and weights read, beside the log-probabilities of `anchors`."""
         parts = (self.ratio, *((self.trust,) if self.trust else ()), *self.weights)
-        return tuple(n for p in parts for n in p.needs if n != "logp_now")
+        return tuple(n for p in parts for n in p.needs)
 
     @property
     def anchors(self) -> tuple[str, ...]:
@@ -81,11 +81,6 @@ class PolicyGradient(LossTerm):
     def reward(self) -> bool:
         """It reads ``advantage``."""
         return True
-
-    @property
-    def passes(self) -> int:
-        """2 when a weight asks for current log-probabilities."""
-        return 2 if any("logp_now" in w.needs for w in self.weights) else 1
 
     @property
     def reduces(self) -> bool:

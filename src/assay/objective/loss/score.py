@@ -110,8 +110,8 @@ class ScoreLoss(LossTerm):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The anchors' log-probabilities, the segments, and what the losses read."""
-        columns = [f"logp_{name}" for name, _ in self.weights] + ([self.segment] if self.segment else [])
+        """Current and anchors' log-probabilities, the segments, and what the losses read."""
+        columns = ["logp_now"] + [f"logp_{name}" for name, _ in self.weights] + ([self.segment] if self.segment else [])
         read = [name for _, part in self.parts for name in part.needs]
         return tuple(dict.fromkeys([*columns, *read, *(f.column for f in self.forwards)]))
 
@@ -124,11 +124,6 @@ class ScoreLoss(LossTerm):
     def reward(self) -> bool:
         """Labels come from the reward."""
         return True
-
-    @property
-    def passes(self) -> int:
-        """Scores first."""
-        return 2
 
     @property
     def reduces(self) -> bool:

@@ -100,11 +100,6 @@ class Wrapped(LossTerm):
         return self.term.reward
 
     @property
-    def passes(self) -> int:
-        """The term's."""
-        return self.term.passes
-
-    @property
     def min_group(self) -> int:
         """The term's."""
         return self.term.min_group
