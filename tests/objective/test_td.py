@@ -13,25 +13,10 @@ from objective_batches import plain, run, slopes, spread, tiny
 from assay.core.columns import TokenColumn
 from assay.core.errors import ConfigError, DataError, PlanError
 from assay.objective import Center, Objective, SeqSum, Token, View
-from assay.objective.loss.td import (
-    Bce,
-    ColumnTarget,
-    ConservativeTarget,
-    DuelingValue,
-    Fit,
-    HeadValue,
-    HlGauss,
-    Huber,
-    LogRatioValue,
-    Margin,
-    MeanTarget,
-    OutcomeTarget,
-    ReturnTarget,
-    Square,
-    TdLoss,
-    TwoHot,
-    Value,
-)
+from assay.objective.loss.td import Margin, TdLoss
+from assay.objective.loss.td_fits import Bce, Fit, HlGauss, Huber, Square, TwoHot
+from assay.objective.loss.td_targets import ColumnTarget, ConservativeTarget, MeanTarget, OutcomeTarget, ReturnTarget
+from assay.objective.loss.td_values import DuelingValue, HeadValue, LogRatioValue, Value
 from assay.testing.objective import check_term, evaluate
 
 

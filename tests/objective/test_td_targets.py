@@ -11,7 +11,7 @@ from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.errors import ConfigError
 from assay.core.seeds import generator
-from assay.objective.loss.td import ColumnTarget, ConservativeTarget, MeanTarget, OutcomeTarget, ReturnTarget, Target
+from assay.objective.loss.td_targets import ColumnTarget, ConservativeTarget, MeanTarget, OutcomeTarget, ReturnTarget, Target
 from assay.testing.objective import random_batch, split_rows
 
 

@@ -149,7 +149,9 @@ def test_two_pass_gradient_equals_autograd_of_the_set_loss():
     scores = torch.zeros(6).index_add(0, rollout, logp)
     phi = TwoPass.phi(scores, torch.tensor([1.0, -1.0] * 3))
     wanted = torch.cat([g.flatten() for g in torch.autograd.grad(phi, list(made.parameters.values()))])
-    found, _ = gradient_of(batch, Plan(forwards=(Forward("logp_now", when="step"),)), TwoPass(), LearnerSettings(clip_norm=0.0, micro_tokens=50))
+    found, _ = gradient_of(
+        batch, Plan(forwards=(Forward("logp_now", when="step"),)), TwoPass(), LearnerSettings(clip_norm=0.0, micro_tokens=50)
+    )
     assert (found - wanted).abs().max() < 1e-5 * wanted.abs().max()
 
 

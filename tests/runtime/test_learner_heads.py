@@ -16,7 +16,7 @@ from assay.core.batch import Batch
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import CheckpointError, ConfigError, NonFiniteError, PlanError, UnknownNameError
 from assay.core.plan import Forward, Plan
-from assay.objective.loss.td import Bce, HlGauss, TwoHot
+from assay.objective.loss.td_fits import Bce, HlGauss, TwoHot
 from assay.objective.loss.vocab import ChoiceLogp, MaxLogp
 from assay.runtime.learner import TorchLearner
 from assay.runtime.packing import pack_offsets

@@ -27,7 +27,7 @@ from tiny_runs import (
 )
 
 from assay.core.errors import ConfigError
-from assay.objective.loss.terms import Entropy
+from assay.objective.loss.entropy import Entropy
 from assay.objective.methods import areal, dapo, grpo, pacs, rloo
 from assay.objective.objective import Objective
 from assay.train.driver import Outcome, load_run, resume, train

@@ -245,7 +245,7 @@ def test_an_objective_that_cannot_be_right_is_found_before_the_warm_up(tmp_path:
 
 
 def _Needy() -> Any:
-    from assay.objective.loss.terms import Nll
+    from assay.objective.loss.likelihood import Nll
 
     class Needy(Nll):
         __slots__ = ()

@@ -18,7 +18,7 @@ from assay.core.manifest import manifest_of
 from assay.core.protocols import EngineInfo, Request, SwapMode
 from assay.core.rollout import Completion, Rollout, Sampling, Span, Stop, ids_of
 from assay.lab.controls import RandomReward, Rewarded
-from assay.objective.loss.terms import Nll
+from assay.objective.loss.likelihood import Nll
 from assay.objective.methods import areal, grpo
 from assay.rollout import Player
 from assay.rollout.context import LastTurns

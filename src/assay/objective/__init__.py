@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     )
     from assay.objective.loss.td_values import DuelingValue, HeadValue, LogRatioValue, Value
     from assay.objective.loss.teachers import Teachers, Vocabulary, check_teacher
-    from assay.objective.loss.terms import Entropy
+    from assay.objective.loss.entropy import Entropy
     from assay.objective.loss.token_weights import (
         ClipCovariance, EntropyChange, Focal, LowLogp, ProbabilityGate, Ranked, TopCovariance, TopEntropy,
     )
@@ -196,7 +196,7 @@ _HOME = {
     "loss.td_targets": "ColumnTarget ConservativeTarget MeanTarget OutcomeTarget ReturnTarget Target",
     "loss.td_values": "DuelingValue HeadValue LogRatioValue Value",
     "loss.teachers": "Teachers Vocabulary check_teacher",
-    "loss.terms": "Entropy",
+    "loss.entropy": "Entropy",
     "loss.token_weights": "ClipCovariance EntropyChange Focal LowLogp ProbabilityGate Ranked TopCovariance TopEntropy",
     "loss.topk": "Distill SparseDivergence TopKModel TopKTeacher",
     "loss.trust": "Bounded Gate HardRegion MinClip TrustRegion WeightClip",

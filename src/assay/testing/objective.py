@@ -24,9 +24,9 @@ from assay.objective.credit.base import CreditTerm
 from assay.objective.credit.baseline import Center
 from assay.objective.loss.aggregate import Aggregation, SeqSum
 from assay.objective.loss.base import LossTerm
+from assay.objective.loss.likelihood import Nll
 from assay.objective.loss.policy import PolicyGradient
 from assay.objective.loss.ratio import Ratio
-from assay.objective.loss.terms import Nll
 from assay.objective.loss.weights import TokenWeight
 from assay.objective.objective import Objective
 from assay.objective.plan import forward_of

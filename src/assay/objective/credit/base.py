@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,14 +125,13 @@ class CreditTerm(ABC):
     A term is a frozen record of settings. It first computes partial statistics of the rows it sees (`local`), which are merged
     over ranks, and then transforms the record (`apply`). A stateful term declares its first state (`init`) and how a batch moves
     it (`advance`); `apply` reads the state from before the batch, so no attempt enters its own baseline through it.
+
+    Attributes:
+        kind: its place in the chain: ``shape`` (reward to reward), ``filter``, ``return`` (reward to values per token),
+            ``baseline``, ``scale``, ``whiten`` or ``transform``.
     """
 
-    @property
-    def kind(self) -> str:
-        """Its place in the chain: ``shape`` (reward to reward), ``filter``, ``return`` (reward to values per token),
-        ``baseline``, ``scale``, ``whiten`` or ``transform``.
-        """
-        return "transform"
+    kind: ClassVar[str] = "transform"
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,12 +12,12 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.plan import Scope
 from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm, check_behind
-from assay.objective.credit.normalise import Scale, Whiten, near_zero
+from assay.objective.credit.normalise import near_zero
 from assay.objective.credit.paths import Path
 from assay.objective.credit.stats import Keyed, Largest, column, each, identity, moments, peers
 from assay.objective.reduce import F, Moments, Partials
 
-__all__ = ["Against", "Center", "OptimalToken", "RunningBaseline", "Scale", "TopGap", "Whiten"]
+__all__ = ["Against", "Center", "OptimalToken", "RunningBaseline", "TopGap"]
 
 _BASELINES = ("group", "leave_one_out", "length_weighted", "batch", "constant", "ema")
 _GROUPED = ("group", "leave_one_out", "length_weighted")
@@ -47,6 +48,8 @@ class Center(CreditTerm):
     decay: float | None = None
     by: str = ""
 
+    kind: ClassVar[str] = "baseline"
+
     def __post_init__(self) -> None:
         if self.baseline not in _BASELINES:
             raise UnknownNameError("baseline", self.baseline, _BASELINES)
@@ -60,11 +63,6 @@ class Center(CreditTerm):
             raise ConfigError(f"Center.decay={self.decay} is the weight of the past; use a number in [0, 1)")
         if self.by and self.baseline not in _GROUPED:
             raise ConfigError(f"Center({self.baseline!r}, by={self.by!r}): peers belong to the group baselines {_GROUPED}")
-
-    @property
-    def kind(self) -> str:
-        """A baseline."""
-        return "baseline"
 
     @property
     def attempts(self) -> tuple[str, ...]:
@@ -155,10 +153,7 @@ class Against(CreditTerm):
 
     column: str
 
-    @property
-    def kind(self) -> str:
-        """A baseline."""
-        return "baseline"
+    kind: ClassVar[str] = "baseline"
 
     @property
     def attempts(self) -> tuple[str, ...]:
@@ -185,14 +180,11 @@ class RunningBaseline(CreditTerm):
     by: str = "role"
     decay: float = 0.95
 
+    kind: ClassVar[str] = "baseline"
+
     def __post_init__(self) -> None:
         if not 0 <= self.decay < 1:
             raise ConfigError(f"RunningBaseline.decay={self.decay} is the weight of the past; use a number in [0, 1)")
-
-    @property
-    def kind(self) -> str:
-        """A baseline."""
-        return "baseline"
 
     @property
     def attempts(self) -> tuple[str, ...]:
@@ -249,14 +241,11 @@ class OptimalToken(CreditTerm):
     tail: bool = True
     cap: float | None = None
 
+    kind: ClassVar[str] = "baseline"
+
     def __post_init__(self) -> None:
         if self.cap is not None and not self.cap > 0:
             raise ConfigError(f"OptimalToken.cap={self.cap}; use a positive number, or None")
-
-    @property
-    def kind(self) -> str:
-        """A baseline."""
-        return "baseline"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -326,10 +315,7 @@ class TopGap(CreditTerm):
     ``Scale("group")`` after it is verl's ``grpo_passk``. A lone attempt gets 0, and is counted as ``credit/lone``.
     """
 
-    @property
-    def kind(self) -> str:
-        """A baseline."""
-        return "baseline"
+    kind: ClassVar[str] = "baseline"
 
     @property
     def scope(self) -> Scope:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,16 +38,13 @@ class ComponentNorm(CreditTerm):
     centre: Center = field(default_factory=Center)
     scale: Scale = field(default_factory=Scale)
 
+    kind: ClassVar[str] = "baseline"
+
     def __post_init__(self) -> None:
         if "ema" in (self.centre.baseline, self.scale.over):
             raise ConfigError(
                 "ComponentNorm: running means of components are not kept; use a baseline and a scale of group or batch"
             )
-
-    @property
-    def kind(self) -> str:
-        """It brings its own baseline."""
-        return "baseline"
 
     @property
     def attempts(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,14 +33,11 @@ class TurnAdvantage(CreditTerm):
     states: tuple[str, ...] = ("v1_old", "v2_old")
     by: str = "call"
 
+    kind: ClassVar[str] = "baseline"
+
     def __post_init__(self) -> None:
         if not self.actions or not self.states:
             raise ConfigError(f"TurnAdvantage(actions={self.actions}, states={self.states}): name at least one column of each")
-
-    @property
-    def kind(self) -> str:
-        """The critics are a baseline."""
-        return "baseline"
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +33,8 @@ class KlInReward(CreditTerm):
     anchor: str = "ref"
     estimator: str = "k1"
 
+    kind: ClassVar[str] = "shape"
+
     def __post_init__(self) -> None:
         if not self.coef > 0:
             raise ConfigError(
@@ -40,11 +43,6 @@ class KlInReward(CreditTerm):
             )
         if self.estimator not in _ESTIMATORS:
             raise UnknownNameError("KL estimator", self.estimator, _ESTIMATORS)
-
-    @property
-    def kind(self) -> str:
-        """A reward transform."""
-        return "shape"
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,10 +103,7 @@ class SmoothExpert(CreditTerm):
     Own attempts are those of the streams ``on_policy`` and ``replay``.
     """
 
-    @property
-    def kind(self) -> str:
-        """A reward transform."""
-        return "shape"
+    kind: ClassVar[str] = "shape"
 
     @property
     def streams(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +39,7 @@ def without(credit: Credit, dropped: NDArray[np.bool_]) -> Credit:
 class Filter(CreditTerm):
     """Base of the filters."""
 
-    @property
-    def kind(self) -> str:
-        """A filter."""
-        return "filter"
+    kind: ClassVar[str] = "filter"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

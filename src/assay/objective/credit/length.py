@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,14 +36,11 @@ class Overlong(CreditTerm):
     limit: int
     cache: int
 
+    kind: ClassVar[str] = "shape"
+
     def __post_init__(self) -> None:
         if not 0 < self.cache <= self.limit:
             raise ConfigError(f"Overlong.cache={self.cache} must be in (0, limit={self.limit}]")
-
-    @property
-    def kind(self) -> str:
-        """A reward transform."""
-        return "shape"
 
     @property
     def attempts(self) -> tuple[str, ...]:
@@ -77,14 +75,11 @@ class TruncatedReward(CreditTerm):
 
     factor: float = 0.0
 
+    kind: ClassVar[str] = "shape"
+
     def __post_init__(self) -> None:
         if not 0 <= self.factor < 1:
             raise ConfigError(f"TruncatedReward.factor={self.factor}; use a number in [0, 1)")
-
-    @property
-    def kind(self) -> str:
-        """A reward transform."""
-        return "shape"
 
     @property
     def attempts(self) -> tuple[str, ...]:
@@ -123,14 +118,11 @@ class CosineLength(CreditTerm):
     wrong: tuple[float, float] = (-1.0, -0.5)
     threshold: float = 0.5
 
+    kind: ClassVar[str] = "shape"
+
     def __post_init__(self) -> None:
         if not self.limit > 0:
             raise ConfigError(f"CosineLength.limit={self.limit}; use the generation budget in tokens")
-
-    @property
-    def kind(self) -> str:
-        """A reward transform."""
-        return "shape"
 
     @property
     def attempts(self) -> tuple[str, ...]:
@@ -161,14 +153,11 @@ class LengthInGroup(CreditTerm):
     coef: float = 1.0
     threshold: float = 0.5
 
+    kind: ClassVar[str] = "shape"
+
     def __post_init__(self) -> None:
         if not self.coef > 0:
             raise ConfigError(f"LengthInGroup.coef={self.coef} does nothing or rewards length; use a positive number")
-
-    @property
-    def kind(self) -> str:
-        """A reward transform."""
-        return "shape"
 
     @property
     def attempts(self) -> tuple[str, ...]:
@@ -211,14 +200,11 @@ class CostInGroup(CreditTerm):
 
     costs: tuple[tuple[str, float], ...] = (("length", 0.25),)
 
+    kind: ClassVar[str] = "shape"
+
     def __post_init__(self) -> None:
         if not self.costs or any(not w > 0 for _, w in self.costs):
             raise ConfigError(f"CostInGroup.costs={self.costs}: name at least one column, each with a positive weight")
-
-    @property
-    def kind(self) -> str:
-        """A reward transform."""
-        return "shape"
 
     @property
     def attempts(self) -> tuple[str, ...]:

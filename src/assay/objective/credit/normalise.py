@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -52,6 +53,8 @@ class Scale(CreditTerm):
     value: float | None = None
     decay: float | None = None
 
+    kind: ClassVar[str] = "scale"
+
     def __post_init__(self) -> None:
         if self.over not in _SCALES:
             raise UnknownNameError("scale", self.over, _SCALES)
@@ -71,11 +74,6 @@ class Scale(CreditTerm):
             raise ConfigError(f"Scale({self.over!r}, decay={self.decay}): a decay belongs to over='ema', and only there")
         if self.decay is not None and not 0 <= self.decay < 1:
             raise ConfigError(f"Scale.decay={self.decay} is the weight of the past; use a number in [0, 1)")
-
-    @property
-    def kind(self) -> str:
-        """A normaliser."""
-        return "scale"
 
     @property
     def attempts(self) -> tuple[str, ...]:
@@ -170,6 +168,8 @@ class Whiten(CreditTerm):
     eps: float = 1e-8
     ddof: int = 0
 
+    kind: ClassVar[str] = "whiten"
+
     def __post_init__(self) -> None:
         if self.unit not in ("token", "rollout"):
             raise UnknownNameError("whitening unit", self.unit, ("token", "rollout"))
@@ -177,11 +177,6 @@ class Whiten(CreditTerm):
             raise ConfigError(f"Whiten.eps={self.eps}; use 0 or a small positive number")
         if self.ddof not in (0, 1):
             raise ConfigError(f"Whiten.ddof={self.ddof}; use 0 (population) or 1 (sample)")
-
-    @property
-    def kind(self) -> str:
-        """A normaliser that brings its own baseline."""
-        return "whiten"
 
     @property
     def scope(self) -> Scope:
@@ -217,14 +212,11 @@ class ScaleByMean(CreditTerm):
 
     eps: float = 1e-6
 
+    kind: ClassVar[str] = "scale"
+
     def __post_init__(self) -> None:
         if not self.eps >= 0:
             raise ConfigError(f"ScaleByMean.eps={self.eps}; use 0 or a small positive number")
-
-    @property
-    def kind(self) -> str:
-        """A normaliser."""
-        return "scale"
 
     @property
     def scope(self) -> Scope:
@@ -256,14 +248,11 @@ class ScaleBySignal(CreditTerm):
 
     of: str = "variance"
 
+    kind: ClassVar[str] = "scale"
+
     def __post_init__(self) -> None:
         if self.of not in ("variance", "reward"):
             raise UnknownNameError("signal", self.of, ("variance", "reward"))
-
-    @property
-    def kind(self) -> str:
-        """A normaliser."""
-        return "scale"
 
     @property
     def scope(self) -> Scope:

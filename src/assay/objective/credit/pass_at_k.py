@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb, sqrt
+from typing import ClassVar
 
 import numpy as np
 
@@ -51,14 +52,11 @@ class PassAtK(CreditTerm):
     k: int = 4
     hit: float = 1.0
 
+    kind: ClassVar[str] = "baseline"
+
     def __post_init__(self) -> None:
         if self.k < 1:
             raise ConfigError(f"{type(self).__name__}.k={self.k}; use a number of draws, 1 or more")
-
-    @property
-    def kind(self) -> str:
-        """It brings its own baseline."""
-        return "baseline"
 
     @property
     def scope(self) -> Scope:
@@ -106,15 +104,12 @@ class PassAtKBonus(PassAtK):
 
     coef: float = 1.0
 
+    kind: ClassVar[str] = "transform"
+
     def __post_init__(self) -> None:
         PassAtK.__post_init__(self)
         if not self.coef > 0:
             raise ConfigError(f"PassAtKBonus.coef={self.coef} does nothing or hurts; use a positive number or leave the term out")
-
-    @property
-    def kind(self) -> str:
-        """It adds to an advantage."""
-        return "transform"
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Adds the bonus."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,8 @@ class LoopPenalty(CreditTerm):
     least: int = 2
     graded: bool = False
 
+    kind: ClassVar[str] = "shape"
+
     def __post_init__(self) -> None:
         if not self.penalty > 0:
             raise ConfigError(f"LoopPenalty.penalty={self.penalty} does nothing or rewards loops; use a positive number")
@@ -70,11 +72,6 @@ class LoopPenalty(CreditTerm):
             raise ConfigError(f"LoopPenalty.repeats={self.repeats}: what stands once repeats nothing; use 2 or more")
         if self.least < 2:
             raise ConfigError(f"LoopPenalty.least={self.least}: the shortest loop has 2 tokens; use 2 or more")
-
-    @property
-    def kind(self) -> str:
-        """A reward transform."""
-        return "shape"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -111,14 +108,11 @@ class NgramPenalty(CreditTerm):
     penalty: float = 1.0
     n: int = 3
 
+    kind: ClassVar[str] = "shape"
+
     def __post_init__(self) -> None:
         if not self.penalty > 0 or self.n < 1:
             raise ConfigError(f"NgramPenalty(penalty={self.penalty}, n={self.n}): use a positive penalty and n of 1 or more")
-
-    @property
-    def kind(self) -> str:
-        """A reward transform."""
-        return "shape"
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,14 +33,11 @@ class TokenReward(CreditTerm):
     coef: float = 1.0
     alone: bool = False
 
+    kind: ClassVar[str] = "shape"
+
     def __post_init__(self) -> None:
         if not self.coef:
             raise ConfigError("TokenReward.coef=0 does nothing; use another number or leave the term out")
-
-    @property
-    def kind(self) -> str:
-        """A reward transform."""
-        return "shape"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -73,14 +71,11 @@ class Discount(CreditTerm):
 
     gamma: float = 1.0
 
+    kind: ClassVar[str] = "return"
+
     def __post_init__(self) -> None:
         if says := check_gamma("Discount", self.gamma):
             raise ConfigError(says)
-
-    @property
-    def kind(self) -> str:
-        """A return."""
-        return "return"
 
     def check(self, before: Sequence[CreditTerm]) -> None:
         """Raises PlanError: a return comes before baselines."""
@@ -111,14 +106,11 @@ class Turns(CreditTerm):
     by: str = "call"
     gamma: float = 1.0
 
+    kind: ClassVar[str] = "return"
+
     def __post_init__(self) -> None:
         if says := check_gamma("Turns", self.gamma):
             raise ConfigError(says)
-
-    @property
-    def kind(self) -> str:
-        """A return."""
-        return "return"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -159,14 +151,11 @@ class ProcessNorm(CreditTerm):
     ddof: int = 1
     eps: float = 1e-6
 
+    kind: ClassVar[str] = "baseline"
+
     def __post_init__(self) -> None:
         if self.ddof not in (0, 1) or not self.eps >= 0:
             raise ConfigError(f"ProcessNorm(ddof={self.ddof}, eps={self.eps}): use ddof 0 or 1, and eps >= 0")
-
-    @property
-    def kind(self) -> str:
-        """It brings its own baseline."""
-        return "baseline"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -233,6 +222,8 @@ class Gae(CreditTerm):
     values: str = "values_old"
     by: str | None = None
 
+    kind: ClassVar[str] = "baseline"
+
     def __post_init__(self) -> None:
         if says := check_gamma("Gae", self.gamma):
             raise ConfigError(says)
@@ -241,11 +232,6 @@ class Gae(CreditTerm):
                 raise ConfigError(f"Gae.{name}={lam}; use a number in [0, 1]")
         if self.adaptive is not None and not self.adaptive > 0:
             raise ConfigError(f"Gae.adaptive={self.adaptive}; use a positive number (VAPO: 0.05), or None for a fixed lam")
-
-    @property
-    def kind(self) -> str:
-        """The critic is a baseline."""
-        return "baseline"
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -10,11 +10,9 @@ from assay.core.batch import Batch
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.sample import STREAMS
 from assay.objective.credit.base import Credit
-from assay.objective.credit.divergence import KlInReward
-from assay.objective.credit.length import Overlong
 from assay.objective.reduce import F
 
-__all__ = ["KlInReward", "Overlong", "Scalarise"]
+__all__ = ["Scalarise"]
 
 _PREFIX = "components/"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,16 +39,13 @@ class Rescale(CreditTerm):
     low: float = -_INF
     high: float = _INF
 
+    kind: ClassVar[str] = "shape"
+
     def __post_init__(self) -> None:
         if not 0 < self.scale < _INF or not abs(self.shift) < _INF:
             raise ConfigError(f"Rescale(scale={self.scale}, shift={self.shift}): use a positive scale and a finite shift")
         if not self.low < self.high:
             raise ConfigError(f"Rescale(low={self.low}, high={self.high}): every reward would be the same; use low < high")
-
-    @property
-    def kind(self) -> str:
-        """A reward transform."""
-        return "shape"
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Rescales and clips."""
@@ -66,14 +64,11 @@ class Bonus(CreditTerm):
     column: str
     coef: float = 1.0
 
+    kind: ClassVar[str] = "shape"
+
     def __post_init__(self) -> None:
         if not self.coef:
             raise ConfigError("Bonus.coef=0 does nothing; use another number or leave the term out")
-
-    @property
-    def kind(self) -> str:
-        """A reward transform."""
-        return "shape"
 
     @property
     def attempts(self) -> tuple[str, ...]:
@@ -102,10 +97,7 @@ class PairwiseWin(CreditTerm):
     loss: str | None = "loss"
     centre: float = 0.0
 
-    @property
-    def kind(self) -> str:
-        """A reward transform."""
-        return "shape"
+    kind: ClassVar[str] = "shape"
 
     @property
     def attempts(self) -> tuple[str, ...]:
@@ -140,14 +132,11 @@ class ScaleByClass(CreditTerm):
     wrong: float = -1.0
     threshold: float = 0.5
 
+    kind: ClassVar[str] = "shape"
+
     def __post_init__(self) -> None:
         if not self.correct > self.wrong:
             raise ConfigError(f"ScaleByClass(correct={self.correct}, wrong={self.wrong}): correct attempts must be worth more")
-
-    @property
-    def kind(self) -> str:
-        """A reward transform."""
-        return "shape"
 
     def check(self, before: Sequence[CreditTerm]) -> None:
         """Raises PlanError: it would undo what other shapes did."""

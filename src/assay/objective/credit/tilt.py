@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +78,8 @@ class Tilt(CreditTerm):
     cap: float = math.inf
     threshold: float = 0.5
 
+    kind: ClassVar[str] = "shape"
+
     def __post_init__(self) -> None:
         if self.beta is not None and not 0 < self.beta < math.inf:
             raise ConfigError(f"Tilt.beta={self.beta}; use a positive temperature, or None for the correct attempts alone")
@@ -84,11 +87,6 @@ class Tilt(CreditTerm):
             raise UnknownNameError("scope of Z", self.over, ("run", "group"))
         if not self.cap > 0:
             raise ConfigError(f"Tilt.cap={self.cap} leaves nothing; use a positive number")
-
-    @property
-    def kind(self) -> str:
-        """A reward transform."""
-        return "shape"
 
     @property
     def needs(self) -> tuple[str, ...]:

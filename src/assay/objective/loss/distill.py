@@ -13,11 +13,11 @@ import numpy as np
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.errors import ConfigError, UnknownNameError
+from assay.objective.credit.paths import path_of
 from assay.objective.credit.teacher import check_gap, teacher_gap
 from assay.objective.loss.base import View
 from assay.objective.loss.kl import Kl
 from assay.objective.loss.policy import PolicyGradient
-from assay.objective.loss.td_paths import path_of
 from assay.objective.loss.teachers import Teachers
 from assay.objective.loss.trust import TrustRegion
 from assay.objective.reduce import F, Reducer, tally

@@ -11,10 +11,10 @@ import numpy as np
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError, DataError
 from assay.core.plan import Scope
+from assay.objective.credit.paths import path_of
 from assay.objective.loss.aggregate import Aggregation, SeqMean
 from assay.objective.loss.base import LossTerm, View
 from assay.objective.loss.select import metric_of
-from assay.objective.loss.td_paths import path_of
 from assay.objective.loss.units import pooled
 from assay.objective.loss.weights import TokenWeight
 from assay.objective.reduce import F, Partials, Reducer

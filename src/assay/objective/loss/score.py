@@ -19,14 +19,14 @@ from assay.core.errors import ConfigError, PlanError, UnknownNameError
 from assay.core.plan import Forward
 from assay.objective.loss.base import LossTerm, View
 from assay.objective.loss.sets.base import Mix, Scored, SetLoss
-from assay.objective.loss.sets.groupwise import BalancedBce, GroupSoftmax
+from assay.objective.loss.sets.groupwise import BalancedBce
 from assay.objective.loss.sets.reading import Reading, read_scores
 from assay.objective.reduce import F, Partials, Reducer, Sum
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["BalancedBce", "GroupSoftmax", "ScoreLoss", "SetLoss"]
+__all__ = ["ScoreLoss"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,38 +11,19 @@ import numpy as np
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError, DataError
 from assay.core.vocab import VocabStat
+from assay.objective.credit.paths import path_of
 from assay.objective.loss.base import LossTerm, View
-from assay.objective.loss.td_fits import Bce, Binned, Fit, HlGauss, Huber, Square, TwoHot
-from assay.objective.loss.td_paths import check_place, path_of, places
-from assay.objective.loss.td_targets import ColumnTarget, ConservativeTarget, MeanTarget, OutcomeTarget, ReturnTarget, Target
-from assay.objective.loss.td_values import DuelingValue, HeadValue, LogRatioValue, Value
+from assay.objective.loss.td_fits import Fit, Square
+from assay.objective.loss.td_paths import check_place, places
+from assay.objective.loss.td_targets import OutcomeTarget, Target
+from assay.objective.loss.td_values import HeadValue, Value
 from assay.objective.loss.vocab import MaxLogp
 from assay.objective.reduce import F, Reducer
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = [
-    "Bce",
-    "Binned",
-    "ColumnTarget",
-    "ConservativeTarget",
-    "DuelingValue",
-    "Fit",
-    "HeadValue",
-    "HlGauss",
-    "Huber",
-    "LogRatioValue",
-    "Margin",
-    "MeanTarget",
-    "OutcomeTarget",
-    "ReturnTarget",
-    "Square",
-    "Target",
-    "TdLoss",
-    "TwoHot",
-    "Value",
-]
+__all__ = ["Margin", "TdLoss"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from assay.core.batch import Batch
 from assay.core.errors import UnknownNameError
 from assay.objective.credit.paths import Index, Path
 
-__all__ = ["PLACES", "check_place", "path_of", "places"]
+__all__ = ["PLACES", "check_place", "places"]
 
 PLACES = ("token", "start", "end")
-
-
-def path_of(batch: Batch) -> Path:
-    """The chains of a batch's loss tokens, over all rows of an attempt."""
-    at = np.flatnonzero(batch.token("mask"))
-    owner = np.repeat(np.asarray(batch.rows["rollout"], np.int64), batch.lengths)[at]
-    order = np.argsort(owner, kind="stable")
-    length = np.bincount(owner, minlength=len(batch.rollout("group"))).astype(np.int64)
-    return Path(at=at[order], owner=owner[order], start=np.cumsum(length) - length, length=length)
 
 
 def places(path: Path, segments: Path, segment: Index, at: str) -> Index:

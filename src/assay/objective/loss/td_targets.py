@@ -9,8 +9,8 @@ import numpy as np
 
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError, UnknownNameError
-from assay.objective.credit.paths import Path
-from assay.objective.loss.td_paths import check_place, path_of, places
+from assay.objective.credit.paths import Path, path_of
+from assay.objective.loss.td_paths import check_place, places
 from assay.objective.reduce import F
 
 __all__ = ["ColumnTarget", "ConservativeTarget", "MeanTarget", "OutcomeTarget", "ReturnTarget", "Target"]

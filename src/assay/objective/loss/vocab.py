@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from assay.core.errors import ConfigError
-from assay.core.vocab import FullEntropy, VocabStat
+from assay.core.vocab import VocabStat
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,7 +22,6 @@ __all__ = [
     "OUTSIDE",
     "ChoiceLogp",
     "Floor",
-    "FullEntropy",
     "MaxLogp",
     "MeanLogp",
     "MinP",

@@ -16,9 +16,9 @@ from assay.core.protocols import State
 from assay.core.vocab import VocabStat
 from assay.objective.loss.aggregate import of_streams
 from assay.objective.loss.base import LossTerm, View
+from assay.objective.loss.entropy import Entropy
 from assay.objective.loss.kl import Kl
 from assay.objective.loss.policy import PolicyGradient
-from assay.objective.loss.terms import Entropy
 from assay.objective.loss.token_weights import counted
 from assay.objective.loss.vocab import OUTSIDE, MinP, PowerLogp, Support, SupportLogp, TopP
 from assay.objective.loss.vocab_divergence import FullKl, PowerKl

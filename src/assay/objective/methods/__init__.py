@@ -9,41 +9,44 @@ global count.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import UnknownNameError
-
-# fmt: off
-from assay.objective.methods.anchors import dph_rl, pro_rl, pro_rl_v2
-from assay.objective.methods.classical import loop, nll, reinforce, reinforce_pp, reinforce_pp_baseline, rloo
-from assay.objective.methods.credit import (
-    agentic_reinforce, gdpo, gigpo, gpg_nonzero, grpo_leave_one_out, grpo_passk, grpo_process, hierarchical_grpo, maxrl,
-    opo, otb, pass_at_k_training, ppo, prpo, rae, reinforce_discounted, remax,
-)
-from assay.objective.methods.distill import (
-    gkd, iw_opd, kd_estimator, kd_topk, opd, opd_advantage, opd_clipped, ref_kl, sdft, sdpo,
-)
-from assay.objective.methods.entropy import (
-    clip_cov, cure, entropy_only, grpo_entropy, kl_cov, lp_reg, nlpo, one_shot, rapo, skywork_or1, steer, top_entropy,
-)
-from assay.objective.methods.group import cispo, dapo, dispo, dr_grpo, grpo, gspo, lite_ppo, scale_rl
-from assay.objective.methods.hybrid import (
-    a_lol, calib_rl, echo, gdc, kdrl, kl_rl, oreal, r_gold, rest_grpo, rl_plus, visurf, weighted_bc,
-)
-from assay.objective.methods.mismatch import areal, geo_mask, hispo, icepop, masked_is, tis
-from assay.objective.methods.preference import cpl, cpo, dpo, inpo, ipo, kto, orpo, simpo
-from assay.objective.methods.preference_variants import aot, apo, bco, discopop, exo, f_dpo, ld_dpo, mpo, nca, rso, sppo
-from assay.objective.methods.scores import a2po, copg, direct_advantage, pacs, real
-from assay.objective.methods.trust import (
-    cispo_masked, dppo, dro, gmpo, gpg, kimi15, luspo, m2po, opsm, prime_rl, prime_rl_ipo, rollout_is, sapo, topr, vespo,
-)
-from assay.objective.methods.value import archer, b_coder, ppo_hl_gauss, rover, vapo
-from assay.objective.methods.weighted import (
-    campo, expert_iteration, grpo_s, gui_g1, pairwise_rl, pf_grpo, pf_ppo, progrpo, srpo, univg_r1, w_grpo,
-)
-# fmt: on
 from assay.objective.methods.registry import Method, registered
-from assay.objective.objective import Objective
+
+if TYPE_CHECKING:
+    from assay.objective.objective import Objective
+
+    # fmt: off
+    from assay.objective.methods.anchors import dph_rl, pro_rl, pro_rl_v2
+    from assay.objective.methods.classical import loop, nll, reinforce, reinforce_pp, reinforce_pp_baseline, rloo
+    from assay.objective.methods.credit import (
+        agentic_reinforce, gdpo, gigpo, gpg_nonzero, grpo_leave_one_out, grpo_passk, grpo_process, hierarchical_grpo, maxrl,
+        opo, otb, pass_at_k_training, ppo, prpo, rae, reinforce_discounted, remax,
+    )
+    from assay.objective.methods.distill import (
+        gkd, iw_opd, kd_estimator, kd_topk, opd, opd_advantage, opd_clipped, ref_kl, sdft, sdpo,
+    )
+    from assay.objective.methods.entropy import (
+        clip_cov, cure, entropy_only, grpo_entropy, kl_cov, lp_reg, nlpo, one_shot, rapo, skywork_or1, steer, top_entropy,
+    )
+    from assay.objective.methods.group import cispo, dapo, dispo, dr_grpo, grpo, gspo, lite_ppo, scale_rl
+    from assay.objective.methods.hybrid import (
+        a_lol, calib_rl, echo, gdc, kdrl, kl_rl, oreal, r_gold, rest_grpo, rl_plus, visurf, weighted_bc,
+    )
+    from assay.objective.methods.mismatch import areal, geo_mask, hispo, icepop, masked_is, tis
+    from assay.objective.methods.preference import cpl, cpo, dpo, inpo, ipo, kto, orpo, simpo
+    from assay.objective.methods.preference_variants import aot, apo, bco, discopop, exo, f_dpo, ld_dpo, mpo, nca, rso, sppo
+    from assay.objective.methods.scores import a2po, copg, direct_advantage, pacs, real
+    from assay.objective.methods.trust import (
+        cispo_masked, dppo, dro, gmpo, gpg, kimi15, luspo, m2po, opsm, prime_rl, prime_rl_ipo, rollout_is, sapo, topr, vespo,
+    )
+    from assay.objective.methods.value import archer, b_coder, ppo_hl_gauss, rover, vapo
+    from assay.objective.methods.weighted import (
+        campo, expert_iteration, grpo_s, gui_g1, pairwise_rl, pf_grpo, pf_ppo, progrpo, srpo, univg_r1, w_grpo,
+    )
+    # fmt: on
 
 # fmt: off
 __all__ = [
@@ -62,6 +65,35 @@ __all__ = [
 ]
 # fmt: on
 
+_HOME = {
+    "anchors": "dph_rl pro_rl pro_rl_v2",
+    "classical": "loop nll reinforce reinforce_pp reinforce_pp_baseline rloo",
+    "credit": "agentic_reinforce gdpo gigpo gpg_nonzero grpo_leave_one_out grpo_passk grpo_process hierarchical_grpo maxrl opo "
+    "otb pass_at_k_training ppo prpo rae reinforce_discounted remax",
+    "distill": "gkd iw_opd kd_estimator kd_topk opd opd_advantage opd_clipped ref_kl sdft sdpo",
+    "entropy": "clip_cov cure entropy_only grpo_entropy kl_cov lp_reg nlpo one_shot rapo skywork_or1 steer top_entropy",
+    "group": "cispo dapo dispo dr_grpo grpo gspo lite_ppo scale_rl",
+    "hybrid": "a_lol calib_rl echo gdc kdrl kl_rl oreal r_gold rest_grpo rl_plus visurf weighted_bc",
+    "mismatch": "areal geo_mask hispo icepop masked_is tis",
+    "preference": "cpl cpo dpo inpo ipo kto orpo simpo",
+    "preference_variants": "aot apo bco discopop exo f_dpo ld_dpo mpo nca rso sppo",
+    "scores": "a2po copg direct_advantage pacs real",
+    "trust": "cispo_masked dppo dro gmpo gpg kimi15 luspo m2po opsm prime_rl prime_rl_ipo rollout_is sapo topr vespo",
+    "value": "archer b_coder ppo_hl_gauss rover vapo",
+    "weighted": "campo expert_iteration grpo_s gui_g1 pairwise_rl pf_grpo pf_ppo progrpo srpo univg_r1 w_grpo",
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _HOME.items():
+        if name in names.split():
+            return getattr(import_module(f"assay.objective.methods.{module}"), name)
+    raise AttributeError(f"module 'assay.objective.methods' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
+
 
 def methods() -> Mapping[str, Method]:
     """All named methods, sorted by name.
@@ -70,6 +102,8 @@ def methods() -> Mapping[str, Method]:
     >>> list(methods())[:3]
     ['areal', 'cispo', 'dapo']
     """
+    for module in _HOME:
+        import_module(f"assay.objective.methods.{module}")
     return dict(sorted(registered().items()))
 
 

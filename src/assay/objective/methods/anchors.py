@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from assay.objective.credit.baseline import Center, Whiten
+from assay.objective.credit.baseline import Center
 from assay.objective.credit.filters import DropZeroVariance
+from assay.objective.credit.normalise import Whiten
 from assay.objective.loss.aggregate import Token
 from assay.objective.loss.divergence import AnchorDivergence
 from assay.objective.loss.mismatch import IcePop

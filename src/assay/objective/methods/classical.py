@@ -9,9 +9,9 @@ from assay.objective.credit.filters import DropSmall
 from assay.objective.credit.normalise import Whiten
 from assay.objective.credit.returns import Discount
 from assay.objective.loss.aggregate import SeqMean, SeqSum, Token
+from assay.objective.loss.likelihood import Nll
 from assay.objective.loss.policy import PolicyGradient
 from assay.objective.loss.ratio import Ratio
-from assay.objective.loss.terms import Nll
 from assay.objective.loss.trust import MinClip
 from assay.objective.methods.registry import method
 from assay.objective.methods.shared import kl_term

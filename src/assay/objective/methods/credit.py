@@ -14,7 +14,8 @@ from assay.objective.credit.steps import StateGroups
 from assay.objective.loss.aggregate import SeqMean, SeqSum, Token
 from assay.objective.loss.policy import PolicyGradient
 from assay.objective.loss.ratio import Ratio
-from assay.objective.loss.td import ColumnTarget, TdLoss
+from assay.objective.loss.td import TdLoss
+from assay.objective.loss.td_targets import ColumnTarget
 from assay.objective.loss.trust import MinClip
 from assay.objective.methods.registry import method
 from assay.objective.methods.shared import GROUP_NORM

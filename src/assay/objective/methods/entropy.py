@@ -14,8 +14,8 @@ from assay.objective.credit.divergence import AdaptiveKlInReward, KlInReward
 from assay.objective.credit.filters import DropTruncated, DropZeroVariance
 from assay.objective.credit.length import Overlong
 from assay.objective.loss.aggregate import SeqMean, Token
+from assay.objective.loss.entropy import Entropy
 from assay.objective.loss.policy import PolicyGradient
-from assay.objective.loss.terms import Entropy
 from assay.objective.loss.token_weights import ClipCovariance, EntropyChange, LowLogp, TopCovariance, TopEntropy
 from assay.objective.loss.trust import MinClip
 from assay.objective.loss.vocab import Floor, MinP, TopP

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from assay.objective.credit.base import CreditTerm
-from assay.objective.credit.baseline import Center, Scale
+from assay.objective.credit.baseline import Center
 from assay.objective.credit.filters import DropTruncated, DropZeroVariance
-from assay.objective.credit.reward import Overlong
+from assay.objective.credit.length import Overlong
+from assay.objective.credit.normalise import Scale
 from assay.objective.loss.aggregate import Constant, Prompt, SeqMean, Token
 from assay.objective.loss.policy import PolicyGradient
 from assay.objective.loss.ratio import Ratio

@@ -16,6 +16,7 @@ from assay.objective.credit.tilt import Tilt
 from assay.objective.credit.transform import PositivePart
 from assay.objective.loss.aggregate import Constant, SeqMean, SeqSum, Token
 from assay.objective.loss.base import LossTerm
+from assay.objective.loss.entropy import Entropy
 from assay.objective.loss.hybrid import Calibrated, Confidence, OutcomeMean, PrefixScore
 from assay.objective.loss.kl import Kl
 from assay.objective.loss.likelihood import Nll
@@ -24,7 +25,6 @@ from assay.objective.loss.ratio import Ratio
 from assay.objective.loss.ratio_kinds import Mixture
 from assay.objective.loss.schedule import Annealed, Linear
 from assay.objective.loss.select import Correct, Incorrect, PassRate, Selector
-from assay.objective.loss.terms import Entropy
 from assay.objective.loss.token_weights import Focal
 from assay.objective.loss.trust import MinClip, WeightClip
 from assay.objective.loss.weights import TokenWeight

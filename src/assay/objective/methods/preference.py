@@ -10,13 +10,13 @@ from __future__ import annotations
 from assay.core.errors import ConfigError
 from assay.objective.loss.aggregate import Token
 from assay.objective.loss.base import LossTerm
+from assay.objective.loss.likelihood import Nll
 from assay.objective.loss.score import ScoreLoss
 from assay.objective.loss.sets.base import Mix, SetLoss
 from assay.objective.loss.sets.links import OddsLink, PowerLink
 from assay.objective.loss.sets.pairwise import Pairwise
 from assay.objective.loss.sets.pointwise import Kto, Likelihood
 from assay.objective.loss.sets.shapes import LogisticGap, SquareGap
-from assay.objective.loss.terms import Nll
 from assay.objective.methods.registry import method
 from assay.objective.methods.scores import OFF_POLICY
 from assay.objective.objective import Objective

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from assay.objective.credit.base import CreditTerm
-from assay.objective.credit.baseline import Center, Scale
-from assay.objective.loss.terms import Kl
+from assay.objective.credit.baseline import Center
+from assay.objective.credit.normalise import Scale
+from assay.objective.loss.kl import Kl
 from assay.objective.loss.trust import WeightClip
 
 __all__ = ["GROUP_NORM", "capped", "kl_term"]

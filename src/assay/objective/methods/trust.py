@@ -11,11 +11,11 @@ import math
 from assay.objective.credit.baseline import Center
 from assay.objective.credit.filters import DropZeroVariance
 from assay.objective.loss.aggregate import SeqMean, SeqSum, Token
+from assay.objective.loss.kl import Kl
 from assay.objective.loss.mismatch_reject import SecondMoment
 from assay.objective.loss.policy import PolicyGradient
 from assay.objective.loss.ratio import Ratio
 from assay.objective.loss.ratio_kinds import GeoMean
-from assay.objective.loss.terms import Kl
 from assay.objective.loss.trust import Gate, MinClip, WeightClip
 from assay.objective.loss.trust_masks import DivergenceMask, Within
 from assay.objective.loss.trust_penalty import Proximal

@@ -12,18 +12,10 @@ from assay.objective.loss.likelihood import Nll
 from assay.objective.loss.policy import PolicyGradient
 from assay.objective.loss.ratio import Ratio
 from assay.objective.loss.select import Correct
-from assay.objective.loss.td import (
-    ColumnTarget,
-    ConservativeTarget,
-    DuelingValue,
-    HeadValue,
-    HlGauss,
-    LogRatioValue,
-    Margin,
-    MeanTarget,
-    ReturnTarget,
-    TdLoss,
-)
+from assay.objective.loss.td import Margin, TdLoss
+from assay.objective.loss.td_fits import HlGauss
+from assay.objective.loss.td_targets import ColumnTarget, ConservativeTarget, MeanTarget, ReturnTarget
+from assay.objective.loss.td_values import DuelingValue, HeadValue, LogRatioValue
 from assay.objective.loss.trust import MinClip
 from assay.objective.loss.wrap import Where
 from assay.objective.methods.credit import gae_chain

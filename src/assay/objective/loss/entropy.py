@@ -1,4 +1,4 @@
-"""Additive terms: entropy here; divergence in `loss.kl`, likelihood in `loss.likelihood`."""
+"""The entropy bonus."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.objective.loss.base import LossTerm, View
-from assay.objective.loss.kl import AdaptiveKl, Kl
-from assay.objective.loss.likelihood import Nll
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["AdaptiveKl", "Entropy", "Kl", "Nll"]
+__all__ = ["Entropy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
