@@ -87,10 +87,11 @@ class Says:
 
 def test_together_joins_components_spans_and_info() -> None:
     span = SpanScore(0, 0, 1, "step", 0.5)
-    extra = Says(Score(components={"style": 0.25}, spans=(span,), info=FrozenMap({"why": "ok"})))
+    extra = Says(Score(components={"style": 0.25}, spans=(span,), columns={"hard": 0.5}, info=FrozenMap({"why": "ok"})))
     verdict = Together((ExactMatch(), FormatIs("[0-9]"), extra))(TWO, attempt(TWO, "2"))
     assert dict(verdict.components) == {"correct": 1.0, "format": 1.0, "style": 0.25}
     assert verdict.spans == (span,)
+    assert dict(verdict.columns) == {"hard": 0.5}
     assert dict(verdict.info) == {"why": "ok"}
 
 
@@ -110,8 +111,11 @@ def test_together_refuses_nothing_and_repetition() -> None:
         Together(())
     with pytest.raises(ConfigError, match=r"two verifiers give the components \['correct'\]"):
         Together((ExactMatch(), ExactMatch(strip=True)))
-    with pytest.raises(DataError, match=r"gave the components \['correct'\]"):
+    with pytest.raises(DataError, match=r"gave the components or columns \['correct'\]"):
         Together((ExactMatch(), Says(Score(components={"correct": 1.0}))))(TWO, attempt(TWO, "2"))
+    twice = tuple(Says(Score(components={name: 1.0}, columns={"hard": 0.5})) for name in ("correct", "style"))
+    with pytest.raises(DataError, match=r"gave the components or columns \['hard'\]"):
+        Together(twice)(TWO, attempt(TWO, "2"))
 
 
 @given(st.text(max_size=8), st.text(max_size=8))

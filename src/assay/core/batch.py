@@ -17,6 +17,7 @@ from assay.core.columns import Array, TokenColumn, common_version
 from assay.core.errors import DataError
 from assay.core.group import Group
 from assay.core.sample import STREAMS, Sample, Segment, laid_out, segments
+from assay.core.spans import span_columns
 
 _NOTHING = "an optimiser batch needs at least one row with a loss token; every rollout was empty or faulty"
 
@@ -42,8 +43,8 @@ class Batch:
         tokens: name to token column, each over all ``N`` tokens; always ``ids`` and ``mask``.
         rows: name to ``[B]`` array; always ``rollout`` (index into ``rollouts``) and ``stream`` (index into `STREAMS`).
         rollouts: name to ``[R]`` array; ``group``, ``tokens`` (loss tokens of the attempt in the optimiser batch), and, for
-            graded rollouts, ``valid``, ``level``, ``length``, ``truncated`` and ``components/NAME`` (NaN for an
-            attempt whose verdict lacks that component).
+            graded rollouts, ``valid``, ``level``, ``length``, ``truncated``, ``components/NAME`` and the columns that verdicts
+            name (NaN for an attempt whose verdict lacks it).
         counts: of the whole optimiser batch, after filtering.
         drawn: the same before filtering.
     """
@@ -167,7 +168,10 @@ def pack(groups: Sequence[Group], drawn: Counts | None = None, policy: str = "po
             owners.append(index)
     if not lengths:
         raise DataError(_NOTHING)
-    return _batch(laid_out(parts), lengths, owners, np.zeros(len(owners), np.int8), _rollout_table(groups), drawn)
+    columns = laid_out(parts)
+    sampled = np.where(columns["mask"].values, columns["call"].values, -1)
+    columns |= span_columns(attempts, np.repeat(owners, lengths), sampled)
+    return _batch(columns, lengths, owners, np.zeros(len(owners), np.int8), _rollout_table(groups), drawn)
 
 
 def pack_rows(rows: Sequence[tuple[int, Sample]], table: Mapping[str, Array], drawn: Counts | None = None) -> Batch:
@@ -235,6 +239,8 @@ def _rollout_table(groups: Sequence[Group]) -> dict[str, Array]:
     }
     for name in names:
         table[f"components/{name}"] = np.array([s.components.get(name, np.nan) for s in scores], np.float64)
+    for name in sorted({n for s in scores for n in s.columns}):
+        table[name] = np.array([s.columns.get(name, np.nan) for s in scores], np.float64)
     return table
 
 

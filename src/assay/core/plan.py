@@ -61,6 +61,7 @@ class Plan:
     Attributes:
         forwards: passes without gradient, in order.
         columns: token columns that batch or engine must bring (``logp_engine``, a user's own, ...).
+        attempts: columns of the attempts that it reads, beside rewards and groups.
         live: columns that the gradient pass computes (``logp_new``, ``entropy``, and the names of ``vocab``).
         reductions: parts whose statistics cross ranks: ``credit/I``, a loss term's name, ``aggregate/DENOMINATOR/STREAMS`` (the
             counts that losses are divided by), ``report`` (those of reported means). A reducer sees ``PART/STATISTIC``.
@@ -71,6 +72,7 @@ class Plan:
 
     forwards: tuple[Forward, ...] = ()
     columns: tuple[str, ...] = ()
+    attempts: tuple[str, ...] = ()
     live: tuple[str, ...] = ("logp_new",)
     reductions: tuple[str, ...] = ()
     split: Scope = Scope.TOKEN

@@ -9,7 +9,10 @@ from enum import StrEnum
 from assay.core.canon import FrozenMap
 from assay.core.errors import DataError
 
-__all__ = ["Fault", "Score", "SpanScore"]
+__all__ = ["ATTEMPT_COLUMNS", "Fault", "Score", "SpanScore"]
+
+ATTEMPT_COLUMNS = frozenset({"group", "valid", "level", "length", "truncated", "tokens", "reward", "advantage", "keep"})
+"""Columns that a batch or the credit chain gives every attempt."""
 
 
 class Fault(StrEnum):
@@ -43,7 +46,9 @@ class Score:
     Attributes:
         components: name to raw, unweighted value. ``correct`` in [0, 1] is the task's own metric; a user's plain function gives
             ``reward``.
-        spans: step or token values.
+        spans: step or token values; see `assay.core.spans`.
+        columns: numbers that a method reads beside the reward, such as how hard the task is: each becomes a column of the
+            attempts under its name, and is never a part of a reward.
         info: anything a reader of the report may want.
         fault: `Fault.NONE` for a normal verdict.
 
@@ -53,6 +58,7 @@ class Score:
 
     components: Mapping[str, float]
     spans: tuple[SpanScore, ...] = ()
+    columns: Mapping[str, float] = field(default_factory=dict[str, float])
     info: FrozenMap = field(default_factory=FrozenMap)
     fault: Fault = Fault.NONE
 
@@ -60,6 +66,13 @@ class Score:
         for name, value in self.components.items():
             if not abs(value) < float("inf"):
                 raise DataError(f"score component {name!r} is {value}; a verdict is a finite number or a fault")
+        for name, value in self.columns.items():
+            if name in ATTEMPT_COLUMNS:
+                raise DataError(
+                    f"a score may not name a column {name!r}: every attempt has one of its own; call it something else"
+                )
+            if not abs(value) < float("inf"):
+                raise DataError(f"score column {name!r} is {value}; give a finite number, or leave the column out")
         if self.fault in (Fault.NONE, Fault.POLICY) and not self.components:
             raise DataError("a score without fault needs at least one component")
 

@@ -325,6 +325,7 @@ def _score(score: Score) -> Wire:
     return {
         "components": {k: float(v) for k, v in score.components.items()},
         "spans": [[s.call, s.start, s.end, s.name, float(s.value)] for s in score.spans],
+        "columns": {k: float(v) for k, v in score.columns.items()},
         "info": _frozen(score.info, "score info"),
         "fault": score.fault.value,
     }
@@ -334,6 +335,7 @@ def _read_score(data: Mapping[str, Any]) -> Score:
     return Score(
         components=dict(data["components"]),
         spans=tuple(SpanScore(*s) for s in data["spans"]),
+        columns=dict(data["columns"]),
         info=FrozenMap(data["info"]),
         fault=Fault(data["fault"]),
     )

@@ -59,7 +59,7 @@ def wanted(objective: Objective, plan: Plan | None = None) -> Wanted:
     plan = plan or objective.plan()
     read = [*plan.columns, *(f.column for f in plan.forwards)]
     rest = [name for name in dict.fromkeys(read) if name not in plan.live]
-    attempts = _attempts_read(objective)
+    attempts = set(plan.attempts)
     sources = _sources(objective)
     return Wanted(
         live=plan.live,

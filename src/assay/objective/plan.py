@@ -100,6 +100,9 @@ def compile_plan(objective: Objective, updates: int = 0, offers: Offers | None =
     return Plan(
         forwards=tuple(sorted(forwards, key=lambda f: (f.when, f.column))),
         columns=tuple(sorted(brought)),
+        attempts=tuple(
+            sorted({n for p in (*(objective.credit if objective.pays else ()), *objective.losses) for n in p.attempts})
+        ),
         live=tuple(dict.fromkeys(["logp_new", *(n for t in objective.losses for n in t.live)])),
         reductions=tuple(dict.fromkeys(_reductions(objective))),
         split=max((t.scope for t in objective.losses), key=_ORDER.index, default=Scope.TOKEN),

@@ -51,9 +51,15 @@ class Program:
             when no term reads rewards.
 
         Raises:
-            DataError: reward components are missing.
+            DataError: reward components are missing, or a column of the attempts.
         """
         self._metrics = {}
+        for name in self.plan.attempts:
+            if name not in batch.rollouts:
+                raise DataError(
+                    f"the objective reads the column {name!r} of each attempt, and the batch has none: have the verifier give it "
+                    f"as Score(components=..., columns={{{name!r}: ...}}); the batch has {', '.join(sorted(batch.rollouts))}"
+                )
         if self.objective.pays:
             batch = self._advantages(batch)
         for term in self.objective.losses:

@@ -148,15 +148,17 @@ class Together:
         """
         components: dict[str, float] = {}
         spans: tuple[SpanScore, ...] = ()
+        columns: dict[str, float] = {}
         info: dict[str, object] = {}
         for part in self.parts:
             score = part(task, rollout)
             if score.fault is not Fault.NONE:
                 return score
-            twice = components.keys() & score.components.keys()
+            twice = (components.keys() & score.components.keys()) | (columns.keys() & score.columns.keys())
             if twice:
-                raise DataError(f"two verifiers gave the components {sorted(twice)} for task {task.id!r}")
+                raise DataError(f"two verifiers gave the components or columns {sorted(twice)} for task {task.id!r}")
             components |= score.components
+            columns |= score.columns
             spans += score.spans
             info |= score.info
-        return Score(components=components, spans=spans, info=FrozenMap(info))
+        return Score(components=components, spans=spans, columns=columns, info=FrozenMap(info))
