@@ -24,7 +24,7 @@ class EveryOther(Compose):
 
     __slots__ = ()
 
-    def compose(self, groups: Any, replay: Any, step: int) -> Batch | None:
+    def compose(self, groups: Any, replay: Any, step: int, experts: Any = ()) -> Batch | None:
         return None if step % 2 else super().compose(groups, replay, step)
 
 
@@ -33,7 +33,7 @@ class OneGroup(Compose):
 
     __slots__ = ()
 
-    def compose(self, groups: Any, replay: Any, step: int) -> Batch | None:
+    def compose(self, groups: Any, replay: Any, step: int, experts: Any = ()) -> Batch | None:
         return super().compose(groups[:1], replay, step)
 
 

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from live import coin_toss, rollouts, session, spied, walk
 from tiny_runs import SHAPE, only_rl, warm_up
 
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.manifest import manifest_of
 from assay.core.protocols import EngineInfo, Request, SwapMode
-from assay.core.rollout import Completion, Rollout, Sampling, Span, Stop, ids_of
-from assay.lab.controls import RandomReward, Rewarded
+from assay.core.rollout import Completion, Sampling, Span, Stop, ids_of
 from assay.objective.loss.likelihood import Nll
 from assay.objective.methods import areal, grpo
-from assay.rollout import Player
 from assay.rollout.context import LastTurns
-from assay.runtime.learner import TorchLearner
 from assay.tasks import KeyValue
 from assay.train import models
 from assay.train.driver import train
-from assay.train.loop import StepResult, step
 from assay.train.run import Evaluation, Run
-from assay.train.session import Session, open_session
-from assay.verify import ScoringPool
 
 
 class Wrapped:
@@ -54,49 +48,10 @@ class Wrapped:
         return self.engine.info()
 
 
-def session(run: Run, wrap: Callable[[Any], Any] = lambda engine: engine, **player: Any) -> Session:
-    model = models.load(run.model, lambda run, folder: folder)
-    s = open_session(run, run.stages[0], model, ScoringPool(run.tasks.verifier()), 0)
-    s.engine = wrap(s.engine)
-    assert isinstance(s.player, Player)
-    s.player = replace(s.player, engine=s.engine, **player)
-    return s
-
-
 @pytest.fixture
 def batches(monkeypatch: pytest.MonkeyPatch) -> list[Batch]:
     """The batches that the learner is given."""
-    seen: list[Batch] = []
-    learn = TorchLearner.step
-
-    def spy(self: TorchLearner, batch: Batch, *rest: Any) -> Any:
-        seen.append(batch)
-        return learn(self, batch, *rest)
-
-    monkeypatch.setattr(TorchLearner, "step", spy)
-    return seen
-
-
-def coin_toss(run: Run) -> Run:
-    """Every group has a signal, whatever is answered."""
-    return replace(run, tasks=Rewarded(source=run.tasks, scorer=RandomReward()))
-
-
-def walk(s: Session, steps: int = 1) -> list[StepResult]:
-    async def work() -> list[StepResult]:
-        if s.proof:
-            await s.proof.calibrate(s.learner.publish(), s.engine, s.learner)
-        out: list[StepResult] = []
-        for _ in range(steps):
-            out.append(await step(s))
-            s.step, s.stage_step = s.step + 1, s.stage_step + 1
-        return out
-
-    return asyncio.run(work())
-
-
-def rollouts(result: StepResult) -> list[Rollout]:
-    return [r for g in result.groups for r in g.rollouts]
+    return spied(monkeypatch)
 
 
 # ---- tools ----------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from assay.core.columns import Array, TokenColumn, common_version
 from assay.core.errors import DataError
 from assay.core.group import Group
-from assay.core.sample import STREAMS, Sample, Segment, laid_out, segments
+from assay.core.sample import STREAMS, Sample, Segment, Stream, laid_out, segments
 from assay.core.spans import span_columns
 
 _NOTHING = "an optimiser batch needs at least one row with a loss token; every rollout was empty or faulty"
@@ -107,6 +107,14 @@ class Batch:
     def with_rollouts(self, **columns: Array) -> Batch:
         """The batch with rollout columns added or replaced."""
         return replace(self, rollouts={**self.rollouts, **columns})
+
+    def regrouped(self, owner: Sequence[int], streams: Sequence[Stream]) -> Batch:
+        """The batch with its groups merged and labelled: ``g`` becomes ``owner[g]``, its rows get ``streams[g]``."""
+        number = np.array([STREAMS.index(s) for s in streams], np.int8)
+        batch = replace(self, rows={**self.rows, "stream": number[self.per_row("group")]})
+        batch = batch.with_rollouts(group=np.array(owner, np.int64)[self.rollout("group")])
+        counts = _count(batch)
+        return replace(batch, counts=counts, drawn=counts if self.drawn == self.counts else self.drawn)
 
     def micro(self, rows: Sequence[int] | NDArray[Any]) -> Batch:
         """Some rows, in the given order, with the counts of the whole: a micro-batch.

@@ -285,8 +285,11 @@ class Replay(Protocol):
 class BatchComposer(Protocol):
     """Groups to one optimiser batch: down-selects, mixes streams, names the denominator. Never computes advantages."""
 
-    def compose(self, groups: Sequence[Group], replay: Replay | None, step: int) -> Batch | None:
-        """The batch, or None when nothing is left to learn from."""
+    def compose(self, groups: Sequence[Group], replay: Replay | None, step: int, experts: Sequence[Group] = ()) -> Batch | None:
+        """The batch, or None when nothing is left to learn from.
+
+        ``experts`` are attempts of others in contexts of ``groups``, under the same keys; their rows have stream ``expert``.
+        """
         ...
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from assay.core.batch import Batch, Counts, pack
+from assay.core.batch import Batch, pack
 from assay.core.errors import ConfigError
 from assay.core.group import Group
 from assay.core.protocols import Replay
-from assay.core.sample import STREAMS
 
 __all__ = ["Compose"]
 
@@ -37,8 +34,10 @@ class Compose:
         if not 0.0 <= self.replay_share < 1.0:
             raise ConfigError(f"Compose.replay_share must be in [0, 1), got {self.replay_share}")
 
-    def compose(self, groups: Sequence[Group], replay: Replay | None, step: int) -> Batch | None:
+    def compose(self, groups: Sequence[Group], replay: Replay | None, step: int, experts: Sequence[Group] = ()) -> Batch | None:
         """The batch of a step, or None when no row with a loss token is left.
+
+        Expert attempts stand in the group of their key, in the stream ``expert``; those of groups that were left out go too.
 
         Raises:
             ConfigError: ``replay_share`` is set and there is no replay.
@@ -47,12 +46,9 @@ class Compose:
         old = self._replayed(kept, groups, replay)
         if not any(map(_trainable, [*kept, *old])):
             return None
-        batch = pack([*kept, *old])
-        if old:
-            stream = np.where(batch.per_row("group") >= len(kept), STREAMS.index("replay"), batch.rows["stream"])
-            batch = replace(batch, rows={**batch.rows, "stream": stream.astype(np.int8)})
+        batch = _packed(kept, old, experts)
         if len(kept) < len(groups):
-            batch = replace(batch, drawn=_plus(_counts(groups), _counts(old)))
+            batch = replace(batch, drawn=_packed(groups, old, experts).counts)
         return batch
 
     def _replayed(self, kept: Sequence[Group], groups: Sequence[Group], replay: Replay | None) -> list[Group]:
@@ -74,9 +70,13 @@ def _trainable(group: Group) -> bool:
     return any(s.valid and any(c.policy == "policy" and len(c.completion.ids) for c in r.calls) for r, s in pairs)
 
 
-def _counts(groups: Sequence[Group]) -> Counts:
-    return pack(groups).counts if any(map(_trainable, groups)) else Counts(0, 0, 0, 0)
-
-
-def _plus(a: Counts, b: Counts) -> Counts:
-    return Counts(a.tokens + b.tokens, a.rows + b.rows, a.rollouts + b.rollouts, a.prompts + b.prompts)
+def _packed(fresh: Sequence[Group], old: Sequence[Group], experts: Sequence[Group]) -> Batch:
+    """Groups of this step, replayed ones, and in the former's places what experts did there."""
+    place = {g.key: i for i, g in enumerate(fresh)}
+    beside = [g for g in experts if g.key in place]
+    batch = pack([*fresh, *old, *beside])
+    if not old and not beside:
+        return batch
+    owner = [*range(len(fresh) + len(old)), *(place[g.key] for g in beside)]
+    streams = ["on_policy"] * len(fresh) + ["replay"] * len(old) + ["expert"] * len(beside)
+    return batch.regrouped(owner, streams)

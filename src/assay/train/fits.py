@@ -41,6 +41,7 @@ def check_run(run: Run) -> None:
         stage.objective.plan(stage.updates, stage.learner.offers)
         if isinstance(stage, Reinforce):
             stage.check_replay()
+            stage.check_experts()
             _check_sampling(run.sampling)
     held_out(run.tasks, run.evaluation.levels, 1)  # refuses a run that could not be evaluated at all
 

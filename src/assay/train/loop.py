@@ -15,7 +15,9 @@ from assay.core.batch import Batch
 from assay.core.group import Draw, Group
 from assay.core.seeds import generator
 from assay.core.task import Context, Task
+from assay.train import supply
 from assay.train.clock import Clock
+from assay.train.experts import expert_groups
 from assay.train.grade import grade
 from assay.train.metrics import step_metrics
 from assay.train.session import Session
@@ -39,14 +41,16 @@ async def step(s: Session) -> StepResult:
     tasks = [s.counter.next(s.run.tasks, draw) for draw in draws]
     groups = await attempt(s, tasks, draws, clock)
     curriculum.observe(groups)
-    batch = stage.composer.compose(groups, replay, s.step)
+    with clock("supply"):
+        groups, experts = await supply.with_columns(s, groups), await expert_groups(s, groups)
+    batch = stage.composer.compose(groups, replay, s.step, experts)
     if replay is not None:
         replay.put(groups, s.step)
     stats: Mapping[str, float] = {}
     if batch is None:  # nothing to learn from: weights and sampler stay, the schedule goes on
         s.learner.skip(stage.updates)
     else:
-        batch = annotated(s, batch, clock)
+        batch = annotated(s, supply.with_tokens(s, batch), clock)
         stats = update(s, batch)
         await publish(s, clock)
     s.remember(groups)

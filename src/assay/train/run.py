@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import BatchComposer, CurriculumSpec, Guidance, TaskSource
 from assay.core.rollout import Sampling
+from assay.core.sample import STREAMS
 from assay.guide import Compose, Plain, SuccessVariance
 from assay.objective.methods import grpo, nll
 from assay.objective.objective import Objective
@@ -135,6 +136,8 @@ class Reinforce:
         curriculum: chooses arm and level.
         guidance: how a task is posed.
         composer, replay: which groups are learned from.
+        experts: have the task family's oracle play each context too: its attempt stands beside the policy's own, in the stream
+            ``expert``, for the terms that read it.
         levels: levels to train on; all when empty.
         until: early end; None runs all steps.
     """
@@ -150,6 +153,7 @@ class Reinforce:
     guidance: Guidance = field(default_factory=Plain)
     composer: BatchComposer = field(default_factory=Compose)
     replay: Recent | None = None
+    experts: bool = False
     levels: tuple[int, ...] = ()
     until: Until | None = None
 
@@ -183,6 +187,27 @@ class Reinforce:
             )
         if self.replay is not None and not share:
             raise ConfigError("Reinforce.replay is never read: set composer=Compose(replay_share=...), or leave the replay out")
+
+    def check_experts(self) -> None:
+        """Raises ConfigError when experts are asked for and never read, or something learns from experts alone and has none."""
+        objective = self.objective
+        credit, losses = objective.credit if objective.pays else (), objective.losses
+        read = {
+            *objective.scalarise.streams,
+            *(s for t in credit for s in t.streams),
+            *(s for t in losses for s in t.streams or STREAMS),
+        }
+        alone = [type(t).__name__ for t in (*credit, *losses) if t.streams == ("expert",)]
+        if self.experts and "expert" not in read:
+            raise ConfigError(
+                f"Reinforce.experts=True, but no part of the objective reads the stream 'expert' (they read {sorted(read)}): use "
+                "a method that does (rl_plus, visurf, ...), or False"
+            )
+        if alone and not self.experts:
+            raise ConfigError(
+                f"{' and '.join(alone)} of the objective learns from expert attempts alone, and Reinforce.experts=False brings "
+                "none: use Reinforce(experts=True)"
+            )
 
     @property
     def name(self) -> str:

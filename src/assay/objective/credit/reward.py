@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,12 +53,8 @@ class Scalarise:
         found = {n.removeprefix(_PREFIX): a for n, a in batch.rollouts.items() if n.startswith(_PREFIX)}
         if not found:
             raise DataError("the batch has no reward components ('components/NAME' per attempt); grade the rollouts first")
-        for name, _ in self.weights:
-            if name not in found:
-                raise UnknownNameError("reward component", name, found)
         metric = _primary(found) if not self.weights or _has_primary(found) else None
-        reward = metric if not self.weights else sum(w * found[name] for name, w in self.weights)
-        reward = np.asarray(reward, np.float64)
+        reward = self._sum(found)
         valid = np.asarray(batch.rollouts.get("valid", np.ones(len(reward), np.bool_)), np.bool_)
         if np.isnan(reward[valid]).any():
             names = [name for name, _ in self.weights] or sorted(found)
@@ -73,6 +70,25 @@ class Scalarise:
             batch=batch, metric=reward if metric is None else np.where(valid, metric, 0.0), reward=reward, advantage=reward,
             keep=valid.astype(np.float64), counted=valid & ((stream == -1) | np.isin(stream, wanted)),
         )  # fmt: skip
+
+    def reward(self, components: Mapping[str, float]) -> float:
+        """What one attempt's components are worth.
+
+        Raises:
+            DataError: none of the known primary components.
+            UnknownNameError: a weighted component is missing.
+
+        >>> Scalarise(weights=(("correct", 1.0), ("format", 0.5))).reward({"correct": 1.0, "format": 1.0})
+        1.5
+        """
+        return float(self._sum({name: np.array([value]) for name, value in components.items()})[0])
+
+    def _sum(self, found: dict[str, F]) -> F:
+        for name, _ in self.weights:
+            if name not in found:
+                raise UnknownNameError("reward component", name, found)
+        total = sum(w * found[name] for name, w in self.weights) if self.weights else _primary(found)
+        return np.asarray(total, np.float64)
 
 
 def _has_primary(found: dict[str, F]) -> bool:

@@ -1,0 +1,81 @@
+"""Columns that the loop itself finds out where an objective asks for them.
+
+To add one, write what finds it and give it a name in `ATTEMPTS` or `TOKENS`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from assay.core.batch import Batch
+from assay.core.columns import TokenColumn
+from assay.core.group import Group
+from assay.core.score import Score
+from assay.train.evaluate import greedy
+from assay.train.grade import grade
+from assay.train.session import Session, player_of
+
+__all__ = ["ATTEMPTS", "TOKENS", "with_columns", "with_tokens"]
+
+
+async def with_columns(s: Session, groups: list[Group]) -> list[Group]:
+    """The groups with what the plan's attempts lack and the loop can find out."""
+    for name in s.plan.attempts:
+        if name in ATTEMPTS and groups:
+            groups = await ATTEMPTS[name](s, groups)
+    return groups
+
+
+def with_tokens(s: Session, batch: Batch) -> Batch:
+    """The batch with the token columns that the plan asks for and the loop can find out."""
+    made = [TOKENS[name](batch) for name in s.plan.columns if name in TOKENS and name not in batch.tokens]
+    return batch.with_tokens(*made) if made else batch
+
+
+async def greedy_reward(s: Session, groups: Sequence[Group]) -> list[Group]:
+    """``greedy``: the reward of the policy's greedy answer in the same context, an attempt that is not learned from (ReMax).
+
+    Where that attempt has no verdict its group has no baseline: its attempts get the same fault, and are counted with them.
+    """
+    contexts = [replace(g.rollouts[0].context, key=f"{g.rollouts[0].context.key}/greedy") for g in groups]
+    player = player_of(s.run, s.engine, s.tokenizer, greedy(s.run.sampling))
+    rollouts = await player.collect(contexts, 1)
+    graded = grade(s.pool, [(g.task, c) for g, c in zip(groups, contexts, strict=True)], rollouts)
+    return [_compared(s, g, a.scores[0]) for g, a in zip(groups, graded, strict=True)]
+
+
+def _compared(s: Session, group: Group, best: Score) -> Group:
+    if not best.valid:
+        return replace(group, scores=tuple(replace(x, components={}, fault=best.fault) for x in group.scores))
+    reward = s.stage.objective.scalarise.reward(best.components)
+    return replace(group, scores=tuple(replace(x, columns={**x.columns, "greedy": reward}) for x in group.scores))
+
+
+def states(batch: Batch) -> TokenColumn:
+    """``state``: a number for what stood before a call since the one before, the prompt or the environment's last answer (GiGPO).
+
+    Equal texts have equal numbers; tokens that were not sampled have 0.
+    """
+    ids, call = batch.token("ids"), batch.token("call")
+    values = np.zeros(len(ids), np.int64)
+    for a, b in zip(batch.offsets[:-1].tolist(), batch.offsets[1:].tolist(), strict=True):
+        edges = [a, *(a + 1 + np.flatnonzero(np.diff(call[a:b]))).tolist(), b]
+        shown = b""
+        for start, end in pairwise(edges):
+            if call[start] < 0:
+                shown = ids[start:end].astype("<i4").tobytes()
+            else:
+                values[start:end] = 1 + zlib.crc32(shown)
+    return TokenColumn("state", values, "rollout")
+
+
+ATTEMPTS: Mapping[str, Callable[[Session, Sequence[Group]], Awaitable[list[Group]]]] = {"greedy": greedy_reward}
+"""Column of the attempts to what finds it."""
+
+TOKENS: Mapping[str, Callable[[Batch], TokenColumn]] = {"state": states}
+"""Token column to what finds it."""
