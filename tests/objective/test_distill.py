@@ -237,6 +237,16 @@ def test_what_becomes_of_the_rest() -> None:
     assert floored == pytest.approx(0.5 * LOG(0.5 / 0.4) + 0.4 * LOG(0.4 / 0.4))
 
 
+@pytest.mark.parametrize("rest", ["ignore", "tail", "renormalise"])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "mixed", "jsd"])
+def test_where_the_teacher_says_nothing_nothing_is_taught(direction: str, rest: str) -> None:
+    z = torch.tensor([[0.3, -0.4, 0.2]], dtype=torch.float64, requires_grad=True)
+    found = at([-1, -1], SparseDivergence(direction=direction, rest=rest), torch.log_softmax(z, 1))
+    (slope,) = torch.autograd.grad(found.sum(), z)
+    assert float(found.detach()) == pytest.approx(0.0, abs=1e-12)
+    assert not slope.any()
+
+
 @pytest.mark.parametrize("direction", ["forward", "reverse", "mixed", "jsd"])
 def test_its_gradient_is_that_of_the_divergence(direction: str) -> None:
     z = torch.tensor([[0.3, -0.4, 0.2]], dtype=torch.float64, requires_grad=True)

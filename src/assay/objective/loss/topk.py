@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.vocab import VocabStat
 from assay.objective.loss.base import View
+from assay.objective.loss.vocab import OUTSIDE
 from assay.objective.loss.vocab_divergence import ModelStat
 from assay.objective.loss.vocab_terms import StatLoss
 
@@ -92,9 +93,9 @@ class SparseDivergence:
     def _completed(self, s: Tensor, t: Tensor, known: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         import torch
 
-        masses = [x.masked_fill(~known, -math.inf).logsumexp(1, keepdim=True) for x in (s, t)]
+        masses = [x.masked_fill(~known, OUTSIDE).logsumexp(1, keepdim=True) for x in (s, t)]  # finite where none is known
         if self.rest == "renormalise":
-            return s - masses[0], t - masses[1], known
+            return (s - masses[0]).masked_fill(~known, 0.0), (t - masses[1]).masked_fill(~known, 0.0), known
         tails = [(-m.clamp(max=-1e-7).expm1()).log() for m in masses]
         here = torch.ones_like(known[:, :1])
         return torch.cat([s, tails[0]], 1), torch.cat([t, tails[1]], 1), torch.cat([known, here], 1)
