@@ -10,6 +10,7 @@ import numpy as np
 
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError
+from assay.objective.logits import Logits
 from assay.objective.methods import named
 from assay.objective.objective import Objective
 from assay.objective.padded import Inputs, Padded
@@ -46,9 +47,16 @@ def evaluate(method: str | Objective, inputs: Inputs, **settings: Any) -> Evalua
     and ``length [B]`` (its loss tokens when left out) for the terms that read them. ``advantages``, ``[B]`` or ``[B, T]``, stand
     in the place of the method's own credit chain, filters included, which then does not run.
 
-    What stands outside the mask is never read. The differentiable inputs are ``logp_new``, ``entropy`` and ``values``, those of
-    them that the method needs. An attempt without loss tokens has its part in its group's statistics and in no denominator. A
-    batch without any loss token has loss 0. Running statistics stand where a new run's stand.
+    Columns that come from a distribution may be given as logits: ``logits [B, T, V]`` of the current policy with ``ids [B, T]``
+    of the drawn tokens stand for ``logp_new``, ``entropy`` and the method's statistics over the vocabulary (`VocabStat`), and
+    the gradient is by ``logits``. ``logits_old`` (the policy at the start of the batch) stands for ``logp_old`` and what else is
+    read of that policy, ``logits_ref``, ``logits_teacher``, ... for the same of other models; a divergence summed over the
+    vocabulary needs the logits of the model that it compares with. A column that given logits stand for is not given too.
+
+    What stands outside the mask is never read. The differentiable inputs are ``logits``, or else ``logp_new``, ``entropy`` and
+    the statistics; and ``values``; those of them that the method needs. An attempt without loss tokens has its part in its
+    group's statistics and in no denominator. A batch without any loss token has loss 0. Running statistics stand where a new
+    run's stand.
 
     Args:
         method: a name that `methods` lists, or a composition.
@@ -66,20 +74,29 @@ def evaluate(method: str | Objective, inputs: Inputs, **settings: Any) -> Evalua
     >>> inputs = {"mask": flat < 0, "logp_new": flat, "logp_old": flat, "rewards": [1, 0, 0, 0], "group_id": [7, 7, 7, 7]}
     >>> evaluate("grpo", inputs, kl=0.0, eps=0.0).advantages[:, 0].tolist()
     [1.5, -0.5, -0.5, -0.5]
+
+    An exact entropy bonus, from logits: where both tokens are equally likely, nothing raises the entropy.
+
+    >>> given = {"mask": [[1, 1]], "ids": [[0, 1]], "logits": [[[0.0, 0.0], [1.0, 0.0]]]}
+    >>> evaluate("entropy_only", given, coef=1.0).gradient["logits"].round(4).tolist()
+    [[[0.0, 0.0], [0.0983, -0.0983]]]
     """
     from assay.objective.loss.tensors import leaves, slopes
 
     objective = composed(method, settings)
     plan = objective.plan()
-    table = Padded.of(inputs, objective, plan)
+    logits = Logits.of(inputs, plan)
+    table = Padded.of(inputs, objective, plan, logits)
+    inner = [*(("logits",) if logits.live else ()), *(n for n in plan.live if n not in logits.live)]
     if not len(table.present):
-        gradient = {name: np.zeros(table.columns[name].shape) for name in plan.live}
+        gradient = {name: np.zeros(table.columns[name].shape) for name in inner}
         return Evaluation(loss=0.0, gradient=gradient, advantages=np.zeros(table.mask.shape))
     program = objective.compile()
     batch = table.batch(objective)
     ready = program.prepare(batch if table.credited else program.credit(batch))
-    live = leaves({name: table.flat(name) for name in plan.live})
-    loss, metrics = program.micro(ready, live)
+    live = leaves({name: table.flat(name) for name in inner})
+    made = logits.tensors(table, plan, live["logits"], ready) if logits.live else {}
+    loss, metrics = program.micro(ready, {**live, **made})
     return Evaluation(
         loss=float(loss.detach()),
         gradient={name: table.padded(slope) for name, slope in slopes(loss, live).items()},

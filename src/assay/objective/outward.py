@@ -100,7 +100,7 @@ class TorchLoss:
         Raises:
             DataError: as `evaluate`.
         """
-        return self._step(Padded.of(_arrays(inputs), self.objective, self._program.plan, live=False))
+        return self._step(Padded.of(_arrays(inputs), self.objective, self._program.plan, later=self._program.plan.live))
 
     def state_dict(self) -> State:
         """JSON-able running statistics; empty for most methods."""

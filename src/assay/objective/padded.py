@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +14,7 @@ from assay.core.columns import Array, TokenColumn
 from assay.core.errors import DataError, UnknownNameError, nearest
 from assay.core.plan import Plan
 from assay.core.sample import STREAMS
+from assay.objective.logits import Logits
 from assay.objective.objective import Objective
 from assay.objective.reduce import F
 
@@ -38,6 +39,7 @@ class Wanted:
         optional: inputs that have a default.
         pays: it reads rewards: ``rewards``, ``components``, or ``advantages`` in their place.
         grouped: it compares the attempts of a group, so ``group_id`` must be given.
+        logits: ``ids`` and the logits that may stand in the place of all columns that come from a distribution.
     """
 
     live: tuple[str, ...]
@@ -47,6 +49,7 @@ class Wanted:
     optional: tuple[str, ...]
     pays: bool
     grouped: bool
+    logits: tuple[str, ...]
 
 
 def wanted(objective: Objective, plan: Plan | None = None) -> Wanted:
@@ -69,6 +72,7 @@ def wanted(objective: Objective, plan: Plan | None = None) -> Wanted:
         optional=("length",) if "length" in attempts else (),
         pays=objective.pays,
         grouped=objective.grouped,
+        logits=Logits.all(plan).inputs,
     )
 
 
@@ -90,6 +94,7 @@ class Padded:
         attempts: name to ``[B]``: what the batch says of attempts.
         stream: ``[B]`` index into `STREAMS`.
         credited: advantages were given, so the credit chain must not run.
+        logits: which columns come from logits; those of the current policy come with the gradient.
     """
 
     mask: NDArray[np.bool_]
@@ -98,16 +103,18 @@ class Padded:
     attempts: Mapping[str, Array]
     stream: NDArray[np.int8]
     credited: bool
+    logits: Logits = field(default_factory=Logits)
 
     @staticmethod
-    def of(inputs: Inputs, objective: Objective, plan: Plan, live: bool = True) -> Padded:
+    def of(inputs: Inputs, objective: Objective, plan: Plan, logits: Logits | None = None, later: Collection[str] = ()) -> Padded:
         """Checked inputs.
 
         Args:
             inputs: arrays by name.
             objective: the method.
             plan: what it compiled to.
-            live: the live columns are among the inputs; otherwise they come later, and nothing can be derived from them.
+            logits: columns that come from logits among the inputs; they are not given then.
+            later: further live columns that are not among the inputs but come later, so that nothing can be derived from them.
 
         Raises:
             DataError: an input is missing, is not used by this method, has the wrong shape, or is not finite where it is read.
@@ -119,18 +126,21 @@ class Padded:
         if mask.ndim != 2:
             raise DataError(f"mask has the shape {list(mask.shape)}; give [attempts, tokens]")
         stream = _streams(inputs, len(mask))
-        names = _names(inputs, objective, plan, live, bool((stream == STREAMS.index("replay")).any()))
+        logits = logits or Logits()
+        names = _names(inputs, objective, plan, logits, later, bool((stream == STREAMS.index("replay")).any()))
         valid = _flags("valid", _attempt(inputs, "valid", np.ones(len(mask), np.bool_)))
         used = mask & valid[:, None]
         columns = {n: _column(n, inputs[n], used) for n in names if n in inputs}
+        columns |= _vocabulary({n: columns[n] for n in logits.inputs}, used)
         sources = _sources(objective)
         columns |= {n: columns[sources[n]] for n in names if n not in columns and sources.get(n) in columns}
         if "advantages" in inputs:
             columns["advantage"] = _column("advantages", _spread(inputs["advantages"], used), used)
-        return Padded(
+        made = Padded(
             mask=mask, present=np.flatnonzero(used.any(1)), columns=columns, attempts=_attempts(inputs, objective, mask, valid),
-            stream=stream, credited="advantages" in inputs,
+            stream=stream, credited="advantages" in inputs, logits=logits,
         )  # fmt: skip
+        return replace(made, columns={**columns, **logits.fixed(made)}) if logits.forwards and len(made.present) else made
 
     def batch(self, objective: Objective) -> Batch:
         """One row per present attempt; a token before the first one stands for the prompt.
@@ -139,7 +149,8 @@ class Padded:
         """
         rows, tokens = self.mask[self.present].shape
         mask = self.flat("mask")
-        columns = {"ids": np.zeros(len(mask), np.int32), "mask": mask, **{name: self.flat(name) for name in self.columns}}
+        columns = {"ids": np.zeros(len(mask), np.int32), "mask": mask}
+        columns |= {name: self.flat(name) for name in self.columns if name == "ids" or name not in self.logits.inputs}
         prompts = len(np.unique(self.attempts["group"][self.present]))
         counts = Counts(int(mask.sum()), rows, rows, prompts)
         made = Batch(
@@ -172,20 +183,23 @@ def _attempts_read(objective: Objective, credited: bool = False) -> set[str]:
     return {name for part in (*chain, *objective.losses) for name in part.attempts}
 
 
-def _names(inputs: Inputs, objective: Objective, plan: Plan, live: bool, replayed: bool) -> list[str]:
+def _names(inputs: Inputs, objective: Objective, plan: Plan, logits: Logits, later: Collection[str], replayed: bool) -> list[str]:
     """The token columns that are read; refuses what is missing and what would be ignored."""
     want = wanted(objective, plan)
     who = f"the composition of {', '.join(type(t).__name__ for t in objective.losses)}"
     credited = want.pays and "advantages" in inputs
     made = [c for t in objective.credit for c in t.makes] if credited else []
-    needed = [*(want.live if live else ()), *want.columns, *(() if live else want.derived)]
+    sources = _sources(objective)
+    derived = [n for n in want.derived if n not in logits.columns]
+    needed = [n for n in (*want.live, *want.columns) if n not in (*logits.columns, *later)]
+    needed += [*(n for n in derived if sources[n] in later), *(n for n in logits.inputs if n not in needed)]
     if replayed and any("old" in t.anchors for t in objective.losses) and "logp_engine" not in needed:
         needed.append("logp_engine")  # the old policy of a replayed attempt is the one that sampled it
     attempts = [n for n in want.attempts if n in _attempts_read(objective, credited)]
     usable = {
         *_ALWAYS,
         *needed,
-        *want.derived,
+        *derived,
         *made,
         *attempts,
         *want.optional,
@@ -200,11 +214,13 @@ def _names(inputs: Inputs, objective: Objective, plan: Plan, live: bool, replaye
             )
     for name in (*needed, *attempts, *(("group_id",) if want.grouped and not credited else ())):
         if name not in inputs:
-            raise DataError(f"{who} needs the input {name!r}, which is missing; given are {', '.join(sorted(inputs))}")
+            instead = Logits.all(plan).instead(name)
+            hint = f" (or {instead[0]!r} and 'ids', which give it)" if instead else ""
+            raise DataError(f"{who} needs the input {name!r}, which is missing{hint}; given are {', '.join(sorted(inputs))}")
     given = [name for name in _REWARD if name in inputs]
     if want.pays and (len(given) > 1 or not (given or credited)):
         raise DataError(f"{who} needs 'rewards' [B], 'components' (name to [B]) or 'advantages', one of the first two at most")
-    return [*needed, *want.derived, *made]
+    return [*needed, *derived, *made]
 
 
 def _attempts(inputs: Inputs, objective: Objective, mask: NDArray[np.bool_], valid: NDArray[np.bool_]) -> dict[str, Array]:
@@ -254,6 +270,28 @@ def _column(name: str, given: ArrayLike, used: NDArray[np.bool_]) -> Array:
             "attempt with valid=False"
         )
     return np.where(used.reshape(*used.shape, *(1,) * (values.ndim - 2)), values, 0.0)
+
+
+def _vocabulary(columns: Mapping[str, Array], used: NDArray[np.bool_]) -> dict[str, Array]:
+    """``ids`` as integers, if there are logits: these have one vocabulary, and every drawn token is in it."""
+    sizes: dict[str, int] = {}
+    for name, values in columns.items():
+        if name != "ids" and (values.ndim != 3 or not values.shape[2]):
+            raise DataError(f"{name} has the shape {list(values.shape)}; give [attempts, tokens, vocabulary]")
+        if name != "ids":
+            sizes[name] = values.shape[2]
+    if not sizes:
+        return {}
+    if len(set(sizes.values())) > 1:
+        raise DataError(f"the vocabularies differ, {sizes}: the logits of all models must stand over the same tokens")
+    ids, size = columns["ids"], next(iter(sizes.values()))
+    if ids.shape != used.shape:
+        raise DataError(f"ids has the shape {list(ids.shape)}, the mask {list(used.shape)}")
+    bad = used & ((ids < 0) | (ids >= size) | (ids % 1 != 0))
+    if bad.any():
+        row, token = (int(x[0]) for x in np.nonzero(bad))
+        raise DataError(f"ids[{row}, {token}] is {ids[row, token]:g}: the logits have {size} tokens, counted from 0")
+    return {"ids": ids.astype(np.int64)}
 
 
 def _attempt(inputs: Inputs, name: str, default: Array) -> Array:

@@ -14,7 +14,7 @@ from assay.objective.reduce import F
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["flat", "leaves", "numbers", "slopes"]
+__all__ = ["constants", "flat", "leaves", "numbers", "slopes"]
 
 
 def leaves(columns: Mapping[str, Array]) -> dict[str, Tensor]:
@@ -26,6 +26,17 @@ def leaves(columns: Mapping[str, Array]) -> dict[str, Tensor]:
     import torch
 
     return {name: torch.tensor(values, dtype=torch.float64, requires_grad=True) for name, values in columns.items()}
+
+
+def constants(columns: Mapping[str, Array]) -> dict[str, Tensor]:
+    """Tensors without gradient, each in its array's precision.
+
+    >>> constants({"x": np.ones(2, np.int64)})["x"].dtype
+    torch.int64
+    """
+    import torch
+
+    return {name: torch.tensor(values) for name, values in columns.items()}
 
 
 def slopes(loss: Tensor, live: Mapping[str, Tensor]) -> dict[str, F]:
