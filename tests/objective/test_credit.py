@@ -140,9 +140,14 @@ def test_scalarise_finds_the_reward() -> None:
         Scalarise(weights=(("correct", 1.0), ("format", 1.0))).start(of(correct=[1.0, 1.0], format=[1.0, np.nan]))
     near(Scalarise().start(of(iou=[0.2, 0.3])).reward, [0.2, 0.3])
     near(Scalarise(weights=(("a", 1.0), ("b", 1.0))).start(of(a=[1.0, 2.0], b=[1.0, 1.0])).metric, [2, 3])
+    near(Scalarise(every=True).start(of(a=[1.0, 2.0], b=[1.0, 1.0])).reward, [2, 3])
+    whole = Scalarise(every=True).start(of(correct=[1.0, 0.0], b=[1.0, 1.0]))
+    near((whole.reward, whole.metric), ([2, 1], [1, 0]))
+    with pytest.raises(DataError, match=r"1 graded attempts lack one of the reward components \['a', 'b'\]"):
+        Scalarise(every=True).start(of(a=[1.0, 2.0], b=[np.nan, 1.0]))
     with pytest.raises(DataError, match="no reward components"):
         Scalarise().start(of())
-    with pytest.raises(DataError, match="Scalarise\\(weights"):
+    with pytest.raises(DataError, match=r"Scalarise\(weights.*every=True"):
         Scalarise().start(of(a=[1.0, 2.0], b=[1.0, 1.0]))
     with pytest.raises(UnknownNameError, match="did you mean 'correct'"):
         Scalarise(weights=(("correkt", 1.0),)).start(batch)
@@ -224,6 +229,7 @@ def test_a_group_of_512_over_ranks_has_the_statistics_of_the_union() -> None:
         (lambda: KlInReward(coef=0.0), "does nothing"),
         (lambda: Scalarise(streams=("on_polcy",)), "did you mean 'on_policy'"),
         (lambda: Scalarise(streams=()), "streams is empty"),
+        (lambda: Scalarise(weights=(("a", 1.0),), every=True), "either each component alike or by weights"),
     ],
 )
 def test_bad_settings_are_named(make: object, says: str) -> None:

@@ -8,11 +8,16 @@ import pytest
 from credit_batches import chains, near, wide
 from objective_batches import run, tiny
 
-from assay.core.errors import ConfigError, PlanError, UnknownNameError
-from assay.objective import Center, Objective, Scalarise, Scale, dapo, grpo
+from assay.core import FrozenMap, Score, Task
+from assay.core.batch import pack
+from assay.core.columns import TokenColumn
+from assay.core.errors import ConfigError, DataError, PlanError, UnknownNameError
+from assay.objective import Center, Objective, Scalarise, Scale, dapo, evaluate, grpo
 from assay.objective.methods import credit, weighted
 from assay.objective.methods.registry import Method, registered
+from assay.objective.peers import match
 from assay.testing.objective import check_objective
+from assay.testing.records import graded
 
 __all__ = ["wide"]
 
@@ -155,7 +160,42 @@ def test_pairwise_rewards() -> None:
 def test_components_of_gdpo_by_weight() -> None:
     batch = tiny([1, 0, 1, 0], **{"components/format": [0.0, 10.0, 0.0, 20.0]})
     near(made(credit.gdpo(weights=(("correct", 1.0),)), batch), made(credit.gdpo(weights=(("correct", 2.0),)), batch), 1e-3)
-    assert Scalarise() == credit.gdpo().scalarise
+    assert credit.gdpo().scalarise == Scalarise(every=True)
+    assert credit.gdpo(weights=(("correct", 2.0),)).scalarise == Scalarise(weights=(("correct", 2.0),))
+
+
+ACCURACY, FORMAT = [1.0, 0.0, 0.0, 1.0], [1.0, 1.0, 0.0, 1.0]
+GDPO = [0.769094, -0.206078, -1.332110, 0.769094]
+"""``(a - 1/2) / sd(a) + (f - 3/4) / sd(f)`` with sd(a) = 0.57735 and sd(f) = 0.5, whitened over the four attempts."""
+
+
+def test_gdpo_asks_for_no_name_of_a_component() -> None:
+    flat = np.full((4, 1), -1.0)
+    inputs = {
+        "mask": flat < 0, "logp_new": flat, "logp_old": flat, "group_id": [0] * 4,
+        "components": {"accuracy": ACCURACY, "format": FORMAT},
+    }  # fmt: skip
+    found = evaluate("gdpo", inputs).advantages[:, 0]
+    parts = [(np.array(r) - np.mean(r)) / (np.std(r, ddof=1) + 1e-4) for r in (ACCURACY, FORMAT)]
+    near(found, sum(parts) / (np.std(sum(parts), ddof=1) + 1e-4), 1e-9)
+    near(found, GDPO, 1e-3)
+    for peer in ("verl", "nemo_rl"):
+        theirs = {k: v for k, v in inputs.items() if k != "logp_old"}
+        assert evaluate(match(peer, "gdpo").objective(), theirs).advantages[0, 0] > 0.7
+
+
+TASK = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "1+1="}))
+
+
+def test_gdpo_on_graded_groups() -> None:
+    scores = [Score(components={"accuracy": a, "format": f}) for a, f in zip(ACCURACY, FORMAT, strict=True)]
+    batch = pack([graded(TASK, scores)])
+    batch = batch.with_tokens(TokenColumn("logp_old", np.full(int(batch.offsets[-1]), -1.0)))
+    made = credit.gdpo().compile().credit(batch)
+    near(made.rollout("advantage"), GDPO, 1e-3)
+    near(made.rollout("reward"), np.add(ACCURACY, FORMAT), 0)
+    with pytest.raises(DataError, match="1 graded attempts lack one of the reward components"):
+        credit.gdpo().compile().credit(pack([graded(TASK, [*scores[:3], Score(components={"accuracy": 1.0})])]))
 
 
 def test_gigpo_with_and_without_spread() -> None:

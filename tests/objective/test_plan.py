@@ -125,6 +125,7 @@ def test_allowed_because_it_changes_something() -> None:
         replace(filtered, credit=(DropZeroVariance(), Center("batch"))),
         replace(filtered, aggregate=Token()),
         replace(filtered, scalarise=Scalarise(weights=(("correct", 1.0), ("format", 0.5)))),
+        replace(filtered, scalarise=Scalarise(every=True)),
         Objective(policy=plain(), terms=(PolicyGradient(label="expert", streams=("expert",)),)),
         Objective(policy=plain(), credit=(Whiten("rollout"), Scale("group"))),
     ):

@@ -14,6 +14,8 @@ from typing import Any
 
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.objective.credit.base import CreditTerm
+from assay.objective.credit.components import ComponentNorm
+from assay.objective.credit.reward import Scalarise
 from assay.objective.loss.aggregate import Aggregation, SeqSum, Token
 from assay.objective.loss.base import LossTerm
 from assay.objective.loss.likelihood import Nll
@@ -114,7 +116,8 @@ class Match:
         chain = tuple(t for t in parts if isinstance(t, CreditTerm))
         weights = tuple(t for t in parts if isinstance(t, TokenWeight))
         plain = PolicyGradient(ratio=Ratio("none"), trust=None, weights=weights)
-        return Objective(credit=chain, policy=plain, aggregate=SeqSum(), brings=brings)
+        scalarise = Scalarise(every=any(isinstance(t, ComponentNorm) for t in chain))
+        return Objective(scalarise=scalarise, credit=chain, policy=plain, aggregate=SeqSum(), brings=brings)
 
 
 def matches(peer: str = "") -> Iterator[Match]:

@@ -266,7 +266,7 @@ def _check_filters(objective: Objective) -> None:
     only_policy = all(isinstance(t, PolicyGradient) for t in objective.losses)
     drawn = all((t.aggregate or objective.aggregate).denominator == "drawn" for t in objective.losses)
     shaped = any(t.kind in ("shape", "scale", "whiten", "transform") and t.scope is not Scope.GROUP for t in objective.credit)
-    if DropZeroVariance in kinds and grouped and only_policy and drawn and not shaped and not objective.scalarise.weights:
+    if DropZeroVariance in kinds and grouped and only_policy and drawn and not shaped and not objective.scalarise.combines:
         raise PlanError(
             "DropZeroVariance with denominator='drawn' changes nothing: under a group baseline those groups have no "
             "advantage anyway; use denominator='kept' or drop the filter"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,8 +24,8 @@ class Scalarise:
 
     Attributes:
         weights: pairs of component and weight; when empty the reward is the task's own metric: ``correct``, else ``reward``,
-        else the
-            only component.
+            else the only component.
+        every: the reward is the sum of all components, whatever their names, each with weight 1.
         streams: attempts of other streams get an advantage but never enter a statistic.
 
     >>> from assay.objective import Scalarise
@@ -34,6 +34,7 @@ class Scalarise:
     """
 
     weights: tuple[tuple[str, float], ...] = ()
+    every: bool = False
     streams: tuple[str, ...] = ("on_policy", "replay")
 
     def __post_init__(self) -> None:
@@ -42,6 +43,16 @@ class Scalarise:
                 raise UnknownNameError("stream", stream, STREAMS)
         if not self.streams:
             raise ConfigError("Scalarise.streams is empty, so no attempt would enter a statistic; name at least one stream")
+        if self.every and self.weights:
+            raise ConfigError(
+                f"Scalarise(weights={self.weights}, every=True): count either each component alike or by weights; "
+                "give one of the two"
+            )
+
+    @property
+    def combines(self) -> bool:
+        """Whether the reward is made of components, and so another number than the task's own metric."""
+        return self.every or bool(self.weights)
 
     def start(self, batch: Batch) -> Credit:
         """The record from which a chain begins.
@@ -53,11 +64,12 @@ class Scalarise:
         found = {n.removeprefix(_PREFIX): a for n, a in batch.rollouts.items() if n.startswith(_PREFIX)}
         if not found:
             raise DataError("the batch has no reward components ('components/NAME' per attempt); grade the rollouts first")
-        metric = _primary(found) if not self.weights or _has_primary(found) else None
+        weights = self._weights(found)
+        metric = _primary(found) if not weights or _has_primary(found) else None
         reward = self._sum(found)
         valid = np.asarray(batch.rollouts.get("valid", np.ones(len(reward), np.bool_)), np.bool_)
         if np.isnan(reward[valid]).any():
-            names = [name for name, _ in self.weights] or sorted(found)
+            names = [name for name, _ in weights] or sorted(found)
             raise DataError(
                 f"{int(np.isnan(reward[valid]).sum())} graded attempts lack one of the reward components {names}: verifiers "
                 "that are mixed in one run must give the same names, or Scalarise.weights must name those that all give"
@@ -83,12 +95,15 @@ class Scalarise:
         """
         return float(self._sum({name: np.array([value]) for name, value in components.items()})[0])
 
-    def _sum(self, found: dict[str, F]) -> F:
-        for name, _ in self.weights:
+    def _weights(self, found: Collection[str]) -> tuple[tuple[str, float], ...]:
+        return tuple((name, 1.0) for name in sorted(found)) if self.every else self.weights
+
+    def _sum(self, found: Mapping[str, F]) -> F:
+        weights = self._weights(found)
+        for name, _ in weights:
             if name not in found:
                 raise UnknownNameError("reward component", name, found)
-        total = sum(w * found[name] for name, w in self.weights) if self.weights else _primary(found)
-        return np.asarray(total, np.float64)
+        return np.asarray(sum(w * found[name] for name, w in weights) if weights else _primary(found), np.float64)
 
 
 def _has_primary(found: dict[str, F]) -> bool:
@@ -100,7 +115,7 @@ def _primary(found: dict[str, F]) -> F:
     if not _has_primary(found):
         raise DataError(
             f"no component 'correct' or 'reward' among {sorted(found)}; say how they make one reward: "
-            f"Scalarise(weights=((name, weight), ...))"
+            "Scalarise(weights=((name, weight), ...)), or Scalarise(every=True) for their sum"
         )
     if "correct" in found and "reward" in found:
         return np.where(np.isnan(found["correct"]), found["reward"], found["correct"])

@@ -10,6 +10,7 @@ from assay.objective.credit.divergence import KlInReward
 from assay.objective.credit.normalise import Scale, ScaleByMean, ScaleBySignal, Whiten
 from assay.objective.credit.pass_at_k import PassAtK
 from assay.objective.credit.returns import Discount, Gae, ProcessNorm, TokenReward, Turns
+from assay.objective.credit.reward import Scalarise
 from assay.objective.credit.steps import StateGroups
 from assay.objective.loss.aggregate import SeqMean, SeqSum, Token
 from assay.objective.loss.policy import PolicyGradient
@@ -116,9 +117,14 @@ def gdpo(weights: tuple[tuple[str, float], ...] = (), unit: str = "rollout", cli
         weights: pairs of component and weight; all components with weight 1 when empty.
         unit: whiten over attempts (``rollout``, the paper's, TRL's and NeMo-RL's) or over tokens (``token``, verl's).
         clip: distance of the bounds from 1.
+
+    The components may have any names; the reward that is reported is their (weighted) sum.
     """
     credit = (ComponentNorm(weights=weights, scale=Scale("group", eps=1e-4)), Whiten(unit, eps=1e-4, ddof=1))
-    return Objective(credit=credit, policy=PolicyGradient(trust=MinClip(low=clip, high=clip)), aggregate=Token())
+    return Objective(
+        scalarise=Scalarise(weights=weights, every=not weights), credit=credit,
+        policy=PolicyGradient(trust=MinClip(low=clip, high=clip)), aggregate=Token(),
+    )  # fmt: skip
 
 
 @method("NeMo-RL 2026, grpo with leave_one_out")
