@@ -14,26 +14,31 @@ from objective_batches import plain, run, slopes, spread, tiny
 
 from assay.core.columns import TokenColumn
 from assay.core.config import from_dict, to_dict
-from assay.core.errors import ConfigError, DataError
-from assay.core.plan import Scope
+from assay.core.errors import ConfigError, DataError, PlanError
+from assay.core.plan import Offers, Scope
 from assay.objective import (
     AdaptiveKl,
     BalancedBce,
     Center,
+    DropZeroVariance,
     Entropy,
+    FullKl,
     Kl,
     LossTerm,
     Nll,
     Objective,
     PolicyGradient,
+    Ratio,
     Reducer,
     ScoreLoss,
     SeqMean,
     SeqSum,
+    StatLoss,
     TdLoss,
     Token,
     Truncate,
 )
+from assay.objective import evaluate as evaluate_padded
 from assay.objective.loss.base import View
 from assay.objective.loss.hybrid import OutcomeMean
 from assay.objective.loss.schedule import Annealed, Cosine, Linear
@@ -258,3 +263,48 @@ def test_a_schedule_may_go_up() -> None:
 def test_a_critic_may_be_wrapped() -> None:
     objective = Objective(terms=(Where(TdLoss(aggregate=Token()), (Correct(),), per="selected"),), credit=())
     assert len(check_objective(objective, range(2)).passed) == 9
+
+
+FIRST = (Incorrect(),)
+BOUND = PolicyGradient(ratio=Ratio("none"))
+
+
+@pytest.mark.parametrize(
+    ("objective", "says"),
+    [
+        (Objective(policy=Where(BOUND, FIRST)), "MinClip bounds a ratio"),
+        (Objective(policy=Annealed(BOUND, Cosine(batches=4))), "MinClip bounds a ratio"),
+        (Objective(policy=Annealed(Where(BOUND, FIRST), Cosine(batches=4))), "MinClip bounds a ratio"),
+        (
+            Objective(policy=Where(plain(), FIRST), credit=(DropZeroVariance(), Center()), aggregate=Token(denominator="drawn")),
+            "changes nothing",
+        ),
+        (
+            Objective(policy=Where(PolicyGradient(ratio=Ratio(anchor="engine"), weights=(Truncate(),)), FIRST)),
+            "holds already",
+        ),
+        (
+            Objective(policy=plain(), terms=(Where(PolicyGradient(label="again"), FIRST),)),
+            r"two terminals, PolicyGradient and Where\(PolicyGradient\)",
+        ),
+        (
+            Objective(policy=plain(), terms=(Annealed(Where(Kl(anchor="rfe"), FIRST), Cosine(batches=4)),)),
+            r"Annealed\(Where\(Kl\)\) needs the column 'logp_rfe'.*did you mean 'logp_ref'",
+        ),
+        (Objective(terms=(Where(Nll(), FIRST), Nll())), r"named 'nll' \(Where\(Nll\) and Nll\)"),
+    ],
+)
+def test_a_wrapped_term_is_checked_like_the_one_inside(objective: Objective, says: str) -> None:
+    with pytest.raises(PlanError, match=says):
+        objective.plan()
+
+
+def test_errors_of_a_wrapped_term_name_what_is_inside() -> None:
+    critic = Objective(policy=plain(), terms=(Where(TdLoss(), FIRST),))
+    with pytest.raises(PlanError, match=r"Where\(TdLoss\) \('td'\) needs the live column 'values'"):
+        critic.plan(offers=Offers())
+    full = Objective(terms=(Annealed(StatLoss(FullKl("teacher")), Cosine(batches=4)),))
+    with pytest.raises(PlanError, match=r"Annealed\(StatLoss\) .* reads the distributions of 'teacher'"):
+        full.plan(offers=Offers(live=("logp_new",)))
+    with pytest.raises(DataError, match=r"the composition of Annealed\(StatLoss\) needs the input 'kl_pi_teacher'"):
+        evaluate_padded(full, {"mask": [[1]], "logp_new": [[-1.0]]})

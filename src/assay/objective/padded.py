@@ -15,6 +15,7 @@ from assay.core.errors import DataError, UnknownNameError, nearest
 from assay.core.plan import Plan
 from assay.core.sample import STREAMS
 from assay.objective.logits import Logits
+from assay.objective.loss.wrap import title
 from assay.objective.objective import Objective
 from assay.objective.reduce import F
 
@@ -186,7 +187,7 @@ def _attempts_read(objective: Objective, credited: bool = False) -> set[str]:
 def _names(inputs: Inputs, objective: Objective, plan: Plan, logits: Logits, later: Collection[str], replayed: bool) -> list[str]:
     """The token columns that are read; refuses what is missing and what would be ignored."""
     want = wanted(objective, plan)
-    who = f"the composition of {', '.join(type(t).__name__ for t in objective.losses)}"
+    who = f"the composition of {', '.join(map(title, objective.losses))}"
     credited = want.pays and "advantages" in inputs
     made = [c for t in objective.credit for c in t.makes] if credited else []
     sources = _sources(objective)

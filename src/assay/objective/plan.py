@@ -16,6 +16,7 @@ from assay.objective.credit.normalise import Whiten
 from assay.objective.loss.base import LossTerm
 from assay.objective.loss.policy import PolicyGradient
 from assay.objective.loss.vocab import standard
+from assay.objective.loss.wrap import title, unwrapped
 
 if TYPE_CHECKING:
     from assay.objective.objective import Objective
@@ -116,11 +117,11 @@ def _columns(objective: Objective, updates: int) -> Iterator[tuple[str, str]]:
     parts: Sequence[object] = (*objective.credit, *objective.losses)
     for part in parts:
         for column in part.needs:  # type: ignore[attr-defined]
-            yield column, type(part).__name__
+            yield column, title(part)
     for term in objective.losses:
         for anchor in term.anchors:
             if not (anchor == "old" and is_fresh(objective, updates)):
-                yield f"logp_{anchor}", type(term).__name__
+                yield f"logp_{anchor}", title(term)
 
 
 def _reductions(objective: Objective) -> Iterator[str]:
@@ -160,13 +161,13 @@ def _check_live(objective: Objective, offers: Offers | None) -> None:
         for name, form in term.heads.items():
             if offers and name in offers.heads and offers.heads[name] != form:
                 raise PlanError(
-                    f"{type(term).__name__} ({term.name!r}) fits a head with (form, outputs, low, high) = {form}, the learner's "
+                    f"{title(term)} ({term.name!r}) fits a head with (form, outputs, low, high) = {form}, the learner's "
                     f"head {name!r} has {offers.heads[name]}: make them alike"
                 )
         for name in term.live:
             if offers and name not in offers.live and name not in stats:
                 raise PlanError(
-                    f"{type(term).__name__} ({term.name!r}) needs the live column {name!r}, which the learner's gradient pass "
+                    f"{title(term)} ({term.name!r}) needs the live column {name!r}, which the learner's gradient pass "
                     f"does not compute: {_offered(name, offers.live)}. Leave the term out, or use a learner that computes it"
                 )
 
@@ -183,7 +184,7 @@ def _check_stats(objective: Objective, offers: Offers | None) -> None:
             for model in stat.models:
                 if offers and model not in offers.models:
                     raise PlanError(
-                        f"{type(term).__name__} ({term.name!r}) reads the distributions of {model!r}, which the learner does not "
+                        f"{title(term)} ({term.name!r}) reads the distributions of {model!r}, which the learner does not "
                         f"have: {_offered(model, offers.models)}"
                     )
 
@@ -215,7 +216,7 @@ def _check_terminals(objective: Objective) -> None:
     for a, b in combinations([t for t in objective.losses if t.terminal], 2):
         if shared := sorted(_streams(a) & _streams(b)):
             raise PlanError(
-                f"two terminals, {type(a).__name__} and {type(b).__name__}, both teach the rows of {shared}: keep one, "
+                f"two terminals, {title(a)} and {title(b)}, both teach the rows of {shared}: keep one, "
                 f"or give them different streams"
             )
 
@@ -223,9 +224,7 @@ def _check_terminals(objective: Objective) -> None:
 def _check_names(objective: Objective) -> None:
     for a, b in combinations(objective.losses, 2):
         if a.name == b.name:
-            raise PlanError(
-                f"two terms are named {a.name!r} ({type(a).__name__} and {type(b).__name__}); tell them apart with label=..."
-            )
+            raise PlanError(f"two terms are named {a.name!r} ({title(a)} and {title(b)}); tell them apart with label=...")
 
 
 def _check_order(objective: Objective) -> None:
@@ -251,7 +250,7 @@ def _check_order(objective: Objective) -> None:
 
 
 def _check_policy(objective: Objective) -> None:
-    for term in objective.losses:
+    for term in map(unwrapped, objective.losses):
         if not isinstance(term, PolicyGradient):
             continue
         if term.ratio.level == "none" and term.trust is not None:
@@ -263,7 +262,7 @@ def _check_policy(objective: Objective) -> None:
 def _check_filters(objective: Objective) -> None:
     kinds = {type(t) for t in objective.credit}
     grouped = any(isinstance(t, Center) and t.scope is Scope.GROUP for t in objective.credit)
-    only_policy = all(isinstance(t, PolicyGradient) for t in objective.losses)
+    only_policy = all(isinstance(unwrapped(t), PolicyGradient) for t in objective.losses)
     drawn = all((t.aggregate or objective.aggregate).denominator == "drawn" for t in objective.losses)
     shaped = any(t.kind in ("shape", "scale", "whiten", "transform") and t.scope is not Scope.GROUP for t in objective.credit)
     if DropZeroVariance in kinds and grouped and only_policy and drawn and not shaped and not objective.scalarise.combines:
@@ -278,7 +277,7 @@ def _check_credit_use(objective: Objective) -> None:
     whole = [t for t in objective.losses if t.grouped]
     if weighed and whole:
         raise PlanError(
-            f"{type(weighed[0]).__name__} gives attempts other weights than 0 and 1, which {type(whole[0]).__name__}, a loss on "
+            f"{type(weighed[0]).__name__} gives attempts other weights than 0 and 1, which {title(whole[0])}, a loss on "
             "the scores of whole groups, cannot hold: drop one of them"
         )
     if objective.credit and not objective.pays:

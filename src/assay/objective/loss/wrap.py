@@ -22,7 +22,7 @@ from assay.objective.reduce import F, Partials, Reducer, tally
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Where", "Wrapped"]
+__all__ = ["Where", "Wrapped", "title", "unwrapped"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,3 +238,28 @@ class Where(Wrapped):
         keep = np.asarray(batch.rollouts.get("keep", np.ones(len(tokens))), np.float64) * (tokens > 0)
         part = batch.with_tokens(TokenColumn("mask", mask, "objective")).with_rollouts(tokens=tokens, keep=keep)
         return self.term.prepare(batch, self.term.aggregate.share(select(part, self.streams, "kept", reducer)), reducer)
+
+
+def unwrapped(term: LossTerm) -> LossTerm:
+    """The term inside all wrappers.
+
+    >>> from assay.objective.loss.select import Correct
+    >>> from assay.objective import Nll
+    >>> unwrapped(Where(Nll(), (Correct(),))) == Nll()
+    True
+    """
+    while isinstance(term, Wrapped):
+        term = term.term
+    return term
+
+
+def title(part: object) -> str:
+    """A part's kind for an error, with what it wraps.
+
+    >>> from assay.objective.loss.select import Correct
+    >>> from assay.objective import Nll
+    >>> title(Where(Nll(), (Correct(),)))
+    'Where(Nll)'
+    """
+    name = type(part).__name__
+    return f"{name}({title(part.term)})" if isinstance(part, Wrapped) else name
