@@ -1,6 +1,8 @@
 """The page of the conformance study, from what was found."""
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from assay.objective.peers import PEERS, matches
@@ -12,6 +14,16 @@ Results = Mapping[str, Mapping[str, Any]]
 def expected(found: Mapping[str, Any]) -> bool:
     """Whether a comparison ended as its case says."""
     return not found["error"] and found["same"] != bool(found["differs"])
+
+
+def record(present: Results, folder: Path) -> Results:
+    """Writes ``conformance.json`` and its page; libraries that are absent keep the rows of the run that had them."""
+    path = folder / "conformance.json"
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    results = {peer: {**before, **present}[peer] for peer in PEERS if peer in {**before, **present}}
+    path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "conformance.md").write_text(page(results), encoding="utf-8")
+    return results
 
 
 def page(results: Results) -> str:

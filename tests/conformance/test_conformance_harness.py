@@ -11,7 +11,7 @@ import peer_comparing
 import peer_loading
 import pytest
 from peer_comparing import Arrays, Case, Theirs, compare, learned, ours, plain, spread, tensor, token_rewards, weighted
-from peer_page import expected, page
+from peer_page import expected, page, record
 
 from assay.objective.peers import PEERS, match
 
@@ -184,3 +184,14 @@ def test_the_committed_page_is_that_of_its_numbers() -> None:
         for found in result["found"]:
             assert match(peer, found["name"], found["kind"]).code
             assert expected(found), found
+
+
+def test_a_run_replaces_the_rows_of_the_libraries_that_it_has(tmp_path: Path) -> None:
+    one, other = plain(compare(vanilla())), plain(compare(vanilla(1.001, differs="a factor")))
+    both = {"verl": {"version": "1", "found": [one]}, "trl": {"version": "1", "found": [one, other]}}
+    assert record(both, tmp_path) == both
+    later = {"verl": {"version": "2", "found": [other, other]}}
+    assert record(later, tmp_path) == {**both, **later} == json.loads((tmp_path / "conformance.json").read_text())
+    rows = (tmp_path / "conformance.md").read_text()
+    assert rows == page({**both, **later})
+    assert (rows.count(" agrees |\n"), rows.count(" differs: a factor |\n")) == (1, 3)
