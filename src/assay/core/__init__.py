@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         MissingExtraError,
         NonFiniteError,
         PlanError,
+        RankError,
         RewardError,
         StorageError,
         UnknownNameError,
@@ -110,6 +111,7 @@ __all__ = [
     "FullEntropy",
     "PlanError",
     "Prefill",
+    "RankError",
     "Replay",
     "Request",
     "Restorable",
@@ -179,7 +181,7 @@ _HOME = {
         "config": "dumps_toml from_dict loads_toml part replace_at to_dict",
         "errors": (
             "AssayError CheckpointError ConfigError DataError EngineError GateError InexactResumeError "
-            "MissingExtraError NonFiniteError PlanError RewardError StorageError UnknownNameError "
+            "MissingExtraError NonFiniteError PlanError RankError RewardError StorageError UnknownNameError "
             "WeightProofError nearest"
         ),
         "group": "Draw Group",

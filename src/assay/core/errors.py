@@ -9,6 +9,7 @@
     ├── EngineError (RuntimeError)       generation failed
     ├── NonFiniteError (ArithmeticError) a loss, gradient or weight became NaN or infinite
     ├── WeightProofError                 the sampler did not serve the trained weights
+    ├── RankError (RuntimeError)         processes of one run disagree, or one does not answer
     ├── GateError                        a stage ended below the accuracy it promised
     ├── StorageError (OSError)           the run folder could not be written
     ├── CheckpointError                  a checkpoint is damaged or not ours
@@ -35,6 +36,7 @@ __all__ = [
     "MissingExtraError",
     "NonFiniteError",
     "PlanError",
+    "RankError",
     "RewardError",
     "StorageError",
     "UnknownNameError",
@@ -94,6 +96,10 @@ class NonFiniteError(AssayError, ArithmeticError):
 
 class WeightProofError(AssayError):
     """After an update the sampler did not serve the trained weights."""
+
+
+class RankError(AssayError, RuntimeError):
+    """Processes of one run ask each other for different things, or one does not answer in time."""
 
 
 class GateError(AssayError):

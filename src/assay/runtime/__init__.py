@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from assay.runtime.hf import load_model, save_model
     from assay.runtime.learner import TorchLearner
     from assay.runtime.model import Model, init_model, parameter_shapes
+    from assay.runtime.ranks import Ranks
     from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule, ValueHead
     from assay.runtime.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
 
@@ -21,6 +22,7 @@ __all__ = [
     "Model",
     "Muon",
     "NativeEngine",
+    "Ranks",
     "Schedule",
     "TorchLearner",
     "ValueHead",
@@ -36,6 +38,7 @@ _HOME = {
     "hf": "load_model save_model",
     "learner": "TorchLearner",
     "model": "Model init_model parameter_shapes",
+    "ranks": "Ranks",
     "settings": "AdamW DecoderShape LearnerSettings Muon Schedule ValueHead",
     "tokenizer": "ChatTemplate HubTokenizer char_tokenizer",
 }

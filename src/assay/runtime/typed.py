@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
 
 from assay.core.columns import Array
 
-__all__ = ["array_of", "l2_norm", "split", "tensor_of"]
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
+
+__all__ = ["array_of", "gather_objects", "l2_norm", "split", "tensor_of"]
 
 
 def tensor_of(array: Array) -> Tensor:
@@ -31,3 +34,10 @@ def split(tensor: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
 def l2_norm(tensor: Tensor, dim: int | tuple[int, ...] | None = None) -> Tensor:
     """Euclidean norm over ``dim`` (kept, with size 1), or over everything as a scalar tensor."""
     return cast(Any, torch.linalg).vector_norm(tensor, dim=dim, keepdim=dim is not None)
+
+
+def gather_objects(into: list[Any], own: object, group: ProcessGroup | None) -> None:
+    """Fills ``into`` with what every rank of a process group has as its ``own``, in the order of the ranks; by pickle."""
+    import torch.distributed as dist
+
+    cast(Any, dist).all_gather_object(into, own, group=group)

@@ -1,0 +1,141 @@
+"""What one of two processes computes for `test_ranks`: ``python rank_cases.py RANK FOLDER``; `computed` is also the whole's."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch.distributed as dist
+from numpy.typing import NDArray
+
+from assay.core.batch import Batch
+from assay.core.columns import TokenColumn
+from assay.core.errors import RankError
+from assay.core.sample import STREAMS
+from assay.objective import Lowest, Moments, Objective, Sum
+from assay.objective.methods import methods
+from assay.objective.reduce import F, Local, Partials, Reducer
+from assay.runtime import Ranks
+from assay.testing.objective import evaluate, head_widths, random_batch, random_live, shard
+
+SEEDS = (0, 1)
+GROUPS, SIZE = 4, 6
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A reducer that keeps what it gave: the same bytes on every rank, or ranks drift apart."""
+
+    inner: Reducer
+    given: list[bytes] = field(default_factory=list[bytes])
+
+    def reduce(self, partials: Partials) -> Partials:
+        merged = self.inner.reduce(partials)
+        self.given.append(pickle.dumps(sorted(merged.items(), key=lambda x: x[0])))
+        return merged
+
+
+def streams_of(objective: Objective) -> NDArray[np.int8]:
+    """``[SIZE]`` a stream for each attempt of a group, so that every part has rows: one of each stream that a part names, the
+    rest on policy; where no loss reads those, all alike.
+    """
+    named = {s for t in (*objective.losses, *objective.credit) for s in t.streams} | set(objective.scalarise.streams)
+    others = [s for s in STREAMS if s in named and s != "on_policy"]
+    rest = "on_policy" if any("on_policy" in (t.streams or STREAMS) for t in objective.losses) else others[0]
+    return np.array([STREAMS.index(s) for s in (others + [rest] * SIZE)[:SIZE]], np.int8)
+
+
+def batch_of(objective: Objective, seed: int) -> tuple[Batch, dict[str, F]]:
+    """A seeded batch of the laws, with rows of all streams that matter, tokens numbered, and its live columns."""
+    plan = objective.plan()
+    columns = ("logp_engine", *plan.columns, *(f.column for f in plan.forwards))
+    attempts = [name for term in (*objective.credit, *objective.losses) for name in term.attempts]
+    batch = random_batch(seed, columns, groups=GROUPS, size=SIZE, attempts=attempts)
+    stream = streams_of(objective)[np.asarray(batch.rows["rollout"]) % SIZE]
+    number = TokenColumn("number", np.arange(int(batch.offsets[-1])))
+    batch = replace(batch, rows={**batch.rows, "stream": stream}).with_tokens(number)
+    return batch, random_live(batch, plan.live, seed, head_widths(objective))
+
+
+def computed(objective: Objective, reducer: Reducer, groups: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Credit, prepare, loss and gradient of two batches after one another, of the attempts of ``groups``."""
+    program = objective.compile(reducer=reducer)
+    for seed in SEEDS:
+        whole, live = batch_of(objective, seed)
+        part = shard(whole, groups)
+        here = np.asarray(part.token("number"), np.int64)
+        credited = program.credit(part)
+        outcome = evaluate(program, credited, {name: values[here] for name, values in live.items()})
+        yield {
+            "number": here,
+            "advantage": credited.token("advantage") if "advantage" in credited.tokens else np.zeros(len(here)),
+            "loss": outcome.loss,
+            "gradients": dict(outcome.gradients),
+            "metrics": dict(outcome.metrics),
+            "state": program.state_dict(),
+        }
+
+
+def everything(reducer: Reducer, groups: Sequence[int]) -> dict[str, Any]:
+    """`computed` for every registered method, and under ``NAME/merged`` what the reducer gave."""
+    out: dict[str, Any] = {}
+    for name, method in methods().items():
+        kept = Kept(reducer)
+        out[name] = list(computed(method.objective(), kept, groups))
+        out[f"{name}/merged"] = kept.given
+    return out
+
+
+def partials(rank: int) -> dict[str, Any]:
+    """One of each kind of statistic; rank 1 names them in another order."""
+    rng = np.random.default_rng(rank)
+    made = {
+        "smallest": Lowest.of(rng.normal(size=(50, 2)), 7),
+        "largest": Lowest.of(-rng.normal(size=3 - rank), 4),  # fewer than asked for, and unequally many
+        "counts": Sum(rng.integers(0, 9, 3 + rank).astype(np.float64)),
+        "moments": Moments.of(rng.normal(size=30) * 1e-3 + 1e6, rng.integers(0, 3 + rank, 30), 3 + rank),
+        "none": Moments.of(np.zeros(0), size=0),
+    }
+    return made if rank == 0 else dict(reversed(made.items()))
+
+
+def refused(ranks: Ranks, asked: Mapping[str, Any]) -> str:
+    try:
+        ranks.reduce(asked)
+    except RankError as error:
+        return str(error)
+    return "nothing was refused"
+
+
+def main(rank: int, folder: Path) -> None:
+    store = dist.FileStore(str(folder / "store"), 2)  # pyright: ignore[reportPrivateImportUsage]
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=timedelta(minutes=5))
+    ranks, one = Ranks(), Sum(np.ones(1))
+    out = everything(ranks, range(GROUPS)[rank * GROUPS // 2 :][: GROUPS // 2])
+    out["kinds"] = {name: pickle.dumps(value) for name, value in ranks.reduce(partials(rank)).items()}
+    out["other names"] = refused(ranks, {"credit/0/mean": one, ["policy/low", "policy/high"][rank]: one})
+    out["no names"] = refused(ranks, {} if rank else {"report/kl": one})
+    hasty = dist.new_group([0, 1], timeout=timedelta(milliseconds=200))
+    assert isinstance(hasty, dist.ProcessGroup)
+    if rank == 0:  # the other one hangs: it goes on when this one has given up
+        out["late"] = refused(Ranks(hasty), {"policy/low": one})
+        store.set("told", "yes")
+    else:
+        store.wait(["told"])
+    (folder / f"{rank}.pickle").write_bytes(pickle.dumps(out))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def whole() -> dict[str, Any]:
+    return everything(Local(), range(GROUPS))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]))

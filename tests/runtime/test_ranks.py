@@ -1,0 +1,101 @@
+"""Two processes over ``torch.distributed`` compute what one computes."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import rank_cases
+
+from assay.core.canon import digest
+from assay.objective.methods import methods
+
+Results = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Results]:
+    """What each of two processes computed from its half."""
+    folder = tmp_path_factory.mktemp("ranks")
+    env = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    started = [
+        subprocess.Popen([sys.executable, rank_cases.__file__, str(rank), str(folder)], env=env, stderr=subprocess.PIPE)
+        for rank in (0, 1)
+    ]
+    ends = [process.communicate()[1].decode(errors="replace")[-2000:] for process in started]
+    assert [p.returncode for p in started] == [0, 0], ends
+    first, second = (pickle.loads((folder / f"{rank}.pickle").read_bytes()) for rank in (0, 1))
+    return first, second
+
+
+@pytest.fixture(scope="module")
+def one() -> Results:
+    """What a single process computes from everything."""
+    return rank_cases.whole()
+
+
+def near(found: Any, wanted: Any, what: str) -> None:
+    """Equal to 1e-10 of the largest number there; sums in another order differ in their last bits."""
+    scale = float(np.max(np.abs(wanted), initial=0.0))
+    np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10 * scale, err_msg=what)
+
+
+@pytest.mark.parametrize("name", methods())
+def test_every_method_on_two_ranks(name: str, two: tuple[Results, Results], one: Results) -> None:
+    merged = [rank[f"{name}/merged"] for rank in two]
+    assert merged[0] and merged[0] == merged[1], "the ranks hold other bits of a merged statistic"
+    for seed, whole in enumerate(one[name]):
+        halves = [rank[name][seed] for rank in two]
+        number = np.concatenate([h["number"] for h in halves])
+        assert sorted(number.tolist()) == whole["number"].tolist() and all(len(h["number"]) for h in halves)
+        said = f"{name}, batch {seed}: "
+        near(np.concatenate([h["advantage"] for h in halves])[np.argsort(number)], whole["advantage"], said + "advantage")
+        near(sum(h["loss"] for h in halves), whole["loss"], said + "loss")
+        for live, slope in whole["gradients"].items():
+            found = np.concatenate([h["gradients"][live] for h in halves])[np.argsort(number)]
+            near(found, slope, f"{said}gradient of {live}")
+        for metric in {m for part in (whole, *halves) for m in part["metrics"]}:
+            near(sum(h["metrics"].get(metric, 0.0) for h in halves), whole["metrics"].get(metric, 0.0), said + metric)
+        assert digest(halves[0]["state"]) == digest(halves[1]["state"])
+
+
+def test_the_batches_teach_every_method(one: Results) -> None:
+    """Equal zeros would prove nothing."""
+    idle = [n for n in methods() if not any(np.any(g) for part in one[n] for g in part["gradients"].values())]
+    assert idle == []
+
+
+def test_each_kind_of_statistic_is_the_same_on_all_ranks(two: tuple[Results, Results]) -> None:
+    kinds = [rank["kinds"] for rank in two]
+    assert list(kinds[0]) == list(reversed(kinds[1])) and kinds[0] == kinds[1]
+    found = {name: pickle.loads(data) for name, data in kinds[0].items()}
+    here, there = (rank_cases.partials(rank) for rank in (0, 1))
+    every = {n: np.concatenate([here[n].rows, there[n].rows]) for n in ("smallest", "largest")}
+    for name, k in (("smallest", 7), ("largest", 4)):
+        np.testing.assert_array_equal(found[name].rows, every[name][np.argsort(every[name][:, 0])][:k])
+    assert found["counts"].values.tolist() == [*(here["counts"].values + there["counts"].values[:3]), there["counts"].values[3]]
+    assert found["moments"].count.sum() == 60 and abs(found["moments"].mean - 1e6).max() < 1e-2
+    assert found["none"].count.tolist() == []
+
+
+def test_what_ranks_are_told_when_they_disagree(two: tuple[Results, Results]) -> None:
+    for rank in two:
+        assert (
+            "rank 0 alone for 'policy/low', rank 1 alone for 'policy/high'; every rank must run the same objective"
+            in rank["other names"]
+        )
+        assert "rank 0 alone for 'report/kl', rank 1 alone for nothing" in rank["no names"]
+
+
+def test_a_rank_that_does_not_come_is_an_error_that_names_the_statistic(two: tuple[Results, Results]) -> None:
+    assert two[0]["late"].startswith("rank 0 waited for the other ranks' 'policy/low' in vain (")
