@@ -16,7 +16,9 @@ from assay.objective.loss.vocab_columns import fixed_columns, live_columns
 from assay.objective.loss.vocab_divergence import FullKl, Jsd, PowerKl
 from assay.objective.loss.vocab_terms import StatLoss
 from assay.objective.methods.entropy import clip_cov, kl_cov, lp_reg, rapo, skywork_or1, steer, top_entropy
+from assay.runtime import passes
 from assay.runtime.decoder import Decoder
+from assay.runtime.kernels import head_columns
 from assay.runtime.learner import TorchLearner
 from assay.runtime.packing import pack_offsets
 from assay.runtime.settings import AdamW, LearnerSettings
@@ -97,6 +99,26 @@ def test_a_pass_fills_columns_with_statistics():
         assert filled.token(f"c{i}")[here] == pytest.approx(plain.numpy(), abs=1e-5)
         assert not filled.token(f"c{i}")[~here].any()
     assert filled.token("d")[here] == pytest.approx(FullKl("policy").of(other, ids, {"policy": logp}, {}).numpy(), abs=1e-5)
+
+
+def test_statistics_and_log_probabilities_share_one_pass_of_the_head(monkeypatch):
+    made, batch = learner(), random_batch()
+    plain = [Forward("logp_old"), Forward("entropy_old")]
+    alone = made.annotate(batch, *plain)
+    calls = []
+    monkeypatch.setattr(passes, "head_columns", lambda *a: calls.append(a) or head_columns(*a))
+    filled = made.annotate(batch, *plain, Forward("c", "policy", "batch", Jsd("ref")))
+    assert calls == []
+    for name in ("logp_old", "entropy_old"):
+        assert filled.token(name) == pytest.approx(alone.token(name), abs=1e-6)
+        assert np.abs(filled.token(name)[batch.token("mask")]).min() > 0
+    gradients = []
+    for vocab in ((), (MeanLogp(),)):
+        made.step(batch, Plan(live=("logp_new", "entropy", *(s.name for s in vocab)), vocab=vocab), Weighted(bonus=0.1))
+        gradients.append(made.gradient.clone())
+        made = learner()
+    assert calls == []  # neither with gradient
+    assert torch.allclose(gradients[0], gradients[1], atol=1e-6)
 
 
 class Summed(Weighted):

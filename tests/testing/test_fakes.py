@@ -143,6 +143,8 @@ def test_annotate_adds_the_column_asked_for() -> None:
     column = learner.annotate(batch(), Forward("logp_old")).token("logp_old")
     assert column[0] == 0.0
     assert column[1] == learner.score([ids_of([2, 3])])[0][1]
+    both = learner.annotate(batch(), Forward("logp_old"), Forward("logp_ref", "ref"))
+    assert both.token("logp_old").tolist() == both.token("logp_ref").tolist() == column.tolist()
 
 
 def test_save_and_load(tmp_path: Path) -> None:

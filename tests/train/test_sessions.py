@@ -14,9 +14,13 @@ from typing import Any
 import pytest
 from tiny_runs import at_named, in_child, on_tiny_base, only_rl, reinforce, resumed, tiny, trained, warm_up
 
+from assay.core.batch import Batch
+from assay.core.plan import Forward
 from assay.core.protocols import Obs, Step
 from assay.core.task import Context, Task, World
 from assay.lab.controls import RandomReward, Rewarded
+from assay.objective import Entropy
+from assay.objective.methods import grpo
 from assay.objective.methods import reinforce as reinforce_method
 from assay.rollout import Player
 from assay.tasks import KeyValue, Rows, SortDigits
@@ -24,6 +28,7 @@ from assay.testing import attempt
 from assay.train import Policy, models
 from assay.train.driver import resume, train
 from assay.train.grade import grade
+from assay.train.loop import step as rl_step
 from assay.train.run import Evaluation, Run
 from assay.train.session import Session, open_session
 from assay.verify import ScoringPool
@@ -70,6 +75,20 @@ def test_the_state_of_a_session_is_plain_and_comes_back() -> None:
     other.load_state_dict(state)
     assert json.loads(json.dumps(other.state_dict())) == state
     assert (other.step, other.stage_step, other.ids, other.proved) == (7, 5, "ab", True)
+
+
+def test_the_columns_of_a_rollout_batch_are_asked_for_at_once() -> None:
+    s = opened(only_rl(objective=grpo(kl=0.1) + Entropy(), epochs=2))
+    asked: list[tuple[str, ...]] = []
+    annotate = s.learner.annotate
+
+    def counted(batch: Batch, *forwards: Forward) -> Batch:
+        asked.append(tuple(f.column for f in forwards))
+        return annotate(batch, *forwards)
+
+    s.learner.annotate = counted  # type: ignore[method-assign]
+    asyncio.run(rl_step(s))
+    assert asked == [("logp_old", "logp_ref")]
 
 
 def test_attempts_are_sorted_to_their_contexts_in_the_order_posed() -> None:

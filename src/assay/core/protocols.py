@@ -326,7 +326,9 @@ class Stats:
 class Learner(Protocol):
     """Owns weights, optimiser and anchors."""
 
-    def annotate(self, batch: Batch, forward: Forward) -> Batch: ...
+    def annotate(self, batch: Batch, forward: Forward, *more: Forward) -> Batch:
+        """The batch with a token column for each of the forwards; those of one model may share a pass."""
+        ...
 
     def step(self, batch: Batch, plan: Plan, loss: LossProgram) -> Stats: ...
 

@@ -15,7 +15,7 @@ from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.errors import DataError, PlanError, UnknownNameError
 from assay.core.plan import Forward, Plan
-from assay.core.vocab import VocabStat
+from assay.core.vocab import FullEntropy, VocabStat
 from assay.runtime.batching import micro_batches
 from assay.runtime.decoder import Decoder
 from assay.runtime.heads import Heads, States, states
@@ -161,11 +161,14 @@ class Passes:
         both = states(decoder, *inputs, self.heads.behind(heads))
         made: dict[str, Tensor] = {}
         if stats:
+            if entropy:  # one pass of the head gives all of them
+                stats |= {column: FullEntropy() for column, kind in plain.items() if kind == "entropy"}
             columns = {n: tensor_of(np.array(micro.token(n), np.float32)) for s in stats.values() for n in s.needs}
             models = {"policy": self.policy, **self.anchors}
             found = decoder.statistics(*inputs, tuple(stats.values()), models, columns, both[0])
             made |= dict(zip(stats, found[1:], strict=True))
-        if plain:
+            made |= {column: found[0] for column, kind in plain.items() if kind == "logp"}
+        elif plain:
             with torch.autocast("cpu", enabled=False):
                 logp, spread = head_columns(both[0], decoder.head, ids[where], entropy)
             made |= {column: spread if kind == "entropy" else logp for column, kind in plain.items()}

@@ -201,11 +201,11 @@ class FakeLearner:
             EMBEDDING: (rng.standard_normal((size, 2)) * 0.02).astype(np.float32),
         }
 
-    def annotate(self, batch: Batch, forward: Forward) -> Batch:
-        """Adds the column that ``forward`` asks for: log-probabilities under the present weights, 0 at each row's first token."""
+    def annotate(self, batch: Batch, forward: Forward, *more: Forward) -> Batch:
+        """Adds the columns asked for: log-probabilities under the present weights, 0 at each row's first token."""
         logp = _logp(self.weights)[batch.token("ids")].astype(np.float32)
         logp[batch.offsets[:-1]] = 0.0
-        return batch.with_tokens(TokenColumn(forward.column, logp, "learner", self.version))
+        return batch.with_tokens(*(TokenColumn(f.column, logp, "learner", self.version) for f in (forward, *more)))
 
     def step(self, batch: Batch, plan: Plan, loss: LossProgram) -> Stats:
         """One step up the weighted log-likelihood of the tokens that carry loss; ``loss`` prepares the batch."""

@@ -79,11 +79,9 @@ async def attempt(s: Session, tasks: Sequence[Task], draws: Sequence[Draw], cloc
 
 def annotated(s: Session, batch: Batch, clock: Clock) -> Batch:
     """The batch with the columns that the objective asks the learner for before the first update: none, often."""
+    wanted = [f for f in s.plan.forwards if f.when == "batch"]
     with clock("forward"):
-        for forward in s.plan.forwards:
-            if forward.when == "batch":
-                batch = s.learner.annotate(batch, forward)
-    return batch
+        return s.learner.annotate(batch, *wanted) if wanted else batch
 
 
 def update(s: Session, batch: Batch) -> Mapping[str, float]:
