@@ -50,7 +50,7 @@ def test_greedy_baseline_of_remax() -> None:
     with pytest.raises(DataError, match="attempt 1 has greedy=nan"):
         advantages(tiny([1, 0], greedy=[0.0, math.nan]), Against("greedy"))
     near(advantages(tiny([1, 0], greedy=[0.5, math.nan], valid=[True, False]), Against("greedy"))[0], 0.5, 0)
-    with pytest.raises(DataError, match="reads the column 'greedy' of each attempt.*batch has components/correct"):
+    with pytest.raises(DataError, match=r"reads the column 'greedy' of each attempt.*batch has components/correct"):
         advantages(tiny([1, 0]), Against("greedy"))
 
 

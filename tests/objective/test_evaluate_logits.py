@@ -19,14 +19,18 @@ from assay.objective import (
     Kl,
     Nll,
     Objective,
+    PolicyGradient,
     SparseDivergence,
     StatLoss,
+    SupportLogp,
     Token,
     TopKModel,
+    TopP,
     evaluate,
     torch_loss,
 )
 from assay.objective.logits import Logits
+from assay.objective.loss.vocab_columns import live_columns
 from assay.objective.methods import methods
 from assay.objective.padded import wanted
 
@@ -286,12 +290,56 @@ def test_every_named_method_from_logits(name: str) -> None:
         np.testing.assert_allclose(found.gradient[head], plain.gradient[head], atol=1e-10)
 
 
+# ---- log-probabilities beside logits --------------------------------------------------------------------------------------
+
+
+def test_logits_are_those_of_the_statistics_where_log_probabilities_are_given() -> None:
+    """The interface of trainers that have both: no ids, a gradient by each."""
+    now, ref = -0.1 - generator("tests/logits", 0, "given").random(MASK.shape), drawn("ref")
+    terms = (Entropy(coef=0.3), StatLoss(FullKl("ref"), coef=0.2))
+    objective = Objective(policy=PolicyGradient(trust=None), aggregate=Token(), terms=terms)
+    inputs = {"mask": MASK, "logp_new": now, "logp_old": now - 0.2, "advantages": ADVANTAGES}
+    found = evaluate(objective, {**inputs, "logits": drawn("policy"), "logits_ref": ref})
+
+    leaf, x = torch.tensor(np.nan_to_num(drawn("policy")), requires_grad=True), torch.tensor(now, requires_grad=True)
+    p, q = logp(leaf), logp(ref)
+    h, kl = -(p.exp() * p).sum(-1), (p.exp() * (p - q)).sum(-1)
+    loss = tokens(-A * (x - (x.detach() - 0.2)).exp()) - 0.3 * tokens(h) + 0.2 * tokens(kl)
+    loss.backward()
+    assert found.loss == pytest.approx(float(loss.detach()), abs=1e-12)
+    assert set(found.gradient) == {"logits", "logp_new"}
+    np.testing.assert_allclose(found.gradient["logits"], leaf.grad, atol=1e-12)
+    np.testing.assert_allclose(found.gradient["logp_new"], x.grad, atol=1e-12)
+
+
+def test_a_given_column_counts_before_the_logits_of_its_model() -> None:
+    old = -1.0 - generator("tests/logits", 0, "given").random(MASK.shape)
+    found = evaluate("lp_reg", given("old", logp_old=old, advantages=ADVANTAGES))
+    plain = evaluate("lp_reg", given("old", advantages=ADVANTAGES))
+    assert found.loss != plain.loss and found.gradient.keys() == plain.gradient.keys()
+
+
+def test_logits_that_give_nothing_are_refused() -> None:
+    rest = {"mask": MASK, "logp_new": -1.0 * MASK, "logp_old": -1.0 * MASK, "advantages": ADVANTAGES}
+    with pytest.raises(DataError, match="'logits' is not used"):
+        evaluate("cispo", {**rest, "logits": drawn("policy")})
+    with pytest.raises(DataError, match="'ids' is not used"):
+        evaluate("entropy_only", {"mask": MASK, "logp_new": -1.0 * MASK, "logits": drawn("policy"), "ids": IDS}, coef=1.0)
+
+
+def test_a_statistic_of_the_drawn_token_asks_for_ids() -> None:
+    full = Objective(policy=PolicyGradient(trust=None), aggregate=Token(), terms=(StatLoss(SupportLogp(support=TopP(0.9))),))
+    rest = {"mask": MASK, "logp_new": -1.0 * MASK, "logp_old": -1.0 * MASK, "advantages": ADVANTAGES, "logits": drawn("policy")}
+    with pytest.raises(DataError, match="needs the input 'ids', which is missing"):
+        evaluate(full, rest)
+    plan = Plan(live=("logp_new",))
+    with pytest.raises(DataError, match="'ids', the tokens that were drawn, are missing"):
+        live_columns(plan, {"policy": torch.zeros(1, 4)}, None)
+
+
 # ---- what is wrong ----------------------------------------------------------------------------------------------------
 
 WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
-    "log-probabilities too": ({"logp_new": -1.0 * MASK}, "'logp_new' is not used"),
-    "a column whose logits are there": ({"logp_old": -1.0 * MASK}, "'logp_old' is not used"),
-    "the present ones too": ({"logp_now": -1.0 * MASK}, "'logp_now' is not used"),
     "a model that nothing reads": ({"logits_ref": drawn("ref")}, "'logits_ref' is not used"),
     "no ids": ({"ids": None}, "needs the input 'ids', which is missing"),
     "no logits of the old policy": ({"logits_old": None}, r"'logp_old', which is missing \(or 'logits_old' and 'ids'"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 __all__ = ["FullEntropy", "VocabStat"]
 
@@ -19,9 +19,11 @@ class VocabStat(ABC):
 
     Attributes:
         label: name of the column; the statistic's own `kind` when empty.
+        drawn: whether `of` reads which token was drawn.
     """
 
     label: str = ""
+    drawn: ClassVar[bool] = False
 
     @property
     def name(self) -> str:

@@ -51,7 +51,9 @@ def evaluate(method: str | Objective, inputs: Inputs, **settings: Any) -> Evalua
     of the drawn tokens stand for ``logp_new``, ``entropy`` and the method's statistics over the vocabulary (`VocabStat`), and
     the gradient is by ``logits``. ``logits_old`` (the policy at the start of the batch) stands for ``logp_old`` and what else is
     read of that policy, ``logits_ref``, ``logits_teacher``, ... for the same of other models; a divergence summed over the
-    vocabulary needs the logits of the model that it compares with. A column that given logits stand for is not given too.
+    vocabulary needs the logits of the model that it compares with. A column that is given beside logits counts as it
+    stands: with ``logp_new`` given, ``logits`` are those of the statistics alone, and ``ids`` are only given where these read
+    them.
 
     What stands outside the mask is never read. The differentiable inputs are ``logits``, or else ``logp_new``, ``entropy`` and
     the statistics; and ``values``; those of them that the method needs. An attempt without loss tokens has its part in its
@@ -95,7 +97,7 @@ def evaluate(method: str | Objective, inputs: Inputs, **settings: Any) -> Evalua
     batch = table.batch(objective)
     ready = program.prepare(batch if table.credited else program.credit(batch))
     live = leaves({name: table.flat(name) for name in inner})
-    made = logits.tensors(table, plan, live["logits"], ready) if logits.live else {}
+    made = logits.tensors(table, live["logits"], ready) if logits.live else {}
     loss, metrics = program.micro(ready, {**live, **made})
     return Evaluation(
         loss=float(loss.detach()),

@@ -11,6 +11,7 @@ import numpy as np
 from assay.core.batch import Batch
 from assay.core.columns import Array
 from assay.core.plan import Forward, Plan
+from assay.core.vocab import VocabStat
 
 if TYPE_CHECKING:
     from assay.objective.padded import Padded
@@ -31,11 +32,13 @@ class Logits:
         models: whose logits are read, ``policy`` the current one.
         live: live columns, attached to the current policy's logits.
         forwards: columns without gradient.
+        stats: the statistics among the live columns.
     """
 
     models: tuple[str, ...] = ()
     live: tuple[str, ...] = ()
     forwards: tuple[Forward, ...] = ()
+    stats: tuple[VocabStat, ...] = ()
 
     @staticmethod
     def of(names: Collection[str], plan: Plan) -> Logits:
@@ -46,14 +49,15 @@ class Logits:
         ('ids', 'logits', 'logits_ref')
         """
         given = [_model(n) for n in names if n.partition("_")[0] == "logits" and n not in plan.columns]
-        forwards = [f for f in plan.forwards if _is_distribution(f) and _source(f) in given]
+        forwards = [f for f in plan.forwards if _is_distribution(f) and _source(f) in given and f.column not in names]
         stats = {s.name: s for s in plan.vocab} if _POLICY in given else {}
-        live = [n for n in plan.live if n in ("logp_new", "entropy", *stats)] if _POLICY in given else []
+        live = [n for n in plan.live if n in ("logp_new", "entropy", *stats) and n not in names] if _POLICY in given else []
         if "entropy" in live and "entropy" in plan.columns:  # the credit chain reads it too
             forwards.append(Forward("entropy", when="step"))
-        compared = [s.models for s in (*stats.values(), *(f.stat for f in forwards)) if s is not None]
+        compared = [s.models for s in (*(s for n, s in stats.items() if n in live), *(f.stat for f in forwards)) if s is not None]
         models = [*((_POLICY,) if live else ()), *map(_source, forwards), *(m for some in compared for m in some)]
-        return Logits(models=tuple(dict.fromkeys(models)), live=tuple(live), forwards=tuple(forwards))
+        used = tuple(s for name, s in stats.items() if name in live)
+        return Logits(models=tuple(dict.fromkeys(models)), live=tuple(live), forwards=tuple(forwards), stats=used)
 
     @staticmethod
     def all(plan: Plan) -> Logits:
@@ -68,7 +72,10 @@ class Logits:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The inputs that this takes: ``ids`` and the logits by model; none where nothing is computed."""
-        return ("ids", *map(_input, self.models)) if self.models else ()
+        stats = [*self.stats, *(f.stat for f in self.forwards if f.stat)]
+        plain = "logp_new" in self.live or any(f.stat is None and f.column.startswith("logp") for f in self.forwards)
+        drawn = plain or any(s.drawn for s in stats)
+        return (*(("ids",) if drawn else ()), *map(_input, self.models))
 
     def instead(self, column: str) -> tuple[str, ...]:
         """The logits that a column is computed from, by their inputs' names; none when it comes from no distribution."""
@@ -86,20 +93,20 @@ class Logits:
 
         at = np.flatnonzero(table.flat("mask"))
         logits = constants({m: table.flat(_input(m))[at] for m in self.models})
+        drawn = constants({n: table.flat(n)[at] for n in self.inputs if n == "ids"})
         read = {n: table.flat(n)[at] for f in self.forwards if f.stat for n in f.stat.needs if n in table.columns}
-        found = fixed_columns(self.forwards, logits, constants({"ids": table.flat("ids")[at]})["ids"], constants(read))
+        found = fixed_columns(self.forwards, logits, drawn.get("ids"), constants(read))
         out: dict[str, Array] = {}
         for name, values in found.items():
             out[name] = np.zeros(int(table.mask[table.present].size + len(table.present)))
             out[name][at] = values.numpy()
         return {name: table.padded(values) for name, values in out.items()}
 
-    def tensors(self, table: Padded, plan: Plan, leaf: Any, ready: Batch) -> dict[str, Any]:
+    def tensors(self, table: Padded, leaf: Any, ready: Batch) -> dict[str, Any]:
         """``[N]`` tensors of the live columns.
 
         Args:
             table: the inputs.
-            plan: of the objective.
             leaf: ``[N, V]`` the current policy's logits.
             ready: the prepared batch, whose columns statistics may read.
 
@@ -111,9 +118,9 @@ class Logits:
 
         at = np.flatnonzero(table.flat("mask"))
         logits = constants({m: table.flat(_input(m))[at] for m in self.models if m != _POLICY}) | {_POLICY: leaf[at]}
-        read = constants({n: ready.token(n)[at] for s in plan.vocab for n in s.needs if n in ready.tokens})
-        index = constants({"at": at, "ids": table.flat("ids")[at]})
-        found = live_columns(plan, logits, index["ids"], read)
+        read = constants({n: ready.token(n)[at] for s in self.stats for n in s.needs if n in ready.tokens})
+        index = constants({"at": at, **({"ids": table.flat("ids")[at]} if "ids" in self.inputs else {})})
+        found = live_columns(Plan(live=self.live, vocab=self.stats), logits, index.get("ids"), read)
         return {name: leaf.new_zeros(len(leaf)).index_put((index["at"],), values) for name, values in found.items()}
 
 

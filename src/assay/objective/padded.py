@@ -285,6 +285,8 @@ def _vocabulary(columns: Mapping[str, Array], used: NDArray[np.bool_]) -> dict[s
         return {}
     if len(set(sizes.values())) > 1:
         raise DataError(f"the vocabularies differ, {sizes}: the logits of all models must stand over the same tokens")
+    if "ids" not in columns:
+        return {}
     ids, size = columns["ids"], next(iter(sizes.values()))
     if ids.shape != used.shape:
         raise DataError(f"ids has the shape {list(ids.shape)}, the mask {list(used.shape)}")

@@ -106,11 +106,11 @@ class Scalarise:
         return np.asarray(sum(w * found[name] for name, w in weights) if weights else _primary(found), np.float64)
 
 
-def _has_primary(found: dict[str, F]) -> bool:
+def _has_primary(found: Mapping[str, F]) -> bool:
     return "correct" in found or "reward" in found or len(found) == 1
 
 
-def _primary(found: dict[str, F]) -> F:
+def _primary(found: Mapping[str, F]) -> F:
     """``[R]`` each attempt's own metric: its ``correct`` where it has one, else its ``reward``; or the only component."""
     if not _has_primary(found):
         raise DataError(

@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from assay.core.errors import ConfigError
 from assay.core.vocab import VocabStat
@@ -250,6 +250,8 @@ class SupportLogp(VocabStat):
     support: Support = field(default_factory=MinP)
     model: str = ""
 
+    drawn: ClassVar[bool] = True
+
     @property
     def kind(self) -> str:
         """``logp_kept`` or ``logp_kept_MODEL``."""
@@ -279,6 +281,8 @@ class PowerLogp(VocabStat):
 
     model: str = field(default="ref", kw_only=False)
     power: str
+
+    drawn: ClassVar[bool] = True
 
     @property
     def kind(self) -> str:

@@ -17,14 +17,14 @@ __all__ = ["fixed_columns", "live_columns"]
 
 
 def live_columns(
-    plan: Plan, logits: Mapping[str, Tensor], ids: Tensor, columns: Mapping[str, Tensor] | None = None
+    plan: Plan, logits: Mapping[str, Tensor], ids: Tensor | None, columns: Mapping[str, Tensor] | None = None
 ) -> dict[str, Tensor]:
     """Those columns of ``plan.live`` that come from the distribution: ``logp_new``, ``entropy``, and the plan's statistics.
 
     Args:
         plan: of an objective.
         logits: ``[n, V]`` by model: ``policy`` is the current one, attached to its graph; others as statistics name them.
-        ids: ``[n]`` int64 tokens that were drawn.
+        ids: ``[n]`` int64 tokens that were drawn; None where nothing reads them.
         columns: ``[n]`` token columns that statistics read; those of a term's ``prepare`` among them.
 
     Raises:
@@ -37,13 +37,13 @@ def live_columns(
     {'logp_new': -1.3863, 'entropy': 1.3863}
     """
     logp = _logp(logits, "policy")
-    found: dict[str, Tensor] = {"logp_new": chosen(logp, ids)} if "logp_new" in plan.live else {}
+    found: dict[str, Tensor] = {"logp_new": chosen(logp, _drawn(ids))} if "logp_new" in plan.live else {}
     stats: Sequence[VocabStat] = (*plan.vocab, *((FullEntropy(),) if "entropy" in plan.live else ()))
     return found | {stat.name: _of(stat, logp, logits, ids, columns or {}) for stat in stats}
 
 
 def fixed_columns(
-    forwards: Sequence[Forward], logits: Mapping[str, Tensor], ids: Tensor, columns: Mapping[str, Tensor] | None = None
+    forwards: Sequence[Forward], logits: Mapping[str, Tensor], ids: Tensor | None, columns: Mapping[str, Tensor] | None = None
 ) -> dict[str, Tensor]:
     """The columns that passes without gradient would fill.
 
@@ -66,20 +66,28 @@ def fixed_columns(
             elif forward.column.startswith("entropy"):
                 found[forward.column] = FullEntropy().of(logp, ids, {}, {})
             elif forward.column.startswith("logp"):
-                found[forward.column] = chosen(logp, ids)
+                found[forward.column] = chosen(logp, _drawn(ids))
             else:
                 raise DataError(f"{forward.column!r} is nothing that logits give; bring the column itself")
     return found
 
 
-def _of(stat: VocabStat, logp: Tensor, logits: Mapping[str, Tensor], ids: Tensor, columns: Mapping[str, Tensor]) -> Tensor:
+def _of(stat: VocabStat, logp: Tensor, logits: Mapping[str, Tensor], ids: Tensor | None, columns: Mapping[str, Tensor]) -> Tensor:
     missing = [name for name in stat.needs if name not in columns]
     if missing:
         raise DataError(
             f"the statistic {stat.name!r} reads the column {missing[0]!r}, which is missing; given are {sorted(columns)}"
         )
+    if stat.drawn:
+        _drawn(ids)
     others = {name: _logp(logits, name).detach() for name in stat.models}
     return stat.of(logp, ids, others, {name: columns[name] for name in stat.needs})
+
+
+def _drawn(ids: Tensor | None) -> Tensor:
+    if ids is None:
+        raise DataError("'ids', the tokens that were drawn, are missing: their log-probabilities are asked for")
+    return ids
 
 
 def _logp(logits: Mapping[str, Tensor], model: str) -> Tensor:
