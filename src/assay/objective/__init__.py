@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         AddBonus, ClipAdvantage, ConfidenceBonus, PositivePart, ScaleByPrompt, ScaleBySample, SignSplit,
     )
     from assay.objective.evaluation import Evaluation, composed, evaluate
+    from assay.objective.logits import Logits
     from assay.objective.loss.aggregate import Aggregation, Constant, Prompt, Selection, SeqMean, SeqSum, Token
     from assay.objective.loss.base import LossTerm, View
     from assay.objective.loss.distill import TeacherGradient, TeacherKl
@@ -115,7 +116,7 @@ __all__ = [
     "DuelingValue", "Entropy", "EntropyChange", "Evaluation", "ExoGap", "FDivergence", "Filter", "Fit", "Floor", "Focal",
     "FullKl", "Gae", "GammaWeight", "Gate", "GeoMean", "GroupSoftmax", "HardRegion", "HeadValue", "HingeGap", "HlGauss",
     "Huber", "IcePop", "Incorrect", "Inputs", "Interpolated", "JsLink", "Jsd", "Kl", "KlInReward", "Known", "Kto",
-    "LengthInGroup", "Likelihood", "Linear", "Link", "Local", "LogRatioValue", "LogSquaredMass", "LogisticGap",
+    "LengthInGroup", "Likelihood", "Linear", "Link", "Local", "LogRatioValue", "LogSquaredMass", "LogisticGap", "Logits",
     "LoopPenalty", "LossTerm", "LowLogp", "Lowest", "Margin", "Marked", "MaxLogp", "MeanLogp", "MeanTarget", "Method",
     "MinClip", "MinP", "Mismatch", "Mix", "Mixture", "ModelStat", "Moments", "NcaPair", "NgramPenalty", "Nll", "Objective",
     "OddsLink", "OptimalToken", "OutcomeMean", "OutcomeTarget", "Overlong", "Padded", "PairShape", "Pairwise",
@@ -168,6 +169,7 @@ _HOME = {
     "credit.tilt": "Tilt",
     "credit.transform": "AddBonus ClipAdvantage ConfidenceBonus PositivePart ScaleByPrompt ScaleBySample SignSplit",
     "evaluation": "Evaluation composed evaluate",
+    "logits": "Logits",
     "loss.aggregate": "Aggregation Constant Prompt Selection SeqMean SeqSum Token",
     "loss.base": "LossTerm View",
     "loss.distill": "TeacherGradient TeacherKl",

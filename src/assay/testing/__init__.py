@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from assay.testing.objective import check_objective, check_term, objective_around, random_batch
     from assay.testing.records import attempt, graded
     from assay.testing.sources import check_task_source
+    from assay.testing.statistics import check_statistic
 
 __all__ = [
     "Ask",
@@ -27,6 +28,7 @@ __all__ = [
     "check_curriculum",
     "check_environment",
     "check_objective",
+    "check_statistic",
     "check_task_source",
     "check_term",
     "check_verifier",
@@ -42,6 +44,7 @@ _HOME = {
     "objective": "check_objective check_term objective_around random_batch",
     "records": "attempt graded",
     "sources": "check_task_source",
+    "statistics": "check_statistic",
 }
 
 
