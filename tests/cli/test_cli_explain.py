@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -230,6 +231,9 @@ def test_memory_is_that_of_the_stage_that_needs_most():
     )
     assert found.base is not None
     assert found.memory.optimiser > found.base.memory.optimiser
+    stage = replace(run.stages[0], lag=2)
+    older = derive(replace(run, stages=(stage,)))
+    assert older.memory.engine == 4 * found.memory.engine, "three copies wait beside the one that is served"
     assert Memory(weights=1, gradients=2, optimiser=3, anchors=4, engine=5, cache=6).total == 21
 
 

@@ -178,3 +178,24 @@ def test_batch_collector(groups: list[Group]) -> None:
     assert found["engine/max_ratio"] == pytest.approx(2.0, rel=1e-6)
     assert found["ess"] == pytest.approx(1.0)
     assert found["kl/base_train"] == pytest.approx(0.5 - 1 + log(2), rel=1e-6)
+
+
+def test_a_gap_between_other_weights_is_no_mismatch(groups: list[Group]) -> None:
+    batch = pack(groups)
+    engine, mask = batch.token("logp_engine"), np.asarray(batch.token("mask"), np.bool_)
+    first = np.arange(len(engine)) < len(engine) // 2
+    old = engine + np.where(first, np.float32(log(2)), np.float32(5.0))
+    aged = batch.with_tokens(
+        TokenColumn("weight_version", np.where(first, 3, 2).astype(np.int32)),
+        TokenColumn("logp_old", old, "learner", 3),
+        TokenColumn("staleness", np.where(first, 0, 1).astype(np.int32)),
+    )
+    found = metrics.batch_metrics(aged)
+    assert found["engine/mismatch_k1"] == pytest.approx(-log(2), rel=1e-6)
+    assert found["engine/max_ratio"] == pytest.approx(2.0, rel=1e-6)
+    assert found["policy/age"] == pytest.approx(np.mean(~first[mask]))
+    assert found["ess"] < 0.9, "weights of all tokens, of whatever age"
+    older = metrics.batch_metrics(aged.with_tokens(TokenColumn("logp_old", old, "learner", 9)))
+    assert "engine/mismatch_k1" not in older and "engine/max_ratio" not in older and older["ess"] == found["ess"]
+    own = metrics.batch_metrics(aged.with_tokens(TokenColumn("logp_old", engine, "engine")))
+    assert not {"engine/mismatch_k1", "ess"} & own.keys(), "the engine's own numbers were compared with themselves"

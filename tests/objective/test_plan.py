@@ -55,9 +55,10 @@ from assay.objective import (
     rloo,
     scale_rl,
     tis,
+    visurf,
 )
-from assay.objective.methods import methods
-from assay.objective.plan import forward_of
+from assay.objective.methods import calib_rl, methods
+from assay.objective.plan import forward_of, lagging
 from assay.testing.objective import check_objective, evaluate, random_batch, random_live
 
 OLD, REF = Forward("logp_old"), Forward("logp_ref", "ref")
@@ -392,3 +393,41 @@ def test_weights_alone_decide_the_loss_across_many_updates() -> None:
     program = grpo().compile()
     first, second = evaluate(program, batch, live), evaluate(program, program.prepare(batch), live)
     assert first.loss == second.loss
+
+
+# ---- attempts that older weights sampled ------------------------------------------------------------------------------------
+
+
+def test_old_is_who_sampled_where_nothing_corrects_for_age() -> None:
+    aged = lagging(grpo())
+    assert aged == replace(grpo(), brings=("logp_old",)) and lagging(aged) == aged
+    plan = aged.plan(updates=1)
+    assert plan.columns == ("logp_old",) and [f.column for f in plan.forwards] == ["logp_ref"]
+    batch = tiny([1, 0, 0, 1], columns={"logp_old": -2.0, "logp_ref": -1.0, "logp_engine": -1.0})
+    expected = run(grpo(), batch, -1.0).metrics["policy/kl_old"]
+    assert run(aged, batch, -1.0).metrics["policy/kl_old"] == pytest.approx(expected) == pytest.approx(np.exp(1.0) - 2.0)
+
+
+@pytest.mark.parametrize("objective", [tis(), scale_rl(), replace(tis(), policy=replace(plain(), weights=(Truncate(),)))])
+def test_a_correction_or_a_ratio_to_the_sampler_accounts_for_age(objective: Objective) -> None:
+    assert lagging(objective) == objective
+
+
+@pytest.mark.parametrize(
+    "objective", [reinforce(), nll(), pacs(), replace(grpo(), policy=PolicyGradient(ratio=Ratio(anchor="ref")))]
+)
+def test_age_that_nothing_corrects_is_refused(objective: Objective) -> None:
+    with pytest.raises(PlanError, match="attempts come from older weights, and the objective's policy term has no ratio"):
+        lagging(objective)
+
+
+def test_rows_that_no_sampler_wrote_have_no_old_policy_then() -> None:
+    with pytest.raises(
+        PlanError, match=r"'kl' reads ``old``, then the policy that sampled, of the streams \['expert', 'preference'\]"
+    ):
+        lagging(grpo(kl=0.0) + Kl(anchor="old", streams=()))
+    with pytest.raises(PlanError, match=r"'AlignExpert' reads ``old``.* of the streams \['expert'\], which no sampler wrote"):
+        lagging(replace(calib_rl(), terms=()))
+    with pytest.raises(PlanError, match=r"'policy' reads ``old``.* of the streams \['expert'\], which no sampler wrote"):
+        lagging(visurf())
+    assert lagging(grpo() + Nll(streams=("expert",))).brings == ("logp_old",)

@@ -54,7 +54,9 @@ class StageSizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Bytes that training needs, without the activations of a micro-batch; ``cache`` is the most that the engine can need."""
+    """Bytes that training needs, without the activations of a micro-batch; ``cache`` is the most that the engine can need,
+    ``engine`` holds the weights that wait there under a `Reinforce.lag` too.
+    """
 
     weights: int
     gradients: int
@@ -177,7 +179,7 @@ def _stage(run: Run, stage: WarmUp | Reinforce, index: int) -> StageSizes:
         levels=arms_of(run.tasks, stage.levels),
         evaluations=during + ends,
         evaluation_items=_items(run, run.evaluation.per_level),
-        plan=stage.objective.plan(stage.updates, stage.learner.offers),
+        plan=stage.taught.plan(stage.updates, stage.learner.offers),
     )
 
 
@@ -201,9 +203,14 @@ def _memory(run: Run, stage: WarmUp | Reinforce, shape: DecoderShape) -> Memory:
         gradients=_FLOAT * count,
         optimiser=_FLOAT * moments,
         anchors=_FLOAT * count,
-        engine=_FLOAT * count,
+        engine=_FLOAT * count * (1 + _waiting(stage)),
         cache=_FLOAT * rows * shape.max_positions * per_token,
     )
+
+
+def _waiting(stage: WarmUp | Reinforce) -> int:
+    """Copies of the weights that an engine keeps until they are old enough to be served, the newest among them."""
+    return stage.lag + 1 if isinstance(stage, Reinforce) and stage.lag else 0
 
 
 def _matrices(shape: DecoderShape) -> int:

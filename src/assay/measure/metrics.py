@@ -211,27 +211,40 @@ def group_metrics(groups: Sequence[Group]) -> dict[str, float]:
 def batch_metrics(batch: Batch) -> dict[str, float]:
     """Metrics of an optimiser batch: ``waste/rows_filtered``, ``tokens/trained``; with both log-probability columns also
     ``engine/mismatch_k1``, ``engine/mismatch_k3`` and ``engine/max_ratio`` (``logp_engine`` against ``logp_old``, the
-    learner's at the same weights), ``ess`` of the importance weights between them; with ``logp_ref`` also ``kl/base_train``
-    (k3 of ``logp_engine`` against it).
+    learner's, of the tokens that were sampled under the same weights), ``ess`` of the importance weights between them; with
+    ``logp_ref`` also ``kl/base_train`` (k3 of ``logp_engine`` against it); with ``staleness`` also ``policy/age``, its mean over
+    the loss tokens that a policy of ours sampled, in updates.
 
     Args:
         batch: with the columns that the plan's forward passes filled.
     """
-    fresh = np.repeat(batch.rows["stream"] == STREAMS.index("on_policy"), batch.lengths)
-    mask = batch.token("mask") & fresh  # a replayed row was sampled by older weights: its gap is no mismatch
+    stream = np.repeat(batch.rows["stream"], batch.lengths)
+    mask = batch.token("mask") & (stream == STREAMS.index("on_policy"))  # a replayed row's gap is no mismatch
     out = {
         "waste/rows_filtered": filtered_share(batch.drawn, batch.counts),
         "tokens/trained": float(batch.counts.tokens),
     }
-    if "logp_engine" in batch.tokens and "logp_old" in batch.tokens:
+    if "staleness" in batch.tokens:
+        sampled = batch.token("mask") & np.isin(stream, [STREAMS.index(s) for s in ("on_policy", "replay")])
+        out["policy/age"] = _mean(np.asarray(batch.token("staleness"))[sampled])
+    if "logp_engine" in batch.tokens and "logp_old" in batch.tokens and batch.tokens["logp_old"].producer != "engine":
         engine, old = batch.token("logp_engine"), batch.token("logp_old")
-        found = divergences(engine, old, mask)
+        same = mask & _same_weights(batch)
+        found = divergences(engine, old, same)
         out |= {"engine/mismatch_k1": found["k1"], "engine/mismatch_k3": found["k3"]}
-        out["engine/max_ratio"] = max_ratio(engine, old, mask)
+        out["engine/max_ratio"] = max_ratio(engine, old, same)
         out["ess"] = effective_sample_size(np.asarray(old, np.float64) - engine, mask)
     if "logp_engine" in batch.tokens and "logp_ref" in batch.tokens:
         out["kl/base_train"] = divergences(batch.token("logp_engine"), batch.token("logp_ref"), mask)["k3"]
     return _measured(out)
+
+
+def _same_weights(batch: Batch) -> NDArray[np.bool_]:
+    """``[N]`` tokens that were sampled under the weights that ``logp_old`` was computed with; all where nobody can tell."""
+    version = batch.tokens["logp_old"].version
+    if version < 0 or "weight_version" not in batch.tokens:
+        return np.ones(int(batch.offsets[-1]), np.bool_)
+    return np.asarray(batch.token("weight_version") == version)
 
 
 def _measured(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -14,14 +15,14 @@ from assay.objective.credit.baseline import Center
 from assay.objective.credit.filters import DropZeroVariance
 from assay.objective.credit.normalise import Whiten
 from assay.objective.loss.base import LossTerm
-from assay.objective.loss.policy import PolicyGradient
+from assay.objective.loss.policy import UNSAMPLED, PolicyGradient
 from assay.objective.loss.vocab import standard
 from assay.objective.loss.wrap import title, unwrapped
 
 if TYPE_CHECKING:
     from assay.objective.objective import Objective
 
-__all__ = ["aggregate_name", "compile_plan", "forward_of", "is_fresh"]
+__all__ = ["aggregate_name", "compile_plan", "forward_of", "is_fresh", "lagging"]
 
 _ENGINE = ("ids", "mask", "logp_engine", "weight_version", "call", "entropy")
 _QUANTITIES = ("logp", "entropy")
@@ -54,6 +55,39 @@ def forward_of(column: str, heads: Collection[str] = _HEADS) -> Forward | None:
 def is_fresh(objective: Objective, updates: int) -> bool:
     """Whether the policy at the start of the batch is the current one, and stands in for ``logp_old``."""
     return updates == 1 and "logp_old" not in objective.brings
+
+
+def lagging(objective: Objective) -> Objective:
+    """The objective for attempts that older weights sampled, so that none of them passes for the current policy's.
+
+    A ratio to ``engine``, and a correction from ``old`` to ``engine`` (decoupled PPO, truncated importance sampling), account
+    for their age already: ``old`` stays the learner's policy at the start of the batch. Otherwise ``old`` has to be the
+    policy that sampled, and the rows bring ``logp_old``: the values of ``logp_engine``.
+
+    Raises:
+        PlanError: nothing compares with the policy that sampled, or ``old`` is read of rows that no sampler wrote.
+
+    >>> from assay.objective import areal, grpo
+    >>> lagging(grpo()).brings, lagging(areal()).brings
+    (('logp_old',), ())
+    """
+    policy = objective.policy
+    if isinstance(policy, PolicyGradient) and (policy.corrects or policy.ratio.anchor == "engine"):
+        return objective
+    if not isinstance(policy, PolicyGradient) or policy.ratio.level == "none" or policy.ratio.anchor != "old":
+        raise PlanError(
+            "attempts come from older weights, and the objective's policy term has no ratio to correct for it; use a method with "
+            "one (grpo, dapo, areal, ...)"
+        )
+    readers = {t.name: _streams(t) for t in objective.losses if "old" in t.anchors or "logp_old" in t.needs}
+    readers |= {type(t).__name__: set(t.streams) for t in objective.credit if "logp_old" in t.needs}
+    for name, streams in readers.items():
+        if blind := sorted(streams & set(UNSAMPLED)):
+            raise PlanError(
+                f"attempts come from older weights, and {name!r} reads ``old``, then the policy that sampled, of the "
+                f"streams {blind}, which no sampler wrote: give these streams a term of their own that does not"
+            )
+    return replace(objective, brings=tuple(dict.fromkeys((*objective.brings, "logp_old"))))
 
 
 def aggregate_name(objective: Objective, term: LossTerm) -> str:

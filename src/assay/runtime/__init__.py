@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.runtime.engine import NativeEngine
     from assay.runtime.hf import load_model, save_model
+    from assay.runtime.lagged import Lagged
     from assay.runtime.learner import TorchLearner
     from assay.runtime.model import Model, init_model, parameter_shapes
     from assay.runtime.ranks import Ranks
@@ -18,6 +19,7 @@ __all__ = [
     "ChatTemplate",
     "DecoderShape",
     "HubTokenizer",
+    "Lagged",
     "LearnerSettings",
     "Model",
     "Muon",
@@ -36,6 +38,7 @@ __all__ = [
 _HOME = {
     "engine": "NativeEngine",
     "hf": "load_model save_model",
+    "lagged": "Lagged",
     "learner": "TorchLearner",
     "model": "Model init_model parameter_shapes",
     "ranks": "Ranks",

@@ -222,7 +222,7 @@ class Driver:
             session = open_session(self.run, self.run.stages[index], model, pool, step, session)
             if found and index == first:
                 session.restore(found / "learner", state["session"])
-            await session.engine.swap(session.learner.publish())
+            await session.serve()
             ended = await self.desk.stage(index, session)
             step, model = session.step, current_model(model, session)
             if ended and index == last:

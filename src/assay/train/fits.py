@@ -33,12 +33,13 @@ def check_run(run: Run) -> None:
     """What the settings alone tell, before any model is built or loaded; needs no torch.
 
     Raises:
-        ConfigError: a replay that is not read, or attempts drawn from another distribution than the learner scores.
+        ConfigError: a replay that is not read, a lag that the method cannot correct for, or attempts drawn from another
+            distribution than the learner scores.
         DataError: no task of the evaluation's levels is held out.
         PlanError: an objective that cannot be right, or that needs what the stage's learner does not offer.
     """
     for stage in run.stages:
-        stage.objective.plan(stage.updates, stage.learner.offers)
+        stage.taught.plan(stage.updates, stage.learner.offers)
         if isinstance(stage, Reinforce):
             stage.check_replay()
             stage.check_experts()

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.batch import Batch
+from assay.core.columns import TokenColumn
 from assay.core.group import Draw, Group
 from assay.core.seeds import generator
 from assay.core.task import Context, Task
@@ -22,7 +23,7 @@ from assay.train.grade import grade
 from assay.train.metrics import step_metrics
 from assay.train.session import Session
 
-__all__ = ["StepResult", "annotated", "attempt", "publish", "step", "update"]
+__all__ = ["StepResult", "aged", "annotated", "attempt", "publish", "step", "update"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ async def step(s: Session) -> StepResult:
     if batch is None:  # nothing to learn from: weights and sampler stay, the schedule goes on
         s.learner.skip(stage.updates)
     else:
-        batch = annotated(s, supply.with_tokens(s, batch), clock)
+        batch = annotated(s, aged(s, supply.with_tokens(s, batch)), clock)
         stats = update(s, batch)
         await publish(s, clock)
     s.remember(groups)
@@ -75,6 +76,23 @@ async def attempt(s: Session, tasks: Sequence[Task], draws: Sequence[Draw], cloc
         for (i, _), a in zip(posed, graded, strict=True):
             done[i].append(Group(key=a.context.group, task=a.task, draw=draws[i], rollouts=a.rollouts, scores=a.scores))
     return [group for groups in done for group in groups]
+
+
+def aged(s: Session, batch: Batch) -> Batch:
+    """The batch with how old it is, in updates since the weights that sampled it: ``staleness`` per token, and of each attempt
+    its oldest token's as ``lag``. Under a `Reinforce.lag` also ``logp_old``, where the plan takes it for the sampler's.
+
+    Columns that the rows bring stay; a batch without ``weight_version`` stays as it is.
+    """
+    if "weight_version" not in batch.tokens:
+        return batch
+    age = np.where(batch.token("mask"), s.version - batch.token("weight_version"), 0).astype(np.int32)
+    oldest = np.zeros(len(batch.rollout("group")), np.int64)
+    np.maximum.at(oldest, np.repeat(batch.rows["rollout"], batch.lengths), age)
+    made = [TokenColumn("staleness", age, "train", s.version)]
+    if "logp_old" in s.plan.columns and "logp_old" not in s.rl.stage.objective.brings:
+        made.append(TokenColumn("logp_old", batch.token("logp_engine"), "engine"))
+    return batch.with_rollouts(**{"lag": oldest, **batch.rollouts}).with_tokens(*(c for c in made if c.name not in batch.tokens))
 
 
 def annotated(s: Session, batch: Batch, clock: Clock) -> Batch:
@@ -103,8 +121,7 @@ def _together(stats: Sequence[Mapping[str, float]]) -> dict[str, float]:
 async def publish(s: Session, clock: Clock) -> None:
     """Hands the new weights to the engine and proves that they arrived."""
     with clock("publish"):
-        manifest = s.learner.publish()
-        await s.engine.swap(manifest)
+        manifest = await s.serve()
     with clock("proof"):
         s.proved = await s.proof.check(manifest, s.engine, s.learner) if s.proof else False
 

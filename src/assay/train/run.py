@@ -9,13 +9,14 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.errors import ConfigError, PlanError, UnknownNameError
 from assay.core.protocols import BatchComposer, CurriculumSpec, Guidance, TaskSource
 from assay.core.rollout import Sampling
 from assay.core.sample import STREAMS
 from assay.guide import Compose, Plain, SuccessVariance
 from assay.objective.methods import grpo, nll
 from assay.objective.objective import Objective
+from assay.objective.plan import lagging
 from assay.runtime.settings import AdamW, LearnerSettings
 
 if TYPE_CHECKING:
@@ -113,6 +114,11 @@ class WarmUp:
             raise ConfigError(f"WarmUp.gate={self.gate} is an accuracy; use a number in [0, 1]")
 
     @property
+    def taught(self) -> Objective:
+        """The objective as it is compiled."""
+        return self.objective
+
+    @property
     def name(self) -> str:
         """Stage name in the journal."""
         return "warm-up"
@@ -132,6 +138,8 @@ class Reinforce:
         groups: contexts per step; a guidance that poses a task in several contexts makes more groups.
         group_size: attempts per context.
         epochs, minibatches: optimiser steps per rollout batch: each epoch walks over whole groups in ``minibatches`` parts.
+        lag: rollout batches between the weights that sample and those that learn: what a sampler that works beside its learner
+            would leave it with, made reproducible. 0 samples with the newest.
         objective, learner: what is minimised, and how.
         curriculum: chooses arm and level.
         guidance: how a task is posed.
@@ -147,6 +155,7 @@ class Reinforce:
     group_size: int = 8
     epochs: int = 1
     minibatches: int = 1
+    lag: int = 0
     objective: Objective = field(default_factory=grpo)
     learner: LearnerSettings = field(default_factory=lambda: LearnerSettings(optimizer=AdamW()))
     curriculum: CurriculumSpec = field(default_factory=SuccessVariance)
@@ -163,6 +172,10 @@ class Reinforce:
             raise ConfigError(
                 f"Reinforce.group_size={self.group_size}, but the objective's baseline needs at least {self.objective.min_group} "
                 "attempts of a context: raise group_size or choose a baseline without a group"
+            )
+        if self.lag < 0:
+            raise ConfigError(
+                f"Reinforce.lag={self.lag}; use 0 to sample with the newest weights, or a number of rollout batches"
             )
         if self.minibatches > self.groups:
             raise ConfigError(
@@ -208,6 +221,20 @@ class Reinforce:
                 f"{' and '.join(alone)} of the objective learns from expert attempts alone, and Reinforce.experts=False brings "
                 "none: use Reinforce(experts=True)"
             )
+
+    @property
+    def taught(self) -> Objective:
+        """The objective as it is compiled; with a `lag`, what becomes of it for attempts that older weights sampled.
+
+        Raises:
+            ConfigError: there is a lag, and the method has nothing to correct for it.
+        """
+        if not self.lag:
+            return self.objective
+        try:
+            return lagging(self.objective)
+        except PlanError as error:
+            raise ConfigError(f"Reinforce.lag={self.lag}: {error}, or set lag=0") from None
 
     @property
     def name(self) -> str:

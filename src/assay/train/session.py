@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import ConfigError
 from assay.core.group import Draw, Group
+from assay.core.manifest import Manifest
 from assay.core.plan import Plan
 from assay.core.protocols import Curriculum, Engine, Learner, Replay, Sampler, TaskSource, Tokenizer
 from assay.core.rollout import Sampling
@@ -22,6 +24,7 @@ from assay.train.run import Reinforce, Run, WarmUp, arms_of
 from assay.verify import ScoringPool
 
 if TYPE_CHECKING:
+    from assay.runtime.lagged import Lagged
     from assay.runtime.model import Model
 
 __all__ = ["Counter", "Practice", "Session", "open_session", "player_of", "with_stop"]
@@ -93,6 +96,7 @@ class Session:
         stage_step: the same within the stage.
         ids: running digest of all sampled token ids.
         proved: state of the last weight proof.
+        version: of the weights published last.
     """
 
     run: Run
@@ -111,6 +115,7 @@ class Session:
     stage_step: int = 0
     ids: str = ""
     proved: bool = False
+    version: int = 0
 
     @property
     def rl(self) -> Practice:
@@ -139,6 +144,7 @@ class Session:
             "practice": self.practice.state_dict() if self.practice else None,
             "program": self.program.state_dict(),
             "pool": self.pool.state_dict(),
+            "proof": self.proof.state_dict() if self.proof else [],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -150,11 +156,47 @@ class Session:
             self.practice.load_state_dict(state["practice"])
         self.program.load_state_dict(state["program"])
         self.pool.load_state_dict(state["pool"])
+        if self.proof is not None:
+            self.proof.load_state_dict(state["proof"])
+
+    def save(self, folder: Path) -> None:
+        """Writes the learner's files, and the weights that wait for their turn in the engine."""
+        self.learner.save(folder)
+        if (lagged := self.lagged) is not None:
+            lagged.save(folder)
 
     def restore(self, folder: Path, state: dict[str, Any]) -> None:
-        """Continues from a checkpoint: the learner's files in ``folder``, the rest in ``state``."""
+        """Continues from a checkpoint: what `save` wrote in ``folder``, the rest in ``state``."""
         self.learner.load(folder)
+        if (lagged := self.lagged) is not None:
+            lagged.load(folder)
         self.load_state_dict(state)
+
+    @property
+    def lagged(self) -> Lagged | None:
+        """The engine, where it serves weights that are old on purpose."""
+        from assay.runtime.lagged import Lagged
+
+        return self.engine if isinstance(self.engine, Lagged) else None
+
+    async def serve(self) -> Manifest:
+        """Publishes the learner's present weights to the engine."""
+        manifest = self.learner.publish()
+        await self.engine.swap(manifest)
+        self.version = manifest.version
+        return manifest
+
+    @asynccontextmanager
+    async def present(self) -> AsyncGenerator[None]:
+        """Inside, the engine serves the newest weights even where it lags; behind it those that are due, proved again."""
+        lagged = self.lagged
+        if lagged is None:
+            yield
+            return
+        async with lagged.present():
+            yield
+        if self.proof:
+            await self.proof.due(self.engine)
 
 
 def open_session(
@@ -173,6 +215,7 @@ def open_session(
         ConfigError: lengths beyond the context, no arm left for the stage's levels.
     """
     from assay.runtime.engine import NativeEngine
+    from assay.runtime.lagged import Lagged
     from assay.runtime.learner import TorchLearner
 
     if run.sampling.max_new_tokens >= model.shape.max_positions:
@@ -186,14 +229,17 @@ def open_session(
     anchors = tuple(m for m in stage.learner.offers.models if m != "policy")
     learner = TorchLearner(model, stage.learner, total_steps=stage.steps * stage.updates, anchors=anchors)
     learner.version = before.learner.publish().version if before else 0
-    engine = NativeEngine(model)
-    program = stage.objective.compile(stage.updates)
+    lag = stage.lag if isinstance(stage, Reinforce) else 0
+    engine = Lagged(NativeEngine(model), lag) if lag else NativeEngine(model)
+    program = stage.taught.compile(stage.updates)
     return Session(
         run=run, stage=stage, learner=learner, engine=engine, tokenizer=model.tokenizer,
         player=player_of(run, engine, model.tokenizer, run.sampling),
         pool=pool, program=program, plan=program.plan,
         counter=before.counter if before else Counter(),
-        proof=WeightProof(probe_rows(model.shape.vocab_size, model.shape.max_positions, run.seed)) if run.prove_weights else None,
+        proof=WeightProof(probe_rows(model.shape.vocab_size, model.shape.max_positions, run.seed), lag=lag)
+        if run.prove_weights
+        else None,
         practice=_practice(run, stage, arms, step) if isinstance(stage, Reinforce) else None,
         step=step,
     )  # fmt: skip

@@ -78,7 +78,8 @@ class Desk:
         """
         self.step, self.counted = s.step, dict(s.pool.counts)
         if s.proof:
-            await s.proof.calibrate(s.learner.publish(), s.engine, s.learner)
+            async with s.present():
+                await s.proof.calibrate(s.learner.publish(), s.engine, s.learner)
         demonstrations = Demonstrations(self.run, s.stage, s.tokenizer) if isinstance(s.stage, WarmUp) else None
         if s.stage_step == 0:
             self.progress.ended, self.progress.gate = 0, None
@@ -132,19 +133,24 @@ class Desk:
             await publish(s, Clock())
         tasks = held_out(self.run.tasks, plan.levels, plan.final_per_level if full else plan.per_level)
         metrics: dict[str, float] = {}
-        for mode in ("greedy", "sampled"):
-            drawn, n = (greedy(self.run.sampling), 1) if mode == "greedy" else (self.run.sampling, plan.n)
-            attempts = await self._attempts(s, tasks, drawn, n)
-            items = items_of(attempts)
-            self.journal.append(
-                "evals", {"step": s.step, "stage": s.stage.name, "split": "test", "mode": mode, "full": full, "items": items}
-            )
-            metrics |= summary(mode, items, plan.threshold)
-            if mode == "sampled" and plan.kl_to_base:
-                metrics["kl/base"] = kl_to_base(s, attempts)
+        async with s.present():
+            for mode in ("greedy", "sampled"):
+                metrics |= await self._judge(s, tasks, mode, full)
         if full:
             self.progress.evaluated = s.step
         return metrics | {"time/evaluate": time.perf_counter() - begin}
+
+    async def _judge(self, s: Session, tasks: Sequence[Task], mode: str, full: bool) -> dict[str, float]:
+        """One mode of an evaluation: journals its items, returns its metrics."""
+        plan = self.run.evaluation
+        drawn, n = (greedy(self.run.sampling), 1) if mode == "greedy" else (self.run.sampling, plan.n)
+        attempts = await self._attempts(s, tasks, drawn, n)
+        items = items_of(attempts)
+        self.journal.append(
+            "evals", {"step": s.step, "stage": s.stage.name, "split": "test", "mode": mode, "full": full, "items": items}
+        )
+        found = summary(mode, items, plan.threshold)
+        return found | ({"kl/base": kl_to_base(s, attempts)} if mode == "sampled" and plan.kl_to_base else {})
 
     async def _attempts(self, s: Session, tasks: Sequence[Task], sampling: Sampling, n: int) -> list[Attempts]:
         return await evaluate(player_of(self.run, s.engine, s.tokenizer, sampling), s.pool, tasks, n)
@@ -167,7 +173,7 @@ class Desk:
     def _checkpoint(self, index: int, s: Session) -> None:
         self.journal.sync()
         state = {"run": self.identity, "stage": index, "progress": asdict(self.progress), "session": s.state_dict()}
-        checkpoint.save(self.folder, s.step, state, s.learner.save)
+        checkpoint.save(self.folder, s.step, state, s.save)
 
 
 def check_gate(stage: WarmUp, found: float | None) -> None:

@@ -27,9 +27,9 @@ from assay.objective.reduce import F, Reducer
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["PolicyGradient"]
+__all__ = ["UNSAMPLED", "PolicyGradient"]
 
-_UNSAMPLED = ("expert", "preference")
+UNSAMPLED = ("expert", "preference")
 """Streams whose rows no sampler of ours wrote, so that they have no ``logp_engine``."""
 
 
@@ -78,6 +78,11 @@ class PolicyGradient(LossTerm):
         return tuple(dict.fromkeys((*self.ratio.anchors, *(self.trust.anchors if self.trust else ()))))
 
     @property
+    def corrects(self) -> bool:
+        """Whether a weight corrects from the policy at the start of the batch, ``old``, to the sampler's."""
+        return any(w.corrects for w in self.weights)
+
+    @property
     def reward(self) -> bool:
         """It reads ``advantage``."""
         return True
@@ -102,7 +107,7 @@ class PolicyGradient(LossTerm):
                 "anchor the ratio at 'old' or drop the correction"
             )
         read = {*self.needs, *(f"logp_{a}" for a in self.anchors)}
-        blind = [s for s in self.streams or STREAMS if s in _UNSAMPLED]
+        blind = [s for s in self.streams or STREAMS if s in UNSAMPLED]
         if "logp_engine" in read and blind:
             raise PlanError(
                 f"{self.name!r} compares with the sampler, but no sampler wrote the rows of {blind}: give these streams a term "
