@@ -63,6 +63,28 @@ def test_a_split_rollout_has_two_rows_and_one_token_count() -> None:
     assert batch.counts == Counts(tokens=5, rows=3, rollouts=2, prompts=1)
 
 
+def test_the_table_names_domain_and_arm() -> None:
+    batch = pack([group(one_call(1)), group(one_call(2, name="d/0", key="d"), key="d")])
+    task = group(one_call(1)).task
+    assert batch.rollout("domain").tolist() == [task.domain] * 2
+    assert batch.rollout("arm").tolist() == [task.arm] * 2
+
+
+def test_privileged_prompts_stand_beside_the_rows() -> None:
+    """Two rows of one attempt, the second after a compaction, and one of an attempt without."""
+    told = rollout(
+        call(0, None, [1, 2], [10], privileged_prefix=ids_of([7, 8, 9]), score_prefix=ids_of([6])),
+        call(1, 0, [1, 2, 10, 3], [11]),
+        call(2, 1, [3], [12, 13], privileged_prefix=ids_of([5])),
+    )
+    batch = pack([group(told), group(one_call(2, name="d/0", key="d"), key="d")])
+    assert batch.rows["prompt"].tolist() == [1, 1, 2]  # a prompt is what the row is learned under
+    assert batch.rows["privileged"].tolist() == [[7, 8, 9], [5, -1, -1], [-1, -1, -1]]
+    assert batch.micro([1, 0]).rows["privileged"].tolist() == [[5, -1, -1], [7, 8, 9]]
+    assert batch.mini([2]).rows["prompt"].tolist() == [2]
+    assert not {"prompt", "privileged"} & set(pack([group(one_call(1))]).rows)
+
+
 def test_micro_keeps_global_counts_and_the_table() -> None:
     batch = pack(two_groups())
     part = batch.micro([3, 0])

@@ -93,7 +93,7 @@ def rollouts(draw: st.DrawFn) -> Rollout:
     posed = context(
         "c", task=draw(tasks()).exposed(), messages=draw(messages),
         prefill=draw(st.none() | st.builds(Prefill, st.text(), st.floats(0, 1))), snapshot=draw(snapshots),
-        score_messages=draw(st.none() | messages), tag="hint",
+        score_messages=draw(st.none() | messages), privileged=draw(st.none() | messages), tag="hint",
     )  # fmt: skip
     stop = draw(st.sampled_from(Stop))
     fault = draw(st.sampled_from(Fault)) if stop is Stop.ERROR else Fault.NONE
@@ -136,7 +136,7 @@ def test_every_field_of_a_call_and_every_bit_of_a_float() -> None:
     )  # fmt: skip
     full = call(
         0, None, [9], [], text="ü\x00", role="planner", policy="helper", media=("image:abc",), score_prefix=ids_of([3, 4]),
-        results=(ToolResult(content="4", error="late", duration=0.25), ToolResult(content="")),
+        privileged_prefix=ids_of([5]), results=(ToolResult(content="4", error="late", duration=0.25), ToolResult(content="")),
     )  # fmt: skip
     full = type(full)(**{f.name: getattr(full, f.name) for f in fields(full)} | {"completion": made})
     again = rollout_from_wire(travelled(rollout_to_wire(rollout(full)))).calls[0]

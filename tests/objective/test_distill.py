@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from objective_batches import plain, run, slopes, spread, tiny
 
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
-from assay.core.errors import ConfigError, DataError
+from assay.core.errors import ConfigError, DataError, PlanError
+from assay.core.plan import Forward, Offers
 from assay.objective import (
     Center,
     Gate,
@@ -30,7 +32,7 @@ from assay.objective import (
 from assay.objective.credit.teacher import TeacherAdvantage
 from assay.objective.loss.distill import TeacherGradient, TeacherKl
 from assay.objective.loss.ratio_kinds import GeoMean
-from assay.objective.loss.teachers import Teachers, Vocabulary, check_teacher
+from assay.objective.loss.teachers import Teachers
 from assay.objective.loss.topk import Distill, SparseDivergence, TopKModel, TopKTeacher
 from assay.objective.loss.vocab_divergence import FullKl, Jsd
 from assay.objective.methods.distill import (
@@ -106,7 +108,7 @@ def test_prime_rls_ref_kl() -> None:
     slope = slopes(ref_kl(kl=1e-9), fell, [LOG(0.6), LOG(0.9)])
     assert slope[0] == pytest.approx(0.0, abs=1e-8)
     assert slope[1] == pytest.approx(3 * (1 + LOG(0.9)) / 2)
-    assert ref_kl(teacher="privileged").brings == ("logp_privileged",)
+    assert ref_kl(teacher="privileged").plan().forwards == (Forward("logp_privileged", "privileged"),)
 
 
 def test_trust_regions_go_by_the_teachers_sign() -> None:
@@ -130,7 +132,12 @@ def test_several_teachers_each_have_their_domain() -> None:
     settings = {"teachers": ("math", "code"), "by": "teacher"}
     kl = kd_estimator("k2", **settings)  # type: ignore[arg-type]
     np.testing.assert_allclose(slopes(kl, batch, -2.0) * 4, [-1.0, 1.0, 1.0, 0.0])
-    assert kl.plan().columns == ("logp_code", "logp_math")
+    assert kl.plan().forwards == (Forward("logp_code", "code"), Forward("logp_math", "math"))
+    with pytest.raises(
+        PlanError, match=r"no model 'code': it offers policy, math.*LearnerSettings\(anchors=\(..., Anchor\('code'"
+    ):
+        kl.plan(offers=Offers(models=("policy", "math")))
+    assert replace(kl, brings=("logp_code",)).plan(offers=Offers(models=("policy", "math"))).columns == ("logp_code",)
     teachers = Teachers(("math", "code"), by="teacher")
     np.testing.assert_allclose(g(TeacherGradient(teachers=teachers, ratio=Ratio("none")), batch, -2.0) * 3, [1, -1, -1, 0])
     drawn = batch.with_tokens(TokenColumn("logp_engine", spread(batch, -2.5)))
@@ -148,17 +155,6 @@ def test_several_teachers_keep_the_laws(monkeypatch: pytest.MonkeyPatch) -> None
     settings = {"teachers": ("math", "code"), "by": "teacher"}
     for objective in (opd(discount=0.3, **settings), kd_estimator("rk3", **settings)):  # type: ignore[arg-type]
         check_mixed(monkeypatch, objective, attempts=attempts)
-
-
-def test_a_teacher_of_other_tokens_is_refused() -> None:
-    mine = Vocabulary(size=64, digest="ab")
-    check_teacher(mine, Vocabulary(size=64, digest="ab"))
-    check_teacher(mine, Vocabulary(size=64))
-    check_teacher(Vocabulary(size=64), Vocabulary(size=64, digest="cd"))
-    with pytest.raises(ConfigError, match=r"'math' knows 80 ids, the student's 64"):
-        check_teacher(mine, Vocabulary(size=80, digest="ab"), "math")
-    with pytest.raises(ConfigError, match=r"digest cd, the student's ab"):
-        check_teacher(mine, Vocabulary(size=64, digest="cd"))
 
 
 def test_a_teacher_in_the_advantage() -> None:
@@ -319,6 +315,8 @@ def test_methods_keep_the_laws(objective: Objective) -> None:
 def test_gkd_is_a_divergence_over_the_vocabulary() -> None:
     assert gkd(0.3).plan().vocab == (Jsd("teacher", beta=0.3),)
     assert kd_topk().plan().columns == ("teacher_ids", "teacher_logps")
+    asked = kd_topk("reverse", k=5).plan(offers=Offers(models=("policy", "teacher")))
+    assert (asked.columns, [s.name for s in asked.vocab]) == ((), ["topk_reverse_teacher"])
     batch = tiny([0, 0], lengths=[1, 3])
     found = run(gkd(), batch, -1.0, jsd_teacher=[4.0, 1.0, 1.0, 2.0])
     assert found.loss == pytest.approx(2.0)
@@ -334,8 +332,11 @@ def test_the_same_policy_under_a_privileged_context_teaches_it() -> None:
     other = Objective(credit=grpo().credit, policy=PolicyGradient(), aggregate=SeqMean())
     np.testing.assert_allclose(half, (alone + slopes(other, batch, [-1.0, -1.0])) / 2)
     assert not sdpo().pays
-    assert sdpo().plan().columns == ("logp_privileged",)
+    assert sdpo().plan().forwards == (Forward("logp_old"), Forward("logp_privileged", "privileged"))
     assert sdft(0.3).plan().columns == ("privileged_ids", "privileged_logps")
+    asked = sdft(0.3, k=5).plan(offers=Offers(models=("policy", "privileged")))
+    sparse = SparseDivergence(direction="jsd", weight=0.3, rest="renormalise")
+    assert (asked.columns, asked.vocab) == ((), (TopKModel("privileged", k=5, sparse=sparse),))
 
 
 def test_verls_estimators_are_bounded() -> None:

@@ -57,6 +57,8 @@ from assay.objective import (
     tis,
     visurf,
 )
+from assay.objective.loss.topk import Distill
+from assay.objective.loss.vocab_divergence import Jsd
 from assay.objective.methods import calib_rl, methods
 from assay.objective.plan import forward_of, lagging
 from assay.testing.objective import check_objective, evaluate, random_batch, random_live
@@ -218,13 +220,26 @@ def test_every_method_runs_on_what_the_learner_offers() -> None:
         asked = {
             f.column.rpartition("_")[0] for f in objective.plan().forwards if f.column.startswith(("values", "q1", "q2", "v1"))
         }
-        models = (*CPU.models, "teacher", "mask")
+        models = (*CPU.models, "teacher", "mask", "privileged")
         fitted = replace(CPU, live=(*CPU.live, *heads), models=models, heads=heads, targets=tuple(heads))
         if heads or asked:
             more.add(name)
         assert objective.plan(offers=fitted) == objective.plan(), name
     assert {"ppo", "ppo_hl_gauss", "archer"} <= more
     assert not {"grpo", "pacs", "clip_cov", "lp_reg", "dpo"} & more
+
+
+def test_any_model_of_the_learner_fills_columns_of_its_name() -> None:
+    offers = Offers(live=("logp_new", "entropy"), models=("policy", "ema", "old_teacher"))
+    plan = (nll() + Kl("k2", anchor="ema") + Kl("k2", anchor="old_teacher", label="more")).plan(offers=offers)
+    assert plan.forwards == (Forward("logp_ema", "ema"), Forward("logp_old_teacher", "old_teacher"))
+    assert (nll() + Kl("k2", anchor="ema")).compile(offers=offers).plan.forwards == plan.forwards[:1]
+    assert forward_of("entropy_ema", (), offers.models) == Forward("entropy_ema", "ema")
+    assert forward_of("logp_policy", (), offers.models) is None
+    with pytest.raises(PlanError, match=r"'logp_ema'.*a learner with an anchor of that name fills logp_NAME"):
+        (nll() + Kl("k2", anchor="ema")).plan()
+    with pytest.raises(PlanError, match=r"reads the distributions of 'ema'.*LearnerSettings\(anchors=\(..., Anchor\('ema'"):
+        Objective(terms=(Distill(Jsd("ema")),)).plan(offers=Offers())
 
 
 def test_a_column_that_is_brought_asks_nothing_of_the_learner() -> None:

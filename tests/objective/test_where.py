@@ -42,7 +42,7 @@ from assay.objective import evaluate as evaluate_padded
 from assay.objective.loss.base import View
 from assay.objective.loss.hybrid import OutcomeMean
 from assay.objective.loss.schedule import Annealed, Cosine, Linear
-from assay.objective.loss.select import Correct, Incorrect, Known, Marked, PassRate, Selector, metric_of
+from assay.objective.loss.select import Correct, Incorrect, Known, Marked, OneOf, PassRate, Selector, metric_of
 from assay.objective.loss.wrap import Where, Wrapped
 from assay.testing.objective import check_objective, check_term, evaluate, over_ranks, shard
 
@@ -58,6 +58,7 @@ def weights(select: tuple[Selector, ...], batch: Any, **term: Any) -> np.ndarray
 
 def test_selectors() -> None:
     batch = tiny([1.0, 0.4, 0.5, 0.0, 0.0], TWO, columns={"flag": [0, 1, 0, 2, 0]}, base=[0.95, 0.95, 0.95, 0.2, np.nan])
+    batch = batch.with_rollouts(domain=np.array(["sum", "sort", "sum", "", "code"]))
     found = {
         "correct": weights((Correct(),), batch),
         "incorrect": weights((Incorrect(0.5),), batch),
@@ -67,6 +68,7 @@ def test_selectors() -> None:
         "base": weights((Known("base", low=0.9),), batch),
         "hard": weights((Known("base", high=0.2),), batch),
         "marked": weights((Marked("flag"),), batch),
+        "one of": weights((OneOf(("sum", "code")),), batch),
         "both": weights((Incorrect(), Known("base", low=0.9)), batch),
     }
     assert {n: v.tolist() for n, v in found.items()} == {
@@ -78,6 +80,7 @@ def test_selectors() -> None:
         "base": [1, 1, 1, 0, 0],
         "hard": [0, 0, 0, 1, 0],
         "marked": [0, 1, 0, 1, 0],
+        "one of": [1, 0, 1, 0, 1],
         "both": [0, 1, 0, 0, 0],
     }
 
@@ -190,6 +193,7 @@ def test_wrappers_say_everything_that_the_term_says() -> None:
     assert (known.attempts, known.needs, known.reward, known.grouped) == (("x", "y"), ("z",), False, False)
     assert Where(Nll(), (PassRate(high=0.0),)).grouped
     assert Where(Nll(), (Correct(),)).reward
+    assert OneOf(("a",), by="x").attempts == ("x",)
     assert (Known("y", low=0.0).reward, Known("y", low=0.0).needs, Known("y", low=0.0).scope) == (False, (), Scope.SEQUENCE)
     assert Marked("z").scope is Scope.TOKEN
     assert (Correct().reduces, PassRate(high=0.0).reduces, Marked("z").attempts) == (False, True, ())
@@ -220,6 +224,7 @@ def test_wrappers_are_written_and_read() -> None:
         (lambda: PassRate(high=0.0, streams=()), "is empty"),
         (lambda: PassRate(high=0.0, streams=("expret",)), "did you mean 'expert'"),
         (lambda: Known("base"), "give a bound"),
+        (lambda: OneOf(()), "chooses nothing"),
         (lambda: Known("base", low=1.0, high=0.0), "low <= high"),
         (lambda: Linear(step=0.0), "positive step"),
         (lambda: Linear(step=1.0, floor=-1.0), "floor of 0"),

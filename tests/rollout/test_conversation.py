@@ -111,6 +111,10 @@ def test_learning_under_another_opening_needs_the_whole_one() -> None:
     assert made.score_prefix is None
     with pytest.raises(ConfigError, match="drops opening messages of a context with score_messages"):
         made.compact(Keeps(1, 2, 3), 50)
+    told = Conversation(rendered(Letters(), [Message("user", "u"), Message("user", "v")]), ids_of([]), None, made._opening)
+    told.advance(spoken(told.prefix, "a"), ids_of([ord("a")]), rendered(Letters(), [Message("tool", "t")]))
+    with pytest.raises(ConfigError, match="drops opening messages of a context with privileged messages"):
+        told.compact(Keeps(1, 2), 50)
     made.compact(Keeps(0, 1, 3), 50)
     assert made.score_prefix.tolist() == [ord("u"), CLOSE, ord("t"), CLOSE, OPEN]
 

@@ -114,6 +114,18 @@ def test_learning_under_other_messages_than_shown() -> None:
     assert row.ids.tolist() == [*call.score_prefix, ord("."), EOS]
 
 
+def test_a_privileged_conversation_is_neither_sampled_nor_learned_under() -> None:
+    told = (Message("system", "hint"), Message("user", "1+1="))
+    context = posed(messages=told[1:], privileged=told, prefill=Prefill("2"))
+    (rollout,) = play(Scripted(says(".")), contexts=[context])
+    (call,) = rollout.calls
+    assert call.prefix.tolist() == [*letters("1+1="), CLOSE, OPEN, ord("2")]
+    assert call.privileged_prefix.tolist() == [*letters("hint"), CLOSE, *call.prefix]
+    assert call.score_prefix is None
+    (row,) = samples(rollout)
+    assert row.ids.tolist() == [*call.prefix, ord("."), EOS]
+
+
 # ---- environments -----------------------------------------------------------------------------------------------------
 
 
@@ -271,6 +283,15 @@ def test_compaction_keeps_the_forced_tokens_and_learns_under_the_other_opening()
     both = play(Scripted(says("a", "b", "stop")), Worlds(Echo), contexts=[context], manager=LastTurns(2))[0]
     assert both.calls[2].prefix[len(shown) :].tolist()[:4] == [OPEN, *letters("pqa")]
     assert sum(int(r.mask.sum()) for r in samples(rollout)) == rollout.length
+
+
+def test_each_row_of_a_compacted_conversation_has_its_privileged_prompt() -> None:
+    told = (Message("system", "hint"), Message("user", "1+1="))
+    context = posed(messages=told[1:], privileged=told)
+    (rollout,) = play(Scripted(says("a", "b", "c", "stop")), Worlds(Echo), contexts=[context], manager=LastTurns(1))
+    assert [c.privileged_prefix is None for c in rollout.calls] == [False, True, False, False]
+    for call in (rollout.calls[0], *rollout.calls[2:]):
+        assert call.privileged_prefix.tolist() == [*letters("hint"), CLOSE, *call.prefix]
 
 
 # ---- engines ----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from learner_cases import SHAPE, Likelihood, Weighted, random_batch, small_model
 
 from assay.core.columns import TokenColumn
-from assay.core.errors import ConfigError, DataError, NonFiniteError, PlanError, UnknownNameError
+from assay.core.errors import DataError, NonFiniteError, PlanError, UnknownNameError
 from assay.core.manifest import manifest_of
 from assay.core.plan import Forward, Plan, Scope
 from assay.core.rollout import ids_of
@@ -18,8 +18,8 @@ ENTROPY = Plan(live=("logp_new", "entropy"))
 RAW = LearnerSettings(clip_norm=0.0)
 
 
-def learner(settings=RAW, *, anchors=(), total_steps=100, shape=SHAPE):
-    return TorchLearner(small_model(shape), settings, total_steps=total_steps, anchors=anchors)
+def learner(settings=RAW, *, total_steps=100, shape=SHAPE):
+    return TorchLearner(small_model(shape), settings, total_steps=total_steps)
 
 
 def gradient_of(batch, plan=ENTROPY, program=None, settings=RAW):
@@ -164,7 +164,7 @@ class Now(Weighted):
 
 
 def test_step_forwards_are_taken_anew_before_every_update():
-    batch, made, program = random_batch(), learner(anchors=("ref",)), Now()
+    batch, made, program = random_batch(), learner(), Now()
     plan = Plan(forwards=(Forward("logp_old"), Forward("logp_now", when="step"), Forward("logp_ref", "ref", "step")))
     made.step(batch, plan, program)
     assert set(program.now) == {"logp_now", "logp_ref"}  # logp_old is the loop's to fill, once per rollout batch
@@ -185,7 +185,7 @@ def test_an_unknown_live_column_is_refused_by_name():
 
 def test_what_the_settings_offer_is_done():
     offers, batch = LearnerSettings().offers, random_batch()
-    made, given = learner(anchors=offers.models[1:]), []
+    made, given = learner(LearnerSettings()), []
 
     class Looks(Weighted):
         def micro(self, batch, live):
@@ -204,7 +204,7 @@ def test_a_column_of_the_users_own_travels_untouched():
     batch, program = random_batch(), Weighted()
     routing = np.arange(int(batch.offsets[-1]) * 6, dtype=np.int16).reshape(-1, 2, 3)
     batch = batch.with_tokens(TokenColumn("routing", routing, "engine", 7), TokenColumn("at", np.arange(len(routing))))
-    made = learner(LearnerSettings(micro_tokens=40), anchors=("ref",))
+    made = learner(LearnerSettings(micro_tokens=40))
     batch = made.annotate(batch, Forward("logp_ref", "ref"))
     made.step(batch, Plan(columns=("routing",)), program)
     assert batch.tokens["routing"].values is routing
@@ -220,7 +220,7 @@ def test_a_column_of_the_users_own_travels_untouched():
 
 
 def test_annotate_fills_loss_tokens_of_policy_and_anchor():
-    made, batch = learner(anchors=("ref",)), random_batch()
+    made, batch = learner(), random_batch()
     mask = batch.token("mask")
     filled = made.annotate(made.annotate(batch, Forward("logp_old")), Forward("entropy_ref", "ref"))
     logp, entropy = filled.token("logp_old"), filled.token("entropy_ref")
@@ -250,14 +250,11 @@ def test_score_of_empty_and_short_rows():
 
 
 def test_names_that_nothing_answers_to():
-    made = learner(anchors=("ref",))
+    made = learner()
     with pytest.raises(UnknownNameError, match="unknown model 'rfe': did you mean 'ref'"):
         made.annotate(random_batch(), Forward("logp_ref", "rfe"))
     with pytest.raises(PlanError, match="not 'values'"):
         made.annotate(random_batch(), Forward("values"))
-    for anchors in (("policy",), ("ref", "ref")):
-        with pytest.raises(ConfigError, match="anchors="):
-            learner(anchors=anchors)
 
 
 # ---- bad input
@@ -356,7 +353,7 @@ def test_the_schedule_sets_the_learning_rate():
 def test_bf16_is_near_fp32_and_keeps_fp32_master_weights():
     batch = random_batch()
     exact, of_fp32 = gradient_of(batch)
-    made = learner(LearnerSettings(precision="bf16", clip_norm=0.0), anchors=("ref",))
+    made = learner(LearnerSettings(precision="bf16", clip_norm=0.0))
     metrics = made.step(batch, ENTROPY, Weighted(bonus=0.1)).metrics
     cosine = float(torch.nn.functional.cosine_similarity(made.gradient, exact, dim=0))
     assert 0.99 < cosine < 1.0
@@ -401,7 +398,7 @@ def test_published_weights_are_the_live_ones():
 def test_equal_inputs_give_equal_bits(settings):
     digests = set()
     for _ in range(2):
-        made = learner(settings, anchors=("ref",))
+        made = learner(settings)
         for seed in range(3):
             made.step(random_batch(seed=seed), ENTROPY, Weighted(bonus=0.1))
         digests.add(made.state_digest())

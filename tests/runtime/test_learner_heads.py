@@ -50,9 +50,9 @@ class Critic(Weighted):
         return loss, {}
 
 
-def learner(*heads: ValueHead, seed: int = 0, anchors: tuple[str, ...] = (), **changes: Any) -> TorchLearner:
+def learner(*heads: ValueHead, seed: int = 0, **changes: Any) -> TorchLearner:
     settings = LearnerSettings(**{"micro_tokens": 80, "heads": heads, **changes})
-    return TorchLearner(small_model(seed=seed), settings, total_steps=100, anchors=anchors)
+    return TorchLearner(small_model(seed=seed), settings, total_steps=100)
 
 
 def hidden(made: TorchLearner, batch: Batch) -> np.ndarray:
@@ -95,7 +95,7 @@ def test_values_stand_at_the_token_that_is_chosen_there_or_behind_it():
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_one_pass_gives_what_several_give(precision):
-    made, batch = learner(V, anchors=("ref",), precision=precision), random_batch()
+    made, batch = learner(V, precision=precision), random_batch()
     wanted = [
         Forward("logp_old"), Forward("entropy_old"), Forward("values_old"), Forward("logp_ref", "ref"),
         Forward("logp_max_now", "policy", "step", MaxLogp()), Forward("logp_choice_now", "policy", "step", ChoiceLogp()),
@@ -142,7 +142,7 @@ def test_fits_and_heads_mean_the_same():
 
 
 def test_what_no_pass_gives_is_named():
-    made = learner(V, anchors=("ref",))
+    made = learner(V)
     for forward, says in (
         (Forward("values_ref", "ref"), "not 'values_ref' of 'ref'"),
         (Forward("values_old", "ref"), "values of its heads \\(values\\)"),
@@ -243,7 +243,7 @@ def test_the_trunk_learns_from_heads_on_both_sides_of_a_token(micro_tokens):
 
 
 def test_a_policy_with_a_detached_critic_is_the_policy_without():
-    alone, beside = learner(anchors=("ref",)), learner(replace(V, detach=True), anchors=("ref",))
+    alone, beside = learner(), learner(replace(V, detach=True))
     for seed in range(3):
         alone.step(random_batch(seed=seed), Plan(), Weighted())
         beside.step(random_batch(seed=seed), replace(BOTH, skip=False), Critic(actor=1.0))
@@ -361,7 +361,7 @@ FILES = [
 
 
 def trained(steps: int = 4, **changes: Any) -> TorchLearner:
-    made = learner(*MANY, anchors=("ref",), policy_after=1, policy_every=2, **changes)
+    made = learner(*MANY, policy_after=1, policy_every=2, **changes)
     for seed in range(steps):
         made.step(random_batch(seed=seed), ALL, Critic(names=NAMES, actor=1.0))
     return made
@@ -373,7 +373,7 @@ def test_a_learner_with_heads_continues_bit_for_bit(steps, changes, tmp_path):
     first = trained(steps, **changes)
     first.save(tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == FILES
-    second = learner(*MANY, anchors=("ref",), policy_after=1, policy_every=2, seed=9, **changes)
+    second = learner(*MANY, policy_after=1, policy_every=2, seed=9, **changes)
     second.tensors()["heads"]["values/target/bias"].fill_(3.0)
     assert second.state_digest() != first.state_digest()
     second.load(tmp_path)
@@ -407,12 +407,12 @@ def test_every_part_of_the_state_is_in_the_digest():
 )
 def test_a_checkpoint_of_other_heads_is_refused(heads, says, tmp_path):
     trained().save(tmp_path)
-    stranger = learner(*heads, anchors=("ref",))
+    stranger = learner(*heads)
     before = stranger.state_digest()
     with pytest.raises(CheckpointError, match=says):
         stranger.load(tmp_path)
     assert stranger.state_digest() == before
-    plain = learner(anchors=("ref",))
+    plain = learner()
     folder = tmp_path / "plain"
     folder.mkdir()
     plain.save(folder)
@@ -447,7 +447,7 @@ def test_foreign_tensors_of_heads_are_refused_and_change_nothing(part, how, tmp_
 
 
 def test_a_learner_without_heads_writes_what_it_always_wrote(tmp_path):
-    learner(anchors=("ref",)).save(tmp_path)
+    learner().save(tmp_path)
     names = ["anchors.safetensors", "learner.json", "optimizer.safetensors", "weights.safetensors"]
     assert sorted(p.name for p in tmp_path.iterdir()) == names
     assert '"heads"' not in (tmp_path / "learner.json").read_text()

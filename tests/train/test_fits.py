@@ -81,7 +81,7 @@ def test_a_column_that_the_sampler_brings_needs_no_model() -> None:
 def test_settings_offer_what_a_session_builds() -> None:
     settings = LearnerSettings()
     model = init_model(SHAPE, char_tokenizer("0123456789"), 0)
-    learner = TorchLearner(model, settings, total_steps=1, anchors=("ref",))
+    learner = TorchLearner(model, settings, total_steps=1)
     assert settings.offers.models == ("policy", *learner.anchors)
 
 

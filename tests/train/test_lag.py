@@ -86,7 +86,7 @@ def test_steps_without_an_update_publish_nothing(tmp_path: Path) -> None:
     class EveryOther(Compose):
         __slots__ = ()
 
-        def compose(self, groups: Any, replay: Any, step: int) -> Batch | None:
+        def compose(self, groups: Any, replay: Any, step: int, experts: Any = ()) -> Batch | None:
             return None if step % 2 else super().compose(groups, replay, step)
 
     train(lagging(1, composer=EveryOther()), tmp_path / "run")

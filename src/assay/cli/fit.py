@@ -44,8 +44,12 @@ def check(run: Run) -> bool:
     check_run(run)
     if find_spec("tokenizers") is None:
         return False
-    check_fits(run, cast("Model", outline(run.model)))
+    check_fits(run, cast("Model", outline(run.model)), _outlined)
     return True
+
+
+def _outlined(path: str) -> Model:
+    return cast("Model", outline(Folder(path)))
 
 
 def outline(source: object) -> Outline:

@@ -14,7 +14,7 @@ from assay.core.plan import Plan
 from assay.runtime.settings import DecoderShape, Muon
 from assay.train.fits import check_run
 from assay.train.models import Built, Folder, Scratch, cache_folder, model_folder
-from assay.train.run import Reinforce, Run, WarmUp, arms_of
+from assay.train.run import Reinforce, Run, WarmUp, arms_of, learner_of
 
 __all__ = ["Derived", "Memory", "StageSizes", "derive", "model_shape"]
 
@@ -202,7 +202,8 @@ def _memory(run: Run, stage: WarmUp | Reinforce, shape: DecoderShape) -> Memory:
         weights=_FLOAT * count,
         gradients=_FLOAT * count,
         optimiser=_FLOAT * moments,
-        anchors=_FLOAT * count,
+        anchors=_FLOAT
+        * sum(model_shape(Folder(a.model)).parameters if a.model else count for a in learner_of(run, stage).anchors),
         engine=_FLOAT * count * (1 + _waiting(stage)),
         cache=_FLOAT * rows * shape.max_positions * per_token,
     )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from assay.core.columns import Array, TokenColumn, common_version
 from assay.core.errors import DataError
 from assay.core.group import Group
+from assay.core.rollout import Ids
 from assay.core.sample import STREAMS, Sample, Segment, Stream, laid_out, segments
 from assay.core.spans import span_columns
 
@@ -41,10 +42,12 @@ class Batch:
     Attributes:
         offsets: ``[B + 1]`` int64; tokens of row b are ``offsets[b]:offsets[b + 1]``.
         tokens: name to token column, each over all ``N`` tokens; always ``ids`` and ``mask``.
-        rows: name to ``[B]`` array; always ``rollout`` (index into ``rollouts``) and ``stream`` (index into `STREAMS`).
+        rows: name to array with a first axis of length ``B``; always ``rollout`` (index into ``rollouts``) and ``stream`` (index
+            into `STREAMS`). Where attempts have privileged prompts: ``prompt``, tokens of a row's prompt, and ``privileged [B,
+            P]``, the ids that a privileged teacher reads instead, -1 behind their end.
         rollouts: name to ``[R]`` array; ``group``, ``tokens`` (loss tokens of the attempt in the optimiser batch), and, for
-            graded rollouts, ``valid``, ``level``, ``length``, ``truncated``, ``components/NAME`` and the columns that verdicts
-            name (NaN for an attempt whose verdict lacks it).
+            graded rollouts, ``valid``, ``domain``, ``arm``, ``level``, ``length``, ``truncated``, ``components/NAME`` and the
+            columns that verdicts name (NaN for an attempt whose verdict lacks it).
         counts: of the whole optimiser batch, after filtering.
         drawn: the same before filtering.
     """
@@ -168,18 +171,33 @@ def pack(groups: Sequence[Group], drawn: Counts | None = None, policy: str = "po
     parts: list[Segment] = []
     lengths: list[int] = []
     owners: list[int] = []
+    prompts: list[tuple[int, Ids | None]] = []
     attempts = [(r, s) for g in groups for r, s in zip(g.rollouts, g.scores, strict=True)]
     for index, (rollout, score) in enumerate(attempts):
-        for row in segments(rollout, policy) if score.valid else ():
+        for row, first in segments(rollout, policy) if score.valid else ():
             parts += row
             lengths.append(sum([len(ids) for ids, _, _, _ in row]))
             owners.append(index)
+            prompts.append((len(row[0][0]), first.privileged_prefix))
     if not lengths:
         raise DataError(_NOTHING)
     columns = laid_out(parts)
     sampled = np.where(columns["mask"].values, columns["call"].values, -1)
     columns |= span_columns(attempts, np.repeat(owners, lengths), sampled)
-    return _batch(columns, lengths, owners, np.zeros(len(owners), np.int8), _rollout_table(groups), drawn)
+    batch = _batch(columns, lengths, owners, np.zeros(len(owners), np.int8), _rollout_table(groups), drawn)
+    return replace(batch, rows={**batch.rows, **_privileged(prompts)})
+
+
+def _privileged(prompts: Sequence[tuple[int, Ids | None]]) -> dict[str, Array]:
+    """The row columns ``prompt`` and ``privileged``; none where no row has a privileged prompt."""
+    longest = max(0 if ids is None else len(ids) for _, ids in prompts)
+    if not longest:
+        return {}
+    table = np.full((len(prompts), longest), -1, np.int32)
+    for row, (_, ids) in enumerate(prompts):
+        if ids is not None:
+            table[row, : len(ids)] = ids
+    return {"prompt": np.array([length for length, _ in prompts], np.int64), "privileged": table}
 
 
 def pack_rows(rows: Sequence[tuple[int, Sample]], table: Mapping[str, Array], drawn: Counts | None = None) -> Batch:
@@ -241,6 +259,8 @@ def _rollout_table(groups: Sequence[Group]) -> dict[str, Array]:
     table: dict[str, Array] = {
         "group": np.repeat(np.arange(len(groups)), [len(g.rollouts) for g in groups]).astype(np.int64),
         "valid": np.array([s.valid for s in scores], np.bool_),
+        "domain": np.array([g.task.domain for g in groups for _ in g.rollouts], np.str_),
+        "arm": np.array([g.task.arm for g in groups for _ in g.rollouts], np.str_),
         "level": np.array([g.task.level for g in groups for _ in g.rollouts], np.int64),
         "length": np.array([r.length for g in groups for r in g.rollouts], np.int64),
         "truncated": np.array([r.stop == "length" for g in groups for r in g.rollouts], np.bool_),

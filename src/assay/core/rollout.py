@@ -144,6 +144,7 @@ class Call:
         results: tool results that followed.
         media: references to images or files shown, by digest.
         score_prefix: ids to learn under instead of ``prefix``, on calls that start a training row; None for the same.
+        privileged_prefix: ids that a privileged teacher reads instead, on calls that start a training row; None for none.
     """
 
     id: int
@@ -156,6 +157,7 @@ class Call:
     results: tuple[ToolResult, ...] = ()
     media: tuple[str, ...] = ()
     score_prefix: Ids | None = None
+    privileged_prefix: Ids | None = None
 
     @property
     def tokens(self) -> Ids:

@@ -73,7 +73,7 @@ def samples(rollout: Rollout, policy: str = "policy", stream: Stream = "on_polic
     Raises:
         DataError: a policy that answered an empty prefix, or calls whose columns differ in type or shape.
     """
-    return tuple(_sample(rollout.id, laid_out(row), stream) for row in segments(rollout, policy))
+    return tuple(_sample(rollout.id, laid_out(row), stream) for row, _ in segments(rollout, policy))
 
 
 def _sample(rollout: str, columns: dict[str, TokenColumn], stream: Stream) -> Sample:
@@ -133,10 +133,10 @@ def _chains(calls: tuple[Call, ...]) -> list[tuple[list[Call], set[int]]]:
     return chains
 
 
-def segments(rollout: Rollout, policy: str = "policy") -> list[list[Segment]]:
-    """The rows of a rollout that hold a token with loss, each as the segments that follow one another in it."""
+def segments(rollout: Rollout, policy: str = "policy") -> list[tuple[list[Segment], Call]]:
+    """The rows of a rollout that hold a token with loss: the segments that follow one another in it, and its first call."""
     rows = [([c], {c.id}) for c in rollout.calls] if len(rollout.calls) == 1 else _chains(rollout.calls)
-    return [_segments(chain, owned, policy) for chain, owned in rows if _trains(chain, owned, policy)]
+    return [(_segments(chain, owned, policy), chain[0]) for chain, owned in rows if _trains(chain, owned, policy)]
 
 
 def _trains(chain: list[Call], owned: set[int], policy: str) -> bool:

@@ -11,7 +11,9 @@ from assay.core.errors import DataError
 
 __all__ = ["ATTEMPT_COLUMNS", "Fault", "Score", "SpanScore"]
 
-ATTEMPT_COLUMNS = frozenset({"group", "valid", "level", "length", "truncated", "tokens", "reward", "advantage", "keep"})
+ATTEMPT_COLUMNS = frozenset(
+    {"group", "valid", "domain", "arm", "level", "lag", "length", "truncated", "tokens", "reward", "advantage", "keep"}
+)
 """Columns that a batch or the credit chain gives every attempt."""
 
 

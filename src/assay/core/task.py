@@ -114,6 +114,8 @@ class Context:
         prefill: forced answer prefix, never trained.
         snapshot: environment state to start from, as the environment itself wrote it.
         score_messages: learn under this conversation instead of the sampled one; None for the same.
+        privileged: the conversation behind which a teacher reads what was sampled, with more than the policy was shown (a
+            solution, feedback); never sampled or learned under. None for none.
         tag: ``plain``, ``prefix``, ``hint``, ``retry``, ...
     """
 
@@ -124,4 +126,5 @@ class Context:
     prefill: Prefill | None = None
     snapshot: Any = None
     score_messages: tuple[Message, ...] | None = None
+    privileged: tuple[Message, ...] | None = None
     tag: str = "plain"

@@ -207,12 +207,13 @@ def _context(context: Context) -> Wire:
         "prefill": None if context.prefill is None else [context.prefill.text, float(context.prefill.share)],
         "snapshot": _open(context.snapshot, f"context {context.key!r}: snapshot"),
         "score_messages": _messages(context.score_messages),
+        "privileged": _messages(context.privileged),
         "tag": context.tag,
     }
 
 
 def _read_context(data: Mapping[str, Any]) -> Context:
-    score = data["score_messages"]
+    score, privileged = data["score_messages"], data["privileged"]
     return Context(
         key=data["key"],
         group=data["group"],
@@ -221,6 +222,7 @@ def _read_context(data: Mapping[str, Any]) -> Context:
         prefill=None if data["prefill"] is None else Prefill(*data["prefill"]),
         snapshot=_read_open(data["snapshot"]),
         score_messages=None if score is None else _read_messages(score),
+        privileged=None if privileged is None else _read_messages(privileged),
         tag=data["tag"],
     )
 
@@ -275,11 +277,12 @@ def _call(call: Call) -> Wire:
         "results": [[r.content, r.error, float(r.duration)] for r in call.results],
         "media": list(call.media),
         "score_prefix": None if call.score_prefix is None else _array(call.score_prefix),
+        "privileged_prefix": None if call.privileged_prefix is None else _array(call.privileged_prefix),
     }
 
 
 def _read_call(data: Mapping[str, Any]) -> Call:
-    score = data["score_prefix"]
+    score, privileged = data["score_prefix"], data["privileged_prefix"]
     return Call(
         id=data["id"],
         parent=data["parent"],
@@ -291,6 +294,7 @@ def _read_call(data: Mapping[str, Any]) -> Call:
         results=tuple(ToolResult(content=c, error=e, duration=d) for c, e, d in data["results"]),
         media=tuple(data["media"]),
         score_prefix=None if score is None else _read_array(score),
+        privileged_prefix=None if privileged is None else _read_array(privileged),
     )
 
 

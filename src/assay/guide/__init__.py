@@ -7,15 +7,26 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.guide.compose import Compose
     from assay.guide.curriculum import CellCurriculum, SuccessVariance, Uniform, Weighting
-    from assay.guide.guidance import Plain, Prefix
+    from assay.guide.guidance import Plain, Prefix, Privileged
     from assay.guide.replay import Recent, RecentBuffer
 
-__all__ = ["CellCurriculum", "Compose", "Plain", "Prefix", "Recent", "RecentBuffer", "SuccessVariance", "Uniform", "Weighting"]
+__all__ = [
+    "CellCurriculum",
+    "Compose",
+    "Plain",
+    "Prefix",
+    "Privileged",
+    "Recent",
+    "RecentBuffer",
+    "SuccessVariance",
+    "Uniform",
+    "Weighting",
+]
 
 _HOME = {
     "compose": "Compose",
     "curriculum": "CellCurriculum SuccessVariance Uniform Weighting",
-    "guidance": "Plain Prefix",
+    "guidance": "Plain Prefix Privileged",
     "replay": "Recent RecentBuffer",
 }
 

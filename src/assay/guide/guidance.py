@@ -1,9 +1,9 @@
-"""How a task is posed: as it is, or with the first part of a solution given."""
+"""How a task is posed: as it is, with the first part of a solution given, or with a teacher who knows the solution."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from assay.core.group import Group
 from assay.core.seeds import derive, uniforms
 from assay.core.task import Context, Prefill, Task
 
-__all__ = ["Plain", "Prefix"]
+__all__ = ["Plain", "Prefix", "Privileged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +65,64 @@ class Prefix:
         chance, where = uniforms(np.array([derive("guidance/prefix", self.seed, "", key)], np.uint64), 0, 2)[0]
         if chance >= self.probability:
             return (_context(task, key),)
-        text = task.private.get("solution", task.private.get("answer"))
-        if not isinstance(text, str):
-            raise DataError(
-                f"task {task.id!r}: a prefix needs text in private['solution'] or private['answer'], found {text!r}; use Plain()"
-            )
+        text = _solution(task, "a prefix")
         low, high = self.share
         return (_context(task, key, Prefill(text, low + (high - low) * float(where))),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Privileged:
+    """The task as it is, and beside it the conversation that a privileged teacher reads: the last user turn with the task's
+    solution put in.
+
+    It is for anchors with ``privileged=True``: self-distillation (SDPO, SDFT). The policy never sees it.
+
+    Attributes:
+        text: the turn; ``{prompt}`` stands for what the policy is shown, ``{solution}`` for ``private["solution"]``, else
+            ``private["answer"]``.
+
+    >>> from assay.core import FrozenMap, Task
+    >>> task = Task(id="a", domain="d", arm="x", level=1, split="train", index=0,
+    ...             public=FrozenMap({"prompt": "1+1="}), private=FrozenMap({"answer": "2"}))
+    >>> (context,) = Privileged(text="{solution};{prompt}").next(task, [], "k")
+    >>> context.messages[0].content, context.privileged[0].content
+    ('1+1=', '2;1+1=')
+    """
+
+    text: str = "{prompt}\n\nA solution:\n{solution}\n\n"
+
+    def __post_init__(self) -> None:
+        for part in ("{prompt}", "{solution}"):
+            if self.text.count(part) != 1:
+                raise ConfigError(f"Privileged.text={self.text!r} must hold {part!r} exactly once")
+
+    def next(self, task: Task, attempts: Sequence[Group], key: str) -> tuple[Context, ...]:
+        """The context, or () when the task was attempted.
+
+        Raises:
+            DataError: the task has no user turn, or neither a solution nor an answer that is text.
+        """
+        if attempts:
+            return ()
+        plain = _context(task, key)
+        at = max((i for i, m in enumerate(plain.messages) if m.role == "user"), default=None)
+        if at is None:
+            raise DataError(f"task {task.id!r}: it has no user turn to put a solution in; use Plain()")
+        before, after = self.text.split("{prompt}")
+        solution = _solution(task, "a privileged prompt")
+        turn = plain.messages[at]
+        told = "".join((before.replace("{solution}", solution), turn.content, after.replace("{solution}", solution)))
+        privileged = (*plain.messages[:at], replace(turn, content=told), *plain.messages[at + 1 :])
+        return (replace(plain, privileged=privileged, tag="privileged"),)
+
+
+def _solution(task: Task, what: str) -> str:
+    text = task.private.get("solution", task.private.get("answer"))
+    if not isinstance(text, str):
+        raise DataError(
+            f"task {task.id!r}: {what} needs text in private['solution'] or private['answer'], found {text!r}; use Plain()"
+        )
+    return text
 
 
 def _context(task: Task, key: str, prefill: Prefill | None = None) -> Context:

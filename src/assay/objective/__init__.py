@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from assay.objective.loss.ratio_kinds import GeoMean, Interpolated, Mixture
     from assay.objective.loss.schedule import Annealed, Cosine, Linear, Schedule
     from assay.objective.loss.score import ScoreLoss
-    from assay.objective.loss.select import Correct, Incorrect, Known, Marked, PassRate, Selector
+    from assay.objective.loss.select import Correct, Incorrect, Known, Marked, OneOf, PassRate, Selector
     from assay.objective.loss.sets.base import Mix, Scored, SetLoss
     from assay.objective.loss.sets.confidence import LogSquaredMass
     from assay.objective.loss.sets.groupwise import BalancedBce, GroupSoftmax, RewardGaps
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         ColumnTarget, ConservativeTarget, MeanTarget, OutcomeTarget, ReturnTarget, Target,
     )
     from assay.objective.loss.td_values import DuelingValue, HeadValue, LogRatioValue, Value
-    from assay.objective.loss.teachers import Teachers, Vocabulary, check_teacher
+    from assay.objective.loss.teachers import Teachers
     from assay.objective.loss.entropy import Entropy
     from assay.objective.loss.token_weights import (
         ClipCovariance, EntropyChange, Focal, LowLogp, ProbabilityGate, Ranked, TopCovariance, TopEntropy,
@@ -118,32 +118,33 @@ __all__ = [
     "Huber", "IcePop", "Incorrect", "Inputs", "Interpolated", "JsLink", "Jsd", "Kl", "KlInReward", "Known", "Kto",
     "LengthInGroup", "Likelihood", "Linear", "Link", "Local", "LogRatioValue", "LogSquaredMass", "LogisticGap", "Logits",
     "LoopPenalty", "LossTerm", "LowLogp", "Lowest", "Margin", "Marked", "MaxLogp", "MeanLogp", "MeanTarget", "Method",
-    "MinClip", "MinP", "Mismatch", "Mix", "Mixture", "ModelStat", "Moments", "NcaPair", "NgramPenalty", "Nll", "Objective",
-    "OddsLink", "OptimalToken", "OutcomeMean", "OutcomeTarget", "Overlong", "Padded", "PairShape", "Pairwise",
-    "PairwiseWin", "PassAtK", "PassAtKBonus", "PassRate", "PassRateHistory", "PassRateWindow", "PolicyGradient",
-    "PositivePart", "PositivesOnly", "PowerKl", "PowerLink", "PowerLogp", "Preference", "PrefixScore", "Prepared",
-    "ProbabilityGate", "ProcessNorm", "Program", "Prompt", "Proximal", "ProxyKl", "Ranked", "Ratio", "Reducer", "Reject",
-    "Resample", "Rescale", "RestrictedGradient", "ReturnTarget", "RewardGaps", "ReweightedKl", "RunningBaseline",
-    "Scalarise", "Scale", "ScaleByClass", "ScaleByMean", "ScaleByPrompt", "ScaleBySample", "ScaleBySignal", "Schedule",
-    "ScoreLoss", "ScoreSquare", "Scored", "SecondMoment", "SelectedKl", "Selection", "Selector", "SeqMean", "SeqSum",
-    "SetLoss", "SignSplit", "SmoothExpert", "SoftGate", "SortedGaps", "SparseDivergence", "SppoPair", "Square", "SquareGap",
-    "SquaredMass", "StatLoss", "StateGroups", "Sum", "Support", "SupportLogp", "Target", "TdLoss", "TeacherAdvantage",
-    "TeacherGradient", "TeacherKl", "Teachers", "Tilt", "Token", "TokenReward", "TokenWeight", "TopCovariance",
-    "TopEntropy", "TopGap", "TopKEntropy", "TopKModel", "TopKTeacher", "TopP", "TorchLoss", "Truncate", "TruncatedReward",
-    "TrustRegion", "TurnAdvantage", "Turns", "TwoHot", "Value", "View", "Vocabulary", "Wanted", "WeightClip", "Where",
-    "Whiten", "Within", "Wrapped", "a2po", "a_lol", "agentic_reinforce", "aot", "apo", "archer", "areal", "b_coder", "bco",
-    "calib_rl", "campo", "check_teacher", "cispo", "cispo_masked", "clip_cov", "composed", "copg", "cpl", "cpo", "cure",
-    "dapo", "direct_advantage", "discopop", "dispo", "dph_rl", "dpo", "dppo", "dr_grpo", "dro", "echo", "entropy_only",
-    "evaluate", "exo", "expert_iteration", "f_dpo", "gdc", "gdpo", "geo_mask", "gigpo", "gkd", "gmpo", "gpg", "gpg_nonzero",
-    "grpo", "grpo_entropy", "grpo_leave_one_out", "grpo_passk", "grpo_process", "grpo_s", "gspo", "gui_g1",
-    "hierarchical_grpo", "hispo", "icepop", "inpo", "ipo", "iw_opd", "kd_estimator", "kd_topk", "kdrl", "kimi15", "kl_cov",
-    "kl_rl", "kto", "ld_dpo", "lite_ppo", "loop", "lp_reg", "luspo", "m2po", "masked_is", "maxrl", "mpo", "named", "nca",
-    "nll", "nlpo", "one_shot", "opd", "opd_advantage", "opd_clipped", "opo", "opsm", "oreal", "orpo", "otb", "pacs",
-    "pairwise_rl", "pass_at_k_training", "pf_grpo", "pf_ppo", "ppo", "ppo_hl_gauss", "preference_batch", "preference_rows",
-    "prime_rl", "prime_rl_ipo", "pro_rl", "pro_rl_v2", "progrpo", "prpo", "r_gold", "rae", "rapo", "real", "ref_kl",
-    "reinforce", "reinforce_discounted", "reinforce_pp", "reinforce_pp_baseline", "remax", "rest_grpo", "rl_plus", "rloo",
-    "rollout_is", "rover", "rso", "sapo", "scale_rl", "sdft", "sdpo", "simpo", "skywork_or1", "sppo", "srpo", "steer",
-    "tis", "top_entropy", "topr", "torch_loss", "univg_r1", "vapo", "vespo", "visurf", "w_grpo", "wanted", "weighted_bc",
+    "MinClip", "MinP", "Mismatch", "Mix", "Mixture", "ModelStat", "Moments", "NcaPair", "NgramPenalty", "Nll",
+    "Objective", "OddsLink", "OneOf", "OptimalToken", "OutcomeMean", "OutcomeTarget", "Overlong", "Padded", "PairShape",
+    "Pairwise", "PairwiseWin", "PassAtK", "PassAtKBonus", "PassRate", "PassRateHistory", "PassRateWindow",
+    "PolicyGradient", "PositivePart", "PositivesOnly", "PowerKl", "PowerLink", "PowerLogp", "Preference", "PrefixScore",
+    "Prepared", "ProbabilityGate", "ProcessNorm", "Program", "Prompt", "Proximal", "ProxyKl", "Ranked", "Ratio",
+    "Reducer", "Reject", "Resample", "Rescale", "RestrictedGradient", "ReturnTarget", "RewardGaps", "ReweightedKl",
+    "RunningBaseline", "Scalarise", "Scale", "ScaleByClass", "ScaleByMean", "ScaleByPrompt", "ScaleBySample",
+    "ScaleBySignal", "Schedule", "ScoreLoss", "ScoreSquare", "Scored", "SecondMoment", "SelectedKl", "Selection",
+    "Selector", "SeqMean", "SeqSum", "SetLoss", "SignSplit", "SmoothExpert", "SoftGate", "SortedGaps", "SparseDivergence",
+    "SppoPair", "Square", "SquareGap", "SquaredMass", "StatLoss", "StateGroups", "Sum", "Support", "SupportLogp",
+    "Target", "TdLoss", "TeacherAdvantage", "TeacherGradient", "TeacherKl", "Teachers", "Tilt", "Token", "TokenReward",
+    "TokenWeight", "TopCovariance", "TopEntropy", "TopGap", "TopKEntropy", "TopKModel", "TopKTeacher", "TopP",
+    "TorchLoss", "Truncate", "TruncatedReward", "TrustRegion", "TurnAdvantage", "Turns", "TwoHot", "Value", "View",
+    "Wanted", "WeightClip", "Where", "Whiten", "Within", "Wrapped", "a2po", "a_lol", "agentic_reinforce", "aot", "apo",
+    "archer", "areal", "b_coder", "bco", "calib_rl", "campo", "cispo", "cispo_masked", "clip_cov", "composed", "copg",
+    "cpl", "cpo", "cure", "dapo", "direct_advantage", "discopop", "dispo", "dph_rl", "dpo", "dppo", "dr_grpo", "dro",
+    "echo", "entropy_only", "evaluate", "exo", "expert_iteration", "f_dpo", "gdc", "gdpo", "geo_mask", "gigpo", "gkd",
+    "gmpo", "gpg", "gpg_nonzero", "grpo", "grpo_entropy", "grpo_leave_one_out", "grpo_passk", "grpo_process", "grpo_s",
+    "gspo", "gui_g1", "hierarchical_grpo", "hispo", "icepop", "inpo", "ipo", "iw_opd", "kd_estimator", "kd_topk", "kdrl",
+    "kimi15", "kl_cov", "kl_rl", "kto", "ld_dpo", "lite_ppo", "loop", "lp_reg", "luspo", "m2po", "masked_is", "maxrl",
+    "mpo", "named", "nca", "nll", "nlpo", "one_shot", "opd", "opd_advantage", "opd_clipped", "opo", "opsm", "oreal",
+    "orpo", "otb", "pacs", "pairwise_rl", "pass_at_k_training", "pf_grpo", "pf_ppo", "ppo", "ppo_hl_gauss",
+    "preference_batch", "preference_rows", "prime_rl", "prime_rl_ipo", "pro_rl", "pro_rl_v2", "progrpo", "prpo", "r_gold",
+    "rae", "rapo", "real", "ref_kl", "reinforce", "reinforce_discounted", "reinforce_pp", "reinforce_pp_baseline",
+    "remax", "rest_grpo", "rl_plus", "rloo", "rollout_is", "rover", "rso", "sapo", "scale_rl", "sdft", "sdpo", "simpo",
+    "skywork_or1", "sppo", "srpo", "steer", "tis", "top_entropy", "topr", "torch_loss", "univg_r1", "vapo", "vespo",
+    "visurf", "w_grpo", "wanted", "weighted_bc",
 ]
 # fmt: on
 
@@ -184,7 +185,7 @@ _HOME = {
     "loss.ratio_kinds": "GeoMean Interpolated Mixture",
     "loss.schedule": "Annealed Cosine Linear Schedule",
     "loss.score": "ScoreLoss",
-    "loss.select": "Correct Incorrect Known Marked PassRate Selector",
+    "loss.select": "Correct Incorrect Known Marked OneOf PassRate Selector",
     "loss.sets.base": "Mix Scored SetLoss",
     "loss.sets.confidence": "LogSquaredMass",
     "loss.sets.groupwise": "BalancedBce GroupSoftmax RewardGaps",
@@ -197,7 +198,7 @@ _HOME = {
     "loss.td_fits": "Bce Binned Fit HlGauss Huber Square TwoHot",
     "loss.td_targets": "ColumnTarget ConservativeTarget MeanTarget OutcomeTarget ReturnTarget Target",
     "loss.td_values": "DuelingValue HeadValue LogRatioValue Value",
-    "loss.teachers": "Teachers Vocabulary check_teacher",
+    "loss.teachers": "Teachers",
     "loss.entropy": "Entropy",
     "loss.token_weights": "ClipCovariance EntropyChange Focal LowLogp ProbabilityGate Ranked TopCovariance TopEntropy",
     "loss.topk": "Distill SparseDivergence TopKModel TopKTeacher",

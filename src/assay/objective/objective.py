@@ -85,11 +85,11 @@ class Objective:
         """
         return compile_plan(self, updates, offers)
 
-    def compile(self, updates: int = 0, reducer: Reducer | None = None) -> Program:
+    def compile(self, updates: int = 0, reducer: Reducer | None = None, offers: Offers | None = None) -> Program:
         """The loss that a learner calls.
 
         Args:
-            updates: optimiser steps per rollout batch, as in `plan`.
+            updates, offers: as in `plan`.
             reducer: merges statistics over ranks; None on a single process.
 
         Raises:
@@ -97,4 +97,4 @@ class Objective:
         """
         from assay.objective.program import Program
 
-        return Program(self, compile_plan(self, updates), fresh=is_fresh(self, updates), reducer=reducer or Local())
+        return Program(self, compile_plan(self, updates, offers), fresh=is_fresh(self, updates), reducer=reducer or Local())

@@ -32,14 +32,20 @@ _HEADS = ("values",)
 _ORDER = (Scope.TOKEN, Scope.SEQUENCE, Scope.GROUP, Scope.BATCH)
 
 
-def forward_of(column: str, heads: Collection[str] = _HEADS) -> Forward | None:
+def forward_of(column: str, heads: Collection[str] = _HEADS, models: Collection[str] = ()) -> Forward | None:
     """The forward pass that fills a column, by its name ``QUANTITY_SOURCE``; None when no pass does.
+
+    A source is ``old``, ``now``, ``ref``, ``teacher`` or one of ``models``.
 
     >>> forward_of("logp_ref")
     Forward(column='logp_ref', model='ref', when='batch')
     >>> forward_of("logp_engine") is None
     True
     """
+    for known in _QUANTITIES:
+        model = column.removeprefix(f"{known}_")
+        if model != column and model in models and model != "policy":
+            return Forward(column, model)
     quantity, _, source = column.rpartition("_")
     if quantity in heads and source in _OF_HEADS:
         return Forward(column, "policy", _OF_HEADS[source])
@@ -120,7 +126,7 @@ def compile_plan(objective: Objective, updates: int = 0, offers: Offers | None =
     forwards: list[Forward] = []
     brought: list[str] = []
     for column, part in needed.items():
-        forward = special.get(column) or forward_of(column, heads)
+        forward = special.get(column) or forward_of(column, heads, offers.models if offers else ())
         if column in _ENGINE or column in objective.brings:
             brought.append(column)
         elif column in made:
@@ -184,8 +190,8 @@ def _check_forward(forward: Forward, part: str, offers: Offers | None) -> None:
     if offers and forward.model not in offers.models:
         raise PlanError(
             f"{part} needs {forward.column!r}, but the learner has no model {forward.model!r}: "
-            f"{_offered(forward.model, offers.models)}. If your sampler or rows bring the column, name it: "
-            f"Objective(brings=({forward.column!r},))"
+            f"{_offered(forward.model, offers.models)}. Give it one, LearnerSettings(anchors=(..., Anchor({forward.model!r}, "
+            f"...))). If your sampler or rows bring the column, name it: Objective(brings=({forward.column!r},))"
         )
 
 
@@ -219,7 +225,8 @@ def _check_stats(objective: Objective, offers: Offers | None) -> None:
                 if offers and model not in offers.models:
                     raise PlanError(
                         f"{title(term)} ({term.name!r}) reads the distributions of {model!r}, which the learner does not "
-                        f"have: {_offered(model, offers.models)}"
+                        f"have: {_offered(model, offers.models)}. Give it one, LearnerSettings(anchors=(..., Anchor({model!r}, "
+                        "...)))"
                     )
 
 
@@ -236,7 +243,8 @@ def _nobody(column: str, part: str, objective: Objective) -> str:
         hint = "no term here asks for rewards; "
     return (
         f"{part} needs the column {column!r}, which neither the engine, the learner nor this chain produces: {hint}"
-        f"if your sampler or rows bring it, name it: Objective(brings=({column!r},))"
+        f"if your sampler or rows bring it, name it: Objective(brings=({column!r},)); a learner with an anchor of that name "
+        "fills logp_NAME and entropy_NAME"
     )
 
 

@@ -93,17 +93,22 @@ class Conversation:
         opening: the first messages.
         forced: forced first tokens of the first answer.
         score_opening: the messages to learn under instead; None for the same.
+        privileged_opening: the messages that a privileged teacher reads instead; None for none.
     """
 
-    __slots__ = ("_answered", "_forced", "_opener", "_opening", "_score", "_turns", "prefix", "score_prefix")
+    __slots__ = (
+        "_answered", "_forced", "_opener", "_opening", "_privileged", "_score", "_turns", "prefix", "privileged_prefix",
+        "score_prefix",
+    )  # fmt: skip
 
-    def __init__(self, opening: Block, forced: Ids, score_opening: Block | None) -> None:
-        self._opening, self._score, self._forced = opening, score_opening, forced
+    def __init__(self, opening: Block, forced: Ids, score_opening: Block | None, privileged_opening: Block | None = None) -> None:
+        self._opening, self._score, self._privileged, self._forced = opening, score_opening, privileged_opening, forced
         self._turns: list[tuple[Message, Ids]] = []
         self._opener = forced
         self._answered = False
         self.prefix = joined(opening.ids, forced) if len(forced) else opening.ids
         self.score_prefix = None if score_opening is None else joined(score_opening.ids, forced)
+        self.privileged_prefix = None if privileged_opening is None else joined(privileged_opening.ids, forced)
 
     @property
     def forced(self) -> Ids:
@@ -126,7 +131,7 @@ class Conversation:
         pieces, self._opener = heard.split()
         self._turns += zip(heard.messages, pieces, strict=True)
         self.prefix = joined(call.tokens, heard.ids)
-        self.score_prefix = None
+        self.score_prefix = self.privileged_prefix = None
 
     def compact(self, manager: ContextManager, budget: int) -> None:
         """Drops the turns that ``manager`` does not keep; the prefix is then made of the kept turns' ids, as sampled.
@@ -150,20 +155,22 @@ class Conversation:
         if len(kept) == len(self._turns):
             check_prefix(self.prefix, prefix, "conversation with all turns kept")
             return
-        self.score_prefix = self._learn_under(manager, kept)
+        self.score_prefix = self._instead(self._score, "score_messages", manager, kept)
+        self.privileged_prefix = self._instead(self._privileged, "privileged messages", manager, kept)
         self.prefix = prefix
         self._turns = [self._turns[i] for i in kept]
 
-    def _learn_under(self, manager: ContextManager, kept: list[int]) -> Ids | None:
-        if self._score is None:
+    def _instead(self, opening: Block | None, what: str, manager: ContextManager, kept: list[int]) -> Ids | None:
+        """The prefix with another opening."""
+        if opening is None:
             return None
         count = len(self._opening.messages)
         if kept[:count] != list(range(count)):
             raise ConfigError(
-                f"{manager!r} drops opening messages of a context with score_messages, so what to learn under is open; "
-                "keep the whole opening"
+                f"{manager!r} drops opening messages of a context with {what}, so what these stand for is open; keep the whole "
+                "opening"
             )
-        pieces, _ = self._score.split()
+        pieces, _ = opening.split()
         return joined(*pieces, *(self._turns[i][1] for i in kept[count:]), self._opener)
 
 

@@ -152,22 +152,25 @@ class Player:
         Returns:
             The turn's ids, forced ones first, and why it ended.
         """
-        said, prefix, score_prefix = talk.forced, talk.prefix, talk.score_prefix
+        said, prefix = talk.forced, talk.prefix
+        instead = (talk.score_prefix, talk.privileged_prefix)
         new = 0
         while True:
             room = min(self.sampling.max_new_tokens - new, self._room - len(prefix))
             if room < 1:
                 return said, Stop.LENGTH
             replayed = bool(play.recorded)
-            call = play.replay(prefix) if replayed else await self._call(play, prefix, said, room, score_prefix)
+            call = play.replay(prefix) if replayed else await self._call(play, prefix, said, room, instead)
             play.calls.append(call)
             new += len(call.completion.ids)
             said = joined(said, call.completion.ids)
             if call.completion.stop is not Stop.PARTIAL or not replayed:
                 return said, call.completion.stop
-            prefix, score_prefix = call.tokens, None
+            prefix, instead = call.tokens, (None, None)
 
-    async def _call(self, play: _Play, prefix: Ids, said: Ids, room: int, score_prefix: Ids | None) -> Call:
+    async def _call(
+        self, play: _Play, prefix: Ids, said: Ids, room: int, instead: tuple[Ids | None, Ids | None]
+    ) -> Call:  # fmt: skip
         sampling = self.sampling if room == self.sampling.max_new_tokens else replace(self.sampling, max_new_tokens=room)
         request = Request(id=f"{play.id}#{len(play.calls)}", prompt=prefix, seed=play.seed, sampling=sampling, first=play.sampled)
         try:
@@ -178,7 +181,8 @@ class Player:
             raise EngineError(f"request {request.id}: {sentence(failure)}") from failure
         return Call(
             id=len(play.calls), parent=len(play.calls) - 1 if play.calls else None, prefix=prefix, completion=completion,
-            text=self.tokenizer.decode(_spoken(said, completion)), score_prefix=score_prefix,
+            text=self.tokenizer.decode(_spoken(said, completion)), score_prefix=instead[0],
+            privileged_prefix=instead[1],
         )  # fmt: skip
 
     def _check_room(self, context: Context, prompt: int) -> None:
@@ -227,8 +231,11 @@ class _Play:
     def converse(self, shown: Obs) -> Conversation:
         context, blocks = self.context, self.openings
         forced = forced_ids(blocks.tokenizer, context.prefill)
-        score = None if context.score_messages is None else blocks.block(context.score_messages + shown.messages)
-        return Conversation(blocks.block(context.messages + shown.messages), forced, score)
+        score, privileged = (
+            None if instead is None else blocks.block(instead + shown.messages)
+            for instead in (context.score_messages, context.privileged)
+        )
+        return Conversation(blocks.block(context.messages + shown.messages), forced, score, privileged)
 
     def replay(self, prefix: Ids) -> Call:
         """The next recorded call, when it was posed on these very tokens."""

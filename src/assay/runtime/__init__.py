@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from assay.runtime.anchors import Anchor, Ema, Every, Frozen
     from assay.runtime.engine import NativeEngine
     from assay.runtime.hf import load_model, save_model
     from assay.runtime.lagged import Lagged
@@ -16,8 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdamW",
+    "Anchor",
     "ChatTemplate",
     "DecoderShape",
+    "Ema",
+    "Every",
+    "Frozen",
     "HubTokenizer",
     "Lagged",
     "LearnerSettings",
@@ -36,6 +41,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "anchors": "Anchor Ema Every Frozen",
     "engine": "NativeEngine",
     "hf": "load_model save_model",
     "lagged": "Lagged",

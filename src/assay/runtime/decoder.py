@@ -197,6 +197,7 @@ class Decoder(nn.Module):
     def statistics(
         self, ids: Tensor, packing: Packing, where: Tensor, stats: Sequence[VocabStat], models: Mapping[str, Decoder],
         columns: Mapping[str, Tensor], hidden: Tensor | None = None,
+        rows: Mapping[str, tuple[Tensor, Packing, Tensor]] | None = None,
     ) -> tuple[Tensor, ...]:  # fmt: skip
         """Log-probabilities of some tokens, and statistics over the vocabulary at their places, with the gradient of both.
 
@@ -204,8 +205,9 @@ class Decoder(nn.Module):
             ids, packing, where: as in `columns`.
             stats: what to compute.
             models: decoders by the names in the statistics' ``models``, of the same vocabulary; no gradient goes there.
-            columns: ``[N]`` token columns by the names in the statistics' ``needs``.
+            columns: ``[M]`` values at those tokens by the names in the statistics' ``needs``.
             hidden: ``[M, hidden]`` states before the tokens ``where``, where they are known already.
+            rows: ids, packing and places of the same tokens for models that read them in other rows.
 
         Returns:
             ``[M]`` log-probabilities, then ``[M]`` for each of ``stats``.
@@ -216,6 +218,7 @@ class Decoder(nn.Module):
         """
         hidden = self.hidden(ids, packing, where - 1) if hidden is None else hidden
         beside: dict[str, tuple[Tensor, Tensor]] = {}
+        own = (ids, packing, where)
         with torch.no_grad():
             for name in dict.fromkeys(m for s in stats for m in s.models):
                 other = _known(models, name)
@@ -224,8 +227,9 @@ class Decoder(nn.Module):
                         f"the model {name!r} has a vocabulary of {len(other.head)}, this one of {len(self.head)}: a statistic of "
                         "both distributions needs one vocabulary"
                     )
-                beside[name] = other.hidden(ids, packing, where - 1), other.head
-        read = {name: columns[name][where].to(hidden.dtype) for name in dict.fromkeys(n for s in stats for n in s.needs)}
+                others, layout, at = (rows or {}).get(name, own)
+                beside[name] = other.hidden(others, layout, at - 1), other.head
+        read = {name: columns[name].to(hidden.dtype) for name in dict.fromkeys(n for s in stats for n in s.needs)}
         with torch.autocast("cpu", enabled=False):
             return head_statistics(hidden, self.head, ids[where], stats, Beside(beside, read))
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from assay.core.batch import Batch, pack_rows
 from assay.core.canon import array_digest, digest
 from assay.core.columns import Array
-from assay.core.errors import ConfigError, PlanError
+from assay.core.errors import PlanError
 from assay.core.manifest import Manifest, manifest_of
 from assay.core.plan import Forward, Plan
 from assay.core.protocols import LossProgram, Stats
@@ -23,7 +23,7 @@ from assay.core.rollout import Ids
 from assay.core.sample import Sample
 from assay.runtime import snapshot
 from assay.runtime.batching import micro_batches
-from assay.runtime.decoder import Decoder
+from assay.runtime.copies import Copies, decoder_of
 from assay.runtime.finite import check_gradient, check_loss
 from assay.runtime.heads import Heads, flat_gradient
 from assay.runtime.model import Model
@@ -61,21 +61,26 @@ class TorchLearner:
 
     Args:
         model: starting weights; copied, in fp32.
-        settings: optimiser, schedule, clipping, precision, micro-batch size, critics.
+        settings: optimiser, schedule, clipping, precision, micro-batch size, anchors, critics.
         total_steps: steps of the stage, for the schedule.
-        anchors: names of frozen copies of the starting weights, for example ``("ref",)``.
+        models: what anchors start from that do not start from ``model``, by their ``model``.
+        version: of the starting weights.
+
+    Raises:
+        ConfigError: a model is missing, or its vocabulary is not the policy's.
 
     Attributes:
         version: updates done; the version of the published weights, counted over all stages of a run.
         place: where the schedule stands: updates done or skipped by this learner.
     """
 
-    def __init__(self, model: Model, settings: LearnerSettings, *, total_steps: int, anchors: tuple[str, ...] = ()) -> None:
-        if "policy" in anchors or len(set(anchors)) != len(anchors):
-            raise ConfigError(f"anchors={anchors}: names must differ from one another and from 'policy', the trained weights")
-        self.settings, self.total_steps, self.version, self.place = settings, total_steps, 0, 0
-        self.policy = _decoder(model)
-        self.anchors = {name: _decoder(model).requires_grad_(False) for name in anchors}
+    def __init__(
+        self, model: Model, settings: LearnerSettings, *, total_steps: int, models: Mapping[str, Model] | None = None,
+        version: int = 0,
+    ) -> None:  # fmt: skip
+        self.settings, self.total_steps, self.version, self.place = settings, total_steps, version, 0
+        self.policy = decoder_of(model)
+        self.anchors = Copies(settings.anchors, model, models or {}, version)
         self.parameters = dict(self.policy.named_parameters())
         self.gradient = flat_gradient(self.parameters.values())
         self.optimizer = build_optimizer(settings.optimizer, self.parameters)
@@ -104,8 +109,8 @@ class TorchLearner:
             DataError: a row is too long or has unknown ids.
             UnknownNameError: no such model.
         """
-        decoder = self.passes.model(model)
         out = [np.zeros(len(row), np.float32) for row in rows]
+        self.passes.model(model)
         long = [i for i, row in enumerate(rows) if len(row) > 1]
         if not long:
             return out
@@ -114,9 +119,9 @@ class TorchLearner:
         with torch.no_grad():
             for part in micro_batches(batch, self.settings.micro_tokens):
                 micro = batch.micro(part)
-                ids, packing, where = self.passes.inputs(micro)
+                ids, packing, where = self.passes.inputs(micro, model)
                 values = np.zeros(len(ids), np.float32)
-                values[array_of(where)] = array_of(decoder.columns(ids, packing, where)[0])
+                values[array_of(where)] = array_of(self.passes.model(model).columns(ids, packing, where)[0])
                 for row, a, b in zip(part.tolist(), micro.offsets[:-1], micro.offsets[1:], strict=True):
                     out[long[row]] = values[a:b]
         return out
@@ -156,7 +161,8 @@ class TorchLearner:
         if moves:
             self.optimizer.step(factor)
         self.heads.step(factor, self.place)
-        self.version, self.place = self.version + 1, self.place + 1
+        self.version += 1
+        self._advance(1)
         return Stats(metrics={
             **sums,
             "loss/total": tally.loss,
@@ -181,11 +187,29 @@ class TorchLearner:
 
     def skip(self, updates: int) -> None:
         """Counts updates that were to be made and found nothing to learn from: the schedule goes on without them."""
+        self._advance(updates)
+
+    def _advance(self, updates: int) -> None:
+        """Moves on in the schedule, and the anchors after it."""
+        self.anchors.follow(self.policy, self.version, self.place, self.place + updates)
         self.place += updates
 
     def _prepared(self, batch: Batch, plan: Plan, loss: LossProgram) -> Batch:
-        forwards = [f for f in plan.forwards if f.when == "step"]
+        forwards = [f for f in plan.forwards if f.when == "step" or self._outdated(batch, f)]
         return loss.prepare(self.passes.fill(batch, forwards, self.version))
+
+    def _outdated(self, batch: Batch, forward: Forward) -> bool:
+        """Whether a column comes from weights that its anchor no longer has: it moved between two updates of a rollout batch.
+
+        A statistic that reads the policy too stays as it was, for the policy of that time is gone; `Plan` and anchors that would
+        disagree so are refused before a run begins (`assay.train.fits`).
+        """
+        column = batch.tokens.get(forward.column)
+        if column is None or column.producer != "learner" or forward.model not in self.anchors:
+            return False
+        if forward.stat is not None and forward.stat.models:
+            return False
+        return column.version != self.anchors.versions[forward.model]
 
     def _micro(self, micro: Batch, plan: Plan, loss: LossProgram, totals: tuple[_Tally, dict[str, float]], index: int) -> None:
         """Adds one micro-batch's gradient, loss and metric sums."""
@@ -230,14 +254,14 @@ class TorchLearner:
         return {
             "weights": {n: p.detach() for n, p in self.parameters.items()},
             "optimizer": self.optimizer.tensors(),
-            "anchors": {f"{a}/{n}": p.detach() for a, d in self.anchors.items() for n, p in d.named_parameters()},
+            "anchors": self.anchors.tensors(),
             **self.heads.tensors(),
         }
 
     def state_digest(self) -> str:
-        """Digest over version, weights, optimiser state, anchors and heads."""
+        """Digest over version, weights, optimiser state, anchors with their versions, and heads."""
         parts = {k: {n: array_digest(array_of(t)) for n, t in part.items()} for k, part in self.tensors().items()}
-        return digest({"version": self.version, **parts})
+        return digest({"version": self.version, "anchored": self.anchors.versions, **parts})
 
     def save(self, folder: Path) -> None:
         """Writes each part of `tensors` as safetensors and the rest as ``learner.json``.
@@ -256,14 +280,13 @@ class TorchLearner:
         wanted = {
             k: None if "optimizer" in k else {n: tuple(t.shape) for n, t in part.items()} for k, part in self.tensors().items()
         }
-        (version, place), found = snapshot.read(folder, self._facts(), wanted)
+        counters, found = snapshot.read(folder, self._facts(), wanted)
         optimizers = self.heads.staged(found.get("heads_optimizer", {}))
         self.optimizer.load_tensors(found["optimizer"])
         self.policy.load_tensors(found["weights"])
-        for name, anchor in self.anchors.items():
-            anchor.load_tensors({n.removeprefix(f"{name}/"): t for n, t in found["anchors"].items() if n.startswith(f"{name}/")})
+        self.anchors.load(found["anchors"], counters["anchored"])
         self.heads.load(found.get("heads", {}), optimizers)
-        self.version, self.place = version, place
+        self.version, self.place = counters["version"], counters["place"]
 
     def _facts(self) -> dict[str, object]:
         return {
@@ -272,14 +295,9 @@ class TorchLearner:
             "shape": self.policy.shape,
             "optimizer": type(self.settings.optimizer).__name__,
             "anchors": sorted(self.anchors),
+            "anchored": self.anchors.versions,
             **self.heads.facts(),
         }
-
-
-def _decoder(model: Model) -> Decoder:
-    decoder = Decoder(model.shape)
-    decoder.load_tensors(model.tensors)
-    return decoder
 
 
 def _arrays(parameters: Mapping[str, Tensor]) -> dict[str, Array]:

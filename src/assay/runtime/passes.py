@@ -17,10 +17,12 @@ from assay.core.errors import DataError, PlanError, UnknownNameError
 from assay.core.plan import Forward, Plan
 from assay.core.vocab import FullEntropy, VocabStat
 from assay.runtime.batching import micro_batches
+from assay.runtime.copies import Copies
 from assay.runtime.decoder import Decoder
 from assay.runtime.heads import Heads, States, states
 from assay.runtime.kernels import head_columns
 from assay.runtime.packing import Packing, pack_offsets
+from assay.runtime.privileged import behind_privilege
 from assay.runtime.settings import LearnerSettings
 from assay.runtime.typed import array_of, tensor_of
 
@@ -45,7 +47,7 @@ class Passes:
     """
 
     policy: Decoder
-    anchors: Mapping[str, Decoder]
+    anchors: Copies
     heads: Heads
     settings: LearnerSettings
 
@@ -61,19 +63,23 @@ class Passes:
             raise UnknownNameError("model", name, ["policy", *self.anchors])
         return self.anchors[name]
 
-    def inputs(self, micro: Batch) -> Inputs:
-        """Ids, packing, and the tokens that carry loss.
+    def inputs(self, micro: Batch, model: str = "policy") -> Inputs:
+        """Ids, packing, and the tokens that carry loss, as a model reads them.
 
         Raises:
-            DataError: rows too long, unknown ids, or a first token with loss.
+            DataError: rows too long, unknown ids, or a first token with loss; or rows without the privileged prompts behind which
+                the model reads.
         """
+        if self.anchors.privileged(model):
+            micro = behind_privilege(micro, model)
         ids, mask = micro.token("ids"), micro.token("mask")
-        shape = self.policy.shape
+        shape = self.model(model).shape
         longest = int(micro.lengths.max())
         if longest > shape.max_positions:
+            who = "the model's context" if model == "policy" else f"the context of {model!r}"
             raise DataError(
-                f"a row has {longest} tokens, the model's context (DecoderShape.max_positions) is {shape.max_positions}; "
-                "shorten prompts or answers"
+                f"a row has {longest} tokens, {who} (DecoderShape.max_positions) is {shape.max_positions}; shorten prompts or "
+                "answers"
             )
         low, high = int(ids.min()), int(ids.max())
         if low < 0 or high >= shape.vocab_size:
@@ -92,14 +98,17 @@ class Passes:
     def fill(self, batch: Batch, forwards: Sequence[Forward], version: int) -> Batch:
         """The batch with a column for each of ``forwards``; those of one model share a pass.
 
+        A column of the policy has ``version``, one of an anchor the version at which the policy last entered that.
+
         Raises:
             PlanError: no column of that name can be filled.
             UnknownNameError: no such model.
         """
         for model in dict.fromkeys(f.model for f in forwards):
             wanted = {f.column: self._quantity(f) for f in forwards if f.model == model}
-            values = self._pass(batch, self.model(model), wanted)
-            batch = batch.with_tokens(*(TokenColumn(n, v, "learner", version) for n, v in values.items()))
+            values = self._pass(batch, model, wanted)
+            since = self.anchors.versions.get(model, version)
+            batch = batch.with_tokens(*(TokenColumn(n, v, "learner", since) for n, v in values.items()))
         return batch
 
     def _quantity(self, forward: Forward) -> Quantity:
@@ -119,18 +128,17 @@ class Passes:
             )
         return "logp"
 
-    def _pass(self, batch: Batch, decoder: Decoder, wanted: Mapping[str, Quantity]) -> dict[str, NDArray[np.float32]]:
+    def _pass(self, batch: Batch, model: str, wanted: Mapping[str, Quantity]) -> dict[str, NDArray[np.float32]]:
         """``[N]`` values by column, 0 on tokens without loss."""
         out = {column: np.zeros(int(batch.offsets[-1]), np.float32) for column in wanted}
         heads = [name for name in self.heads if name in wanted.values()]
         with torch.no_grad(), self.autocast():
             for rows in micro_batches(batch, self.settings.micro_tokens):
                 micro = batch.micro(rows)
-                inputs = self.inputs(micro)
-                found, both = self._read(decoder, inputs, micro, wanted, heads)
+                found, both = self._read(model, self.inputs(micro, model), micro, wanted, heads)
                 if both is not None:
                     found |= {c: self.heads.values(c, both) for c, kind in wanted.items() if kind in heads}
-                here = _tokens_of(batch, rows)[array_of(inputs[2])]
+                here = _tokens_of(batch, rows)[micro.token("mask")]
                 for column, values in found.items():
                     out[column][here] = array_of(values)
         return out
@@ -142,16 +150,16 @@ class Passes:
         wanted: dict[str, Quantity] = {s.name: s for s in plan.vocab}
         wanted |= {name: kind for name, kind in _LIVE.items() if name in plan.live and name not in wanted}
         heads = [name for name in self.heads if name in plan.live]
-        found, both = self._read(self.policy, inputs, micro, wanted, heads)
+        found, both = self._read("policy", inputs, micro, wanted, heads)
         return found if both is None else found | {name: self.heads.live(name, both) for name in heads}
 
     # ---- one pass
 
     def _read(
-        self, decoder: Decoder, inputs: Inputs, micro: Batch, wanted: Mapping[str, Quantity], heads: Sequence[str]
+        self, model: str, inputs: Inputs, micro: Batch, wanted: Mapping[str, Quantity], heads: Sequence[str]
     ) -> tuple[dict[str, Tensor], States | None]:
         """``[M]`` log-probabilities, entropies and statistics by column, and what heads read where some are asked for."""
-        ids, _, where = inputs
+        decoder, (ids, _, where) = self.model(model), inputs
         stats = {column: kind for column, kind in wanted.items() if isinstance(kind, VocabStat)}
         plain = {column: kind for column, kind in wanted.items() if kind in ("logp", "entropy")}
         entropy = "entropy" in plain.values()
@@ -163,9 +171,11 @@ class Passes:
         if stats:
             if entropy:  # one pass of the head gives all of them
                 stats |= {column: FullEntropy() for column, kind in plain.items() if kind == "entropy"}
-            columns = {n: tensor_of(np.array(micro.token(n), np.float32)) for s in stats.values() for n in s.needs}
+            mask = micro.token("mask")
+            columns = {n: tensor_of(np.array(micro.token(n)[mask], np.float32)) for s in stats.values() for n in s.needs}
             models = {"policy": self.policy, **self.anchors}
-            found = decoder.statistics(*inputs, tuple(stats.values()), models, columns, both[0])
+            rows = self._rows(model, micro, tuple(stats.values()))
+            found = decoder.statistics(*inputs, tuple(stats.values()), models, columns, both[0], rows)
             made |= dict(zip(stats, found[1:], strict=True))
             made |= {column: found[0] for column, kind in plain.items() if kind == "logp"}
         elif plain:
@@ -173,6 +183,12 @@ class Passes:
                 logp, spread = head_columns(both[0], decoder.head, ids[where], entropy)
             made |= {column: spread if kind == "entropy" else logp for column, kind in plain.items()}
         return made, both
+
+    def _rows(self, model: str, micro: Batch, stats: Sequence[VocabStat]) -> dict[str, Inputs]:
+        """Where other models of ``stats`` find the tokens, if not in the rows that ``model`` reads."""
+        others = dict.fromkeys(m for s in stats for m in s.models if m == "policy" or m in self.anchors)
+        here = self.anchors.privileged(model)
+        return {m: self.inputs(micro, m) for m in others if here or self.anchors.privileged(m)}
 
 
 def _tokens_of(batch: Batch, rows: NDArray[np.int64]) -> NDArray[np.int64]:

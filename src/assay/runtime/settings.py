@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.plan import Offers
+from assay.runtime.anchors import Anchor, check_names
 
 __all__ = ["AdamW", "DecoderShape", "LearnerSettings", "Muon", "Schedule", "ValueHead"]
 
@@ -225,6 +226,8 @@ class LearnerSettings:
         clip_norm: global gradient norm is scaled down to this; 0 means no clipping.
         precision: ``fp32``, or ``bf16`` for autocast matrix products with fp32 master weights.
         micro_tokens: most tokens in one micro-batch; about 2,000 keep a small model's activations in a CPU's caches.
+        anchors: weights beside the policy's that columns are computed with: the reference, teachers, lagged copies. By default
+            ``ref``, what the stage starts from, frozen.
         heads: critics, trained in the same gradient pass. Each one's gradient is clipped and applied by itself.
         policy_after: steps at the start of a stage in which only the heads move.
         policy_every: from then on the policy moves at every ``policy_every``-th step, the heads at each.
@@ -235,6 +238,7 @@ class LearnerSettings:
     clip_norm: float = 1.0
     precision: str = "fp32"
     micro_tokens: int = 2048
+    anchors: tuple[Anchor, ...] = (Anchor(),)
     heads: tuple[ValueHead, ...] = ()
     policy_after: int = 0
     policy_every: int = 1
@@ -246,6 +250,7 @@ class LearnerSettings:
         _check(self, "clip_norm", 0)
         _check(self, "policy_after", 0)
         _check(self, "policy_every", 1)
+        check_names(self.anchors)
         names = [h.name for h in self.heads]
         if len(set(names)) < len(names):
             raise ConfigError(f"LearnerSettings.heads are called {names}; give each a name of its own")
@@ -257,15 +262,14 @@ class LearnerSettings:
 
     @property
     def offers(self) -> Offers:
-        """What `TorchLearner` can do for an objective; ``ref`` is a frozen copy of the weights that a stage starts from, and each
-        head a live column.
+        """What `TorchLearner` can do for an objective: each anchor is a model beside the policy, each head a live column.
 
-        >>> LearnerSettings().offers.models
-        ('policy', 'ref')
+        >>> LearnerSettings(anchors=(Anchor(), Anchor("teacher", model="runs/teacher"))).offers.models
+        ('policy', 'ref', 'teacher')
         """
         return Offers(
             live=("logp_new", "entropy", *(h.name for h in self.heads)),
-            models=("policy", "ref"),
+            models=("policy", *(a.name for a in self.anchors)),
             heads={h.name: h.spec for h in self.heads},
             targets=tuple(h.name for h in self.heads if h.tau),
         )

@@ -19,8 +19,8 @@ from assay.runtime.optim import check_tensors
 
 __all__ = ["read", "write"]
 
-FORMAT = 2
-COUNTERS = ("version", "place")
+FORMAT = 3
+COUNTERS = ("version", "place", "anchored")
 Parts = Mapping[str, Mapping[str, Tensor]]
 
 
@@ -41,8 +41,8 @@ def write(folder: Path, parts: Parts, facts: Mapping[str, object]) -> None:
 
 def read(
     folder: Path, facts: Mapping[str, object], wanted: Mapping[str, Mapping[str, tuple[int, ...]] | None]
-) -> tuple[tuple[int, int], dict[str, dict[str, Tensor]]]:
-    """The counters ``version`` and ``place``, and the parts that `write` wrote.
+) -> tuple[dict[str, Any], dict[str, dict[str, Tensor]]]:
+    """The counters (``version``, ``place``, and ``anchored``: the anchors' versions), and the parts that `write` wrote.
 
     Args:
         folder: where to read.
@@ -55,8 +55,10 @@ def read(
     text = _bytes(folder / "learner.json")
     try:
         found: dict[str, Any] = json.loads(text)
-        version, place, digests = int(found["version"]), int(found["place"]), dict(found["digests"])
-    except (ValueError, KeyError, TypeError) as error:
+        counters: dict[str, Any] = {"version": int(found["version"]), "place": int(found["place"])}
+        counters["anchored"] = {str(k): int(v) for k, v in found.get("anchored", {}).items()}
+        digests = dict(found["digests"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{folder / 'learner.json'} is damaged: {error!r}; restore the folder from a copy") from None
     ours: dict[str, Any] = plain({"format": FORMAT, **facts})
     for key in (*ours, *sorted(found.keys() - ours.keys() - {"digests"})):
@@ -76,7 +78,9 @@ def read(
             raise CheckpointError(f"{path} is no safetensors file: {error}") from None
         if shapes is not None:
             check_tensors(str(path), shapes, parts[name])
-    return (version, place), parts
+    if counters["anchored"].keys() != ours.get("anchored", {}).keys():
+        raise CheckpointError(f"{folder / 'learner.json'} is damaged: it lacks versions of anchors; restore it from a copy")
+    return counters, parts
 
 
 def _bytes(path: Path) -> bytes:

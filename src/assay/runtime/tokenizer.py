@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
+from assay.core.canon import digest
 from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import Ids, ids_of
 from assay.core.task import Message
@@ -122,6 +123,11 @@ class HubTokenizer:
         """Id for padding, where the tokenizer names one; assay itself never pads."""
         token = _named(self._config.get("pad_token", PAD))
         return None if token is None else self._tokenizer.token_to_id(token)
+
+    @property
+    def digest(self) -> str:
+        """Digest of its table from text to id: tokenizers with one digest mean the same by an id."""
+        return digest(self._tokenizer.get_vocab(with_added_tokens=True))
 
     @property
     def backend(self) -> Tokenizer:

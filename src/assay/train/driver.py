@@ -19,7 +19,7 @@ from assay.train import checkpoint, lock, machine, models, record, storage
 from assay.train.fits import check_fits, check_run
 from assay.train.journal import Journal
 from assay.train.record import load_run
-from assay.train.run import Run, WarmUp
+from assay.train.run import Run, WarmUp, anchor_models
 from assay.train.session import Session, open_session
 from assay.train.stage import Desk, Progress
 from assay.verify import ScoringPool
@@ -167,10 +167,20 @@ class Driver:
             return load_model(start)
         check_run(self.run)
         model = models.load(self.run.model, self._build)
-        check_fits(self.run, model)
+        others = {path: models.from_folder(path) for path in anchor_models(self.run)}
+        check_fits(self.run, model, others.__getitem__)
+        for path, other in others.items():  # a run that is gone on with must not depend on what became of other folders
+            with storage.fresh_folder(models.held(self.folder, path)) as beside:
+                save_model(other, beside)
         with storage.fresh_folder(start) as beside:
             save_model(model, beside)
         return model
+
+    def _other(self, path: str) -> Model:
+        """The run's own copy of a model that an anchor names."""
+        from assay.runtime.hf import load_model
+
+        return load_model(models.held(self.folder, path))
 
     def _build(self, run: Run, folder: Path) -> Path:
         """The base that this run starts from: made, or finished, in the cache, by one process at a time."""
@@ -219,7 +229,7 @@ class Driver:
             self.desk.progress = Progress(**state["progress"])
         session: Session | None = None
         for index in range(first, last + 1):
-            session = open_session(self.run, self.run.stages[index], model, pool, step, session)
+            session = open_session(self.run, self.run.stages[index], model, pool, step, session, self._other)
             if found and index == first:
                 session.restore(found / "learner", state["session"])
             await session.serve()

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 from unicodedata import normalize
 
 from assay.core.errors import ConfigError, DataError
+from assay.core.plan import Plan
 from assay.core.protocols import TaskSource, Tokenizer, Verifier
 from assay.core.rollout import Sampling
 from assay.core.task import Task
+from assay.runtime.anchors import check_vocabulary
 from assay.train.evaluate import held_out
+from assay.train.models import from_folder
 from assay.train.run import Reinforce, Run, WarmUp, arms_of
 from assay.train.session import with_stop
 from assay.train.warmup import trace_row
@@ -33,13 +36,13 @@ def check_run(run: Run) -> None:
     """What the settings alone tell, before any model is built or loaded; needs no torch.
 
     Raises:
-        ConfigError: a replay that is not read, a lag that the method cannot correct for, or attempts drawn from another
-            distribution than the learner scores.
+        ConfigError: a replay that is not read, a lag that the method cannot correct for, attempts drawn from another distribution
+            than the learner scores, or an anchor that moves when it must not.
         DataError: no task of the evaluation's levels is held out.
         PlanError: an objective that cannot be right, or that needs what the stage's learner does not offer.
     """
     for stage in run.stages:
-        stage.taught.plan(stage.updates, stage.learner.offers)
+        _check_anchors(stage, stage.taught.plan(stage.updates, stage.learner.offers))
         if isinstance(stage, Reinforce):
             stage.check_replay()
             stage.check_experts()
@@ -47,11 +50,17 @@ def check_run(run: Run) -> None:
     held_out(run.tasks, run.evaluation.levels, 1)  # refuses a run that could not be evaluated at all
 
 
-def check_fits(run: Run, model: Model) -> None:
-    """Looks at the first tasks of every arm and level of a run, besides `check_run`.
+def check_fits(run: Run, model: Model, others: Callable[[str], Model] = from_folder) -> None:
+    """Looks at the models that anchors name and at the first tasks of every arm and level of a run, besides `check_run`.
+
+    Args:
+        run: settings.
+        model: what it starts from.
+        others: gives the models that anchors name.
 
     Raises:
-        ConfigError: an answer leaves no room for a prompt, a prompt or trace exceeds the context, or a warm-up has no traces.
+        ConfigError: an answer leaves no room for a prompt, a prompt or trace exceeds the context, a warm-up has no traces, an
+            anchor's vocabulary is another, or a task has no privileged prompt for an anchor that reads it.
         DataError: a level without tasks of a split, text that the tokenizer lacks, or an answer that must be matched exactly
             and that the model cannot spell; names the task.
     """
@@ -63,14 +72,39 @@ def check_fits(run: Run, model: Model) -> None:
         )
     check_answer = _answer_check(run.tasks.verifier(), model.tokenizer)
     for stage in run.stages:
+        for anchor in stage.learner.anchors:
+            if anchor.model:
+                check_vocabulary(anchor, model, others(anchor.model))
+        short = min((others(a.model).shape.max_positions for a in stage.learner.anchors if a.model), default=context)
         for task in _first_tasks(run.tasks, stage.levels, "train"):
             _check_prompt(task, model.tokenizer, new, context)
+            _check_prompt(task, model.tokenizer, new, short, "anchors' shortest")
             check_answer(task)
+            if isinstance(stage, Reinforce):
+                _check_privileged(stage, task, model.tokenizer, new, min(context, short))
             if isinstance(stage, WarmUp):
                 _check_trace(run, stage, task, model.tokenizer, context)
     for task in _first_tasks(run.tasks, run.evaluation.levels, "test"):
         _check_prompt(task, model.tokenizer, new, context)
         check_answer(task)
+
+
+def _check_anchors(stage: WarmUp | Reinforce, plan: Plan) -> None:
+    """A statistic of the policy at the start of a batch cannot be computed anew, so what else it reads must stay till its end."""
+    anchors = {a.name: a for a in stage.learner.anchors}
+    if isinstance(stage, WarmUp) and any(a.privileged for a in stage.learner.anchors):
+        raise ConfigError(
+            "WarmUp.learner.anchors: oracle traces have no privileged prompts to read; give privileged anchors to Reinforce only"
+        )
+    for forward in plan.forwards:
+        read = () if forward.stat is None or not forward.stat.models else (forward.model, *forward.stat.models)
+        for anchor in (anchors[name] for name in read if name in anchors):
+            if forward.when == "batch" and not anchor.refresh.rests(stage.updates):
+                raise ConfigError(
+                    f"LearnerSettings.anchors: {anchor.name!r} with {anchor.refresh} moves amid the {stage.updates} updates of a "
+                    f"rollout batch, for whose length {forward.column!r} needs it as it was: let it move after a multiple of "
+                    f"{stage.updates} steps"
+                )
 
 
 def _check_sampling(sampling: Sampling) -> None:
@@ -95,7 +129,7 @@ def _count(source: TaskSource, arm: str, level: int, split: str) -> int:
     return size(arm, level, split) if size is not None else PROBES
 
 
-def _check_prompt(task: Task, tokenizer: Tokenizer, new: int, context: int) -> None:
+def _check_prompt(task: Task, tokenizer: Tokenizer, new: int, context: int, whose: str = "model's") -> None:
     try:
         tokens = len(tokenizer.render(task.exposed().messages))
     except DataError as error:
@@ -103,9 +137,30 @@ def _check_prompt(task: Task, tokenizer: Tokenizer, new: int, context: int) -> N
     if tokens + new > context:
         raise ConfigError(
             f"task {task.id!r} (arm {task.arm!r}, level {task.level}) has a prompt of {tokens} tokens; with "
-            f"Run.sampling.max_new_tokens={new} that exceeds the model's context of {context}: lower max_new_tokens, leave the "
+            f"Run.sampling.max_new_tokens={new} that exceeds the {whose} context of {context}: lower max_new_tokens, leave the "
             "level out, or use a model with more positions"
         )
+
+
+def _check_privileged(stage: Reinforce, task: Task, tokenizer: Tokenizer, new: int, context: int) -> None:
+    """A teacher with privileged prompts needs one at each task, and room for it."""
+    readers = [a.name for a in stage.learner.anchors if a.privileged]
+    for posed in stage.guidance.next(task, (), "check") if readers else ():
+        place = f"task {task.id!r} (arm {task.arm!r}, level {task.level})"
+        if posed.privileged is None:
+            raise ConfigError(
+                f"{place}: Anchor({readers[0]!r}) reads attempts behind their privileged prompts, and {stage.guidance} poses it "
+                "without one: use guidance=Privileged(...), or an anchor with privileged=False"
+            )
+        try:
+            tokens = len(tokenizer.render(posed.privileged))
+        except DataError as error:
+            raise DataError(f"{place}, privileged prompt: {error}") from None
+        if tokens + new > context:
+            raise ConfigError(
+                f"{place} has a privileged prompt of {tokens} tokens; with Run.sampling.max_new_tokens={new} that exceeds the "
+                f"shortest context of model and anchors, {context}: shorten the guidance's text, or use longer models"
+            )
 
 
 def _answer_check(verifier: Verifier, tokenizer: Tokenizer) -> Callable[[Task], None]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from assay.runtime.tokenizer import ChatTemplate
     from assay.train.run import Run
 
-__all__ = ["Built", "Folder", "Scratch", "cache_folder", "load", "model_folder"]
+__all__ = ["Built", "Folder", "Scratch", "cache_folder", "from_folder", "held", "load", "model_folder"]
 
 Builder = Callable[["Run", Path], Path]
 """Runs a recipe in a folder and returns the folder of the model it made."""
@@ -99,7 +99,7 @@ def load(source: object, build: Builder) -> Model:
     from assay.runtime.tokenizer import ChatTemplate, char_tokenizer
 
     if isinstance(source, Folder):
-        return load_model(model_folder(Path(source.path)))
+        return from_folder(source.path)
     if isinstance(source, Scratch):
         tokenizer = char_tokenizer(source.alphabet, source.template or ChatTemplate())
         shape = replace(source.shape, vocab_size=tokenizer.size)
@@ -111,6 +111,22 @@ def load(source: object, build: Builder) -> Model:
         except DataError as error:
             raise DataError(f"the base in the cache is damaged ({error}); remove {folder}, and it is built again") from error
     raise ConfigError(f"Run.model is a {type(source).__name__}; use Folder(path), Scratch(...) or Built(run=...)")
+
+
+def from_folder(path: str) -> Model:
+    """The model in a model folder or a run folder.
+
+    Raises:
+        ConfigError, DataError: as `load`.
+    """
+    from assay.runtime.hf import load_model
+
+    return load_model(model_folder(Path(path)))
+
+
+def held(folder: Path, path: str) -> Path:
+    """Where the run in ``folder`` keeps its own copy of an anchor's model at ``path``."""
+    return folder / "anchors" / digest(path, 8)
 
 
 def model_folder(path: Path) -> Path:

@@ -6,7 +6,7 @@ A recipe is any function ``() -> Run``; a variation is `dataclasses.replace`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from assay.core.errors import ConfigError, PlanError, UnknownNameError
@@ -17,6 +17,7 @@ from assay.guide import Compose, Plain, SuccessVariance
 from assay.objective.methods import grpo, nll
 from assay.objective.objective import Objective
 from assay.objective.plan import lagging
+from assay.runtime.anchors import BASE, Anchor
 from assay.runtime.settings import AdamW, LearnerSettings
 
 if TYPE_CHECKING:
@@ -307,6 +308,21 @@ class Run:
     def steps(self) -> int:
         """Steps over all stages."""
         return sum(stage.steps for stage in self.stages)
+
+
+def learner_of(run: Run, stage: WarmUp | Reinforce) -> LearnerSettings:
+    """The learner that a stage gets: its own settings, with the anchor ``base`` besides where the evaluation measures the
+    divergence from the stage's start and no anchor of the stage stays there.
+    """
+    anchors = stage.learner.anchors
+    if not run.evaluation.kl_to_base or any(a.is_start for a in anchors):
+        return stage.learner
+    return replace(stage.learner, anchors=(*anchors, Anchor(BASE)))
+
+
+def anchor_models(run: Run) -> tuple[str, ...]:
+    """The models that anchors of a run start from, each once."""
+    return tuple(dict.fromkeys(a.model for stage in run.stages for a in stage.learner.anchors if a.model))
 
 
 def check_levels(tasks: TaskSource, levels: tuple[int, ...], place: str) -> None:

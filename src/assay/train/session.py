@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,8 +19,9 @@ from assay.core.seeds import derive
 from assay.core.task import Task
 from assay.objective.program import Program
 from assay.rollout import Player
+from assay.train.models import from_folder
 from assay.train.proof import WeightProof, probe_rows
-from assay.train.run import Reinforce, Run, WarmUp, arms_of
+from assay.train.run import Reinforce, Run, WarmUp, arms_of, learner_of
 from assay.verify import ScoringPool
 
 if TYPE_CHECKING:
@@ -200,19 +201,21 @@ class Session:
 
 
 def open_session(
-    run: Run, stage: WarmUp | Reinforce, model: Model, pool: ScoringPool, step: int, before: Session | None = None
-) -> Session:
+    run: Run, stage: WarmUp | Reinforce, model: Model, pool: ScoringPool, step: int, before: Session | None = None,
+    others: Callable[[str], Model] = from_folder,
+) -> Session:  # fmt: skip
     """Builds a stage from its settings and the weights that it starts from.
 
     Args:
         run, stage: settings.
-        model: starting weights; anchors are taken from them.
+        model: starting weights; anchors start there too, unless they name another model.
         pool: scores attempts.
         step: steps finished by earlier stages.
         before: the stage before, whose weight versions and task streams go on.
+        others: gives the models that anchors name.
 
     Raises:
-        ConfigError: lengths beyond the context, no arm left for the stage's levels.
+        ConfigError: lengths beyond the context, no arm left for the stage's levels, an anchor of another vocabulary.
     """
     from assay.runtime.engine import NativeEngine
     from assay.runtime.lagged import Lagged
@@ -226,12 +229,14 @@ def open_session(
     arms = arms_of(run.tasks, stage.levels)
     if not arms:
         raise ConfigError(f"no arm of task family {run.tasks.name!r} has a level of {stage.levels}")
-    anchors = tuple(m for m in stage.learner.offers.models if m != "policy")
-    learner = TorchLearner(model, stage.learner, total_steps=stage.steps * stage.updates, anchors=anchors)
-    learner.version = before.learner.publish().version if before else 0
+    settings = learner_of(run, stage)
+    learner = TorchLearner(
+        model, settings, total_steps=stage.steps * stage.updates, version=before.learner.publish().version if before else 0,
+        models={a.model: others(a.model) for a in settings.anchors if a.model},
+    )  # fmt: skip
     lag = stage.lag if isinstance(stage, Reinforce) else 0
     engine = Lagged(NativeEngine(model), lag) if lag else NativeEngine(model)
-    program = stage.taught.compile(stage.updates)
+    program = stage.taught.compile(stage.updates, offers=stage.learner.offers)
     return Session(
         run=run, stage=stage, learner=learner, engine=engine, tokenizer=model.tokenizer,
         player=player_of(run, engine, model.tokenizer, run.sampling),

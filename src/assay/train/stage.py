@@ -20,7 +20,7 @@ from assay.train.loop import publish
 from assay.train.loop import step as rl_step
 from assay.train.metrics import pool_metrics, rollout_records
 from assay.train.record import run_id
-from assay.train.run import Reinforce, Run, WarmUp
+from assay.train.run import Reinforce, Run, WarmUp, learner_of
 from assay.train.session import Session, player_of
 from assay.train.warmup import Demonstrations, warm_up_step
 
@@ -187,10 +187,14 @@ def check_gate(stage: WarmUp, found: float | None) -> None:
 
 
 def kl_to_base(s: Session, attempts: Sequence[Attempts]) -> float:
-    """Mean over sampled tokens of log p(token) - log p_base(token), by the learner: k1 on held-out attempts, nats per token."""
+    """Mean over sampled tokens of log p(token) - log p_base(token), by the learner: k1 on held-out attempts, nats per token.
+
+    The base is what the stage started from, whatever becomes of its reference.
+    """
+    start = next(a.name for a in learner_of(s.run, s.stage).anchors if a.is_start)
     calls = [c for a in attempts for r in a.rollouts for c in r.calls]
     rows, starts = [c.tokens for c in calls], [len(c.prefix) for c in calls]
-    now, base = s.learner.score(rows), s.learner.score(rows, "ref")
+    now, base = s.learner.score(rows), s.learner.score(rows, start)
     total = sum(float((x[k:] - y[k:]).sum()) for x, y, k in zip(now, base, starts, strict=True))
     return total / max(1, sum(len(x) - k for x, k in zip(now, starts, strict=True)))
 

@@ -13,6 +13,7 @@ import numpy as np
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.plan import Forward
 from assay.objective.credit.paths import path_of
 from assay.objective.credit.teacher import check_gap, teacher_gap
 from assay.objective.loss.base import View
@@ -51,6 +52,11 @@ class TeacherKl(Kl):
     def needs(self) -> tuple[str, ...]:
         """The teachers' columns."""
         return self.teachers.needs
+
+    @property
+    def forwards(self) -> tuple[Forward, ...]:
+        """The teachers' passes."""
+        return self.teachers.forwards
 
     @property
     def attempts(self) -> tuple[str, ...]:
@@ -137,6 +143,11 @@ class TeacherGradient(PolicyGradient):
         """The teachers' columns, the student's where it is not the current policy, and what the parts read."""
         student = () if self.student == "new" else (f"logp_{self.student}",)
         return (*self.teachers.needs, *student, *super(TeacherGradient, self).needs)
+
+    @property
+    def forwards(self) -> tuple[Forward, ...]:
+        """The teachers' passes."""
+        return self.teachers.forwards
 
     @property
     def attempts(self) -> tuple[str, ...]:

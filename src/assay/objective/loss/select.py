@@ -17,7 +17,7 @@ from assay.core.plan import Scope
 from assay.core.sample import STREAMS
 from assay.objective.reduce import F, Partials, Sum, tally
 
-__all__ = ["Correct", "Incorrect", "Known", "Marked", "PassRate", "Selector", "metric_of"]
+__all__ = ["Correct", "Incorrect", "Known", "Marked", "OneOf", "PassRate", "Selector", "metric_of"]
 
 _INF = float("inf")
 _CLOSE = 1e-9
@@ -211,6 +211,32 @@ class Known(Selector):
         """``[N]`` tokens of the attempts inside."""
         values = np.asarray(batch.rollout(self.column), np.float64)
         return _spread(batch, (values >= self.low - _CLOSE) & (values <= self.high + _CLOSE))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneOf(Selector):
+    """Attempts by a column of names: those of some tasks' ``domain`` or ``arm``, say, that one of several teachers teaches.
+
+    Attributes:
+        values: those that are chosen.
+        by: the column of the attempts.
+    """
+
+    values: tuple[str, ...] = field(kw_only=False)
+    by: str = "domain"
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise ConfigError(f"OneOf((), by={self.by!r}) chooses nothing; give at least one value")
+
+    @property
+    def attempts(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.by,)
+
+    def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
+        """``[N]`` tokens of the attempts chosen."""
+        return _spread(batch, np.isin(np.asarray(batch.rollout(self.by)).astype(str), self.values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,9 +29,10 @@ def pro_rl(kl: float = 0.001, estimator: str = "k3", low: float = 0.2, high: flo
         estimator: of `Kl`.
         low, high: distances of the bounds from 1.
 
-    The reset, together with the optimiser's, is a schedule of stages: a new stage's reference is the policy that it starts from.
-    Right behind it every log-ratio to the reference is 0, and so is the divergence's gradient. BroRL (2025) is the same with 512
-    attempts per prompt. Unsure: coefficient, estimator and trigger of the reset.
+    The reset is the learner's (``Anchor("ref", refresh=Every(steps=...))``); one together with the optimiser's is a new stage,
+    whose reference is the policy that it starts from. Right behind it every log-ratio to the reference is 0, and so is the
+    divergence's gradient. BroRL (2025) is the same with 512 attempts per prompt. Unsure: coefficient, estimator and trigger of
+    the reset.
     """
     return Objective(
         credit=(DropZeroVariance(), *GROUP_NORM),

@@ -10,7 +10,7 @@ from assay.objective.loss.kl import Kl
 from assay.objective.loss.policy import PolicyGradient
 from assay.objective.loss.ratio import Ratio
 from assay.objective.loss.teachers import Teachers
-from assay.objective.loss.topk import Distill, SparseDivergence, TopKTeacher
+from assay.objective.loss.topk import Distill, SparseDivergence, TopKModel, TopKTeacher
 from assay.objective.loss.trust import MinClip, WeightClip
 from assay.objective.loss.trust_masks import DivergenceMask
 from assay.objective.loss.vocab_divergence import Jsd
@@ -19,12 +19,6 @@ from assay.objective.methods.shared import GROUP_NORM
 from assay.objective.objective import Objective
 
 __all__ = ["gkd", "iw_opd", "kd_estimator", "kd_topk", "opd", "opd_advantage", "opd_clipped", "ref_kl", "sdft", "sdpo"]
-
-
-def _teachers(names: tuple[str, ...], by: str) -> tuple[Teachers, tuple[str, ...]]:
-    """The teachers, and those of their columns that no pass fills."""
-    teachers = Teachers(names, by=by)
-    return teachers, tuple(c for c in teachers.needs if c != "logp_teacher")
 
 
 @method("On-Policy Distillation, Thinking Machines 2025")
@@ -36,14 +30,14 @@ def opd(discount: float = 0.0, bound: float = float("inf"), teachers: tuple[str,
     Args:
         discount: worth of the next token's opinion (rLLM); 0 looks at the token alone.
         bound: on the opinion.
-        teachers: several teachers have columns ``logp_NAME`` that rows or sampler bring.
-        by: column of the attempts with the name of each one's teacher, where there are several.
+        teachers: names of the learner's models that teach; each has a column ``logp_NAME``.
+        by: column of the attempts with the name of each one's teacher, where there are several: ``domain``, say.
     """
-    who, brings = _teachers(teachers, by)
+    who = Teachers(teachers, by=by)
     term = TeacherGradient(
         teachers=who, student="engine", ratio=Ratio("token", anchor="engine"), discount=discount, bound=bound
     )  # fmt: skip
-    return Objective(terms=(term,), aggregate=Token(), brings=brings)
+    return Objective(terms=(term,), aggregate=Token())
 
 
 @method("verl 2026, distillation by policy gradient")
@@ -70,14 +64,13 @@ def ref_kl(fall: float = 0.2, kl: float = 1e-3, teacher: str = "teacher") -> Obj
     Args:
         fall: largest fall of the sampled token's probability.
         kl: weight of the square, which acts on left-out tokens too.
-        teacher: whose log-probabilities; ``privileged``: the policy's own with a demonstration before the prompt, a column that
-            rows or sampler bring.
+        teacher: whose log-probabilities; ``privileged``: the policy's own with a demonstration before the prompt, from a
+            learner's model that reads privileged prompts.
     """
-    who, brings = _teachers((teacher,), "")
     trust = DivergenceMask(low=fall, high=float("inf"), both=True)
-    term = TeacherGradient(teachers=who, ratio=Ratio("token", anchor="engine"), trust=trust)
+    term = TeacherGradient(teachers=Teachers((teacher,)), ratio=Ratio("token", anchor="engine"), trust=trust)
     drift = Kl("k2", anchor="engine", coef=2 * kl, label="drift")
-    return Objective(terms=(term, drift), aggregate=Token(), brings=brings)
+    return Objective(terms=(term, drift), aggregate=Token())
 
 
 @method("IW-OPD, as in TRL 2026")
@@ -117,18 +110,19 @@ def kd_estimator(estimator: str = "k3", cap: float = 10.0, teachers: tuple[str, 
         cap: bound on a token's estimate.
         teachers, by: as in `opd`.
     """
-    who, brings = _teachers(teachers, by)
-    return Objective(terms=(TeacherKl(estimator, teachers=who, cap=cap),), aggregate=Token(), brings=brings)
+    term = TeacherKl(estimator, teachers=Teachers(teachers, by=by), cap=cap)
+    return Objective(terms=(term,), aggregate=Token())
 
 
 @method("verl 2026; NeMo-RL 2026; TRL 2026")
 def kd_topk(
     direction: str = "forward", rest: str = "ignore", weight: float = 0.5, floor: float = -10.0, low: float = 0.0,
-    high: float = 10.0, outside: float = -100.0,
+    high: float = 10.0, outside: float = -100.0, k: int = 0,
 ) -> Objective:  # fmt: skip
     """Distillation by the teacher's k most likely tokens (2026): ``1/D sum_t sum_(v in top k) t_v log(t_v / s_v)``; D tokens.
 
-    ``teacher_ids`` and ``teacher_logps``, each ``[tokens, k]``, come with rows or sampler.
+    ``teacher_ids`` and ``teacher_logps``, each ``[tokens, k]``, come with rows or sampler, unless the learner's own model
+    ``teacher`` is asked (``k``).
 
     Args:
         direction: ``forward`` (verl), ``reverse``, ``mixed`` (NeMo-RL), ``jsd`` (TRL).
@@ -138,9 +132,11 @@ def kd_topk(
         floor: least log-probability of either side (verl: -10; minus infinity in the others).
         low, high: bounds of a token's divergence (verl: 0 and 10).
         outside: the teacher's log-probability elsewhere; only for ``outside``.
+        k: tokens that the learner's own teacher is asked for; 0 for columns that rows or sampler bring.
     """
     sparse = SparseDivergence(direction=direction, rest=rest, weight=weight, floor=floor, outside=outside)
-    return _taught(Distill(TopKTeacher(sparse=sparse), low=low, high=high))
+    stat = TopKModel("teacher", k=k, sparse=sparse) if k else TopKTeacher(sparse=sparse)
+    return _taught(Distill(stat, low=low, high=high))
 
 
 @method("GKD 2023")
@@ -169,21 +165,21 @@ def sdpo(weight: float = 1.0, cap: float = 2.0, clip: float = 0.2) -> Objective:
         cap: of the ratio to the policy that drew.
         clip: distance of GRPO's bounds from 1.
 
-    ``logp_privileged`` comes with rows or sampler: the same tokens scored behind another context. Left out: the averaged weights
-    of the teacher.
+    ``logp_privileged``: the same tokens scored behind the privileged prompt, by a learner's model that reads it, with the present
+    weights (``Every(steps=1)``) or averaged ones (``Ema``, as published).
     """
     bounds = (0.0, cap)
     teachers = Teachers(("privileged",))
     coef = weight if weight < 1 else 1.0
     term = TeacherGradient(teachers=teachers, trust=WeightClip(positive=bounds, negative=bounds), coef=coef, label="self")
     if weight == 1:
-        return Objective(terms=(term,), aggregate=SeqMean(), brings=teachers.needs)
+        return Objective(terms=(term,), aggregate=SeqMean())
     policy = PolicyGradient(trust=MinClip(low=clip, high=clip), coef=1 - weight)
-    return Objective(credit=GROUP_NORM, policy=policy, terms=(term,), aggregate=SeqMean(), brings=teachers.needs)
+    return Objective(credit=GROUP_NORM, policy=policy, terms=(term,), aggregate=SeqMean())
 
 
 @method("SDFT 2026, as in TRL")
-def sdft(alpha: float = 0.5, rest: str = "renormalise", cap: float = 2.0) -> Objective:
+def sdft(alpha: float = 0.5, rest: str = "renormalise", cap: float = 2.0, k: int = 0) -> Objective:
     """SDFT (2026): ``sg(min(pi / pi_old, cap)) JS(T, S)`` over the teacher's most likely tokens, mean per attempt.
 
     The policy under a demonstration (T) teaches the policy without it (S).
@@ -192,13 +188,13 @@ def sdft(alpha: float = 0.5, rest: str = "renormalise", cap: float = 2.0) -> Obj
         alpha: weight of the teacher in the mixture.
         rest: ``renormalise`` or ``tail``, as in `kd_topk`.
         cap: of the ratio to the policy that drew.
-
-    ``privileged_ids`` and ``privileged_logps``, each ``[tokens, k]``, come with rows or sampler (k = 100 in TRL). Left out: the
-    averaged weights of the teacher.
+        k: tokens that the learner's own model ``privileged`` is asked for (100 in TRL), which reads privileged prompts with
+            present or averaged weights. 0: ``privileged_ids`` and ``privileged_logps``, each ``[tokens, k]``, come with rows or
+            sampler.
     """
-    stat = TopKTeacher(
-        ids="privileged_ids", logps="privileged_logps", sparse=SparseDivergence(direction="jsd", weight=alpha, rest=rest)
-    )
+    sparse = SparseDivergence(direction="jsd", weight=alpha, rest=rest)
+    brought = TopKTeacher(ids="privileged_ids", logps="privileged_logps", sparse=sparse)
+    stat = TopKModel("privileged", k=k, sparse=sparse) if k else brought
     term = Distill(stat, correct="old", cap=cap, label="self")
     return Objective(terms=(term,), aggregate=SeqMean(), brings=stat.needs)
 

@@ -272,8 +272,8 @@ def nlpo(
         value: weight of the critic.
         mask: name of the mask policy among the learner's models.
 
-    The rest is sampler's and schedule's: tokens are drawn from the restricted policy, and the mask policy is a copy of the policy
-    that is brought up to date every few updates (5 for IMDB, 20 for CommonGen).
+    The mask policy is a copy of the policy that is brought up to date every few updates (5 for IMDB, 20 for CommonGen):
+    ``Anchor("mask", refresh=Every(steps=5))``. Left to the sampler: tokens are to be drawn from the restricted policy.
     """
     shaped = gae_chain(0.0, 1.0, lam, "token")
     penalty: tuple[CreditTerm, ...] = ()

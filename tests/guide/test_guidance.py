@@ -1,0 +1,47 @@
+"""Guidance that a teacher reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.core import Draw, FrozenMap, Group, Task
+from assay.core.errors import ConfigError, DataError
+from assay.guide import Plain, Prefix, Privileged
+
+
+def task(private: dict[str, object], **public: object) -> Task:
+    shown = FrozenMap(public or {"prompt": "1+1="})
+    return Task(id="t", domain="d", arm="x", level=1, split="train", index=0, public=shown, private=FrozenMap(private))
+
+
+def test_a_privileged_prompt_holds_the_solution_and_the_policy_sees_nothing_of_it() -> None:
+    posed = task({"solution": "count {prompt}", "answer": "2"})
+    (context,) = Privileged(text="{solution}|{prompt}?").next(posed, [], "k")
+    assert [m.content for m in context.messages] == ["1+1="]
+    assert context.privileged is not None
+    assert [m.content for m in context.privileged] == ["count {prompt}|1+1=?"]
+    assert (context.key, context.group, context.tag) == ("k", "k", "privileged")
+    (plain,) = Plain().next(posed, [], "k")
+    assert plain.privileged is None
+    assert plain.messages == context.messages
+    tried = Group(key="k", task=posed, draw=Draw("x", 1, 1.0), rollouts=(), scores=())
+    assert Privileged().next(posed, [tried], "k") == ()
+
+
+def test_the_last_user_turn_is_the_one_that_is_told() -> None:
+    turns = [{"role": r, "content": c} for r, c in (("user", "a"), ("assistant", "b"), ("user", "c"), ("tool", "d"))]
+    (context,) = Privileged(text="{prompt}{solution}").next(task({"answer": "2"}, messages=turns), [], "k")
+    assert context.privileged is not None
+    assert [m.content for m in context.privileged] == ["a", "b", "c2", "d"]
+
+
+def test_tasks_without_words_for_it_are_refused() -> None:
+    with pytest.raises(DataError, match=r"task 't': a privileged prompt needs text in private\['solution'\].*found 2"):
+        Privileged().next(task({"answer": 2}), [], "k")
+    with pytest.raises(DataError, match="a prefix needs text"):
+        Prefix(probability=1.0).next(task({"answer": 2}), [], "k")
+    with pytest.raises(DataError, match="no user turn"):
+        Privileged().next(task({"answer": "2"}, messages=[{"role": "system", "content": "s"}]), [], "k")
+    for text in ("{prompt}", "{solution}", "{prompt}{prompt}{solution}"):
+        with pytest.raises(ConfigError, match="exactly once"):
+            Privileged(text=text)
