@@ -165,6 +165,18 @@ class Heads:
 
     # ---- state
 
+    @torch.no_grad()
+    def carry(self, before: Heads) -> None:
+        """Takes the weights and target weights of another learner's heads that have the same name and mean the same."""
+        for name, head in self._heads.items():
+            old = before._heads.get(name)
+            if old is None or (old.settings.spec, old.settings.behind) != (head.settings.spec, head.settings.behind):
+                continue
+            for key, parameter in head.parameters.items():
+                parameter.copy_(old.parameters[key])
+            for key, target in head.target.items():
+                target.copy_(old.target.get(key, old.parameters[key]))
+
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """``heads`` (weights and target weights) and ``heads_optimizer``; nothing without heads."""
         if not self._heads:

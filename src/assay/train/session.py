@@ -211,7 +211,7 @@ def open_session(
         model: starting weights; anchors start there too, unless they name another model.
         pool: scores attempts.
         step: steps finished by earlier stages.
-        before: the stage before, whose weight versions and task streams go on.
+        before: the stage before, whose weight versions, task streams and alike value heads go on.
         others: gives the models that anchors name.
 
     Raises:
@@ -234,6 +234,8 @@ def open_session(
         model, settings, total_steps=stage.steps * stage.updates, version=before.learner.publish().version if before else 0,
         models={a.model: others(a.model) for a in settings.anchors if a.model},
     )  # fmt: skip
+    if before and isinstance(before.learner, TorchLearner):
+        learner.heads.carry(before.learner.heads)
     lag = stage.lag if isinstance(stage, Reinforce) else 0
     engine = Lagged(NativeEngine(model), lag) if lag else NativeEngine(model)
     program = stage.taught.compile(stage.updates, offers=stage.learner.offers)
