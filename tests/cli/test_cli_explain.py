@@ -47,6 +47,27 @@ def test_sizes_of_a_tiny_run(assay, mine):
     assert found["base"] is None
 
 
+def test_anchors_are_set_word_by_word_and_counted(assay, mine):
+    place = "--stages.0.learner.anchors"
+    words = [
+        f"{place}.0.refresh.kind",
+        "Every",
+        f"{place}.0.refresh.steps",
+        "3",
+        f"{place}.1.kind",
+        "Anchor",
+        f"{place}.1.name",
+        "mask",
+    ]
+    found = assay("explain", "mine.py:tiny", "--json", *words).json
+    (stage,) = found["settings"]["stages"]
+    assert [a["name"] for a in stage["learner"]["anchors"]] == ["ref", "mask"]
+    assert stage["learner"]["anchors"][0]["refresh"] == {"kind": "assay.runtime.anchors:Every", "steps": 3}
+    assert found["derived"]["memory"]["anchors"] == 2 * 4 * PARAMETERS  # 'mask' stays at the start
+    moving = [*words, f"{place}.1.refresh.kind", "Ema", f"{place}.1.refresh.decay", "0.9"]
+    assert assay("explain", "mine.py:tiny", "--json", *moving).json["derived"]["memory"]["anchors"] == 3 * 4 * PARAMETERS
+
+
 def test_updates_muon_and_levels(assay, mine):
     words = [
         "--stages.0.epochs",

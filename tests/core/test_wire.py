@@ -172,7 +172,7 @@ def test_snapshots_that_cannot_travel(value: object) -> None:
 
 def test_what_is_not_ours_is_refused() -> None:
     good = travelled(rollout_to_wire(one_call(2)))
-    with pytest.raises(DataError, match="not a task in wire format 1: its 'wire' is None"):
+    with pytest.raises(DataError, match="not a task in wire format 2: its 'wire' is None"):
         task_from_wire({})
     with pytest.raises(DataError, match="not a rollout in wire format: it has no 'seed'"):
         rollout_from_wire({k: v for k, v in good.items() if k != "seed"})

@@ -181,7 +181,7 @@ class _Offered(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         if name not in self._own and not hasattr(builtins, name):
-            for room in map(_module, _ROOMS):
+            for room in (m for place in _ROOMS for m in _modules(place)):
                 if name in room.__all__:
                     return getattr(room, name)
         raise KeyError(name)
@@ -293,16 +293,15 @@ def _room(kind: Any) -> str:
     return ".".join(names[:2]) if names[0] == "assay" else kind.__module__
 
 
-def _module(name: str) -> ModuleType:
-    # runtime's settings stand in one module without torch; its other names would load it
-    path = "assay.runtime.settings" if name == "assay.runtime" else name
-    return sys.modules.get(path) or import_module(path)
+def _modules(name: str) -> list[ModuleType]:
+    # runtime's settings stand in two modules without torch; its other names would load it
+    paths = ["assay.runtime.settings", "assay.runtime.anchors"] if name == "assay.runtime" else [name]
+    return [sys.modules.get(path) or import_module(path) for path in paths]
 
 
 def _parts_of(modules: Sequence[str], declared: Any) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    for name in modules:
-        module = _module(name)
+    for module in (m for name in modules for m in _modules(name)):
         for word in getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]:
             found = getattr(module, word)
             if isinstance(found, type) and dataclasses.is_dataclass(found) and not isabstract(found) and _fits(found, declared):

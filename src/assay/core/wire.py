@@ -31,7 +31,7 @@ __all__ = [
 
 Wire = dict[str, Any]
 T = TypeVar("T")
-_VERSION = 1
+_VERSION = 2
 _SCALARS = (bool, int, float, str)
 
 

@@ -78,11 +78,11 @@ TABLE: tuple[Match, ...] = (
     ),
     _loss(
         name="sdpo", code="sdpo()",
-        note="the column logp_privileged holds the policy's own under feedback; no averaged teacher",
+        note="the column logp_privileged holds the policy's own under feedback; its average is the learner's (Ema)",
     ),
     _loss(
         name="sdft", code="sdft()",
-        note="the columns privileged_ids and privileged_logps come with the rows; no averaged teacher",
+        note="the columns privileged_ids and privileged_logps come with the rows, or from the learner (k=...)",
     ),
     _loss(
         name="gkd", code="gkd()",
