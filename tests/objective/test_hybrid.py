@@ -38,7 +38,7 @@ from assay.objective.methods.hybrid import (
     weighted_bc,
 )
 from assay.objective.methods.trust import prime_rl
-from assay.testing import objective as laws
+from assay.testing.laws import LAWS
 from assay.testing.objective import check_objective, check_term, over_ranks
 
 LOG = math.log
@@ -200,7 +200,7 @@ def test_hybrid_methods_keep_the_laws(make: Callable[[], Objective], monkeypatch
 
 def test_calib_rl_keeps_the_laws(monkeypatch: pytest.MonkeyPatch) -> None:
     """All but one: the expert's rows do change what is learned, though no loss acts on them."""
-    monkeypatch.setattr(laws, "_streams", lambda *_: None)
+    monkeypatch.setitem(LAWS, "streams", lambda *_: None)
     check_mixed(monkeypatch, calib_rl(), ("on_policy", "on_policy", "expert", "on_policy"))
 
 
