@@ -1,23 +1,29 @@
 """The pages' code runs, and the parts that they show keep the laws."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from assay.objective import Objective, evaluate, grpo
+from assay.objective import Objective, PolicyGradient, evaluate, grpo
 from assay.testing import check_statistic
 from assay.testing.objective import check_objective, check_term
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
+def blocks(page: str) -> list[str]:
+    """The Python blocks of a page."""
+    return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+
+
 def names_of(page: str) -> dict[str, Any]:
     """What the Python blocks of a page define, run one after another."""
     names: dict[str, Any] = {"__name__": __name__}
-    for block in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL):
+    for block in blocks(page):
         exec(compile(block, page, "exec"), names)
     return names
 
@@ -26,11 +32,26 @@ def test_the_rooms_page_composes_grpo() -> None:
     assert names_of("rooms/objective.md")["grpo"] == grpo()
 
 
-def test_terms_shown_keep_the_laws() -> None:
+PARTS = {"Hinge": "gradient", "Damped": "gradient", "Fade": "weight", "ByPassRate": "state"}
+"""The parts of the page, each with the last law that it is held to."""
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_is_copied_from_the_page_alone_and_keeps_the_laws(name: str) -> None:
+    (block,) = [b for b in blocks("add/term.md") if f"class {name}(" in b]
+    names: dict[str, Any] = {"__name__": __name__}
+    exec(compile(block, name, "exec"), names)
+    assert check_term(names[name]()).passed[-1] == PARTS[name]
+    part = block[block.index("@dataclass") :]
+    assert len([line for line in part.splitlines() if line.strip()]) <= 10
+
+
+def test_parts_shown_are_used_as_shown() -> None:
     names = names_of("add/term.md")
-    assert "gradient" in check_term(names["Hinge"](), range(3)).passed
-    check_term(names["ByPassRate"](), range(3))
     check_objective(grpo() + names["Hinge"](coef=0.1), range(2))
+    for policy in (PolicyGradient(ratio=names["Damped"](), trust=None), PolicyGradient(trust=names["Fade"]())):
+        check_objective(replace(grpo(), policy=policy), range(2))
+    assert len(blocks("add/term.md")) == len(PARTS)
 
 
 def test_the_statistic_shown_is_one() -> None:

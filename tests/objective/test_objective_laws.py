@@ -19,21 +19,28 @@ from assay.objective import (
     Center,
     ColumnTarget,
     Constant,
+    Correct,
     CreditTerm,
+    DivergenceMask,
     DropTruncated,
     DropZeroVariance,
     Entropy,
     Gate,
     GroupSoftmax,
     IcePop,
+    Interpolated,
     Kl,
     KlInReward,
     LossTerm,
+    Marked,
     MinClip,
+    Mixture,
     Nll,
     Objective,
     OutcomeTarget,
     Overlong,
+    Pairwise,
+    PassRate,
     PolicyGradient,
     Prompt,
     Ratio,
@@ -41,10 +48,13 @@ from assay.objective import (
     ScoreLoss,
     SeqMean,
     SeqSum,
+    SoftGate,
+    SortedGaps,
     Sum,
     TdLoss,
     Token,
     Truncate,
+    TrustRegion,
     View,
     WeightClip,
     Whiten,
@@ -255,6 +265,49 @@ def test_parts_pass_the_public_check(term: Any) -> None:
     assert ("gradient" in report.passed) == isinstance(term, LossTerm)
 
 
+@pytest.mark.parametrize(
+    ("part", "last"),
+    [
+        (Ratio(), "gradient"), (Ratio("sequence_mean"), "gradient"), (Mixture(), "gradient"), (Interpolated(), "gradient"),
+        (MinClip(), "weight"), (WeightClip(), "weight"), (SoftGate(), "weight"), (DivergenceMask(), "weight"),
+        (BalancedBce(), "gradient"), (Pairwise(), "gradient"), (SortedGaps(), "gradient"),
+        (Correct(), "gradient"), (PassRate(low=0.5), "gradient"), (Marked("flag"), "gradient"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_parts_of_terms_pass_the_public_check(part: Any, last: str) -> None:
+    report = check_term(part, range(2))
+    assert (report.subject, report.passed[-1]) == (type(part).__name__, last)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Untrue(TrustRegion):
+    """Broken: its loss has another gradient than its weight says."""
+
+    def weight(self, view: View, ratio: Any, advantage: Any) -> Any:
+        return ratio
+
+    def loss(self, view: View, ratio: Any, advantage: Any) -> Any:
+        return -advantage * ratio.square() / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shut(TrustRegion):
+    """Broken: lets nothing through."""
+
+    def weight(self, view: View, ratio: Any, advantage: Any) -> Any:
+        return ratio * 0
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRatio(Ratio):
+    """Broken: compares with the others of the micro-batch."""
+
+    def of(self, view: View) -> Any:
+        gap = view.log_ratio(self.anchor)
+        return (gap - gap.mean()).exp()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalMean(LossTerm):
     """Broken: divides by what happens to be in the micro-batch."""
@@ -362,6 +415,9 @@ class Sparse(Idle):
         (Drifts(), "stream law.*the state is"),
         (Silent(), r"reduction law.*\['aggregate/kept/on_policy\+replay', 'silent'\], a run reduces \['aggregate"),
         (Sparse(), "partition law"),
+        (Untrue(), "weight law, seed 0"),
+        (Shut(), "teaches nothing"),
+        (LocalRatio(), "partition law"),
     ],
     ids=repr,
 )

@@ -11,16 +11,23 @@ from dataclasses import replace
 
 import numpy as np
 
+from assay.core.batch import Batch
 from assay.objective.credit.base import CreditTerm
 from assay.objective.credit.baseline import Center
 from assay.objective.loss.aggregate import Aggregation, SeqSum
-from assay.objective.loss.base import LossTerm
+from assay.objective.loss.base import LossTerm, View
 from assay.objective.loss.likelihood import Nll
 from assay.objective.loss.policy import PolicyGradient
 from assay.objective.loss.ratio import Ratio
+from assay.objective.loss.score import ScoreLoss
+from assay.objective.loss.select import Selector
+from assay.objective.loss.sets.base import SetLoss
+from assay.objective.loss.trust import TrustRegion
 from assay.objective.loss.weights import TokenWeight
+from assay.objective.loss.wrap import Where
 from assay.objective.objective import Objective
 from assay.objective.plan import forward_of
+from assay.objective.reduce import F
 from assay.testing.batches import head_widths, random_batch, random_live, shard, split_rows
 from assay.testing.contracts import Report, require
 from assay.testing.laws import LAWS, subject_of
@@ -39,7 +46,7 @@ __all__ = [
     "split_rows",
 ]
 
-Part = CreditTerm | LossTerm | TokenWeight | Aggregation
+Part = CreditTerm | LossTerm | TokenWeight | Aggregation | Ratio | TrustRegion | SetLoss | Selector
 
 
 def check_objective(objective: Objective, seeds: Sequence[int] = range(6)) -> Report:
@@ -49,12 +56,8 @@ def check_objective(objective: Objective, seeds: Sequence[int] = range(6)) -> Re
         ContractError: names the law, the seed and both numbers.
         PlanError: the composition does not compile.
     """
-    plan = objective.plan()
-    columns = (*plan.columns, *(f.column for f in plan.forwards))
-    attempts = [name for term in (*objective.credit, *objective.losses) for name in term.attempts]
     for seed in seeds:
-        batch = random_batch(seed, columns, attempts=attempts)
-        live = random_live(batch, plan.live, seed, head_widths(objective))
+        batch, live = _drawn(objective, seed)
         for law in LAWS.values():
             law(objective, batch, live, seed)
     return Report(subject=subject_of(objective), passed=tuple(LAWS))
@@ -63,8 +66,10 @@ def check_objective(objective: Objective, seeds: Sequence[int] = range(6)) -> Re
 def check_term(term: Part, seeds: Sequence[int] = range(6)) -> Report:
     """Holds one part, built-in or a user's own, to the laws, inside the smallest objective that uses it.
 
+    A part that makes a loss must also have a gradient on some batch, and a trust region's loss the gradient that its weight says.
+
     Args:
-        term: a credit term, a loss term, a token weight or an aggregation.
+        term: a credit term, a loss term, a token weight, an aggregation, a ratio, a trust region, a loss on scores or a selector.
         seeds: batches to try.
 
     Raises:
@@ -77,17 +82,47 @@ def check_term(term: Part, seeds: Sequence[int] = range(6)) -> Report:
     """
     objective = objective_around(term)
     report = check_objective(objective, seeds)
-    if isinstance(term, LossTerm):
-        plan = objective.plan()
-        columns = (*plan.columns, *(f.column for f in plan.forwards))
-        moved = False
-        for seed in seeds:
-            batch = random_batch(seed, columns)
-            outcome = evaluate(objective.compile(), batch, random_live(batch, plan.live, seed, head_widths(objective)))
-            moved = moved or any(bool(np.any(g)) for g in outcome.gradients.values())
+    if not isinstance(term, CreditTerm | TokenWeight | Aggregation):
+        moved = any(bool(np.any(g)) for seed in seeds for g in _outcome(objective, seed).gradients.values())
         require(moved, type(term).__name__, f"the gradient is zero on all of the seeds {list(seeds)}: the term teaches nothing")
         report = replace(report, passed=(*report.passed, "gradient"))
+    if isinstance(term, TrustRegion):
+        for seed in seeds:
+            _weighs(term, objective, seed)
+        report = replace(report, passed=(*report.passed, "weight"))
     return replace(report, subject=f"{type(term).__name__}")
+
+
+def _outcome(objective: Objective, seed: int) -> Outcome:
+    batch, live = _drawn(objective, seed)
+    return evaluate(objective.compile(), batch, live)
+
+
+def _drawn(objective: Objective, seed: int) -> tuple[Batch, dict[str, F]]:
+    """A batch with all that the objective reads, and its live columns."""
+    plan = objective.plan()
+    attempts = [name for term in (*objective.credit, *objective.losses) for name in term.attempts]
+    batch = random_batch(seed, (*plan.columns, *(f.column for f in plan.forwards)), attempts=attempts)
+    return batch, random_live(batch, plan.live, seed, head_widths(objective))
+
+
+def _weighs(region: TrustRegion, objective: Objective, seed: int) -> None:
+    """The gradient of a trust region's loss is ``-A g`` at each token."""
+    import torch
+
+    batch, live = _drawn(objective, seed)
+    tensors = {name: torch.tensor(values, dtype=torch.float64, requires_grad=True) for name, values in live.items()}
+    ready = objective.compile().prepare(batch)
+    view = View(ready, tensors, np.flatnonzero(ready.token("policy/weight")), "policy")
+    advantage = view.column("advantage")
+    ratio = Ratio().of(view)
+    (slope,) = torch.autograd.grad(region.loss(view, ratio, advantage).sum(), tensors["logp_new"], materialize_grads=True)
+    found, said = slope[view.indices(view.index)], -advantage * region.weight(view, ratio, advantage)
+    require(
+        bool(torch.allclose(found, said.detach(), rtol=1e-9, atol=1e-11)),
+        type(region).__name__,
+        f"weight law, seed {seed}: the loss has the gradient {found}, -A times the weight is {said.detach()}",
+    )
 
 
 def objective_around(term: Part) -> Objective:
@@ -102,6 +137,14 @@ def objective_around(term: Part) -> Objective:
     if isinstance(term, CreditTerm):
         before = (Center("group"),) if term.kind == "scale" else ()
         return Objective(credit=(*before, term), policy=plain, aggregate=SeqSum(), brings=_own(term.needs))
+    if isinstance(term, Ratio):
+        return objective_around(PolicyGradient(ratio=term, trust=None))
+    if isinstance(term, TrustRegion):
+        return objective_around(PolicyGradient(trust=term))
+    if isinstance(term, SetLoss):
+        return objective_around(ScoreLoss(phi=term))
+    if isinstance(term, Selector):
+        return objective_around(Where(Nll(), (term,)))
     credit = (Center("group"),) if term.reward else ()
     if term.terminal:
         return Objective(credit=credit, policy=term, brings=_own(term.needs))
