@@ -11,17 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 import torch.distributed as dist
+from learner_cases import SHAPE
 from numpy.typing import NDArray
 
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.errors import RankError
 from assay.core.sample import STREAMS
-from assay.objective import Lowest, Moments, Objective, Sum
+from assay.objective import Entropy, Lowest, Moments, Objective, Sum, TdLoss, grpo
 from assay.objective.methods import methods
 from assay.objective.reduce import F, Local, Partials, Reducer
-from assay.runtime import Ranks
+from assay.runtime import AdamW, LearnerSettings, Ranks, TorchLearner, ValueHead, char_tokenizer, init_model
+from assay.runtime.typed import array_of
 from assay.testing.objective import evaluate, head_widths, random_batch, random_live, shard
 
 SEEDS = (0, 1)
@@ -92,6 +95,34 @@ def everything(reducer: Reducer, groups: Sequence[int]) -> dict[str, Any]:
     return out
 
 
+def stepped(objective: Objective, groups: Sequence[int], ranks: Ranks | None) -> dict[str, Any]:
+    """Two optimiser steps of a learner with a critic on the attempts of ``groups``."""
+    model = init_model(replace(SHAPE, vocab_size=32), char_tokenizer("0123456789>"), seed=0, init="fan_in")
+    optimizer = AdamW(lr=1e-3)
+    settings = LearnerSettings(optimizer=optimizer, heads=(ValueHead(),), clip_norm=0.05, micro_tokens=64)
+    learner = TorchLearner(model, settings, total_steps=2, ranks=ranks)
+    program = objective.compile(updates=2, reducer=ranks)
+    batch = random_batch(0, ("logp_engine", *program.plan.columns), groups=GROUPS, size=SIZE)
+    part = shard(batch, groups)
+    for forward in program.plan.forwards:
+        if forward.when == "batch":
+            part = learner.annotate(part, forward)
+    part = program.credit(part)
+    metrics = [dict(learner.step(part, program.plan, program).metrics) for _ in range(2)]
+    tensors = learner.tensors()
+    return {
+        "digest": learner.state_digest(),
+        "weights": {n: array_of(t).copy() for part in ("weights", "heads") for n, t in tensors[part].items()},
+        "metrics": metrics,
+    }
+
+
+STEPPED = {
+    "grpo": lambda: grpo(kl=0.1),
+    "with a critic": lambda: replace(grpo(kl=0.0), terms=(TdLoss(), Entropy(coef=0.01))),
+}
+
+
 def partials(rank: int) -> dict[str, Any]:
     """One of each kind of statistic; rank 1 names them in another order."""
     rng = np.random.default_rng(rank)
@@ -103,6 +134,11 @@ def partials(rank: int) -> dict[str, Any]:
         "none": Moments.of(np.zeros(0), size=0),
     }
     return made if rank == 0 else dict(reversed(made.items()))
+
+
+def half(rank: int) -> range:
+    """The groups of a rank."""
+    return range(GROUPS)[rank * GROUPS // 2 :][: GROUPS // 2]
 
 
 def refused(ranks: Ranks, asked: Mapping[str, Any]) -> str:
@@ -117,14 +153,20 @@ def main(rank: int, folder: Path) -> None:
     store = dist.FileStore(str(folder / "store"), 2)  # pyright: ignore[reportPrivateImportUsage]
     dist.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=timedelta(minutes=5))
     ranks, one = Ranks(), Sum(np.ones(1))
-    out = everything(ranks, range(GROUPS)[rank * GROUPS // 2 :][: GROUPS // 2])
+    out = everything(ranks, half(rank))
     out["kinds"] = {name: pickle.dumps(value) for name, value in ranks.reduce(partials(rank)).items()}
+    out["steps"] = {name: stepped(make(), half(rank), ranks) for name, make in STEPPED.items()}
     out["other names"] = refused(ranks, {"credit/0/mean": one, ["policy/low", "policy/high"][rank]: one})
     out["no names"] = refused(ranks, {} if rank else {"report/kl": one})
-    hasty = dist.new_group([0, 1], timeout=timedelta(milliseconds=200))
+    hasty = dist.new_group([0, 1], timeout=timedelta(seconds=5))
     assert isinstance(hasty, dist.ProcessGroup)
+    lone = torch.ones(1)
     if rank == 0:  # the other one hangs: it goes on when this one has given up
         out["late"] = refused(Ranks(hasty), {"policy/low": one})
+        try:
+            Ranks(hasty).add(lone, "gradient of the policy")
+        except RankError as error:
+            out["late gradient"] = str(error)
         store.set("told", "yes")
     else:
         store.wait(["told"])

@@ -140,6 +140,11 @@ class Heads:
         for head in self._heads.values():
             head.gradient.zero_()
 
+    @property
+    def gradients(self) -> dict[str, Tensor]:
+        """Each head's gradient, one buffer."""
+        return {name: head.gradient for name, head in self._heads.items()}
+
     def clip(self, step: int) -> dict[str, float]:
         """Gradient norm of each head before clipping, under ``grad/NAME``.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -33,13 +34,17 @@ from assay.runtime.passes import Passes
 from assay.runtime.settings import LearnerSettings
 from assay.runtime.typed import array_of, l2_norm
 
+if TYPE_CHECKING:
+    from assay.runtime.ranks import Ranks
+
 __all__ = ["TorchLearner"]
 
 
 @dataclass(slots=True)
 class _Tally:
-    """What one step adds up over its micro-batches."""
+    """What one step adds up over its micro-batches; ``given`` counts the rows before any was left out."""
 
+    given: int = 0
     loss: float = 0.0
     rows: int = 0
     tokens: int = 0
@@ -65,6 +70,8 @@ class TorchLearner:
         total_steps: steps of the stage, for the schedule.
         models: what anchors start from that do not start from ``model``, by their ``model``.
         version: of the starting weights.
+        ranks: processes that each hold such a learner and step together, each on its part of the batch: gradients and the numbers
+            of a step are added up over them, so that their weights stay the same. None for a single process.
 
     Raises:
         ConfigError: a model is missing, or its vocabulary is not the policy's.
@@ -76,9 +83,9 @@ class TorchLearner:
 
     def __init__(
         self, model: Model, settings: LearnerSettings, *, total_steps: int, models: Mapping[str, Model] | None = None,
-        version: int = 0,
+        version: int = 0, ranks: Ranks | None = None,
     ) -> None:  # fmt: skip
-        self.settings, self.total_steps, self.version, self.place = settings, total_steps, version, 0
+        self.settings, self.total_steps, self.version, self.place, self.ranks = settings, total_steps, version, 0, ranks
         self.policy = decoder_of(model)
         self.anchors = Copies(settings.anchors, model, models or {}, version)
         self.parameters = dict(self.policy.named_parameters())
@@ -139,13 +146,14 @@ class TorchLearner:
             PlanError: ``plan.live`` names a column that a decoder does not give.
             NonFiniteError: loss or gradient norm is NaN or infinite; weights and optimiser stay as they were.
             DataError: rows too long, unknown ids, or a first token with loss.
+            RankError: another rank did not come to the same point; weights and optimiser stay as they were.
         """
         given, stats = self.settings.offers.live, {s.name for s in plan.vocab}
         for name in plan.live:
             if name not in given and name not in stats:
                 raise PlanError(f"Plan.live asks for {name!r}; this learner's gradient pass gives {' and '.join(given)} only")
         begin = time.perf_counter()
-        tally, sums = _Tally(), dict[str, float]()
+        tally, sums = _Tally(given=len(batch)), dict[str, float]()
         batch = self._prepared(batch, plan, loss)
         scored = time.perf_counter()
         rows = np.flatnonzero(loss.active(batch)) if plan.skip else None
@@ -153,6 +161,7 @@ class TorchLearner:
         self.heads.clear()
         for index, part in enumerate(micro_batches(batch, self.settings.micro_tokens, plan.split, rows)):
             self._micro(batch.micro(part), plan, loss, (tally, sums), index)
+        tally, sums = self._together(tally, sums)
         norm = self._clip()
         norms = self.heads.clip(self.version)
         optimizing = time.perf_counter()
@@ -170,8 +179,8 @@ class TorchLearner:
             **norms,
             "lr": self.settings.optimizer.lr * factor * moves,
             "rows/computed": float(tally.rows),
-            "rows/skipped": float(len(batch) - tally.rows),
-            "waste/rows_skipped": 1.0 - tally.rows / len(batch),
+            "rows/skipped": float(tally.given - tally.rows),
+            "waste/rows_skipped": 1.0 - tally.rows / tally.given,
             "waste/attention_padding": 1.0 - tally.useful / tally.tokens if tally.tokens else 0.0,
             "tokens/trained": float(tally.loss_tokens),
             "tokens/computed": float(tally.tokens),
@@ -179,6 +188,15 @@ class TorchLearner:
             "time/forward_backward": tally.seconds,
             "time/optimizer": time.perf_counter() - optimizing,
         })  # fmt: skip
+
+    def _together(self, tally: _Tally, sums: dict[str, float]) -> tuple[_Tally, dict[str, float]]:
+        """Gradients, and what a step adds up, of all ranks; seconds stay this rank's own."""
+        if self.ranks is None:
+            return tally, sums
+        for name, gradient in {"policy": self.gradient, **self.heads.gradients}.items():
+            self.ranks.add(gradient, f"gradient of the {name}")
+        total = self.ranks.totals(asdict(tally)) | {"seconds": tally.seconds}
+        return _Tally(**cast(Any, total)), self.ranks.totals(sums)
 
     def _moves(self) -> bool:
         """Whether the policy moves at this step, not its heads alone."""

@@ -1,4 +1,4 @@
-"""Statistics merged over processes: an objective on several ranks computes what it computes on one."""
+"""Statistics and gradients of several processes: an objective on several ranks computes what it computes on one."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch.distributed as dist
+from torch import Tensor
 
 from assay.core.errors import RankError
-from assay.runtime.typed import gather_objects
+from assay.runtime.typed import add_up, gather_objects
 
 __all__ = ["Ranks"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranks:
-    """Merges equally named partial statistics over the ranks of a process group; the reducer that an objective is compiled with.
+    """The ranks of a process group, each with its part of a batch: merges equally named partial statistics, as the reducer that
+    an objective is compiled with, and adds up gradients for a learner.
 
     Every rank hears of all partials and merges them in the order of the ranks, so that all hold the same bits. Partials travel
     as pickles between the processes of one run. The group moves tensors of the CPU, as ``gloo`` does, and its timeout is how
@@ -43,17 +45,44 @@ class Ranks:
         Raises:
             RankError: the ranks ask for different statistics, or one did not answer in time; every rank that waits hears of it.
         """
-        everybody: list[dict[str, Any]] = [{}] * dist.get_world_size(self.group)
-        rank = dist.get_rank(self.group)
-        try:
-            gather_objects(everybody, dict(partials), self.group)
-        except RuntimeError as error:
-            raise RankError(
-                f"rank {rank} waited for the other ranks' {_names(partials)} in vain ({_first_line(error)}): one of them ended, "
-                "hangs or is slow; look for its error, or give the process group a longer timeout"
-            ) from error
+        everybody = self._gathered(dict(partials), _names(partials))
         self._check_names(everybody)
         return {name: _merged([of_rank[name] for of_rank in everybody]) for name in partials}
+
+    def totals(self, numbers: Mapping[str, float]) -> dict[str, float]:
+        """Each number added up over the ranks that have it; the same on all of them.
+
+        Raises:
+            RankError: a rank did not answer in time.
+        """
+        everybody = self._gathered(dict(numbers), "numbers of the step")
+        names = dict.fromkeys(name for of_rank in everybody for name in of_rank)
+        return {name: sum(of_rank.get(name, 0.0) for of_rank in everybody) for name in names}
+
+    def add(self, tensor: Tensor, what: str = "tensor") -> None:
+        """Adds up a tensor over the ranks, in place; the same bits on all of them.
+
+        Raises:
+            RankError: a rank did not answer in time; names ``what``.
+        """
+        try:
+            add_up(tensor, self.group)
+        except RuntimeError as error:
+            raise self._alone(what, error) from error
+
+    def _gathered(self, own: dict[str, Any], what: str) -> list[dict[str, Any]]:
+        everybody: list[dict[str, Any]] = [{}] * dist.get_world_size(self.group)
+        try:
+            gather_objects(everybody, own, self.group)
+        except RuntimeError as error:
+            raise self._alone(what, error) from error
+        return everybody
+
+    def _alone(self, what: str, error: RuntimeError) -> RankError:
+        return RankError(
+            f"rank {dist.get_rank(self.group)} waited for the other ranks' {what} in vain ({_first_line(error)}): one of them "
+            "ended, hangs or is slow; look for its error, or give the process group a longer timeout"
+        )
 
     def _check_names(self, everybody: Sequence[Mapping[str, Any]]) -> None:
         for other in range(1, len(everybody)):

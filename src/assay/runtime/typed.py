@@ -13,7 +13,7 @@ from assay.core.columns import Array
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
 
-__all__ = ["array_of", "gather_objects", "l2_norm", "split", "tensor_of"]
+__all__ = ["add_up", "array_of", "gather_objects", "l2_norm", "split", "tensor_of"]
 
 
 def tensor_of(array: Array) -> Tensor:
@@ -41,3 +41,10 @@ def gather_objects(into: list[Any], own: object, group: ProcessGroup | None) -> 
     import torch.distributed as dist
 
     cast(Any, dist).all_gather_object(into, own, group=group)
+
+
+def add_up(tensor: Tensor, group: ProcessGroup | None) -> None:
+    """Puts the sum over the ranks of a process group in the tensor's place."""
+    import torch.distributed as dist
+
+    cast(Any, dist).all_reduce(tensor, group=group)
