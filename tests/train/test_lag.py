@@ -93,6 +93,16 @@ def test_steps_without_an_update_publish_nothing(tmp_path: Path) -> None:
     assert series(tmp_path / "run", "policy/age") == [0, 1, 1, 1]
 
 
+def test_what_rows_say_of_their_age_stands() -> None:
+    s = opened(lagging(2))
+    batch, _, _ = batches_of(lagging(2), steps=1)[0]
+    s.version = 5
+    theirs = batch.with_rollouts(lag=np.full_like(batch.rollout("lag"), 9))
+    assert loop.aged(s, theirs).token("staleness").max() == 0 and set(loop.aged(s, theirs).rollout("lag").tolist()) == {9}
+    bare = replace(batch, tokens={n: c for n, c in batch.tokens.items() if n not in ("weight_version", "staleness")})
+    assert loop.aged(s, bare) is bare
+
+
 # ---- what old samples are compared with ----------------------------------------------------------------------------------
 
 
