@@ -13,12 +13,13 @@ from assay.core.columns import TokenColumn
 from assay.core.errors import DataError
 from assay.core.rollout import Ids, ids_of
 from assay.core.sample import STREAMS
+from assay.core.task import Message
 from assay.objective import Objective, ScoreLoss
 from assay.objective.loss.sets.pairwise import Pairwise
 from assay.objective.methods.preference import dpo
 from assay.objective.preferences import Preference, preference_batch, preference_rows
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"prompt": "2+2=", "chosen": "4", "rejected": "22"},
     {"prompt": "3+3=", "chosen": "6", "rejected": "5", "probability": 0.75},
 ]
@@ -26,6 +27,10 @@ ROWS = [
 
 def ids(text: str) -> Ids:
     return ids_of([ord(c) for c in text])
+
+
+def asked(messages: Any) -> Ids:
+    return ids("".join(m.content for m in messages))
 
 
 def written(folder: Path, *lines: str) -> Path:
@@ -36,8 +41,9 @@ def written(folder: Path, *lines: str) -> Path:
 
 def test_rows_become_groups_of_two(tmp_path: Path) -> None:
     pairs = preference_rows(written(tmp_path, json.dumps(ROWS[0]), "", json.dumps(ROWS[1])))
-    assert [p.probability for p in pairs] == [1.0, 0.75]
-    batch = preference_batch(pairs, ids, lambda text: ids(text + "."))
+    assert [p.rewards for p in pairs] == [(1.0, 0.0), (0.75, 0.25)]
+    assert pairs[1].place == f"{tmp_path}/pairs.jsonl, line 3"
+    batch = preference_batch(pairs, asked, lambda text: ids(text + "."))
     assert batch.rollout("group").tolist() == [0, 0, 1, 1]
     assert batch.rollout("components/reward").tolist() == [1.0, 0.0, 0.75, 0.25]
     assert batch.rollout("tokens").tolist() == batch.rollout("length").tolist() == [2, 3, 2, 2]
@@ -48,8 +54,28 @@ def test_rows_become_groups_of_two(tmp_path: Path) -> None:
     assert batch.token("mask")[: batch.offsets[1]].tolist() == [False] * 4 + [True] * 2
 
 
+def test_verdicts_and_lists_are_groups_of_other_sizes() -> None:
+    rows = [
+        {"prompt": "a", "completion": "b", "label": False},
+        {"prompt": "a", "answers": ["best", "good", "bad"]},
+        {"prompt": "a", "answers": ["bad", "good"], "rewards": [-1, 2.5]},
+    ]
+    made = [Preference.of(row) for row in rows]
+    assert [p.rewards for p in made] == [(0.0,), (1.0, 0.5, 0.0), (-1.0, 2.5)]
+    batch = preference_batch(made, asked, ids)
+    assert batch.rollout("group").tolist() == [0, 1, 1, 1, 2, 2]
+    assert batch.rollout("components/reward").tolist() == [0.0, 1.0, 0.5, 0.0, -1.0, 2.5]
+
+
+def test_a_prompt_may_be_a_conversation() -> None:
+    turns = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "2+2="}]
+    found = Preference.of({"prompt": turns, "chosen": "4", "rejected": "5"})
+    assert found.messages == (Message("system", "be brief"), Message("user", "2+2="))
+    assert Preference.of(ROWS[0]).messages == (Message("user", "2+2="),)
+
+
 def test_the_batch_is_what_dpo_learns_from() -> None:
-    batch = preference_batch([Preference.of(row) for row in ROWS], ids, ids)
+    batch = preference_batch([Preference.of(row) for row in ROWS], asked, ids)
     batch = batch.with_tokens(TokenColumn("logp_ref", np.full(int(batch.offsets[-1]), -1.0)))
     logp = [-0.5, -1.0, -1.5, -0.9, -1.1]
     hard = [math.log1p(math.exp(-0.1 * gap)) for gap in (0.5 + 0.5, 0.2)]
@@ -59,21 +85,48 @@ def test_the_batch_is_what_dpo_learns_from() -> None:
     assert run(soft, batch, logp).loss == pytest.approx((hard[0] + second) / 2)
 
 
+PAIR = {"prompt": "a", "chosen": "b", "rejected": "c"}
+TEXT = "give a text, or a list of turns"
+
+
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ({"prompt": "a", "chosen": "b"}, "'rejected' is None"),
-        ({"prompt": "a", "chosen": "b", "rejected": 3}, "'rejected' is 3; give a text"),
-        ({"prompt": "a", "chosen": "b", "rejected": "b"}, "the same text"),
-        ({"prompt": "a", "chosen": "b", "rejected": "c", "propability": 1}, "did you mean 'probability'"),
-        ({"prompt": "a", "chosen": "b", "rejected": "c", "zzz": 1}, "unknown field 'zzz'; a preference has"),
-        ({"prompt": "a", "chosen": "b", "rejected": "c", "probability": 1.5}, r"'probability' is 1.5"),
-        ({"prompt": "a", "chosen": "b", "rejected": "c", "probability": True}, r"'probability' is True"),
-        ({"prompt": "a", "chosen": "b", "rejected": "c", "probability": "1"}, r"'probability' is '1'"),
+        ({"prompt": "a", "chosen": "b"}, "field 'rejected': missing; give a text"),
+        ({"prompt": "a"}, "field 'chosen': missing; give a text"),
+        (PAIR | {"rejected": 3}, "field 'rejected': it is 3; give a text"),
+        (PAIR | {"rejected": ""}, "field 'rejected': an empty text"),
+        (PAIR | {"rejected": "b"}, "two answers are the same text, 'b'"),
+        (PAIR | {"propability": 1}, "field 'propability': did you mean 'probability'"),
+        (PAIR | {"zzz": 1}, "field 'zzz': a row has prompt, chosen, rejected, probability here; leave others out"),
+        (PAIR | {"label": True}, "field 'label': a row has prompt, chosen"),
+        (PAIR | {"probability": 1.5}, "field 'probability': 1.5"),
+        (PAIR | {"probability": True}, "field 'probability': True"),
+        (PAIR | {"probability": "1"}, "field 'probability': '1'"),
+        ({"chosen": "b", "rejected": "c"}, f"field 'prompt': missing; {TEXT}"),
+        (PAIR | {"prompt": ""}, f"field 'prompt': it is ''; {TEXT}"),
+        (PAIR | {"prompt": []}, f"field 'prompt': it is .*; {TEXT}"),
+        (PAIR | {"prompt": ["a"]}, "field 'prompt': 'a' is no turn; give"),
+        (PAIR | {"prompt": [{"role": "robot", "content": "a"}]}, "field 'prompt': .* is no turn"),
+        (PAIR | {"prompt": [{"role": "user", "content": 1}]}, "field 'prompt': .* is no turn"),
+        (PAIR | {"prompt": [{"role": "user", "content": "a", "name": "b"}]}, "field 'prompt': .* is no turn"),
+        (PAIR | {"prompt": [{"role": "assistant", "content": "a"}]}, "field 'prompt': the last turn is the assistant's"),
+        ({"prompt": "a", "completion": "b"}, "field 'label': missing; give true"),
+        ({"prompt": "a", "completion": "b", "label": 1}, "field 'label': it is 1; give true"),
+        ({"prompt": "a", "label": True}, "field 'completion': missing"),
+        ({"prompt": "a", "answers": "abc"}, "field 'answers': it is 'abc'; give a list of texts"),
+        ({"prompt": "a", "answers": []}, "field 'answers': it is"),
+        ({"prompt": "a", "answers": ["b", 2]}, r"field 'answers\[1\]': it is 2; give a text"),
+        ({"prompt": "a", "answers": ["b", "b"]}, "two answers are the same text"),
+        ({"prompt": "a", "answers": ["b"]}, "field 'rewards': missing, and one answer alone has no rank"),
+        ({"prompt": "a", "answers": ["b"], "rewards": 1}, "field 'rewards': 1 is no list"),
+        ({"prompt": "a", "answers": ["b"], "rewards": [math.inf]}, "field 'rewards': .*finite"),
+        ({"prompt": "a", "answers": ["b" * 99, "b" * 98], "rewards": [1]}, "field 'rewards': 1 numbers for 2 answers"),
+        (PAIR | {"rejected": ["b" * 99]}, r"field 'rejected': it is \['b{55}\.\.\.; give a text"),
     ],
 )
 def test_wrong_rows_are_named(tmp_path: Path, row: dict[str, Any], says: str) -> None:
-    with pytest.raises(DataError, match=rf"pairs.jsonl, line 2: .*{says}"):
+    with pytest.raises(DataError, match=rf"pairs.jsonl, line 2(, |: ){says}"):
         preference_rows(written(tmp_path, json.dumps(ROWS[0]), json.dumps(row)))
 
 
@@ -81,13 +134,23 @@ def test_wrong_files_are_named(tmp_path: Path) -> None:
     for lines, says in (((), "holds no preferences"), (("{",), "line 1: not JSON"), (("[1]",), r"line 1: \[1\] is no object")):
         with pytest.raises(DataError, match=says):
             preference_rows(written(tmp_path, *lines))
+    with pytest.raises(DataError, match=r"cannot read preferences from .*nothing.jsonl"):
+        preference_rows(tmp_path / "nothing.jsonl")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    with pytest.raises(DataError, match="cannot read preferences"):
+        preference_rows(tmp_path / "bytes")
+
+
+def test_line_separators_inside_a_text_end_no_line(tmp_path: Path) -> None:
+    odd = json.dumps(ROWS[0] | {"chosen": "a\u2028b"}, ensure_ascii=False)
+    assert preference_rows(written(tmp_path, odd, "", json.dumps(ROWS[1])))[0].answers[0] == "a\u2028b"
 
 
 def test_texts_without_tokens_are_refused() -> None:
-    pair = Preference(prompt="a", chosen="b", rejected="")
-    with pytest.raises(DataError, match="preference 0: the answer has no tokens"):
-        preference_batch([pair], ids, ids)
-    with pytest.raises(DataError, match="preference 0: the prompt has no tokens"):
+    pair = Preference.of(PAIR, "here")
+    with pytest.raises(DataError, match="here: the answer has no tokens"):
+        preference_batch([pair], asked, lambda _: ids_of([]))
+    with pytest.raises(DataError, match="here: the prompt has no tokens"):
         preference_batch([pair], lambda _: ids_of([]), ids)
     with pytest.raises(DataError, match="at least one row"):
-        preference_batch([], ids, ids)
+        preference_batch([], asked, ids)

@@ -1,14 +1,15 @@
-"""The user's preferences as a batch: a pair is a group of two attempts in the stream ``preference``, with rewards 1 and 0.
+"""The user's preferences as a batch: a preference is a group of judged attempts in the stream ``preference``.
 
-So a loss on pairs does not ask where they come from: groups that the policy sampled have their verifier's rewards, a user's pair
-has these.
+So a loss on preferences does not ask where they come from: groups that the policy sampled have their verifier's rewards, a user's
+pair has 1 and 0.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,112 +19,218 @@ from assay.core.batch import Batch, pack_rows
 from assay.core.errors import DataError, nearest
 from assay.core.rollout import Ids
 from assay.core.sample import Sample, supervised
+from assay.core.task import Message
 
 __all__ = ["Preference", "preference_batch", "preference_rows"]
 
-_TEXTS = ("prompt", "chosen", "rejected")
+_PAIR, _VERDICT, _LIST = ("chosen", "rejected", "probability"), ("completion", "label"), ("answers", "rewards")
+_ROLES = ("system", "user", "assistant", "tool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preference:
-    """Two answers to a prompt, of which one is preferred.
+    """Answers to a prompt, and how good each is.
 
     Attributes:
-        prompt, chosen, rejected: texts.
-        probability: that ``chosen`` is the better one; the rewards of the two are this and 1 minus this. Losses with
-            ``label="hard"`` only read which is greater, and drop the pair at 1/2.
+        messages: the conversation that is answered.
+        answers: one text or more.
+        rewards: one number per answer. Losses on pairs compare them, and read nothing but the order with ``label="hard"``; losses
+            on single attempts take 1/2 and more for good.
+        place: where it was read, for messages.
     """
 
-    prompt: str
-    chosen: str
-    rejected: str
-    probability: float = 1.0
+    messages: tuple[Message, ...]
+    answers: tuple[str, ...]
+    rewards: tuple[float, ...]
+    place: str = field(default="preference", compare=False)
 
     @staticmethod
-    def of(row: Mapping[str, Any], place: str = "row") -> Preference:
-        """A row ``{"prompt", "chosen", "rejected"}``, maybe with ``probability``.
+    def of(row: Mapping[str, Any], place: str = "preference") -> Preference:
+        """A row in one of three forms; each has a ``prompt``, which is a text or a list of ``{"role", "content"}``.
+
+        - a pair: ``chosen`` and ``rejected``, with rewards 1 and 0; or p and 1 - p with ``probability`` p;
+        - a verdict: ``completion`` and ``label``, true or false, with reward 1 or 0;
+        - a list: ``answers`` and ``rewards``; without rewards the best comes first, and they fall evenly from 1 to 0.
 
         Raises:
-            DataError: a field is missing, unknown, or wrong; names the place.
+            DataError: a field is missing, unknown, or wrong; names the place, the field and a fix.
 
-        >>> Preference.of({"prompt": "2+2=", "chosen": "4", "rejected": "5"}).probability
-        1.0
+        >>> Preference.of({"prompt": "2+2=", "chosen": "4", "rejected": "5"}).rewards
+        (1.0, 0.0)
+        >>> Preference.of({"prompt": "2+2=", "completion": "4", "label": True}).rewards
+        (1.0,)
+        >>> Preference.of({"prompt": "2+2=", "answers": ["4", "5", "dog"]}).rewards
+        (1.0, 0.5, 0.0)
         """
-        known = (*_TEXTS, "probability")
+        form, read = next((f for f in _FORMS if any(name in row for name in f[0])), _FORMS[0])
+        known = ("prompt", *form)
         for name in row:
             if name not in known:
                 close = nearest(name, known)
                 hint = f"did you mean {close!r}? " if close else ""
-                raise DataError(f"{place}: unknown field {name!r}; {hint}a preference has {', '.join(known)}")
-        for name in _TEXTS:
-            if not isinstance(row.get(name), str):
-                raise DataError(f"{place}: {name!r} is {row.get(name)!r}; give a text")
-        if row["chosen"] == row["rejected"]:
-            raise DataError(f"{place}: chosen and rejected are the same text; leave the row out")
-        chance = row.get("probability", 1.0)
-        if isinstance(chance, bool) or not isinstance(chance, int | float) or not 0 <= chance <= 1:
-            raise DataError(f"{place}: 'probability' is {chance!r}; give a number in [0, 1]")
-        return Preference(prompt=row["prompt"], chosen=row["chosen"], rejected=row["rejected"], probability=float(chance))
+                raise DataError(f"{place}, field {name!r}: {hint}a row has {', '.join(known)} here; leave others out")
+        answers, rewards = read(row, place)
+        for i, text in enumerate(answers):
+            if text in answers[:i]:
+                raise DataError(f"{place}: two answers are the same text, {_short(text)}; leave the row out, or one of them")
+        return Preference(messages=_messages(row, place), answers=answers, rewards=rewards, place=place)
 
 
 def preference_rows(path: str | Path) -> tuple[Preference, ...]:
     """The preferences of a JSONL file, one object per line; empty lines are left out.
 
     Raises:
-        DataError: no rows, or a line that is no preference; names file and line (from 1).
+        DataError: the file cannot be read or holds no rows, or a line is no preference; names file and line (from 1), the field
+            and a fix.
     """
-    rows = tuple(_lines(Path(path)))
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read preferences from {path}: {error}") from error
+    rows = tuple(_lines(path, text))
     if not rows:
         raise DataError(f"{path} holds no preferences; give one JSON object per line")
     return rows
 
 
-def _lines(path: Path) -> Iterator[Preference]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+def preference_batch(
+    preferences: Sequence[Preference], prompt: Callable[[Sequence[Message]], Ids], answer: Callable[[str], Ids]
+) -> Batch:
+    """Preferences as one optimiser batch: preference i is group i, its answers are the attempts, in their order.
+
+    Args:
+        preferences: at least one.
+        prompt: a conversation to ids, as the model is to be asked.
+        answer: text of an answer to ids, the end token included.
+
+    Raises:
+        DataError: no preferences, or a text without tokens; names its place.
+
+    >>> from assay.core.rollout import ids_of
+    >>> pair = Preference.of({"prompt": "2+2=", "chosen": "4", "rejected": "5"})
+    >>> batch = preference_batch([pair], lambda messages: ids_of([1]), lambda text: ids_of([int(text), 2]))
+    >>> batch.rollout("components/reward").tolist(), batch.rollout("group").tolist(), batch.rollout("tokens").tolist()
+    ([1.0, 0.0], [0, 0], [2, 2])
+    """
+    rows: list[tuple[int, Sample]] = []
+    for i, preference in enumerate(preferences):
+        asked = prompt(preference.messages)
+        for side, text in enumerate(preference.answers):
+            said = answer(text)
+            if not len(asked) or not len(said):
+                raise DataError(f"{preference.place}: the {'answer' if len(asked) else 'prompt'} has no tokens; leave it out")
+            sample = supervised(f"preference/{i}/{side}", [(asked, False), (said, True)], "preference")
+            rows.append((len(rows), sample))
+    table = {
+        "group": np.repeat(np.arange(len(preferences)), [len(p.answers) for p in preferences]),
+        "valid": np.ones(len(rows), np.bool_),
+        "length": np.array([int(sample.mask.sum()) for _, sample in rows], np.int64),
+        "truncated": np.zeros(len(rows), np.bool_),
+        "components/reward": np.array([reward for p in preferences for reward in p.rewards], np.float64),
+    }
+    return pack_rows(rows, table)
+
+
+# ---- inside -----------------------------------------------------------------------------------------------------------
+
+Judged = tuple[tuple[str, ...], tuple[float, ...]]
+"""Answers and their rewards."""
+
+
+def _lines(path: str | Path, text: str) -> Iterator[Preference]:
+    for number, line in enumerate(text.split("\n"), 1):  # not splitlines: texts may hold other line separators
         if not line.strip():
             continue
         place = f"{path}, line {number}"
         try:
             row: object = json.loads(line)
         except json.JSONDecodeError as error:
-            raise DataError(f"{place}: not JSON ({error.msg})") from error
+            raise DataError(f"{place}: not JSON ({error.msg}); write one object per line") from error
         if not isinstance(row, dict):
-            raise DataError(f"{place}: {row!r} is no object")
+            raise DataError(f"{place}: {_short(row)} is no object; write one object per line")
         yield Preference.of(cast(dict[str, Any], row), place)
 
 
-def preference_batch(pairs: Sequence[Preference], prompt: Callable[[str], Ids], answer: Callable[[str], Ids]) -> Batch:
-    """Preferences as one optimiser batch: pair i is group i, its attempts are 2 i (chosen) and 2 i + 1 (rejected).
+def _pair(row: Mapping[str, Any], place: str) -> Judged:
+    chance = row.get("probability", 1.0)
+    if not _is_number(chance) or not 0 <= chance <= 1:
+        raise DataError(f"{place}, field 'probability': {_short(chance)} is none; give a number in [0, 1], or leave it out")
+    return (_text(row, "chosen", place), _text(row, "rejected", place)), (float(chance), 1 - float(chance))
 
-    Args:
-        pairs: the preferences.
-        prompt: text of a prompt to ids, as the model is to be asked.
-        answer: text of an answer to ids, the end token included.
 
-    Raises:
-        DataError: no pairs, or a text without tokens.
+def _verdict(row: Mapping[str, Any], place: str) -> Judged:
+    label = row.get("label")
+    if not isinstance(label, bool):
+        raise DataError(f"{place}, field 'label': {_said(row, 'label')}; give true for a good answer, false for a bad one")
+    return (_text(row, "completion", place),), (float(label),)
 
-    >>> from assay.core.rollout import ids_of
-    >>> pair = Preference(prompt="2+2=", chosen="4", rejected="5")
-    >>> batch = preference_batch([pair], lambda t: ids_of([1]), lambda t: ids_of([int(t), 2]))
-    >>> batch.rollout("components/reward").tolist(), batch.rollout("group").tolist(), batch.rollout("tokens").tolist()
-    ([1.0, 0.0], [0, 0], [2, 2])
-    """
-    rows: list[tuple[int, Sample]] = []
-    for i, pair in enumerate(pairs):
-        asked = prompt(pair.prompt)
-        for side, text in enumerate((pair.chosen, pair.rejected)):
-            said = answer(text)
-            if not len(asked) or not len(said):
-                raise DataError(f"preference {i}: the {'prompt' if not len(asked) else 'answer'} has no tokens; leave it out")
-            sample = supervised(f"preference/{i}/{side}", [(asked, False), (said, True)], "preference")
-            rows.append((2 * i + side, sample))
-    chance = np.array([p.probability for p in pairs])
-    table = {
-        "group": np.repeat(np.arange(len(pairs)), 2),
-        "valid": np.ones(len(rows), np.bool_),
-        "length": np.array([int(sample.mask.sum()) for _, sample in rows], np.int64),
-        "truncated": np.zeros(len(rows), np.bool_),
-        "components/reward": np.stack([chance, 1 - chance], 1).reshape(-1),
-    }
-    return pack_rows(rows, table)
+
+def _list(row: Mapping[str, Any], place: str) -> Judged:
+    texts = _listed(row.get("answers"))
+    if not texts:
+        raise DataError(f"{place}, field 'answers': {_said(row, 'answers')}; give a list of texts")
+    table = {f"answers[{i}]": text for i, text in enumerate(texts)}
+    found = tuple(_text(table, name, place) for name in table)
+    if "rewards" not in row:
+        if len(found) < 2:
+            raise DataError(f"{place}, field 'rewards': missing, and one answer alone has no rank; give its reward")
+        return found, tuple((len(found) - 1 - i) / (len(found) - 1) for i in range(len(found)))
+    numbers = _listed(row["rewards"])
+    if not numbers or not all(_is_number(x) for x in numbers):
+        raise DataError(f"{place}, field 'rewards': {_short(row['rewards'])} is no list of finite numbers; give one per answer")
+    if len(numbers) != len(found):
+        raise DataError(f"{place}, field 'rewards': {len(numbers)} numbers for {len(found)} answers; give one number per answer")
+    return found, tuple(float(x) for x in numbers)
+
+
+_FORMS: tuple[tuple[tuple[str, ...], Callable[[Mapping[str, Any], str], Judged]], ...] = (
+    (_PAIR, _pair), (_VERDICT, _verdict), (_LIST, _list)
+)  # fmt: skip
+"""The fields of each form besides ``prompt``, and how it is read."""
+
+
+def _text(row: Mapping[str, Any], name: str, place: str) -> str:
+    value = row.get(name)
+    if not isinstance(value, str):
+        raise DataError(f"{place}, field {name!r}: {_said(row, name)}; give a text")
+    if not value:
+        raise DataError(f"{place}, field {name!r}: an empty text; give an answer of at least one character, or leave the row out")
+    return value
+
+
+def _messages(row: Mapping[str, Any], place: str) -> tuple[Message, ...]:
+    prompt = row.get("prompt")
+    turns = [_turn(turn, f"{place}, field 'prompt'") for turn in _listed(prompt)]
+    if turns:
+        if turns[-1].role == "assistant":
+            raise DataError(f"{place}, field 'prompt': the last turn is the assistant's, but answers follow; leave it out")
+        return tuple(turns)
+    if not isinstance(prompt, str) or not prompt:
+        raise DataError(f"{place}, field 'prompt': {_said(row, 'prompt')}; give a text, or a list of turns")
+    return (Message("user", prompt),)
+
+
+def _turn(turn: Any, place: str) -> Message:
+    fields = cast("Mapping[str, Any]", turn if isinstance(turn, Mapping) else {})
+    role, content = fields.get("role"), fields.get("content")
+    if isinstance(role, str) and role in _ROLES and isinstance(content, str) and len(fields) == 2:
+        return Message(role, content)
+    raise DataError(f"{place}: {_short(turn)} is no turn; give {{'role': one of {', '.join(_ROLES)}, 'content': text}}")
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    """The entries of a list; none of anything else."""
+    return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else ()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _said(row: Mapping[str, Any], name: str) -> str:
+    return f"it is {_short(row[name])}" if name in row else "missing"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
