@@ -101,11 +101,15 @@ def test_kto_numbers() -> None:
     outcome = run(kto(undesirable=3.0), batch, logp)
     assert outcome.loss == pytest.approx(expected / 3)
     assert outcome.metrics["score/baseline"] == pytest.approx(z)
+    assert outcome.metrics["score/accuracy"] == 1.0  # good ones above the baseline, the bad one below
+    assert outcome.metrics["score/margin"] == pytest.approx((1 - z + 0.5 + z + 2 - z) / 3)
     assert not kto().grouped
     # A negative estimate of a divergence is 0, and so is the baseline that APO-zero leaves out.
     low = [-5.0, -4.5, -6.0]
     assert run(kto(), batch, low).loss == pytest.approx(run(kto(baseline="zero"), batch, low).loss)
-    assert run(kto(), batch, low).metrics["score/baseline"] == 0.0
+    found = run(kto(), batch, low).metrics
+    assert found["score/baseline"] == 0.0 and found["score/accuracy"] == pytest.approx(1 / 3)
+    assert found["score/margin"] == pytest.approx((-1 + 0.5 - 2) / 3)
 
 
 def test_simpo_cpo_and_orpo_numbers() -> None:

@@ -330,7 +330,7 @@ def test_privileged_prompts_that_are_missing_or_do_not_fit_are_refused(tmp_path:
     odd = rl(objective=sdpo(), learner=settings(OWN), guidance=Privileged(text="{solution}é{prompt}"))
     with pytest.raises(DataError, match="privileged prompt: the tokenizer's alphabet lacks 'é'"):
         train(odd, tmp_path / "run")
-    with pytest.raises(ConfigError, match="oracle traces have no privileged prompts"):
+    with pytest.raises(ConfigError, match="given rows have no privileged prompts"):
         check_run(replace(tiny(), stages=(warm_up(learner=settings(OWN)),)))
     with pytest.raises(PlanError, match=r"no model 'privileged'.*Anchor\('privileged'"):
         check_run(rl(objective=sdpo()))

@@ -17,13 +17,13 @@ import assay.runtime.hf
 import assay.runtime.learner  # noqa: F401
 from assay.core.rollout import Sampling
 from assay.guide import Compose, Recent, SuccessVariance
-from assay.objective.methods import grpo
+from assay.objective.methods import dpo, grpo
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule
 from assay.tasks import SortDigits
 from assay.train import storage
 from assay.train.driver import resume, train
 from assay.train.models import Built, Scratch
-from assay.train.run import Evaluation, Reinforce, Run, WarmUp
+from assay.train.run import Evaluation, Prefer, Reinforce, Run, WarmUp
 from assay.train.storage import read_json
 
 SHAPE = DecoderShape(
@@ -76,6 +76,29 @@ def on_tiny_base(rl: int = 4) -> Run:
 def only_rl(**changes: Any) -> Run:
     """RL alone from fresh weights."""
     return replace(tiny(), stages=(reinforce(**changes),))
+
+
+SORTED = [
+    {"prompt": f"S{a}{b}>", "chosen": min(f"{a}{b}", f"{b}{a}"), "rejected": max(f"{a}{b}", f"{b}{a}")}
+    for a in range(10)
+    for b in range(10)
+    if a != b
+]
+"""Ninety pairs: two digits, in order and the other way round."""
+
+
+def prefer(**changes: Any) -> Prefer:
+    given: dict[str, Any] = {
+        "data": SORTED, "steps": 6, "batch": 16, "objective": dpo(),
+        "learner": LearnerSettings(optimizer=AdamW(lr=1e-3), schedule=SCHEDULE),
+    }  # fmt: skip
+    return Prefer(**(given | changes))
+
+
+def preferring(*stages: Any, **changes: Any) -> Run:
+    """Preferences after a short warm-up, and then RL, or the stages given."""
+    whole = (warm_up(steps=4), prefer(**changes), reinforce(steps=3, objective=dpo()))
+    return replace(tiny(), name="preferring", stages=stages or whole, checkpoint_every=3)
 
 
 def in_child(work: Callable[[], object]) -> int:

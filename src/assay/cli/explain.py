@@ -115,11 +115,12 @@ def _stage(s: StageSizes) -> dict[str, str]:
     out = {
         "rows": f"{s.rows:,} per step, {s.attempts:,} in all",
         "optimiser steps": f"{s.updates:,}",
-        "levels": "; ".join(f"{arm} {', '.join(map(str, of_arm))}" for arm, of_arm in s.levels.items()),
         "evaluations": f"{s.evaluations:,}, of {s.evaluation_items:,} tasks during the stage",
         "plan": _plan(s.plan),
     }
-    return ({"tokens sampled": f"at most {s.tokens:,}"} if s.tokens else {}) | out
+    levels = "; ".join(f"{arm} {', '.join(map(str, of_arm))}" for arm, of_arm in s.levels.items())
+    source = {"preferences": f"{s.pool:,}"} if s.pool else {"levels": levels}
+    return ({"tokens sampled": f"at most {s.tokens:,}"} if s.tokens else {}) | source | out
 
 
 def _plan(p: Plan) -> str:

@@ -21,6 +21,7 @@ ROWS = (
     ("held-out, greedy", GREEDY, ".3f"),
     ("held-out, sampled", SAMPLED, ".3f"),
     ("reward", "reward/mean", ".3f"),
+    ("pairs in order", "score/accuracy", ".3f"),
     ("loss", "loss/total", ".3f"),
     ("entropy, nats", "entropy/mean", ".3f"),
     ("signal fraction", "signal/fraction", ".2f"),
@@ -149,6 +150,8 @@ class PlainView:
             ]  # fmt: skip
         elif "loss/total" in metrics:
             parts.append(f"loss {self._p.show('loss/total')}")
+            if "score/accuracy" in metrics:
+                parts.append(f"in order {self._p.show('score/accuracy')}")
         if evaluated:
             parts.append(f"held-out greedy {self._p.show(GREEDY)} sampled {self._p.show(SAMPLED)}")
         if self._p.eta and step < self._p.steps:

@@ -14,7 +14,8 @@ from assay.core.plan import Plan
 from assay.runtime.settings import DecoderShape, Muon
 from assay.train.fits import check_run
 from assay.train.models import Built, Folder, Scratch, cache_folder, model_folder
-from assay.train.run import Reinforce, Run, WarmUp, arms_of, learner_of
+from assay.train.prefer import preferences_of
+from assay.train.run import Prefer, Reinforce, Run, Stage, WarmUp, arms_of, learner_of
 
 __all__ = ["Derived", "Memory", "StageSizes", "derive", "model_shape"]
 
@@ -29,11 +30,12 @@ class StageSizes:
 
     Attributes:
         stage: class of the stage.
-        steps: rollout batches, or optimiser steps of a warm-up.
-        rows: training rows per step.
-        attempts: rows over all steps.
+        steps: rollout batches, or optimiser steps where rows are given.
+        rows: training rows per step; of preferences that differ in their number of answers the most there can be.
+        attempts: rows over all steps; likewise.
         updates: optimiser steps.
-        tokens: sampled at most; 0 in a warm-up.
+        tokens: sampled at most; 0 where rows are given.
+        pool: preferences that the stage walks over; 0 in other stages.
         levels: levels trained on, by arm.
         evaluations: held-out evaluations in the stage, those at its ends included.
         evaluation_items: tasks in an evaluation during the stage.
@@ -46,6 +48,7 @@ class StageSizes:
     attempts: int
     updates: int
     tokens: int
+    pool: int
     levels: Mapping[str, tuple[int, ...]]
     evaluations: int
     evaluation_items: int
@@ -163,11 +166,13 @@ def _items(run: Run, per_level: int) -> int:
     return per_level * sum(map(len, arms_of(run.tasks, run.evaluation.levels).values()))
 
 
-def _stage(run: Run, stage: WarmUp | Reinforce, index: int) -> StageSizes:
+def _stage(run: Run, stage: Stage, index: int) -> StageSizes:
     every = run.evaluation.every
     ends = 1 if isinstance(stage, WarmUp) or index else 2
     during = sum(1 for step in range(1, stage.steps) if every and step % every == 0)
+    given = preferences_of(stage) if isinstance(stage, Prefer) else ()
     rows = stage.groups * stage.group_size if isinstance(stage, Reinforce) else stage.batch
+    rows *= max((len(p.answers) for p in given), default=1)
     sampled = rows * stage.steps * run.sampling.max_new_tokens * _turns(run) if isinstance(stage, Reinforce) else 0
     return StageSizes(
         stage=type(stage).__name__,
@@ -176,7 +181,8 @@ def _stage(run: Run, stage: WarmUp | Reinforce, index: int) -> StageSizes:
         attempts=rows * stage.steps,
         updates=stage.steps * stage.updates,
         tokens=sampled,
-        levels=arms_of(run.tasks, stage.levels),
+        pool=len(given),
+        levels={} if given else arms_of(run.tasks, stage.levels),
         evaluations=during + ends,
         evaluation_items=_items(run, run.evaluation.per_level),
         plan=stage.taught.plan(stage.updates, stage.learner.offers),
@@ -189,7 +195,7 @@ def _turns(run: Run) -> int:
     return run.max_turns if run.tasks.environment(one.exposed()) is not None else 1
 
 
-def _memory(run: Run, stage: WarmUp | Reinforce, shape: DecoderShape) -> Memory:
+def _memory(run: Run, stage: Stage, shape: DecoderShape) -> Memory:
     count = shape.parameters
     moments = 2 * count
     if isinstance(stage.learner.optimizer, Muon):  # one momentum for hidden matrices
@@ -209,7 +215,7 @@ def _memory(run: Run, stage: WarmUp | Reinforce, shape: DecoderShape) -> Memory:
     )
 
 
-def _waiting(stage: WarmUp | Reinforce) -> int:
+def _waiting(stage: Stage) -> int:
     """Copies of the weights that an engine keeps until they are old enough to be served, the newest among them."""
     return stage.lag + 1 if isinstance(stage, Reinforce) and stage.lag else 0
 

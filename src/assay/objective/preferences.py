@@ -37,12 +37,14 @@ class Preference:
         rewards: one number per answer. Losses on pairs compare them, and read nothing but the order with ``label="hard"``; losses
             on single attempts take 1/2 and more for good.
         place: where it was read, for messages.
+        fields: the answers' fields there.
     """
 
     messages: tuple[Message, ...]
     answers: tuple[str, ...]
     rewards: tuple[float, ...]
     place: str = field(default="preference", compare=False)
+    fields: tuple[str, ...] = field(default=(), compare=False)
 
     @staticmethod
     def of(row: Mapping[str, Any], place: str = "preference") -> Preference:
@@ -62,18 +64,19 @@ class Preference:
         >>> Preference.of({"prompt": "2+2=", "answers": ["4", "5", "dog"]}).rewards
         (1.0, 0.5, 0.0)
         """
-        form, read = next((f for f in _FORMS if any(name in row for name in f[0])), _FORMS[0])
+        form = next((f for f in _FORMS if any(name in row for name in f)), _PAIR)
         known = ("prompt", *form)
         for name in row:
             if name not in known:
                 close = nearest(name, known)
                 hint = f"did you mean {close!r}? " if close else ""
                 raise DataError(f"{place}, field {name!r}: {hint}a row has {', '.join(known)} here; leave others out")
-        answers, rewards = read(row, place)
+        table, rewards = _FORMS[form](row, place)
+        answers = tuple(_text(table, name, place) for name in table)
         for i, text in enumerate(answers):
             if text in answers[:i]:
                 raise DataError(f"{place}: two answers are the same text, {_short(text)}; leave the row out, or one of them")
-        return Preference(messages=_messages(row, place), answers=answers, rewards=rewards, place=place)
+        return Preference(messages=_messages(row, place), answers=answers, rewards=rewards, place=place, fields=tuple(table))
 
 
 def preference_rows(path: str | Path) -> tuple[Preference, ...]:
@@ -133,8 +136,8 @@ def preference_batch(
 
 # ---- inside -----------------------------------------------------------------------------------------------------------
 
-Judged = tuple[tuple[str, ...], tuple[float, ...]]
-"""Answers and their rewards."""
+Judged = tuple[Mapping[str, Any], tuple[float, ...]]
+"""Field to answer, and the rewards in the same order."""
 
 
 def _lines(path: str | Path, text: str) -> Iterator[Preference]:
@@ -155,22 +158,21 @@ def _pair(row: Mapping[str, Any], place: str) -> Judged:
     chance = row.get("probability", 1.0)
     if not _is_number(chance) or not 0 <= chance <= 1:
         raise DataError(f"{place}, field 'probability': {_short(chance)} is none; give a number in [0, 1], or leave it out")
-    return (_text(row, "chosen", place), _text(row, "rejected", place)), (float(chance), 1 - float(chance))
+    return _named(row, _PAIR[:2]), (float(chance), 1 - float(chance))
 
 
 def _verdict(row: Mapping[str, Any], place: str) -> Judged:
     label = row.get("label")
     if not isinstance(label, bool):
         raise DataError(f"{place}, field 'label': {_said(row, 'label')}; give true for a good answer, false for a bad one")
-    return (_text(row, "completion", place),), (float(label),)
+    return _named(row, _VERDICT[:1]), (float(label),)
 
 
 def _list(row: Mapping[str, Any], place: str) -> Judged:
     texts = _listed(row.get("answers"))
     if not texts:
         raise DataError(f"{place}, field 'answers': {_said(row, 'answers')}; give a list of texts")
-    table = {f"answers[{i}]": text for i, text in enumerate(texts)}
-    found = tuple(_text(table, name, place) for name in table)
+    found = {f"answers[{i}]": text for i, text in enumerate(texts)}
     if "rewards" not in row:
         if len(found) < 2:
             raise DataError(f"{place}, field 'rewards': missing, and one answer alone has no rank; give its reward")
@@ -183,9 +185,14 @@ def _list(row: Mapping[str, Any], place: str) -> Judged:
     return found, tuple(float(x) for x in numbers)
 
 
-_FORMS: tuple[tuple[tuple[str, ...], Callable[[Mapping[str, Any], str], Judged]], ...] = (
-    (_PAIR, _pair), (_VERDICT, _verdict), (_LIST, _list)
-)  # fmt: skip
+def _named(row: Mapping[str, Any], names: Sequence[str]) -> Mapping[str, Any]:
+    """Those of the fields; None stands for one that is missing."""
+    return {name: row.get(name) for name in names}
+
+
+_FORMS: Mapping[tuple[str, ...], Callable[[Mapping[str, Any], str], Judged]] = {
+    _PAIR: _pair, _VERDICT: _verdict, _LIST: _list
+}  # fmt: skip
 """The fields of each form besides ``prompt``, and how it is read."""
 
 
@@ -211,11 +218,12 @@ def _messages(row: Mapping[str, Any], place: str) -> tuple[Message, ...]:
 
 
 def _turn(turn: Any, place: str) -> Message:
+    shown = _short(turn)
     fields = cast("Mapping[str, Any]", turn if isinstance(turn, Mapping) else {})
     role, content = fields.get("role"), fields.get("content")
     if isinstance(role, str) and role in _ROLES and isinstance(content, str) and len(fields) == 2:
         return Message(role, content)
-    raise DataError(f"{place}: {_short(turn)} is no turn; give {{'role': one of {', '.join(_ROLES)}, 'content': text}}")
+    raise DataError(f"{place}: {shown} is no turn; give {{'role': one of {', '.join(_ROLES)}, 'content': text}}")
 
 
 def _listed(value: Any) -> Sequence[Any]:
@@ -228,7 +236,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _said(row: Mapping[str, Any], name: str) -> str:
-    return f"it is {_short(row[name])}" if name in row else "missing"
+    return "missing" if row.get(name) is None else f"it is {_short(row[name])}"
 
 
 def _short(value: object) -> str:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from assay.train.driver import Outcome, load_run, resume, train
     from assay.train.models import Built, Folder, Scratch
     from assay.train.policy import Policy
-    from assay.train.run import Evaluation, Reinforce, Run, Until, WarmUp
+    from assay.train.run import Evaluation, Prefer, Reinforce, Run, Until, WarmUp
 
 __all__ = [
     "Built",
@@ -16,6 +16,7 @@ __all__ = [
     "Folder",
     "Outcome",
     "Policy",
+    "Prefer",
     "Reinforce",
     "Run",
     "Scratch",
@@ -30,7 +31,7 @@ _HOME = {
     "driver": "Outcome load_run resume train",
     "models": "Built Folder Scratch",
     "policy": "Policy",
-    "run": "Evaluation Reinforce Run Until WarmUp",
+    "run": "Evaluation Prefer Reinforce Run Until WarmUp",
 }
 
 

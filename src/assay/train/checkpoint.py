@@ -88,15 +88,16 @@ def _refuse_lost_pointer(folder: Path) -> None:
         raise CheckpointError(f"{folder / 'LATEST'} is missing, but the run has checkpoints; {_others(folder, '')}")
 
 
-def load_state(path: Path, run: str) -> Any:
+def load_state(path: Path, run: str, data: Mapping[str, str] | None = None) -> Any:
     """The JSON state of a checkpoint.
 
     Args:
         path: the checkpoint.
         run: identity of the run that it must belong to.
+        data: digests of the files that the run learns from, by name.
 
     Raises:
-        CheckpointError: it belongs to another run, or has another format.
+        CheckpointError: it belongs to another run, a file has changed, or it has another format.
     """
     state = storage.read_json(path / "state.json")
     if state.get("format") != FORMAT:
@@ -106,6 +107,12 @@ def load_state(path: Path, run: str) -> Any:
             f"checkpoint {path} belongs to another run: its settings are not those of run.toml; put back the checkpoint or the "
             "run.toml that belong together (only steps may change, by 'assay resume --steps')"
         )
+    for file, digest in (data or {}).items():
+        if state.get("data", {}).get(file) != digest:
+            raise CheckpointError(
+                f"{file} is not the file that the run began with: put that one back to go on with checkpoint {path}, or start a "
+                "new run on this one"
+            )
     return state
 
 

@@ -69,7 +69,7 @@ def train(run: Run, folder: str | Path, *, watch: Watch = nobody) -> Outcome:
 
     Raises:
         ConfigError: the folder is in use, or the run contradicts itself or does not fit its model.
-        DataError: a level without tasks, or text that the tokenizer lacks.
+        DataError: a level without tasks, a preference that is wrong, or text that the tokenizer lacks.
         StorageError, NonFiniteError, WeightProofError, RewardError, GateError, EngineError: as their names say; the run can be
             resumed from its last checkpoint.
     """
@@ -104,7 +104,8 @@ def resume(
         watch: makes trackers besides the journal; see `Watch`.
 
     Raises:
-        CheckpointError: the folder holds no run, or its checkpoint is damaged or belongs to another run.
+        CheckpointError: the folder holds no run, or its checkpoint is damaged or belongs to another run, or a file that it learns
+            from has changed.
         InexactResumeError: this machine differs and ``allow_inexact`` is False.
         ConfigError: ``steps`` is less than the stage has done, or another process works on the run.
     """
@@ -137,7 +138,7 @@ class Driver:
 
         self._threads()
         found = checkpoint.latest(self.folder)
-        state = checkpoint.load_state(found, self.desk.identity) if found else None
+        state = checkpoint.load_state(found, self.desk.identity, self.desk.data) if found else None
         run = extended(self.run, state, steps)
         done = self.folder / "done.json"
         if run == self.run and done.exists():
@@ -164,7 +165,9 @@ class Driver:
 
         start = self.folder / "start"
         if start.exists():
-            return load_model(start)
+            model = load_model(start)
+            check_fits(self.run, model)  # no checkpoint yet: a file of preferences may have changed since
+            return model
         check_run(self.run)
         model = models.load(self.run.model, self._build)
         others = {path: models.from_folder(path) for path in anchor_models(self.run)}

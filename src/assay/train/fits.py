@@ -17,7 +17,8 @@ from assay.core.task import Task
 from assay.runtime.anchors import check_vocabulary
 from assay.train.evaluate import held_out
 from assay.train.models import from_folder
-from assay.train.run import Reinforce, Run, WarmUp, arms_of
+from assay.train.prefer import Preferences, check_objective, preferences_of
+from assay.train.run import Prefer, Reinforce, Run, Stage, WarmUp, arms_of
 from assay.train.session import with_stop
 from assay.train.warmup import trace_row
 from assay.verify import ExactMatch, Together
@@ -37,12 +38,15 @@ def check_run(run: Run) -> None:
 
     Raises:
         ConfigError: a replay that is not read, a lag that the method cannot correct for, attempts drawn from another distribution
-            than the learner scores, or an anchor that moves when it must not.
-        DataError: no task of the evaluation's levels is held out.
-        PlanError: an objective that cannot be right, or that needs what the stage's learner does not offer.
+            than the learner scores, an anchor that moves when it must not, or less than a batch of preferences.
+        DataError: no task of the evaluation's levels is held out, or a preference is wrong.
+        PlanError: an objective that cannot be right, or that needs what the stage's learner or its rows do not offer.
     """
     for stage in run.stages:
         _check_anchors(stage, stage.taught.plan(stage.updates, stage.learner.offers))
+        if isinstance(stage, Prefer):
+            check_objective(stage)
+            preferences_of(stage)
         if isinstance(stage, Reinforce):
             stage.check_replay()
             stage.check_experts()
@@ -61,8 +65,8 @@ def check_fits(run: Run, model: Model, others: Callable[[str], Model] = from_fol
     Raises:
         ConfigError: an answer leaves no room for a prompt, a prompt or trace exceeds the context, a warm-up has no traces, an
             anchor's vocabulary is another, or a task has no privileged prompt for an anchor that reads it.
-        DataError: a level without tasks of a split, text that the tokenizer lacks, or an answer that must be matched exactly
-            and that the model cannot spell; names the task.
+        DataError: a level without tasks of a split, text that the tokenizer lacks, an answer that must be matched exactly and
+            that the model cannot spell, or a preference that exceeds the context; names the task or the row.
     """
     check_run(run)
     context, new = model.shape.max_positions, with_stop(run.sampling, model.tokenizer).max_new_tokens
@@ -76,6 +80,9 @@ def check_fits(run: Run, model: Model, others: Callable[[str], Model] = from_fol
             if anchor.model:
                 check_vocabulary(anchor, model, others(anchor.model))
         short = min((others(a.model).shape.max_positions for a in stage.learner.anchors if a.model), default=context)
+        if isinstance(stage, Prefer):
+            Preferences(run, stage, model.tokenizer).check(min(context, short))
+            continue
         for task in _first_tasks(run.tasks, stage.levels, "train"):
             _check_prompt(task, model.tokenizer, new, context)
             _check_prompt(task, model.tokenizer, new, short, "anchors' shortest")
@@ -89,12 +96,13 @@ def check_fits(run: Run, model: Model, others: Callable[[str], Model] = from_fol
         check_answer(task)
 
 
-def _check_anchors(stage: WarmUp | Reinforce, plan: Plan) -> None:
+def _check_anchors(stage: Stage, plan: Plan) -> None:
     """A statistic of the policy at the start of a batch cannot be computed anew, so what else it reads must stay till its end."""
     anchors = {a.name: a for a in stage.learner.anchors}
-    if isinstance(stage, WarmUp) and any(a.privileged for a in stage.learner.anchors):
+    if not isinstance(stage, Reinforce) and any(a.privileged for a in stage.learner.anchors):
         raise ConfigError(
-            "WarmUp.learner.anchors: oracle traces have no privileged prompts to read; give privileged anchors to Reinforce only"
+            f"{type(stage).__name__}.learner.anchors: given rows have no privileged prompts to read; give privileged anchors to "
+            "Reinforce only"
         )
     for forward in plan.forwards:
         read = () if forward.stat is None or not forward.stat.models else (forward.model, *forward.stat.models)

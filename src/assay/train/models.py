@@ -63,7 +63,7 @@ class Scratch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """The product of another run, built on first use and cached by a hash of that run, its seed and assay's code."""
+    """The product of another run, built on first use and cached by a hash of that run, its seed and data, and assay's code."""
 
     run: Run
 
@@ -74,7 +74,9 @@ class Built:
     @property
     def key(self) -> str:
         """Name in the cache."""
-        return f"{self.run.name}-{digest([to_dict(self.run), _code_digest(), _numerics()], 8)}"
+        from assay.train.prefer import data_digests
+
+        return f"{self.run.name}-{digest([to_dict(self.run), data_digests(self.run), _code_digest(), _numerics()], 8)}"
 
 
 def cache_folder() -> Path:

@@ -6,15 +6,18 @@ A recipe is any function ``() -> Run``; a variation is `dataclasses.replace`.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
+from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, PlanError, UnknownNameError
 from assay.core.protocols import BatchComposer, CurriculumSpec, Guidance, TaskSource
 from assay.core.rollout import Sampling
 from assay.core.sample import STREAMS
 from assay.guide import Compose, Plain, SuccessVariance
-from assay.objective.methods import grpo, nll
+from assay.objective.methods import dpo, grpo, nll
 from assay.objective.objective import Objective
 from assay.objective.plan import lagging
 from assay.runtime.anchors import BASE, Anchor
@@ -23,7 +26,7 @@ from assay.runtime.settings import AdamW, LearnerSettings
 if TYPE_CHECKING:
     from assay.guide import Recent
 
-__all__ = ["Evaluation", "ModelSource", "Reinforce", "Run", "Until", "WarmUp"]
+__all__ = ["Evaluation", "ModelSource", "Prefer", "Reinforce", "Run", "Stage", "Until", "WarmUp"]
 
 
 class ModelSource(Protocol):
@@ -128,6 +131,60 @@ class WarmUp:
     def updates(self) -> int:
         """Optimiser updates per step."""
         return 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefer:
+    """A stage on given preferences: answers that people or programs have judged.
+
+    Attributes:
+        data: a JSONL file, one row a line, or the rows themselves; `assay.objective.Preference` has their three forms. A file is
+            read when the run begins and when it is resumed, and must stay as it is until the run has ended.
+        steps: optimiser steps.
+        batch: rows per step: pairs, or judged answers, or ranked lists. They are walked in a seeded order, anew each epoch.
+        objective, learner: what is minimised, and how; the weights that the stage starts from are the reference.
+
+    >>> Prefer(data=[{"prompt": "2+2=", "chosen": "4", "rejected": "5"}], steps=10, batch=1).updates
+    1
+    """
+
+    data: str | tuple[Mapping[str, Any], ...] = ""
+    steps: int = 100
+    batch: int = 32
+    objective: Objective = field(default_factory=dpo)
+    learner: LearnerSettings = field(default_factory=LearnerSettings)
+
+    def __post_init__(self) -> None:
+        _positive(self, "steps", "batch")
+        given: Any = self.data
+        if isinstance(given, str | Path):
+            object.__setattr__(self, "data", str(given))
+            return
+        rows: list[Any] = list(given) if isinstance(given, list | tuple) else [given]  # pyright: ignore[reportUnknownArgumentType]
+        for i, row in enumerate(rows):
+            if not isinstance(row, Mapping):
+                raise ConfigError(f"Prefer.data, row {i} is a {type(row).__name__}; name a JSONL file, or give a list of dicts")
+        object.__setattr__(self, "data", tuple(map(FrozenMap, rows)))
+
+    @property
+    def taught(self) -> Objective:
+        """The objective as it is compiled."""
+        return self.objective
+
+    @property
+    def name(self) -> str:
+        """Stage name in the journal."""
+        return "preferences"
+
+    @property
+    def updates(self) -> int:
+        """Optimiser updates per step."""
+        return 1
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """None in particular: the tasks are for evaluation alone."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,6 +305,9 @@ class Reinforce:
         return self.epochs * self.minibatches
 
 
+Stage = WarmUp | Prefer | Reinforce
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A complete run.
@@ -275,7 +335,7 @@ class Run:
     seed: int = 0
     model: ModelSource
     tasks: TaskSource
-    stages: tuple[WarmUp | Reinforce, ...]
+    stages: tuple[Stage, ...]
     sampling: Sampling = field(default_factory=Sampling)
     evaluation: Evaluation = field(default_factory=Evaluation)
     threads: int = 1
@@ -294,7 +354,7 @@ class Run:
         if not self.name or "/" in self.name:
             raise ConfigError(f"Run.name={self.name!r} names the run's folder; use a word without '/'")
         if not self.stages:
-            raise ConfigError("Run.stages is empty; give at least one WarmUp or Reinforce stage")
+            raise ConfigError("Run.stages is empty; give at least one WarmUp, Prefer or Reinforce stage")
         for name in ("reward_deadline", "environment_deadline"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"Run.{name}={getattr(self, name)} s; use a positive number of seconds")
@@ -310,7 +370,7 @@ class Run:
         return sum(stage.steps for stage in self.stages)
 
 
-def learner_of(run: Run, stage: WarmUp | Reinforce) -> LearnerSettings:
+def learner_of(run: Run, stage: Stage) -> LearnerSettings:
     """The learner that a stage gets: its own settings, with the anchor ``base`` besides where the evaluation measures the
     divergence from the stage's start and no anchor of the stage stays there.
     """

@@ -21,7 +21,7 @@ from assay.objective.program import Program
 from assay.rollout import Player
 from assay.train.models import from_folder
 from assay.train.proof import WeightProof, probe_rows
-from assay.train.run import Reinforce, Run, WarmUp, arms_of, learner_of
+from assay.train.run import Reinforce, Run, Stage, arms_of, learner_of
 from assay.verify import ScoringPool
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Session:
         program, plan: the compiled objective.
         counter: which task comes next in each stream.
         proof: checks the engine's weights; None when switched off.
-        practice: what only reinforcement learning has; None in a warm-up.
+        practice: what only reinforcement learning has; None in the other stages.
         step: global step, the number of steps finished.
         stage_step: the same within the stage.
         ids: running digest of all sampled token ids.
@@ -101,7 +101,7 @@ class Session:
     """
 
     run: Run
-    stage: WarmUp | Reinforce
+    stage: Stage
     learner: Learner
     engine: Engine
     tokenizer: Tokenizer
@@ -201,7 +201,7 @@ class Session:
 
 
 def open_session(
-    run: Run, stage: WarmUp | Reinforce, model: Model, pool: ScoringPool, step: int, before: Session | None = None,
+    run: Run, stage: Stage, model: Model, pool: ScoringPool, step: int, before: Session | None = None,
     others: Callable[[str], Model] = from_folder,
 ) -> Session:  # fmt: skip
     """Builds a stage from its settings and the weights that it starts from.

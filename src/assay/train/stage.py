@@ -14,15 +14,17 @@ from assay.core.task import Task
 from assay.train import checkpoint
 from assay.train.clock import Clock
 from assay.train.evaluate import evaluate, greedy, held_out, items_of, summary
+from assay.train.given import Given, given_step
 from assay.train.grade import Attempts
 from assay.train.journal import Journal
 from assay.train.loop import publish
 from assay.train.loop import step as rl_step
 from assay.train.metrics import pool_metrics, rollout_records
+from assay.train.prefer import Preferences, data_digests
 from assay.train.record import run_id
-from assay.train.run import Reinforce, Run, WarmUp, learner_of
+from assay.train.run import Prefer, Reinforce, Run, WarmUp, learner_of
 from assay.train.session import Session, player_of
-from assay.train.warmup import Demonstrations, warm_up_step
+from assay.train.warmup import Demonstrations
 
 __all__ = ["Desk", "Progress", "check_gate"]
 
@@ -54,6 +56,7 @@ class Desk:
         step: global steps done, for messages.
         progress: what is saved beside the session.
         identity: of the run, in its checkpoints; derived from the run when empty.
+        data: digests of the files that it learns from, in its checkpoints too; likewise.
         counted: what the scoring pool had counted at the last line.
     """
 
@@ -65,10 +68,12 @@ class Desk:
     step: int = 0
     progress: Progress = field(default_factory=Progress)
     identity: str = ""
+    data: Mapping[str, str] = field(default_factory=dict[str, str])
     counted: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
         self.identity = self.identity or run_id(self.run)
+        self.data = self.data or data_digests(self.run)
 
     async def stage(self, index: int, s: Session) -> bool:
         """Runs stage ``index`` from where its session stands to its end (True), or to a stop (False).
@@ -80,23 +85,23 @@ class Desk:
         if s.proof:
             async with s.present():
                 await s.proof.calibrate(s.learner.publish(), s.engine, s.learner)
-        demonstrations = Demonstrations(self.run, s.stage, s.tokenizer) if isinstance(s.stage, WarmUp) else None
+        given = given_rows(s)
         if s.stage_step == 0:
             self.progress.ended, self.progress.gate = 0, None
-            if demonstrations is None and self.progress.evaluated != s.step:
+            if not isinstance(s.stage, WarmUp) and self.progress.evaluated != s.step:
                 self._log(s, await self._evaluate(s, full=True))
             self._checkpoint(index, s)
         while not _ended(s, self.progress):
             if self.stop:
                 return False
-            await self._advance(index, s, demonstrations)
+            await self._advance(index, s, given)
         if isinstance(s.stage, WarmUp):
             check_gate(s.stage, self.progress.gate)
         return True
 
-    async def _advance(self, index: int, s: Session, demonstrations: Demonstrations | None) -> None:
+    async def _advance(self, index: int, s: Session, given: Given | None) -> None:
         """One step, with the evaluation and the checkpoint that are due behind it."""
-        metrics = await self._step(s, demonstrations)
+        metrics = await self._step(s, given)
         last = s.stage_step >= s.stage.steps
         if last or _due(s.stage_step, self.run.evaluation.every):
             metrics |= await self._evaluate(s, full=last)
@@ -111,10 +116,10 @@ class Desk:
         if last or self.stop or _due(s.stage_step, self.run.checkpoint_every):
             self._checkpoint(index, s)
 
-    async def _step(self, s: Session, demonstrations: Demonstrations | None) -> dict[str, float]:
+    async def _step(self, s: Session, given: Given | None) -> dict[str, float]:
         begin = time.process_time()
-        if demonstrations is not None:
-            metrics = dict(warm_up_step(s, demonstrations))
+        if given is not None:
+            metrics = dict(given_step(s, given))
         else:
             result = await rl_step(s)
             metrics = dict(result.metrics)
@@ -129,7 +134,7 @@ class Desk:
     async def _evaluate(self, s: Session, full: bool) -> dict[str, float]:
         """Greedy and sampled attempts at held-out items: journals the items, returns the summary."""
         begin, plan = time.perf_counter(), self.run.evaluation
-        if isinstance(s.stage, WarmUp):
+        if not isinstance(s.stage, Reinforce):
             await publish(s, Clock())
         tasks = held_out(self.run.tasks, plan.levels, plan.final_per_level if full else plan.per_level)
         metrics: dict[str, float] = {}
@@ -172,8 +177,25 @@ class Desk:
 
     def _checkpoint(self, index: int, s: Session) -> None:
         self.journal.sync()
-        state = {"run": self.identity, "stage": index, "progress": asdict(self.progress), "session": s.state_dict()}
+        state = {
+            "run": self.identity,
+            "data": self.data,
+            "stage": index,
+            "progress": asdict(self.progress),
+            "session": s.state_dict(),
+        }
         checkpoint.save(self.folder, s.step, state, s.save)
+
+
+def given_rows(s: Session) -> Given | None:
+    """The rows that a stage is given; None of one that samples its own.
+
+    Raises:
+        ConfigError, DataError: as `assay.train.prefer.preferences_of`.
+    """
+    if isinstance(s.stage, WarmUp):
+        return Demonstrations(s.run, s.stage, s.tokenizer)
+    return Preferences(s.run, s.stage, s.tokenizer) if isinstance(s.stage, Prefer) else None
 
 
 def check_gate(stage: WarmUp, found: float | None) -> None:

@@ -1,33 +1,22 @@
-"""One step of the supervised stage: oracle traces to an optimiser step, with the same learner as RL."""
+"""The rows of the supervised stage: a family's oracle traces."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
 
-from assay.core.batch import pack_rows
+from assay.core.batch import Batch, pack_rows
 from assay.core.errors import ConfigError
 from assay.core.protocols import TaskSource, Tokenizer
 from assay.core.rollout import ids_of
 from assay.core.sample import Sample, supervised
 from assay.core.seeds import generator
 from assay.core.task import Task
-from assay.train.clock import Clock
+from assay.train.given import in_order
 from assay.train.run import Run, WarmUp, arms_of
-from assay.train.session import Session
 
-__all__ = ["Demonstrations", "trace_row", "warm_up_step"]
-
-
-def warm_up_step(s: Session, demonstrations: Demonstrations) -> Mapping[str, float]:
-    """Advances a warm-up by one optimiser step; returns its metrics."""
-    clock = Clock()
-    rows = demonstrations.batch(s.stage_step)
-    batch = pack_rows(list(enumerate(rows)), {"group": np.arange(len(rows))})
-    stats = s.learner.step(s.program.credit(batch), s.plan, s.program)
-    return {**stats.metrics, "tokens/trained": float(batch.counts.tokens), **clock.seconds()}
+__all__ = ["Demonstrations", "trace_row"]
 
 
 class Demonstrations:
@@ -39,13 +28,12 @@ class Demonstrations:
         self._cells = [(arm, level) for arm, levels in arms.items() for level in levels]
         self._row = lru_cache(maxsize=None if stage.demonstrations else 1)(self._make)
 
-    def batch(self, step: int) -> list[Sample]:
+    def batch(self, step: int) -> Batch:
         """The traces of one step: a pool is walked in a seeded order, anew each epoch; without a pool they are fresh for ever."""
         size, pool = self._stage.batch, self._stage.demonstrations
         wanted = range(step * size, (step + 1) * size)
-        if not pool:
-            return [self._row(i) for i in wanted]
-        return [self._row(int(_order(self._run.seed, i // pool, pool)[i % pool])) for i in wanted]
+        rows = in_order("demonstrations", self._run.seed, pool, wanted) if pool else wanted
+        return pack_rows(list(enumerate(map(self._row, rows))), {"group": np.arange(size)})
 
     def _make(self, i: int) -> Sample:
         arm, level = self._cells[i % len(self._cells)]
@@ -72,8 +60,3 @@ def trace_row(source: TaskSource, task: Task, tokenizer: Tokenizer, noise: float
         else:
             pieces.append((tokenizer.render([turn]), False))
     return supervised(f"trace/{task.id}/{index}", pieces)
-
-
-@lru_cache(maxsize=4)
-def _order(seed: int, epoch: int, pool: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return generator("demonstrations", seed, "epoch", epoch).permutation(pool)

@@ -91,8 +91,8 @@ class Kto(SetLoss):
 
     @property
     def tells(self) -> tuple[str, ...]:
-        """The baseline in force."""
-        return ("baseline",)
+        """The baseline in force; the share of attempts on their verdict's side of it, and how far they are on that side."""
+        return ("baseline", "accuracy", "margin")
 
     def local(self, scored: Scored) -> Partials:
         """Sum and number of the scores."""
@@ -106,8 +106,13 @@ class Kto(SetLoss):
         return loss.sum(), float(len(x))
 
     def numbers(self, scored: Scored) -> Mapping[str, float]:
-        """``baseline``."""
-        return {"baseline": self._baseline(scored) * len(scored.score)}
+        """``baseline``, ``accuracy``, ``margin``."""
+        baseline = self._baseline(scored)
+        above = scored.score - baseline
+        margin = above.where(scored.reward >= self.threshold, -above)
+        return {
+            "baseline": baseline * len(margin), "accuracy": float((margin > 0).sum()), "margin": float(margin.sum()),
+        }  # fmt: skip
 
     def _baseline(self, scored: Scored) -> float:
         total, count = scored.stats["scores"].values
