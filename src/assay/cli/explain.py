@@ -119,7 +119,7 @@ def _stage(s: StageSizes) -> dict[str, str]:
         "plan": _plan(s.plan),
     }
     levels = "; ".join(f"{arm} {', '.join(map(str, of_arm))}" for arm, of_arm in s.levels.items())
-    source = {"preferences": f"{s.pool:,}"} if s.pool else {"levels": levels}
+    source = {"preferences": f"{s.pool:,}, walked {s.walks:.1f} times"} if s.pool else {"levels": levels}
     return ({"tokens sampled": f"at most {s.tokens:,}"} if s.tokens else {}) | source | out
 
 

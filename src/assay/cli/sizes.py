@@ -36,6 +36,7 @@ class StageSizes:
         updates: optimiser steps.
         tokens: sampled at most; 0 where rows are given.
         pool: preferences that the stage walks over; 0 in other stages.
+        walks: how often it does.
         levels: levels trained on, by arm.
         evaluations: held-out evaluations in the stage, those at its ends included.
         evaluation_items: tasks in an evaluation during the stage.
@@ -49,6 +50,7 @@ class StageSizes:
     updates: int
     tokens: int
     pool: int
+    walks: float
     levels: Mapping[str, tuple[int, ...]]
     evaluations: int
     evaluation_items: int
@@ -182,6 +184,7 @@ def _stage(run: Run, stage: Stage, index: int) -> StageSizes:
         updates=stage.steps * stage.updates,
         tokens=sampled,
         pool=len(given),
+        walks=stage.steps * stage.batch / len(given) if isinstance(stage, Prefer) else 0.0,
         levels={} if given else arms_of(run.tasks, stage.levels),
         evaluations=during + ends,
         evaluation_items=_items(run, run.evaluation.per_level),
