@@ -12,7 +12,7 @@ import pytest
 
 from assay.core.errors import DataError, MissingExtraError
 from assay.measure import html, plots, report
-from assay.measure.history import Series
+from assay.measure.history import MetricLine, Series
 from assay.measure.intervals import Interval
 from assay.measure.runs import RolloutLine, read_run
 
@@ -233,6 +233,12 @@ def test_verdicts(run_folder: Make) -> None:
     assert "on sort raised held-out sampled accuracy" in report.verdict(sampled)
     warm = type(flat)(folder=flat.folder, settings={}, versions={}, metrics=flat.metrics[:9], finished=True)
     assert report.verdict(warm) == "9 steps of supervised warm-up on unknown tasks, without a held-out evaluation."
+    given = tuple(
+        MetricLine(step=s, stage="preferences", metrics={"loss/total": 0.5, "score/margin": s / 2}) for s in range(1, 5)
+    )
+    preferring = replace(warm, metrics=(*flat.metrics[:9], *given))
+    assert report.verdict(preferring).startswith("4 steps of learning from preferences, evaluated on unknown tasks, without")
+    assert "Gap between the scores of better and worse answers" in report.render(preferring)
 
 
 def test_what_was_trained_is_named_by_its_arms_else_by_its_kind(run_folder: Make) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tiny_runs import SORTED, at_named, in_child, points_into, prefer, preferring, resumed, trained
+from tokenizers import AddedToken, Regex, Tokenizer, pre_tokenizers
+from tokenizers import models as hub_models
 
 from assay.core.batch import Batch
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
@@ -22,7 +24,7 @@ from assay.objective import Center, DropStale, Kl, Objective, Scalarise, dpo, gr
 from assay.objective.loss.score import ScoreLoss
 from assay.objective.loss.sets.pointwise import ScoreSquare
 from assay.objective.methods import methods
-from assay.runtime.tokenizer import char_tokenizer
+from assay.runtime.tokenizer import HubTokenizer, char_tokenizer
 from assay.train import models, storage
 from assay.train.driver import resume, train
 from assay.train.fits import check_run
@@ -104,7 +106,10 @@ def test_wrong_lines_are_named_before_anything_is_built(tmp_path: Path) -> None:
     ("row", "says"),
     [
         ({"prompt": "né", "chosen": "a", "rejected": "b"}, "line 21, field 'prompt': the tokenizer's alphabet lacks 'é'"),
-        ({"prompt": "a", "chosen": "né", "rejected": "b"}, "line 21, field 'chosen': the tokenizer's alphabet lacks 'é'"),
+        (
+            {"prompt": "a", "chosen": "né", "rejected": "b"},
+            "line 21, field 'chosen': the model's tokenizer lacks 'é', so it would",
+        ),
         (
             {"prompt": "a" * 20, "chosen": "b", "rejected": "c" * 12},
             r"line 21, field 'rejected': prompt \(20 tokens\), answer and end are 33 tokens, .* context holds 32: shorten",
@@ -116,6 +121,16 @@ def test_texts_that_the_model_cannot_read_are_named(tmp_path: Path, row: Row, sa
     with pytest.raises(DataError, match=says):
         train(preferring(data=file), tmp_path / "run")
     assert not (tmp_path / "run" / "run.toml").exists()
+
+
+def test_characters_that_a_tokenizer_would_write_otherwise_are_named() -> None:
+    """One that writes ``<unk>`` for what it does not know refuses nothing itself."""
+    known = Tokenizer(hub_models.WordLevel({"<eos>": 0, "<unk>": 1, "a": 2, "b": 3}, unk_token="<unk>"))
+    known.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    known.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in ("<eos>", "<unk>")])
+    stage = prefer(data=[{"prompt": "a", "chosen": "b", "rejected": "ac"}], batch=1)
+    with pytest.raises(DataError, match=r"row 0, field 'rejected': the model's tokenizer lacks 'c'"):
+        Preferences(preferring(stage), stage, HubTokenizer(known, eos=0)).check(32)
 
 
 def test_the_longest_text_that_fits_is_taken() -> None:

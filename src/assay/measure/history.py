@@ -13,6 +13,9 @@ __all__ = ["History", "MetricLine", "Series"]
 SUPERVISED = "warm-up"
 """Stage whose numbers are not those of reinforcement learning."""
 
+PREFERENCES = "preferences"
+"""Stage that learns from given preferences."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricLine:

@@ -37,6 +37,11 @@ PANELS = (
         caption="Groups whose attempts differ in reward. The others teach a group baseline nothing.",
     ),
     Panel(
+        title="Preferences", percent=(False, True), labels=("margin", "in order"),
+        metrics=[[("score/margin", "margin")], [("score/accuracy", "in order")]],
+        caption="Gap between the scores of better and worse answers, and the share of pairs that the scores put in order.",
+    ),
+    Panel(
         title="Entropy", metrics=[[("entropy/mean", "entropy")]], percent=(False,),
         caption="Nats per sampled token. A fall while reward rises is learning; a fall to 0 without it is collapse.",
     ),

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from assay.measure.doctor import diagnose
 from assay.measure.findings import Finding
+from assay.measure.history import PREFERENCES
 from assay.measure.html import details, e, page, section, table
 from assay.measure.intervals import Interval, paired
 from assay.measure.panels import accuracy_figures, training_figures
@@ -74,9 +75,8 @@ def _header(run: RunView) -> str:
 
 def verdict(run: RunView) -> str:
     """What was trained, and from which to which held-out accuracy, in one or two sentences."""
-    steps = sum(1 for x in run.metrics if "reward/mean" in x.metrics)
-    kind = "reinforcement learning" if steps else "supervised warm-up"
-    what = f"{steps or run.last_step:,} steps of {kind} on {_tasks(run)}"
+    steps, kind = _learning(run)
+    what = f"{steps:,} steps of {kind} on {_tasks(run)}"
     planned = f" of {run.planned_steps:,}" if run.planned_steps else ""
     unfinished = "" if run.finished else f" The run has not finished: it stands at step {run.last_step:,}{planned}."
     for mode in ("greedy", "sampled"):
@@ -90,6 +90,15 @@ def verdict(run: RunView) -> str:
             f"evaluated since.{unfinished}"
         )
     return f"{what}, without a held-out evaluation.{unfinished}"
+
+
+def _learning(run: RunView) -> tuple[int, str]:
+    """How many steps of what the verdict is about: of RL where there is any, else of preferences, else of the warm-up."""
+    if steps := sum(1 for x in run.metrics if "reward/mean" in x.metrics):
+        return steps, "reinforcement learning"
+    if steps := sum(1 for x in run.metrics if x.stage == PREFERENCES and "loss/total" in x.metrics):
+        return steps, "learning from preferences, evaluated"
+    return run.last_step, "supervised warm-up"
 
 
 def _change(run: RunView, mode: str, base: EvalLine, now: EvalLine) -> str:

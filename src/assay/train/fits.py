@@ -5,9 +5,7 @@ too long, or beyond the tokenizer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import TYPE_CHECKING
-from unicodedata import normalize
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.plan import Plan
@@ -20,6 +18,7 @@ from assay.train.models import from_folder
 from assay.train.prefer import Preferences, check_objective, preferences_of
 from assay.train.run import Prefer, Reinforce, Run, Stage, WarmUp, arms_of
 from assay.train.session import with_stop
+from assay.train.spelling import spelling_of
 from assay.train.warmup import trace_row
 from assay.verify import ExactMatch, Together
 from assay.verify.exact import expected
@@ -173,21 +172,13 @@ def _check_privileged(stage: Reinforce, task: Task, tokenizer: Tokenizer, new: i
 
 def _answer_check(verifier: Verifier, tokenizer: Tokenizer) -> Callable[[Task], None]:
     """A check that the policy can spell a task's answer, where it must be matched exactly; else one that passes everything."""
-    match = _exact_match(verifier)
-
-    @cache
-    def lacking(character: str) -> bool:
-        try:
-            spelled = normalize("NFKC", tokenizer.decode(tokenizer.encode(character)))
-        except DataError:
-            return True
-        return not character.isspace() and normalize("NFKC", character) not in spelled
+    match, missing_in = _exact_match(verifier), spelling_of(tokenizer)
 
     def check(task: Task) -> None:
         if match is None:
             return
         answer = expected(task)
-        missing = [c for c in dict.fromkeys(answer.strip() if match.strip else answer) if lacking(c)]
+        missing = missing_in(answer.strip() if match.strip else answer)
         if missing:
             raise DataError(
                 f"task {task.id!r} (arm {task.arm!r}, level {task.level}): its answer {_short(answer)} holds "

@@ -14,6 +14,7 @@ from assay.objective.objective import Objective
 from assay.objective.preferences import Preference, preference_batch, preference_rows
 from assay.train.given import in_order
 from assay.train.run import Prefer, Run
+from assay.train.spelling import spelling_of
 
 __all__ = ["Preferences", "check_objective", "data_digests", "preferences_of"]
 
@@ -52,27 +53,28 @@ class Preferences:
         Raises:
             DataError: text that the tokenizer lacks, or more than the context holds; names the row, the field and a fix.
         """
+        missing_in = spelling_of(self._tokenizer)
         for row in self._rows:
-            self._check(row, context)
+            try:
+                asked = len(self._tokenizer.render(row.messages))
+            except DataError as error:
+                raise DataError(f"{row.place}, field 'prompt': {error}") from None
+            for name, text in zip(row.fields, row.answers, strict=True):
+                if missing := missing_in(text):
+                    raise DataError(
+                        f"{row.place}, field {name!r}: the model's tokenizer lacks {', '.join(map(repr, missing))}, so it would "
+                        "learn to write something else: use a model that has them (Scratch.alphabet), or leave the row out"
+                    )
+                tokens = asked + len(self._answer(text))
+                if tokens > context:
+                    raise DataError(
+                        f"{row.place}, field {name!r}: prompt ({asked} tokens), answer and end are {tokens} tokens, but the "
+                        f"model's context holds {context}: shorten the texts, leave the row out, or use a model with more "
+                        "positions"
+                    )
 
     def _answer(self, text: str) -> Ids:
         return ids_of([*self._tokenizer.encode(text), self._tokenizer.eos])
-
-    def _check(self, row: Preference, context: int) -> None:
-        try:
-            asked = len(self._tokenizer.render(row.messages))
-        except DataError as error:
-            raise DataError(f"{row.place}, field 'prompt': {error}") from None
-        for name, text in zip(row.fields, row.answers, strict=True):
-            try:
-                tokens = asked + len(self._answer(text))
-            except DataError as error:
-                raise DataError(f"{row.place}, field {name!r}: {error}") from None
-            if tokens > context:
-                raise DataError(
-                    f"{row.place}, field {name!r}: prompt ({asked} tokens), answer and end are {tokens} tokens, but the model's "
-                    f"context holds {context}: shorten the texts, leave the row out, or use a model with more positions"
-                )
 
 
 def preferences_of(stage: Prefer) -> tuple[Preference, ...]:
