@@ -141,6 +141,14 @@ def test_groups_that_the_policy_sampled_teach_it(tmp_path: Path, method: Any) ->
     assert abs(rise(online(tmp_path / "coin", method(), coin))) < 0.05
 
 
+def test_iterated_dpo_compares_each_round_with_the_one_before(tmp_path: Path) -> None:
+    tasks = Rows([{"prompt": row["prompt"], "answer": row["rejected"]} for row in SORTED], test_share=0.2, reward=low)
+    rounds = (reinforce(steps=2, groups=16, group_size=8, objective=dpo()) for _ in range(2))
+    train(replace(preferring(warm_up(steps=20, batch=64, levels=()), *rounds), tasks=tasks), tmp_path / "run")
+    margins = [m["score/margin"] for m in of_stage(tmp_path / "run", "rl")]
+    assert margins[0] == margins[2] == 0.0 and margins[1] != 0.0 != margins[3]
+
+
 def test_groups_without_both_give_no_pair_and_say_so(tmp_path: Path) -> None:
     """From fresh weights no attempt is right: no pairs, no gradient."""
     train(preferring(reinforce(steps=2, objective=dpo(), levels=(3,))), tmp_path / "run")

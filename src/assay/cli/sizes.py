@@ -88,8 +88,8 @@ class Derived:
         stages: sizes of each.
         memory: of the stage that needs most.
         base: what must be built first; None where the weights are fresh or in a folder.
-        cached: folder of a finished base with the very same settings; None when there is none. It is taken if assay's code and
-            torch have not changed since.
+        cached: folder of a finished base with the very same settings; None when there is none. It is taken if assay's code,
+            torch and the files that it learns from have not changed since.
     """
 
     shape: DecoderShape
