@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from assay.core.rollout import Sampling
 from assay.lab import cells
-from assay.lab.cells import Cell, run_cell
+from assay.lab.cells import Cell, LabError, run_cell, run_cells
 from assay.lab.controls import Inverted, Rewarded
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings
 from assay.tasks import SortDigits
@@ -70,3 +74,51 @@ def test_a_cell_of_another_recipe_that_was_stopped_is_not_gone_on_with(tmp_path:
     (tmp_path / "a" / "small-0.json").unlink()
     stopped, fresh = run_cell(MAKER, "small", 0, tmp_path / "a", 2), run_cell(MAKER, "small", 0, tmp_path / "b", 2)
     assert stopped["digest"] == fresh["digest"]
+
+
+# ---- many cells
+
+
+def started(code: dict[str, str]) -> Callable[..., tuple[str, int, subprocess.Popen[str]]]:
+    """Stands in for a cell's process: small programs, which find their record's path in ``RECORD``."""
+
+    def start(maker: str, one: tuple[str, int, int | None], out: Path) -> tuple[str, int, subprocess.Popen[str]]:
+        kind, seed, _ = one
+        with (out / f"{kind}-{seed}.log").open("w") as log:
+            environment = os.environ | {"RECORD": str(out / f"{kind}-{seed}.json")}
+            return (
+                kind,
+                seed,
+                subprocess.Popen([sys.executable, "-S", "-c", code[kind]], stdout=log, stderr=log, text=True, env=environment),
+            )
+
+    return start
+
+
+GOOD = "import os, pathlib; pathlib.Path(os.environ['RECORD']).write_text('{\"kind\": \"good\"}')"
+BAD = "raise ValueError('the loss is NaN')"
+
+
+def test_a_failed_cell_is_recorded_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "_start", started({"bad": BAD, "good": GOOD, "silent": "raise SystemExit(3)"}))
+    wanted = [("bad", 0, None), ("good", 0, None), ("silent", 1, None)]
+    bad, good, silent = run_cells("", wanted, tmp_path, 2, go_on=True)
+    assert bad == {"kind": "bad", "seed": 0, "failed": "ValueError: the loss is NaN"}
+    assert good == {"kind": "good"}
+    assert silent == {"kind": "silent", "seed": 1, "failed": "status 3"}
+
+
+def test_a_failed_cell_ends_a_study_that_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "_start", started({"bad": BAD, "good": GOOD}))
+    with pytest.raises(LabError, match=r"cell bad-0 failed with status 1(?s:.*)the loss is NaN"):
+        run_cells("", [("bad", 0, None), ("good", 0, None)], tmp_path, 1)
+    assert not (tmp_path / "good-0.json").exists()
+
+
+def test_a_failed_cell_is_tried_again_from_its_beginning(tmp_path: Path) -> None:
+    first = run_cell(MAKER, "small", 0, tmp_path, 1)
+    left = tmp_path / "small-0" / "left"
+    left.write_text("by the one that failed", encoding="utf-8")
+    (tmp_path / "small-0.json").write_text('{"kind": "small", "seed": 0, "failed": "out of memory"}', encoding="utf-8")
+    assert run_cell(MAKER, "small", 0, tmp_path, 1)["digest"] == first["digest"]
+    assert not left.exists()

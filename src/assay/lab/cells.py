@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -28,9 +29,15 @@ from assay.train.policy import Policy
 from assay.train.run import Run
 from assay.train.storage import write_json
 
-__all__ = ["Cell", "LabError", "run_cell", "run_cells"]
+__all__ = ["WORKERS", "Cell", "LabError", "run_cell", "run_cells"]
 
 PER_LEVEL = 64
+
+WORKERS = 2
+"""Cells at a time in the committed studies."""
+
+POLL = 0.1
+"""Seconds between looks at the cells that run."""
 
 
 class LabError(AssayError, RuntimeError):
@@ -63,11 +70,13 @@ def run_cell(maker: str, kind: str, seed: int, out: Path, steps: int | None = No
     module, _, name = maker.partition(":")
     cell = cast(Maker, getattr(import_module(module), name))(kind, seed, steps)
     record, folder, recipe = out / f"{kind}-{seed}.json", out / f"{kind}-{seed}", digest(to_dict(cell.run), 8)
-    if record.exists() and _read(record).get("recipe") == recipe:
-        return _read(record)
+    known = _read(record) if record.exists() else {}
+    if known.get("recipe") == recipe:
+        return known
     record.unlink(missing_ok=True)
     begun = folder / "run.toml"
-    if not begun.exists() or begun.read_text(encoding="utf-8") != dumps_toml(to_dict(cell.run)):  # of another recipe
+    other = not begun.exists() or begun.read_text(encoding="utf-8") != dumps_toml(to_dict(cell.run))  # of another recipe
+    if other or "failed" in known:
         shutil.rmtree(folder, ignore_errors=True)
     before = load()
     outcome = resume(folder) if begun.exists() else train(cell.run, folder)
@@ -88,27 +97,52 @@ def run_cell(maker: str, kind: str, seed: int, out: Path, steps: int | None = No
     return found
 
 
-def run_cells(maker: str, cells: Sequence[tuple[str, int, int | None]], out: Path, workers: int = 2) -> list[dict[str, Any]]:
+def run_cells(
+    maker: str, cells: Sequence[tuple[str, int, int | None]], out: Path, workers: int = WORKERS, *, go_on: bool = False
+) -> list[dict[str, Any]]:
     """Runs cells (kind, seed, steps) in ``workers`` processes of one thread each; finished ones are read, not run.
 
+    Args:
+        maker: ``module:function`` of a `Maker`.
+        cells: what is wanted.
+        out: study folder.
+        workers: cells at a time.
+        go_on: a cell that fails has the record ``{kind, seed, failed}`` with its error in one line, and the others are run all
+            the same; the next call tries it again from its beginning.
+
     Raises:
-        LabError: a cell failed; with the end of what it printed.
+        LabError: a cell failed, and ``go_on`` is False; with the end of what it printed.
     """
     out.mkdir(parents=True, exist_ok=True)
-    waiting, running = list(cells), list[tuple[str, subprocess.Popen[str]]]()
+    waiting, running = list(cells), list[tuple[str, int, subprocess.Popen[str]]]()
     try:
         while waiting or running:
             while waiting and len(running) < workers:
                 running.append(_start(maker, waiting.pop(0), out))
-            name, process = running.pop(0)
-            if process.wait():
-                tail = (out / f"{name}.log").read_text(encoding="utf-8")[-2000:]
-                raise LabError(f"cell {name} failed with status {process.returncode}:\n{tail}")
+            if all(process.poll() is None for _, _, process in running):
+                time.sleep(POLL)
+            for kind, seed, process in [r for r in running if r[2].poll() is not None]:
+                running.remove((kind, seed, process))
+                if process.returncode:
+                    _failed(out, kind, seed, process.returncode, go_on)
     finally:
-        for _, process in running:
+        for _, _, process in running:
             process.terminate()
             process.wait()
     return [_read(out / f"{kind}-{seed}.json") for kind, seed, _ in cells]
+
+
+def _failed(out: Path, kind: str, seed: int, status: int, go_on: bool) -> None:
+    """Records a cell that ended with an error.
+
+    Raises:
+        LabError: the study is not to go on without it.
+    """
+    said = (out / f"{kind}-{seed}.log").read_text(encoding="utf-8")
+    if not go_on:
+        raise LabError(f"cell {kind}-{seed} failed with status {status}:\n{said[-2000:]}")
+    last = next((line for line in reversed(said.splitlines()) if line.strip()), f"status {status}")
+    write_json(out / f"{kind}-{seed}.json", {"kind": kind, "seed": seed, "failed": last.strip()})
 
 
 def cpu_seconds(folder: Path) -> float:
@@ -117,12 +151,12 @@ def cpu_seconds(folder: Path) -> float:
     return float(json.loads(last)["metrics"]["time/cpu"])
 
 
-def _start(maker: str, cell: tuple[str, int, int | None], out: Path) -> tuple[str, subprocess.Popen[str]]:
+def _start(maker: str, cell: tuple[str, int, int | None], out: Path) -> tuple[str, int, subprocess.Popen[str]]:
     kind, seed, steps = cell
     words = [sys.executable, "-m", "assay.lab", "cell", maker, kind, str(seed), str(out), *([str(steps)] if steps else [])]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
     with (out / f"{kind}-{seed}.log").open("w") as log:
-        return f"{kind}-{seed}", subprocess.Popen(words, stdout=log, stderr=log, text=True, env=environment)
+        return kind, seed, subprocess.Popen(words, stdout=log, stderr=log, text=True, env=environment)
 
 
 def _evaluated(cell: Cell, folder: Path) -> dict[str, Any]:
