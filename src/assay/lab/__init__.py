@@ -5,27 +5,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from assay.lab.brought import AsStream, WithColumns, WithExpert
     from assay.lab.cells import Cell, LabError, run_cell, run_cells
+    from assay.lab.comparison import Arm, Comparison, over_seeds
     from assay.lab.controls import FormatOnly, Inverted, RandomReward, Rewarded
     from assay.lab.gate import Gate, accuracy, change, judge
 
 __all__ = [
+    "Arm",
+    "AsStream",
     "Cell",
+    "Comparison",
     "FormatOnly",
     "Gate",
     "Inverted",
     "LabError",
     "RandomReward",
     "Rewarded",
+    "WithColumns",
+    "WithExpert",
     "accuracy",
     "change",
     "judge",
+    "over_seeds",
     "run_cell",
     "run_cells",
 ]
 
 _HOME = {
+    "brought": "AsStream WithColumns WithExpert",
     "cells": "Cell LabError run_cell run_cells",
+    "comparison": "Arm Comparison over_seeds",
     "controls": "FormatOnly Inverted RandomReward Rewarded",
     "gate": "Gate accuracy change judge",
 }

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from assay.core.errors import MissingExtraError, UnknownNameError
-from assay.lab import atlas, kills
-from assay.lab.cells import run_cells
+from assay.core.errors import UnknownNameError
+from assay.lab import atlas, comparison_page, kills, methods_page
+from assay.lab.cells import WORKERS, run_cells
+from assay.lab.drawing import plotting
 from assay.lab.gate import CONTROLS, MAKER, SEEDS, Gate, accuracy, change, judge
 from assay.train.models import cache_folder
 from assay.train.storage import write_json, write_text
 
 __all__ = ["STUDIES", "make"]
-
-WORKERS = 2
-"""Cells at a time."""
 
 
 def make(folder: Path, studies: Sequence[str] = ()) -> int:
@@ -64,6 +61,8 @@ STUDIES: Mapping[str, Callable[[Path], list[str]]] = {
     "quickstart": quickstart,
     "exact_resume": kills.make_page,
     "atlas": atlas.make_page,
+    "methods": methods_page.make_page,
+    "comparison": comparison_page.make_page,
 }
 """Study to what writes its page and says what is wrong."""
 
@@ -96,12 +95,7 @@ def _short(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plot(curves: Mapping[int, Mapping[str, Sequence[float]]], path: Path) -> None:
-    try:
-        matplotlib: Any = import_module("matplotlib")
-        plt: Any = import_module("matplotlib.pyplot")
-    except ImportError:
-        raise MissingExtraError("matplotlib", "report") from None
-    matplotlib.rcParams["svg.hashsalt"] = "assay"
+    plt = plotting()
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, constrained_layout=True)
     for axis, name, title in zip(axes, ("greedy", "hardest"), ("all levels, 3 to 10 digits", "10 digits"), strict=True):
         for seed, curve in curves.items():

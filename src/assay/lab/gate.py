@@ -69,12 +69,12 @@ def judge(records: Sequence[Mapping[str, Any]]) -> Gate:
 
 
 def accuracy(items: Sequence[Mapping[str, Any]]) -> float:
-    """Share of the items whose greedy answer is right."""
+    """Share of the items whose answer is right, the first where there are several."""
     return float(np.mean([item["values"][0] >= 1.0 for item in items]))
 
 
-def change(record: Mapping[str, Any]) -> tuple[float, float]:
-    """Paired 95 % interval over items of a control's greedy accuracy minus its base's."""
-    before, now = ({i["id"]: float(i["values"][0] >= 1.0) for i in record[f"{name}_greedy"]} for name in ("base", "now"))
+def change(record: Mapping[str, Any], mode: str = "greedy") -> tuple[float, float]:
+    """Paired 95 % interval over items of a cell's accuracy minus its base's, of greedy or of sampled answers."""
+    before, now = ({i["id"]: float(i["values"][0] >= 1.0) for i in record[f"{name}_{mode}"]} for name in ("base", "now"))
     found = paired(before, now).difference
     return found.low, found.high

@@ -1,0 +1,219 @@
+"""Composers that bring what some methods ask for beside their own attempts: an expert's answers, columns, another stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.core.batch import Batch, pack_rows
+from assay.core.columns import Array, TokenColumn
+from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.group import Group
+from assay.core.protocols import Replay, TaskSource, Tokenizer
+from assay.core.sample import STREAMS, samples
+from assay.guide import Compose
+from assay.train.models import Scratch
+from assay.train.warmup import trace_row
+
+__all__ = ["COLUMNS", "AsStream", "WithColumns", "WithExpert"]
+
+F = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithExpert:
+    """Each group's attempts and, as one more attempt in the stream ``expert``, the family's own answer with full marks.
+
+    Attributes:
+        source: the family; it must have an oracle.
+        alphabet: of the policy's character tokenizer.
+    """
+
+    source: TaskSource
+    alphabet: str = Scratch().alphabet
+
+    def compose(self, groups: Sequence[Group], replay: Replay | None, step: int) -> Batch | None:
+        """The batch of a step, or None when no attempt has a token to learn from.
+
+        Raises:
+            ConfigError: the family has no oracle.
+        """
+        own = Compose().compose(groups, replay, step)
+        if own is None:
+            return None
+        table = {name: own.rollouts[name] for name in own.rollouts if name != "tokens"}
+        attempts = [(r, s) for g in groups for r, s in zip(g.rollouts, g.scores, strict=True)]
+        rows = [(i, row) for i, (r, s) in enumerate(attempts) if s.valid for row in samples(r)]
+        shown = [trace_row(self.source, g.task, _tokenizer(self.alphabet), 0.0, 0, g.task.index) for g in groups]
+        rows += [(len(attempts) + k, row) for k, row in enumerate(shown)]
+        lengths = np.array([int(row.mask.sum()) for row in shown], np.int64)
+        return pack_rows(rows, {n: np.concatenate([a, _experts(n, a, groups, lengths)]) for n, a in table.items()})
+
+
+def _experts(name: str, given: Array, groups: Sequence[Group], lengths: NDArray[np.int64]) -> Array:
+    """What the table says of the expert's attempts: right in every component, ended by themselves."""
+    n = len(groups)
+    said: Mapping[str, Array] = {
+        "group": np.arange(n), "valid": np.ones(n, np.bool_), "level": np.array([g.task.level for g in groups]),
+        "length": lengths, "truncated": np.zeros(n, np.bool_),
+    }  # fmt: skip
+    return np.asarray(said.get(name, np.ones(n)), given.dtype)
+
+
+@lru_cache(maxsize=4)
+def _tokenizer(alphabet: str) -> Tokenizer:
+    from assay.runtime.tokenizer import char_tokenizer
+
+    return char_tokenizer(alphabet)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsStream:
+    """A composer's rows under the name of another stream.
+
+    Attributes:
+        stream: for example ``offline``: the step's own attempts, taken for stored ones.
+        inner: makes the batch.
+    """
+
+    stream: str
+    inner: WithColumns | Compose = field(default_factory=Compose)
+
+    def __post_init__(self) -> None:
+        if self.stream not in STREAMS:
+            raise UnknownNameError("stream", self.stream, STREAMS)
+
+    def compose(self, groups: Sequence[Group], replay: Replay | None, step: int) -> Batch | None:
+        """The batch of a step, or None when no attempt has a token to learn from."""
+        batch = self.inner.compose(groups, replay, step)
+        if batch is None:
+            return None
+        stream = np.full(len(batch), STREAMS.index(self.stream), np.int8)
+        return replace(batch, rows={**batch.rows, "stream": stream})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithColumns:
+    """Each group's attempts, with columns that a user's sampler would bring.
+
+    Attributes:
+        names: of `COLUMNS`.
+        solved: pairs of level and the base's sampled accuracy there, for ``value_ref`` and ``optimal_value``.
+    """
+
+    names: tuple[str, ...]
+    solved: tuple[tuple[int, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            if name not in COLUMNS:
+                raise UnknownNameError("column", name, COLUMNS)
+        if {"value_ref", "optimal_value"} & {*self.names} and not self.solved:
+            raise ConfigError(f"WithColumns(names={self.names}): give solved=((level, accuracy of the base), ...) with them")
+
+    def compose(self, groups: Sequence[Group], replay: Replay | None, step: int) -> Batch | None:
+        """The batch of a step, or None when no attempt has a token to learn from."""
+        batch = Compose().compose(groups, replay, step)
+        if batch is None:
+            return None
+        for name in self.names:
+            values = COLUMNS[name](groups, dict(self.solved))
+            if name in TOKENS:
+                batch = batch.with_tokens(TokenColumn(name, _spread(batch, values), "rollout"))
+            else:
+                batch = batch.with_rollouts(**{name: np.concatenate(values)})
+        return batch
+
+
+def _spread(batch: Batch, values: Sequence[F]) -> F:
+    """``[N]`` numbers of each attempt's sampled tokens, in order, at those tokens; attempts without rows are left out."""
+    out = np.zeros(int(batch.offsets[-1]))
+    owners = [int(i) for i in batch.rows["rollout"]]
+    out[np.flatnonzero(batch.token("mask"))] = np.concatenate([values[i] for i in owners])
+    return out
+
+
+Made = Callable[[Sequence[Group], Mapping[int, float]], Sequence[F]]
+"""From groups, and the base's accuracy by level, to numbers: an array per group, or, of `TOKENS`, one per attempt."""
+
+
+def _peers(groups: Sequence[Group], solved: Mapping[int, float]) -> Sequence[F]:
+    return [np.floor(np.arange(len(g.rollouts), dtype=np.float64) * 2 / len(g.rollouts)) for g in groups]
+
+
+def _level(groups: Sequence[Group], solved: Mapping[int, float]) -> Sequence[F]:
+    return [np.full(len(g.rollouts), float(g.task.level)) for g in groups]
+
+
+def _failed(groups: Sequence[Group], solved: Mapping[int, float]) -> Sequence[F]:
+    return [np.full(len(g.rollouts), 1.0 - (g.success or 0.0)) for g in groups]
+
+
+def _zeros(groups: Sequence[Group], solved: Mapping[int, float]) -> Sequence[F]:
+    return [np.zeros(len(g.rollouts)) for g in groups]
+
+
+def _win(groups: Sequence[Group], solved: Mapping[int, float]) -> Sequence[F]:
+    return [np.array([s.primary / 2 if s.valid else 0.0 for s in g.scores]) for g in groups]
+
+
+def _loss(groups: Sequence[Group], solved: Mapping[int, float]) -> Sequence[F]:
+    return [1.0 - x for x in _win(groups, solved)]
+
+
+def _value(groups: Sequence[Group], solved: Mapping[int, float]) -> Sequence[F]:
+    return [np.full(len(g.rollouts), solved[g.task.level]) for g in groups]
+
+
+def _optimal(groups: Sequence[Group], solved: Mapping[int, float]) -> Sequence[F]:
+    """``b log E exp(R / b)`` with ``b = 1/2`` and a reward of 0 or 1."""
+    return [0.5 * np.log1p(x * np.expm1(2.0)) for x in _value(groups, solved)]
+
+
+def _tokens(group: Group) -> list[int]:
+    return [sum(len(c.completion.ids) for c in r.calls) for r in group.rollouts]
+
+
+def _state(groups: Sequence[Group], solved: Mapping[int, float]) -> Sequence[F]:
+    return [np.zeros(n) for g in groups for n in _tokens(g)]
+
+
+def _segment(groups: Sequence[Group], solved: Mapping[int, float]) -> Sequence[F]:
+    return [np.arange(n, dtype=np.float64) for g in groups for n in _tokens(g)]
+
+
+def _right(groups: Sequence[Group], solved: Mapping[int, float]) -> Sequence[F]:
+    """A share of 1 for each character that is right at its place, and for ending where the answer ends."""
+    return [
+        np.array([float(a == b) for a, b in zip(_padded(r.text, n), _padded(g.task.private["answer"], n), strict=True)])
+        / (len(g.task.private["answer"]) + 1)
+        for g in groups
+        for r, n in zip(g.rollouts, _tokens(g), strict=True)
+    ]
+
+
+def _padded(text: str, n: int) -> list[str]:
+    return [*text, *[""] * n][:n]
+
+
+COLUMNS: Mapping[str, Made] = {
+    "difficulty": _level,
+    "hardness": _failed,
+    "loss": _loss,
+    "optimal_value": _optimal,
+    "peers": _peers,
+    "process_reward": _right,
+    "responsiveness": _zeros,
+    "role": _level,
+    "segment": _segment,
+    "state": _state,
+    "value_ref": _value,
+    "win": _win,
+}
+"""What can be brought: of attempts, and of tokens those in `TOKENS`."""
+
+TOKENS = ("process_reward", "segment", "state")

@@ -1,0 +1,123 @@
+"""The cells of the study that trains every method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from assay.core.errors import UnknownNameError
+from assay.core.protocols import BatchComposer
+from assay.core.rollout import Sampling
+from assay.guide import Compose, SuccessVariance
+from assay.lab.brought import AsStream, WithColumns, WithExpert
+from assay.lab.cells import Cell
+from assay.lab.controls import RandomReward, Rewarded
+from assay.lab.methods import CONTROLS, STEPS, updates_of
+from assay.objective.methods import methods
+from assay.objective.objective import Objective
+from assay.recipes.sorting import base
+from assay.runtime.settings import AdamW, LearnerSettings, Schedule, ValueHead
+from assay.tasks import SortDigits
+from assay.train.models import Built
+from assay.train.run import Evaluation, Reinforce, Run, WarmUp
+
+__all__ = ["method_cell"]
+
+SCHEDULE = Schedule(kind="linear", warmup=5, start=0.5, floor=0.1)
+
+_FIRST = AdamW(lr=3e-3)
+
+HEADS: Mapping[str, tuple[ValueHead, ...]] = {
+    "archer": (
+        *(ValueHead(name=name, tau=0.1, init=0.1, detach=True, optimizer=_FIRST) for name in ("v1", "v2")),
+        *(ValueHead(name=name, tau=0.1, init=0.1, detach=True, optimizer=_FIRST, behind=True) for name in ("q1", "q2")),
+    ),
+    "b_coder": (ValueHead(optimizer=_FIRST),),
+    "vapo": (ValueHead(optimizer=_FIRST),),
+}
+"""Heads that say more than their shape; all others are made from what the loss fits."""
+
+POLICY_AFTER: Mapping[str, int] = {"archer": 15, "b_coder": 15, "vapo": 20}
+"""Optimiser steps in which the heads learn alone, for methods whose source has them learn first."""
+
+SOLVED = ((3, 0.89), (4, 0.89), (5, 0.95), (6, 0.36), (7, 0.0), (8, 0.0), (9, 0.0), (10, 0.0))
+"""Level and the base's accuracy there, sampled, as the quickstart's evidence has it: the value of a prompt to the base."""
+
+_EXPERT = WithExpert(source=SortDigits())
+
+COMPOSERS: Mapping[str, BatchComposer] = {
+    "a2po": WithColumns(names=("optimal_value",), solved=SOLVED),
+    "a_lol": AsStream(stream="offline", inner=WithColumns(names=("value_ref",), solved=SOLVED)),
+    "b_coder": _EXPERT,
+    "calib_rl": _EXPERT,
+    "gigpo": WithColumns(names=("state",)),
+    "grpo_process": WithColumns(names=("process_reward", "segment")),
+    "grpo_s": WithColumns(names=("hardness", "responsiveness")),
+    "gui_g1": WithColumns(names=("difficulty",)),
+    "hierarchical_grpo": WithColumns(names=("peers",)),
+    "pairwise_rl": WithColumns(names=("win", "loss")),
+    "r_gold": AsStream(stream="offline"),
+    "rae": WithColumns(names=("role",)),
+    "rl_plus": _EXPERT,
+    "visurf": _EXPERT,
+    "weighted_bc": AsStream(stream="offline"),
+}
+"""What brings the rows and columns that a method asks for; `assay.lab.methods.BROUGHT` says it in words."""
+
+
+def method_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
+    """A method under its default settings, from the quickstart's base, with the quickstart's learner and curriculum.
+
+    Args:
+        kind: name of a method, or of one of the controls, which learn under a coin toss.
+        seed: of run and base.
+        steps: fewer or more than the study's.
+
+    Raises:
+        UnknownNameError: neither a method nor a control.
+    """
+    known = methods()
+    name = kind.removeprefix("random_") if kind in CONTROLS else kind
+    if name not in known:
+        raise UnknownNameError("cell", kind, (*CONTROLS, *known))
+    objective, count, truth = known[name].objective(), steps or STEPS, SortDigits()
+    run = Run(
+        name=f"methods-{kind}",
+        seed=seed,
+        model=Built(run=base(seed)),
+        tasks=truth,
+        stages=(_supervised(objective, count) if kind == "nll" else _practised(kind, objective, count),),
+        sampling=Sampling(max_new_tokens=14),
+        evaluation=Evaluation(every=max(1, count // 4), per_level=16, final_per_level=16, kl_to_base=False),
+        prove_weights=False,
+    )
+    if kind in CONTROLS:  # the run's own evaluation would use the wrong reward
+        quiet = Evaluation(every=0, final_per_level=1, kl_to_base=False)
+        run = replace(run, tasks=Rewarded(source=truth, scorer=RandomReward(seed)), evaluation=quiet)
+    return Cell(run=run, truth=truth)
+
+
+def _practised(name: str, objective: Objective, steps: int) -> Reinforce:
+    return Reinforce(
+        steps=steps, groups=32, group_size=8, minibatches=updates_of(objective), objective=objective,
+        composer=COMPOSERS.get(name, Compose()),
+        curriculum=SuccessVariance(floor=0.1), learner=_learner(HEADS.get(name, _heads(objective)), POLICY_AFTER.get(name, 0)),
+    )  # fmt: skip
+
+
+def _supervised(objective: Objective, steps: int) -> WarmUp:
+    """Likelihood of the family's own answers, on all levels."""
+    return WarmUp(steps=steps, batch=64, demonstrations=10_000, noise=0.0, objective=objective, learner=_learner())
+
+
+def _learner(heads: tuple[ValueHead, ...] = (), after: int = 0) -> LearnerSettings:
+    return LearnerSettings(optimizer=AdamW(lr=3e-4), schedule=SCHEDULE, heads=heads, policy_after=after)
+
+
+def _heads(objective: Objective) -> tuple[ValueHead, ...]:
+    """The heads that an objective's losses fit."""
+    wanted = {name: spec for t in objective.losses for name, spec in t.heads.items()}
+    return tuple(
+        ValueHead(name=name) if form == "scalar" else ValueHead(name=name, form=form, outputs=outputs, low=low, high=high)
+        for name, (form, outputs, low, high) in wanted.items()
+    )

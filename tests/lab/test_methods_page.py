@@ -1,0 +1,135 @@
+"""Every method has a kind and either a cell that its learner can serve or a reason; the page says what the cells found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.core.errors import UnknownNameError
+from assay.lab import methods_page
+from assay.lab.evidence import make
+from assay.lab.methods import BROUGHT, CONTROLS, KINDS, MISSING, NOTES, cells, kind_of, updates_of, without
+from assay.objective.methods import methods, named
+from assay.recipes.methods import COMPOSERS, HEADS, POLICY_AFTER, method_cell
+from assay.train.run import Reinforce, WarmUp
+
+RUN = [name for name, _, _ in cells()]
+
+
+def test_every_method_is_run_or_has_a_reason() -> None:
+    for name, method in methods().items():
+        assert kind_of(name, method.objective()) in KINDS
+        assert (name in RUN) != bool(without(name)), name
+
+
+def test_tables_name_methods_alone() -> None:
+    for table in (BROUGHT, MISSING, NOTES, COMPOSERS, HEADS, POLICY_AFTER):
+        assert set(table) <= set(methods()), table
+    assert set(BROUGHT) == set(COMPOSERS)
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_the_learner_offers_what_a_cell_asks(name: str) -> None:
+    cell = method_cell(name, 0)
+    (stage,) = cell.run.stages
+    stage.objective.plan(stage.updates, stage.learner.offers)
+    assert isinstance(stage, WarmUp if name == "nll" else Reinforce)
+    assert cell.truth.name == "sort"
+
+
+def test_two_steps_where_a_ratio_can_move() -> None:
+    asked = {name: updates_of(named(name)) for name in ("grpo", "dppo", "opo", "dpo", "kl_rl", "topr")}
+    assert asked == {"grpo": 2, "dppo": 2, "opo": 1, "dpo": 1, "kl_rl": 1, "topr": 2}
+
+
+def test_a_control_tosses_a_coin_and_is_judged_by_the_truth() -> None:
+    cell = method_cell("random_grpo", 3)
+    assert cell.run.tasks.verifier() != cell.truth.verifier()
+    assert (cell.run.seed, cell.run.stages[0].objective) == (3, named("grpo"))
+    with pytest.raises(UnknownNameError, match="cell 'random_dapo'"):
+        method_cell("random_dapo", 0)
+
+
+# ---- the page
+
+
+def items(right: int, n: int = 100) -> list[dict[str, Any]]:
+    return [{"id": str(i), "level": 3, "values": [float(i < right)]} for i in range(n)]
+
+
+def record(kind: str, now: int) -> dict[str, Any]:
+    return {
+        "kind": kind, "seed": 0, "steps": 40, "digest": kind, "cpu_seconds": 10.0, "machine": "Abacus", "load": [1.0, 2.5],
+        "base_greedy": items(40), "base_sampled": items(40), "now_greedy": items(now), "now_sampled": items(now),
+    }  # fmt: skip
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+    """Records of a study that is done; a test may change them before the page is made."""
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
+    records = {name: record(name, 5 if name in CONTROLS else 70) for name in RUN}
+    records["ppo"], records["opo"] = record("ppo", 42), record("opo", 20)
+    folder = tmp_path / "cache" / "studies" / "methods" / "grpo-0"
+    folder.mkdir(parents=True)
+    lines = [{"step": s, "metrics": {"eval/sampled/all": s / 50, "time/cpu": 1.0}} for s in (0, 20, 40)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines), encoding="utf-8")
+
+    def run(
+        maker: str, wanted: Sequence[tuple[str, int, int | None]], out: Path, workers: int, *, go_on: bool
+    ) -> list[dict[str, Any]]:
+        assert go_on
+        return [records[kind] for kind, _, _ in wanted]
+
+    monkeypatch.setattr(methods_page, "run_cells", run)
+    return records
+
+
+def test_the_page_says_what_each_cell_found(made: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    assert make(tmp_path / "docs", ["methods"]) == 0
+    page = (tmp_path / "docs" / "methods.md").read_text(encoding="utf-8")
+    for said in (
+        "This page ranks nothing",
+        "with 0.400 of sampled answers",
+        f"{len(RUN) - len(CONTROLS) - 2} trains, 1 no change, 1 fell; {len(methods()) - len(RUN) + len(CONTROLS)} not run",
+        "| `grpo` | 0.700 | [+0.",
+        "| `ppo` | 0.420 | [+0.000",
+        "| `opo` | 0.200 | [-0.",
+        "| `grpo` | 0.050 | [-0.",  # the control
+        "load average 1.0 to\n2.5",
+        f"not run: {MISSING['remax']} |",
+        "- `gui_g1`: `difficulty` is the level.",
+    ):
+        assert said in page, said
+    for name in methods():
+        assert f"| `{name}` |" in page
+    for kind, title in KINDS.items():
+        rows = [
+            x.split("`")[1] for x in page.partition(f"## {title}\n")[2].partition("\n## ")[0].splitlines() if x.startswith("| `")
+        ]
+        assert rows == sorted(rows), kind
+        assert rows, kind
+    data = json.loads((tmp_path / "docs" / "methods.json").read_text(encoding="utf-8"))
+    (grpo,) = [c for c in data["cells"] if c["kind"] == "grpo"]
+    assert (grpo["says"], grpo["curve"], grpo["now_sampled"]) == ("trains", {"0": 0.0, "20": 0.4, "40": 0.8}, 0.7)
+    picture = (tmp_path / "docs" / "methods.svg").read_text(encoding="utf-8")
+    assert ">grpo</text>" in picture
+    assert ">dapo</text>" not in picture  # no curve was journalled
+
+
+def test_a_control_that_trains_and_a_cell_that_breaks_fail_the_study(
+    made: dict[str, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made["random_grpo"] = record("random_grpo", 80)
+    made["dapo"] = {"kind": "dapo", "seed": 0, "failed": "PlanError: no such column"}
+    assert make(tmp_path, ["methods"]) == 1
+    told = capsys.readouterr().out
+    assert "not met: methods: random_grpo trains" in told
+    assert "not met: methods: dapo broke: PlanError: no such column" in told
+    page = (tmp_path / "methods.md").read_text(encoding="utf-8")
+    assert "| `dapo` | | | broke: PlanError: no such column |" in page
+    assert ", 1 broke;" in page
