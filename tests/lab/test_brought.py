@@ -1,4 +1,4 @@
-"""Composers that bring an expert's answers, columns, or another stream."""
+"""Composers that bring columns, or another stream."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.group import Group
 from assay.core.sample import STREAMS
 from assay.core.score import Fault, Score
-from assay.lab.brought import COLUMNS, AsStream, WithColumns, WithExpert
-from assay.runtime.tokenizer import char_tokenizer
+from assay.lab.brought import COLUMNS, AsStream, WithColumns
 from assay.tasks import SortDigits
 from assay.testing import graded
-from assay.train.models import Scratch
 
 SORT = SortDigits()
 LOST = Score(components={}, fault=Fault.VERIFIER)
@@ -21,23 +19,6 @@ LOST = Score(components={}, fault=Fault.VERIFIER)
 
 def group(index: int, *verdicts: float | Score, level: int = 3, texts: dict[int, str] | None = None) -> Group:
     return graded(SORT.task("sort", level, "train", index), verdicts, key=f"g{index}", texts=texts)
-
-
-def test_an_expert_answers_each_prompt_once_more() -> None:
-    groups = [group(0, 0.0, 1.0), group(1, LOST, 0.0, level=4)]
-    batch = WithExpert(source=SORT).compose(groups, None, 0)
-    assert batch is not None
-    assert batch.rollouts["group"].tolist() == [0, 0, 1, 1, 0, 1]
-    assert batch.rollouts["components/correct"][[0, 1, 3, 4, 5]].tolist() == [0.0, 1.0, 0.0, 1.0, 1.0]
-    assert batch.rollouts["valid"].tolist() == [True, True, False, True, True, True]
-    assert batch.rollouts["level"].tolist() == [3, 3, 4, 4, 3, 4]
-    assert batch.rollouts["length"][4:].tolist() == [4, 5]  # digits and the end
-    streams = [STREAMS[i] for i in batch.rows["stream"]]
-    assert streams == ["on_policy"] * 3 + ["expert"] * 2
-    tokenizer = char_tokenizer(Scratch().alphabet)
-    row = batch.micro([3])
-    assert tokenizer.decode(row.token("ids")[row.token("mask")]).startswith(groups[0].task.private["answer"])
-    assert batch.counts.rows == 5
 
 
 def test_rows_take_the_name_of_another_stream() -> None:
@@ -69,7 +50,7 @@ def test_columns_of_tokens_stand_at_what_was_sampled() -> None:
     answer = task.private["answer"]
     wrong = answer[:-1] + ("0" if answer[-1] != "0" else "1")
     one = graded(task, [1.0, LOST, 0.0], texts={0: answer, 1: answer, 2: wrong})
-    batch = WithColumns(names=("process_reward", "segment", "state")).compose([one], None, 0)
+    batch = WithColumns(names=("process_reward", "segment")).compose([one], None, 0)
     assert batch is not None
     here = batch.token("mask")
     assert batch.token("process_reward")[~here].tolist() == [0.0] * int((~here).sum())
@@ -77,7 +58,6 @@ def test_columns_of_tokens_stand_at_what_was_sampled() -> None:
     assert paid[:3].tolist() == [0.25] * 3
     assert paid[n : n + 3].tolist() == [0.25, 0.25, 0.0]
     assert batch.token("segment")[here][:n].tolist() == list(range(n))
-    assert not batch.token("state").any()
 
 
 def test_what_cannot_be_brought_is_refused() -> None:
@@ -86,8 +66,10 @@ def test_what_cannot_be_brought_is_refused() -> None:
     with pytest.raises(ConfigError, match="give solved"):
         WithColumns(names=("value_ref",))
     assert "value_ref" in COLUMNS
+    with pytest.raises(ConfigError, match=r"leave Reinforce\.experts at False"):
+        WithColumns(names=("role",)).compose([group(0, 0.0, 1.0)], None, 0, [group(0, 1.0)])
 
 
-@pytest.mark.parametrize("composer", [WithExpert(source=SORT), AsStream(stream="offline"), WithColumns(names=("role",))])
-def test_nothing_to_learn_from_gives_no_batch(composer: WithExpert | AsStream | WithColumns) -> None:
+@pytest.mark.parametrize("composer", [AsStream(stream="offline"), WithColumns(names=("role",))])
+def test_nothing_to_learn_from_gives_no_batch(composer: AsStream | WithColumns) -> None:
     assert composer.compose([group(0, LOST, LOST)], None, 0) is None

@@ -19,6 +19,7 @@ from assay.objective import (
     LowLogp,
     Marked,
     MinClip,
+    OneOf,
     Overlong,
     PassRate,
     ProxyKl,
@@ -40,7 +41,8 @@ EXAMPLES: dict[str, Any] = {
     type(part).__name__: part
     for part in (
         AddBonus("x"), AdaptiveKlInReward(coef=0.1), Against("x"), Bonus("x"), ClipAdvantage(low=-1.0), CosineLength(limit=9),
-        KlInReward(coef=0.1), Known("x", low=0.5), Marked("x"), Overlong(limit=9, cache=3), PassRate(low=1.0),
+        KlInReward(coef=0.1), Known("x", low=0.5), Marked("x"), OneOf(("x",)), Overlong(limit=9, cache=3),
+        PassRate(low=1.0),
         ProxyKl(weights=(LowLogp(),)), Reject(high=0.1), SelectedKl(weights=(LowLogp(),)), SignSplit(negative=0.5),
         TokenReward("x"), Within(inner=SoftGate(), gate=MinClip()),
     )

@@ -17,6 +17,7 @@ from assay.core.plan import Forward, Offers, Plan, Scope
 from assay.objective import (
     AdaptiveKl,
     Center,
+    Correct,
     CreditTerm,
     DropTruncated,
     DropZeroVariance,
@@ -39,7 +40,9 @@ from assay.objective import (
     Truncate,
     View,
     WeightClip,
+    Where,
     Whiten,
+    areal,
     cispo,
     dapo,
     dispo,
@@ -434,6 +437,12 @@ def test_a_correction_or_a_ratio_to_the_sampler_accounts_for_age(objective: Obje
 def test_age_that_nothing_corrects_is_refused(objective: Objective) -> None:
     with pytest.raises(PlanError, match="attempts come from older weights, and the objective's policy term has no ratio"):
         lagging(objective)
+
+
+def test_a_wrapped_policy_is_corrected_like_the_one_inside() -> None:
+    inside = replace(grpo(), policy=Where(grpo().policy, (Correct(),)))
+    assert lagging(inside).brings == ("logp_old",)
+    assert lagging(replace(areal(), policy=Where(areal().policy, (Correct(),)))).brings == ()
 
 
 def test_rows_that_no_sampler_wrote_have_no_old_policy_then() -> None:

@@ -25,6 +25,7 @@ from assay.objective.methods import (
     grpo,
     grpo_process,
     gui_g1,
+    progrpo,
     reinforce,
     remax,
     rl_plus,
@@ -173,6 +174,17 @@ def test_a_greedy_answer_without_verdict_takes_its_group_along(batches: list[Bat
     assert 0 < len(lost) < 6
     assert all(x.fault is Fault.VERIFIER for g in lost for x in g.scores)
     assert batches[0].counts.prompts == 6 - len(lost)
+
+
+def test_the_policy_says_how_sure_it_is_of_the_prompt(batches: list[Batch]) -> None:
+    s = session(only_rl(objective=progrpo()))
+    untouched = s.learner.score
+    result = walk(s)[0]
+    for g in result.groups:
+        logp = np.sort(untouched([g.rollouts[0].calls[0].prefix], "ref")[0][1:])
+        wanted = float(np.exp(logp[: int(np.ceil(0.2 * len(logp)))].mean()))
+        assert [x.columns["prompt_confidence"] for x in g.scores] == pytest.approx([wanted] * 4, rel=1e-5)
+    assert batches[0].rollout("prompt_confidence").min() > 0.0
 
 
 # ---- states and steps -----------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.lab.brought import AsStream, WithColumns, WithExpert
+    from assay.lab.brought import AsStream, WithColumns
     from assay.lab.cells import Cell, LabError, run_cell, run_cells
     from assay.lab.comparison import Arm, Comparison, over_seeds
     from assay.lab.controls import FormatOnly, Inverted, RandomReward, Rewarded
@@ -23,7 +23,6 @@ __all__ = [
     "RandomReward",
     "Rewarded",
     "WithColumns",
-    "WithExpert",
     "accuracy",
     "change",
     "judge",
@@ -33,7 +32,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "brought": "AsStream WithColumns WithExpert",
+    "brought": "AsStream WithColumns",
     "cells": "Cell LabError run_cell run_cells",
     "comparison": "Arm Comparison over_seeds",
     "controls": "FormatOnly Inverted RandomReward Rewarded",

@@ -1,74 +1,24 @@
-"""Composers that bring what some methods ask for beside their own attempts: an expert's answers, columns, another stream."""
+"""Composers that bring what some methods ask for beside their own attempts: columns, another stream."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.batch import Batch, pack_rows
-from assay.core.columns import Array, TokenColumn
+from assay.core.batch import Batch
+from assay.core.columns import TokenColumn
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.group import Group
-from assay.core.protocols import Replay, TaskSource, Tokenizer
-from assay.core.sample import STREAMS, samples
+from assay.core.protocols import Replay
+from assay.core.sample import STREAMS
 from assay.guide import Compose
-from assay.train.models import Scratch
-from assay.train.warmup import trace_row
 
-__all__ = ["COLUMNS", "AsStream", "WithColumns", "WithExpert"]
+__all__ = ["COLUMNS", "AsStream", "WithColumns"]
 
 F = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WithExpert:
-    """Each group's attempts and, as one more attempt in the stream ``expert``, the family's own answer with full marks.
-
-    Attributes:
-        source: the family; it must have an oracle.
-        alphabet: of the policy's character tokenizer.
-    """
-
-    source: TaskSource
-    alphabet: str = Scratch().alphabet
-
-    def compose(self, groups: Sequence[Group], replay: Replay | None, step: int) -> Batch | None:
-        """The batch of a step, or None when no attempt has a token to learn from.
-
-        Raises:
-            ConfigError: the family has no oracle.
-        """
-        own = Compose().compose(groups, replay, step)
-        if own is None:
-            return None
-        table = {name: own.rollouts[name] for name in own.rollouts if name != "tokens"}
-        attempts = [(r, s) for g in groups for r, s in zip(g.rollouts, g.scores, strict=True)]
-        rows = [(i, row) for i, (r, s) in enumerate(attempts) if s.valid for row in samples(r)]
-        shown = [trace_row(self.source, g.task, _tokenizer(self.alphabet), 0.0, 0, g.task.index) for g in groups]
-        rows += [(len(attempts) + k, row) for k, row in enumerate(shown)]
-        lengths = np.array([int(row.mask.sum()) for row in shown], np.int64)
-        return pack_rows(rows, {n: np.concatenate([a, _experts(n, a, groups, lengths)]) for n, a in table.items()})
-
-
-def _experts(name: str, given: Array, groups: Sequence[Group], lengths: NDArray[np.int64]) -> Array:
-    """What the table says of the expert's attempts: right in every component, ended by themselves."""
-    n = len(groups)
-    said: Mapping[str, Array] = {
-        "group": np.arange(n), "valid": np.ones(n, np.bool_), "level": np.array([g.task.level for g in groups]),
-        "length": lengths, "truncated": np.zeros(n, np.bool_),
-    }  # fmt: skip
-    return np.asarray(said.get(name, np.ones(n)), given.dtype)
-
-
-@lru_cache(maxsize=4)
-def _tokenizer(alphabet: str) -> Tokenizer:
-    from assay.runtime.tokenizer import char_tokenizer
-
-    return char_tokenizer(alphabet)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +37,9 @@ class AsStream:
         if self.stream not in STREAMS:
             raise UnknownNameError("stream", self.stream, STREAMS)
 
-    def compose(self, groups: Sequence[Group], replay: Replay | None, step: int) -> Batch | None:
+    def compose(self, groups: Sequence[Group], replay: Replay | None, step: int, experts: Sequence[Group] = ()) -> Batch | None:
         """The batch of a step, or None when no attempt has a token to learn from."""
-        batch = self.inner.compose(groups, replay, step)
+        batch = self.inner.compose(groups, replay, step, experts)
         if batch is None:
             return None
         stream = np.full(len(batch), STREAMS.index(self.stream), np.int8)
@@ -115,8 +65,14 @@ class WithColumns:
         if {"value_ref", "optimal_value"} & {*self.names} and not self.solved:
             raise ConfigError(f"WithColumns(names={self.names}): give solved=((level, accuracy of the base), ...) with them")
 
-    def compose(self, groups: Sequence[Group], replay: Replay | None, step: int) -> Batch | None:
-        """The batch of a step, or None when no attempt has a token to learn from."""
+    def compose(self, groups: Sequence[Group], replay: Replay | None, step: int, experts: Sequence[Group] = ()) -> Batch | None:
+        """The batch of a step, or None when no attempt has a token to learn from.
+
+        Raises:
+            ConfigError: there are expert attempts.
+        """
+        if experts:
+            raise ConfigError("WithColumns makes columns for the policy's own attempts only; leave Reinforce.experts at False")
         batch = Compose().compose(groups, replay, step)
         if batch is None:
             return None
@@ -178,10 +134,6 @@ def _tokens(group: Group) -> list[int]:
     return [sum(len(c.completion.ids) for c in r.calls) for r in group.rollouts]
 
 
-def _state(groups: Sequence[Group], solved: Mapping[int, float]) -> Sequence[F]:
-    return [np.zeros(n) for g in groups for n in _tokens(g)]
-
-
 def _segment(groups: Sequence[Group], solved: Mapping[int, float]) -> Sequence[F]:
     return [np.arange(n, dtype=np.float64) for g in groups for n in _tokens(g)]
 
@@ -210,10 +162,9 @@ COLUMNS: Mapping[str, Made] = {
     "responsiveness": _zeros,
     "role": _level,
     "segment": _segment,
-    "state": _state,
     "value_ref": _value,
     "win": _win,
 }
 """What can be brought: of attempts, and of tokens those in `TOKENS`."""
 
-TOKENS = ("process_reward", "segment", "state")
+TOKENS = ("process_reward", "segment")

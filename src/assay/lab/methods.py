@@ -8,7 +8,7 @@ from assay.objective.loss.score import ScoreLoss
 from assay.objective.methods import methods
 from assay.objective.objective import Objective
 
-__all__ = ["CONTROLS", "KINDS", "MAKER", "SEED", "STEPS", "cells", "kind_of", "updates_of", "without"]
+__all__ = ["CONTROLS", "KINDS", "MAKER", "SEED", "STEPS", "TEACHER", "cells", "kind_of", "models_of", "updates_of"]
 
 MAKER = "assay.recipes.methods:method_cell"
 """Makes the cells: each method's name, and the controls."""
@@ -27,16 +27,13 @@ KINDS: Mapping[str, str] = {
     "expert": "With an expert's answers",
     "stored": "On stored answers",
     "teacher": "With a teacher",
-    "other": "Not served by the loop",
+    "self": "Taught by itself",
 }
 """Kinds in the order of the page: what a method asks of the loop."""
 
 BROUGHT: Mapping[str, tuple[str, str]] = {
     "a2po": ("columns", "`optimal_value` from the base's accuracy at the prompt's level"),
     "a_lol": ("stored", "`value_ref` is the base's accuracy at the prompt's level"),
-    "b_coder": ("expert", ""),
-    "calib_rl": ("expert", ""),
-    "gigpo": ("columns", "an attempt is one turn, so that every step has the prompt for its state"),
     "grpo_process": ("columns", "`process_reward`: a share for each character that is right at its place; a step is a character"),
     "grpo_s": ("columns", "`hardness` is the group's failures, `responsiveness` 0"),
     "gui_g1": ("columns", "`difficulty` is the level"),
@@ -44,8 +41,6 @@ BROUGHT: Mapping[str, tuple[str, str]] = {
     "pairwise_rl": ("columns", "`win` and `loss` against the right answer: 1/2 and 1/2 for a right attempt, else 0 and 1"),
     "r_gold": ("stored", ""),
     "rae": ("columns", "`role` is the level"),
-    "rl_plus": ("expert", ""),
-    "visurf": ("expert", ""),
     "weighted_bc": ("stored", ""),
 }
 """Methods for which the study brings something, by kind, and what."""
@@ -53,21 +48,24 @@ BROUGHT: Mapping[str, tuple[str, str]] = {
 NOTES: Mapping[str, str] = {
     "archer": "critics apart from the policy's trunk",
     "dph_rl": "without stored answers of the base: its divergence is silent",
-    "echo": "without answers of an environment: their likelihood is silent",
+    "echo": "the family's answers stand in for those of an environment",
     "entropy_only": "reads no reward",
+    "gigpo": "an attempt is one turn, so that every step has the prompt for its state",
+    "kd_topk": "the teacher's 8 most likely tokens (`k=8`)",
+    "nlpo": "the mask policy is a copy of the policy, taken anew every 10 optimiser steps",
     "nll": "a supervised stage on the family's answers, all levels, 64 a step",
+    "sdft": "the 8 most likely tokens behind the solution (`k=8`)",
 }
 """What else is to be known of a method here."""
 
-MISSING: Mapping[str, str] = {
-    "kd_topk": "needs the teacher's most likely tokens at each place (`teacher_ids`, `teacher_logps`)",
-    "nlpo": "needs a policy that masks (`mask`) beside the one that learns",
-    "progrpo": "needs the policy's confidence in the prompt's own tokens (`prompt_confidence`), which no pass of the loop gives",
-    "remax": "needs a greedy attempt at each prompt (`greedy`) beside the sampled ones",
-    "sdft": "needs the policy's most likely tokens behind another context (`privileged_ids`, `privileged_logps`)",
-    "sdpo": "needs the policy's log-probabilities behind another context (`logp_privileged`)",
-}
-"""What neither loop nor study can bring."""
+EXPERTS = ("b_coder", "calib_rl", "echo", "rl_plus", "visurf")
+"""Methods beside whose attempts the family's own answer stands, one more attempt of each group in the stream `expert`."""
+
+SETTINGS: Mapping[str, Mapping[str, int]] = {"kd_topk": {"k": 8}, "sdft": {"k": 8}}
+"""Settings that are not the defaults, which would read columns of the user's own."""
+
+TEACHER = "grpo"
+"""The cell whose result is the teacher."""
 
 
 def kind_of(name: str, objective: Objective) -> str:
@@ -77,13 +75,15 @@ def kind_of(name: str, objective: Objective) -> str:
     >>> kind_of("ppo", ppo())
     'critic'
     """
-    if name in MISSING:
-        return "other"
     if name in BROUGHT:
         return BROUGHT[name][0]
-    plan = objective.plan(2)
-    if "teacher" in {*(f.model for f in plan.forwards), *(m for s in plan.vocab for m in s.models)}:
-        return "teacher"
+    if name in EXPERTS:
+        return "expert"
+    for model, kind in (("teacher", "teacher"), ("privileged", "self")):
+        if model in models_of(objective):
+            return kind
+    if {"greedy", "state", "prompt_confidence"} & {*objective.plan(2).attempts, *objective.plan(2).columns}:
+        return "columns"
     if any(t.heads for t in objective.losses):
         return "critic"
     if isinstance(objective.policy, ScoreLoss):
@@ -106,14 +106,18 @@ def updates_of(objective: Objective) -> int:
     return 2 if read or anchors & {"old", "engine"} else 1
 
 
-def without(name: str) -> str:
-    """Why a method is not run; empty for one that is."""
-    if name in MISSING:
-        return MISSING[name]
-    teacher = name not in CONTROLS and kind_of(name, methods()[name].objective()) == "teacher"
-    return "needs a teacher (`teacher`) beside the policy" if teacher else ""
+def models_of(objective: Objective) -> tuple[str, ...]:
+    """Models beside the policy and its reference whose distributions an objective reads, sorted.
+
+    >>> from assay.objective.methods import grpo, opd
+    >>> models_of(grpo()), models_of(opd())
+    ((), ('teacher',))
+    """
+    plan = objective.plan(2)
+    stats = (*plan.vocab, *(f.stat for f in plan.forwards if f.stat))
+    return tuple(sorted({*(f.model for f in plan.forwards), *(m for s in stats for m in s.models)} - {"policy", "ref"}))
 
 
 def cells() -> list[tuple[str, int, int | None]]:
-    """All cells of the study."""
-    return [(name, SEED, None) for name in (*CONTROLS, *methods()) if not without(name)]
+    """All cells of the study, the teacher's first."""
+    return [(name, SEED, None) for name in (TEACHER, *CONTROLS, *(n for n in methods() if n != TEACHER))]

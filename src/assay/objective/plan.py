@@ -77,8 +77,8 @@ def lagging(objective: Objective) -> Objective:
     >>> lagging(grpo()).brings, lagging(areal()).brings
     (('logp_old',), ())
     """
-    policy = objective.policy
-    if isinstance(policy, PolicyGradient) and (policy.corrects or policy.ratio.anchor == "engine"):
+    policy = unwrapped(objective.policy) if objective.policy else None
+    if isinstance(policy, PolicyGradient) and (any(w.corrects for w in policy.weights) or policy.ratio.anchor == "engine"):
         return objective
     if not isinstance(policy, PolicyGradient) or policy.ratio.level == "none" or policy.ratio.anchor != "old":
         raise PlanError(

@@ -8,17 +8,18 @@ from dataclasses import replace
 from assay.core.errors import UnknownNameError
 from assay.core.protocols import BatchComposer
 from assay.core.rollout import Sampling
-from assay.guide import Compose, SuccessVariance
-from assay.lab.brought import AsStream, WithColumns, WithExpert
+from assay.guide import Compose, Plain, Privileged, SuccessVariance
+from assay.lab.brought import AsStream, WithColumns
 from assay.lab.cells import Cell
 from assay.lab.controls import RandomReward, Rewarded
-from assay.lab.methods import CONTROLS, STEPS, updates_of
+from assay.lab.methods import CONTROLS, EXPERTS, SEED, SETTINGS, STEPS, TEACHER, models_of, updates_of
 from assay.objective.methods import methods
 from assay.objective.objective import Objective
 from assay.recipes.sorting import base
+from assay.runtime.anchors import Anchor, Every
 from assay.runtime.settings import AdamW, LearnerSettings, Schedule, ValueHead
 from assay.tasks import SortDigits
-from assay.train.models import Built
+from assay.train.models import Built, cache_folder
 from assay.train.run import Evaluation, Reinforce, Run, WarmUp
 
 __all__ = ["method_cell"]
@@ -43,14 +44,9 @@ POLICY_AFTER: Mapping[str, int] = {"archer": 15, "b_coder": 15, "vapo": 20}
 SOLVED = ((3, 0.89), (4, 0.89), (5, 0.95), (6, 0.36), (7, 0.0), (8, 0.0), (9, 0.0), (10, 0.0))
 """Level and the base's accuracy there, sampled, as the quickstart's evidence has it: the value of a prompt to the base."""
 
-_EXPERT = WithExpert(source=SortDigits())
-
 COMPOSERS: Mapping[str, BatchComposer] = {
     "a2po": WithColumns(names=("optimal_value",), solved=SOLVED),
     "a_lol": AsStream(stream="offline", inner=WithColumns(names=("value_ref",), solved=SOLVED)),
-    "b_coder": _EXPERT,
-    "calib_rl": _EXPERT,
-    "gigpo": WithColumns(names=("state",)),
     "grpo_process": WithColumns(names=("process_reward", "segment")),
     "grpo_s": WithColumns(names=("hardness", "responsiveness")),
     "gui_g1": WithColumns(names=("difficulty",)),
@@ -58,8 +54,6 @@ COMPOSERS: Mapping[str, BatchComposer] = {
     "pairwise_rl": WithColumns(names=("win", "loss")),
     "r_gold": AsStream(stream="offline"),
     "rae": WithColumns(names=("role",)),
-    "rl_plus": _EXPERT,
-    "visurf": _EXPERT,
     "weighted_bc": AsStream(stream="offline"),
 }
 """What brings the rows and columns that a method asks for; `assay.lab.methods.BROUGHT` says it in words."""
@@ -80,7 +74,7 @@ def method_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
     name = kind.removeprefix("random_") if kind in CONTROLS else kind
     if name not in known:
         raise UnknownNameError("cell", kind, (*CONTROLS, *known))
-    objective, count, truth = known[name].objective(), steps or STEPS, SortDigits()
+    objective, count, truth = known[name].objective(**SETTINGS.get(name, {})), steps or STEPS, SortDigits()
     run = Run(
         name=f"methods-{kind}",
         seed=seed,
@@ -100,8 +94,10 @@ def method_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
 def _practised(name: str, objective: Objective, steps: int) -> Reinforce:
     return Reinforce(
         steps=steps, groups=32, group_size=8, minibatches=updates_of(objective), objective=objective,
-        composer=COMPOSERS.get(name, Compose()),
-        curriculum=SuccessVariance(floor=0.1), learner=_learner(HEADS.get(name, _heads(objective)), POLICY_AFTER.get(name, 0)),
+        composer=COMPOSERS.get(name, Compose()), experts=name in EXPERTS,
+        guidance=Privileged(text="{solution};{prompt}") if "privileged" in models_of(objective) else Plain(),
+        curriculum=SuccessVariance(floor=0.1),
+        learner=_learner(HEADS.get(name, _heads(objective)), POLICY_AFTER.get(name, 0), _anchors(objective)),
     )  # fmt: skip
 
 
@@ -110,8 +106,19 @@ def _supervised(objective: Objective, steps: int) -> WarmUp:
     return WarmUp(steps=steps, batch=64, demonstrations=10_000, noise=0.0, objective=objective, learner=_learner())
 
 
-def _learner(heads: tuple[ValueHead, ...] = (), after: int = 0) -> LearnerSettings:
-    return LearnerSettings(optimizer=AdamW(lr=3e-4), schedule=SCHEDULE, heads=heads, policy_after=after)
+def _learner(heads: tuple[ValueHead, ...] = (), after: int = 0, anchors: tuple[Anchor, ...] = (Anchor(),)) -> LearnerSettings:
+    return LearnerSettings(optimizer=AdamW(lr=3e-4), schedule=SCHEDULE, heads=heads, policy_after=after, anchors=anchors)
+
+
+def _anchors(objective: Objective) -> tuple[Anchor, ...]:
+    """The reference, and the models that an objective reads besides."""
+    teacher = cache_folder() / "studies" / "methods" / f"{TEACHER}-{SEED}"
+    known = {
+        "mask": Anchor("mask", refresh=Every(steps=10)),
+        "privileged": Anchor("privileged", refresh=Every(steps=updates_of(objective)), privileged=True),
+        "teacher": Anchor("teacher", model=str(teacher)),
+    }
+    return (Anchor(), *(known[name] for name in models_of(objective)))
 
 
 def _heads(objective: Objective) -> tuple[ValueHead, ...]:

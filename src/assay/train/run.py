@@ -17,6 +17,7 @@ from assay.core.protocols import BatchComposer, CurriculumSpec, Guidance, TaskSo
 from assay.core.rollout import Sampling
 from assay.core.sample import STREAMS
 from assay.guide import Compose, Plain, SuccessVariance
+from assay.objective.loss.wrap import unwrapped
 from assay.objective.methods import dpo, grpo, nll
 from assay.objective.objective import Objective
 from assay.objective.plan import lagging
@@ -250,7 +251,8 @@ class Reinforce:
         share = self.composer.replay_share
         if share and self.replay is None:
             raise ConfigError(f"Reinforce.composer.replay_share={share}, but there is no replay: give replay=Recent(...)")
-        ratio = getattr(self.objective.policy, "ratio", None)
+        policy = self.objective.policy
+        ratio = getattr(unwrapped(policy) if policy else None, "ratio", None)
         if share and (ratio is None or ratio.level == "none"):
             raise ConfigError(
                 f"Reinforce.composer.replay_share={share}: replayed attempts come from older weights, and the objective's policy "

@@ -15,7 +15,9 @@ import numpy as np
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.group import Group
+from assay.core.rollout import ids_of
 from assay.core.score import Score
+from assay.objective.credit.transform import ConfidenceBonus, confidence
 from assay.train.evaluate import greedy
 from assay.train.grade import grade
 from assay.train.session import Session, player_of
@@ -56,6 +58,17 @@ def _compared(s: Session, group: Group, best: Score) -> Group:
     return replace(group, scores=tuple(replace(x, columns={**x.columns, "greedy": reward}) for x in group.scores))
 
 
+async def prompt_confidence(s: Session, groups: Sequence[Group]) -> list[Group]:
+    """``prompt_confidence``: how sure the policy is of the least likely tokens of the prompt itself (ARM of ProGRPO)."""
+    fraction = next((t.fraction for t in s.stage.objective.credit if isinstance(t, ConfidenceBonus)), 0.2)
+    prefixes = [next((c.prefix for r in g.rollouts for c in r.calls), ids_of([])) for g in groups]
+    found = [confidence(x[1:].astype(np.float64), fraction) for x in s.learner.score(prefixes)]
+    return [
+        replace(g, scores=tuple(replace(x, columns={**x.columns, "prompt_confidence": c}) for x in g.scores))
+        for g, c in zip(groups, found, strict=True)
+    ]
+
+
 def states(batch: Batch) -> TokenColumn:
     """``state``: a number for what stood before a call since the one before, the prompt or the environment's last answer (GiGPO).
 
@@ -74,7 +87,10 @@ def states(batch: Batch) -> TokenColumn:
     return TokenColumn("state", values, "rollout")
 
 
-ATTEMPTS: Mapping[str, Callable[[Session, Sequence[Group]], Awaitable[list[Group]]]] = {"greedy": greedy_reward}
+ATTEMPTS: Mapping[str, Callable[[Session, Sequence[Group]], Awaitable[list[Group]]]] = {
+    "greedy": greedy_reward,
+    "prompt_confidence": prompt_confidence,
+}
 """Column of the attempts to what finds it."""
 
 TOKENS: Mapping[str, Callable[[Batch], TokenColumn]] = {"state": states}

@@ -78,11 +78,6 @@ class PolicyGradient(LossTerm):
         return tuple(dict.fromkeys((*self.ratio.anchors, *(self.trust.anchors if self.trust else ()))))
 
     @property
-    def corrects(self) -> bool:
-        """Whether a weight corrects from the policy at the start of the batch, ``old``, to the sampler's."""
-        return any(w.corrects for w in self.weights)
-
-    @property
     def reward(self) -> bool:
         """It reads ``advantage``."""
         return True
