@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.lab.brought import AsStream, WithColumns
     from assay.lab.cells import Cell, LabError, run_cell, run_cells
-    from assay.lab.comparison import Arm, Comparison, over_seeds
+    from assay.lab.comparison import Arm, Comparison, Found, over_seeds
     from assay.lab.controls import FormatOnly, Inverted, RandomReward, Rewarded
     from assay.lab.gate import Gate, accuracy, change, judge
 
@@ -17,6 +17,7 @@ __all__ = [
     "Cell",
     "Comparison",
     "FormatOnly",
+    "Found",
     "Gate",
     "Inverted",
     "LabError",
@@ -34,7 +35,7 @@ __all__ = [
 _HOME = {
     "brought": "AsStream WithColumns",
     "cells": "Cell LabError run_cell run_cells",
-    "comparison": "Arm Comparison over_seeds",
+    "comparison": "Arm Comparison Found over_seeds",
     "controls": "FormatOnly Inverted RandomReward Rewarded",
     "gate": "Gate accuracy change judge",
 }
