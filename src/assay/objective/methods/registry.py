@@ -76,9 +76,12 @@ class Method:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Columns beside tokens, mask and rewards, sorted: from forward passes, engine, rows, and the gradient pass."""
+        """Columns beside tokens, mask, rewards and lengths, sorted: from forward passes, engine, rows and verdicts, and the
+        gradient pass.
+        """
         plan = self.objective().plan()
-        brought = {*plan.columns, *(f.column for f in plan.forwards), *plan.live} - {"ids", "mask", "logp_new", "logp_now"}
+        brought = {*plan.columns, *(f.column for f in plan.forwards), *plan.live, *plan.attempts}
+        brought -= {"ids", "mask", "logp_new", "logp_now", "length"}
         return tuple(sorted(brought))
 
 
