@@ -1,5 +1,6 @@
 """Methods by name, what they say of themselves, and what plans refuse of the parts that they bring together."""
 
+import importlib
 from dataclasses import replace
 
 import pytest
@@ -112,3 +113,10 @@ def test_prompts_are_groups() -> None:
     assert Prompt().grouped
     assert replace(nll(), aggregate=Prompt()).grouped
     assert not nll().grouped
+
+
+def test_names_that_are_no_method_are_no_attributes() -> None:
+    package = importlib.import_module("assay.objective.methods")
+    assert {"grpo", "methods", "named"} <= set(dir(package))
+    with pytest.raises(AttributeError, match="has no attribute 'grqo'"):
+        _ = package.grqo
