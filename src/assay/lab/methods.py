@@ -46,23 +46,29 @@ BROUGHT: Mapping[str, tuple[str, str]] = {
 """Methods for which the study brings something, by kind, and what."""
 
 NOTES: Mapping[str, str] = {
-    "archer": "critics apart from the policy's trunk",
+    "archer": "two critics of turns behind the policy's trunk, which they leave alone; they learn 15 steps before the policy",
+    "b_coder": "`alpha=0.1` and values with target weights: a nat at its default worth is worth a whole right answer",
     "dph_rl": "without stored answers of the base: its divergence is silent",
     "echo": "the family's answers stand in for those of an environment",
     "entropy_only": "reads no reward",
     "gigpo": "an attempt is one turn, so that every step has the prompt for its state",
-    "kd_topk": "the teacher's 8 most likely tokens (`k=8`)",
+    "kd_topk": "the teacher's 8 most likely tokens (`k=8`), not a column of the user's own",
     "nlpo": "the mask policy is a copy of the policy, taken anew every 10 optimiser steps",
     "nll": "a supervised stage on the family's answers, all levels, 64 a step",
-    "sdft": "the 8 most likely tokens behind the solution (`k=8`)",
+    "pf_ppo": "under rewards of 0 and 1 its default filter leaves right attempts alone",
+    "sdft": "the 8 most likely tokens behind the solution (`k=8`), not a column of the user's own",
 }
 """What else is to be known of a method here."""
 
 EXPERTS = ("b_coder", "calib_rl", "echo", "rl_plus", "visurf")
 """Methods beside whose attempts the family's own answer stands, one more attempt of each group in the stream `expert`."""
 
-SETTINGS: Mapping[str, Mapping[str, int]] = {"kd_topk": {"k": 8}, "sdft": {"k": 8}}
-"""Settings that are not the defaults, which would read columns of the user's own."""
+SETTINGS: Mapping[str, Mapping[str, object]] = {
+    "b_coder": {"alpha": 0.1, "values": "values_target"},
+    "kd_topk": {"k": 8},
+    "sdft": {"k": 8},
+}
+"""Settings that are not the defaults; `NOTES` says why."""
 
 TEACHER = "grpo"
 """The cell whose result is the teacher."""

@@ -33,7 +33,7 @@ HEADS: Mapping[str, tuple[ValueHead, ...]] = {
         *(ValueHead(name=name, tau=0.1, init=0.1, detach=True, optimizer=_FIRST) for name in ("v1", "v2")),
         *(ValueHead(name=name, tau=0.1, init=0.1, detach=True, optimizer=_FIRST, behind=True) for name in ("q1", "q2")),
     ),
-    "b_coder": (ValueHead(optimizer=_FIRST),),
+    "b_coder": (ValueHead(tau=0.1, optimizer=_FIRST),),
     "vapo": (ValueHead(optimizer=_FIRST),),
 }
 """Heads that say more than their shape; all others are made from what the loss fits."""
