@@ -8,7 +8,10 @@ from assay.objective.loss.score import ScoreLoss
 from assay.objective.methods import methods
 from assay.objective.objective import Objective
 
-__all__ = ["CONTROLS", "KINDS", "MAKER", "SEED", "STEPS", "TEACHER", "cells", "kind_of", "models_of", "updates_of"]
+__all__ = [
+    "CONTROLS", "EXPERTS", "KINDS", "MAKER", "SEED", "SETTINGS", "STEPS", "TEACHER", "cells", "kind_of", "models_of",
+    "objective_of", "updates_of",
+]  # fmt: skip
 
 MAKER = "assay.recipes.methods:method_cell"
 """Makes the cells: each method's name, and the controls."""
@@ -55,8 +58,11 @@ NOTES: Mapping[str, str] = {
     "kd_topk": "the teacher's 8 most likely tokens (`k=8`), not a column of the user's own",
     "nlpo": "the mask policy is a copy of the policy, taken anew every 10 optimiser steps",
     "nll": "a supervised stage on the family's answers, all levels, 64 a step",
-    "pf_ppo": "under rewards of 0 and 1 its default filter leaves right attempts alone",
-    "sdft": "the 8 most likely tokens behind the solution (`k=8`), not a column of the user's own",
+    "pf_ppo": '`rule="max_min"`: under rewards of 0 and 1 its default filter leaves right attempts alone',
+    "sdft": "the 8 most likely tokens behind the solution (`k=8`), not a column of the user's own; the base has never read a "
+    "solution before a prompt",
+    "sdpo": "the base has never read a solution before a prompt",
+    "vapo": "`adaptive=2`: at its default, made for thousands of tokens, `lam` would be 0 for answers of ten",
 }
 """What else is to be known of a method here."""
 
@@ -66,12 +72,19 @@ EXPERTS = ("b_coder", "calib_rl", "echo", "rl_plus", "visurf")
 SETTINGS: Mapping[str, Mapping[str, object]] = {
     "b_coder": {"alpha": 0.1, "values": "values_target"},
     "kd_topk": {"k": 8},
+    "pf_ppo": {"rule": "max_min"},
     "sdft": {"k": 8},
+    "vapo": {"adaptive": 2.0},
 }
 """Settings that are not the defaults; `NOTES` says why."""
 
 TEACHER = "grpo"
 """The cell whose result is the teacher."""
+
+
+def objective_of(name: str) -> Objective:
+    """A method's composition as the study trains it."""
+    return methods()[name].objective(**SETTINGS.get(name, {}))
 
 
 def kind_of(name: str, objective: Objective) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from assay.lab.cells import WORKERS, run_cells
 from assay.lab.drawing import grid
 from assay.lab.gate import accuracy, change
-from assay.lab.methods import BROUGHT, CONTROLS, KINDS, MAKER, NOTES, STEPS, cells, kind_of, updates_of
+from assay.lab.methods import BROUGHT, CONTROLS, KINDS, MAKER, NOTES, STEPS, cells, kind_of, objective_of, updates_of
 from assay.objective.methods import methods
 from assay.train.models import cache_folder
 from assay.train.storage import write_json, write_text
@@ -110,7 +110,7 @@ def _curve(folder: Path) -> dict[int, float]:
 
 
 def _kinds() -> dict[str, str]:
-    return {name: kind_of(name, method.objective()) for name, method in methods().items()}
+    return {name: kind_of(name, objective_of(name)) for name in methods()}
 
 
 def _in_order(found: Sequence[Trained]) -> list[Trained]:
@@ -126,11 +126,11 @@ def _page(found: Sequence[Trained]) -> str:
     count = ", ".join(f"{said.count(word)} {word}" for word in ("trains", "no change", "fell", "broke") if word in said)
     loads, base = [x for r in done for x in r["load"]], accuracy(done[0]["base_sampled"])
     tables = [_table(kind, title, [n for n in kinds if kinds[n] == kind], shown) for kind, title in KINDS.items()]
-    two = sum(updates_of(m.objective()) == 2 for m in methods().values())
+    two = sum(updates_of(objective_of(name)) == 2 for name in methods())
     return f"""# Methods: does each train the small model?
 
-{len(kinds)} named methods, each under its default settings, from one base: the quickstart's, with {base:.3f} of sampled answers
-right on the held-out items. {count}.
+{len(kinds)} named methods, each under its default settings where no note says otherwise, from one base: the quickstart's, with
+{base:.3f} of sampled answers right on the held-out items. {count}.
 
 **This page ranks nothing.** No method was tuned: all have one learning rate, {STEPS} steps and one seed. How far one rises beside
 another says how well these settings suit it, not which is better. Order is by name.

@@ -12,7 +12,7 @@ from assay.guide import Compose, Plain, Privileged, SuccessVariance
 from assay.lab.brought import AsStream, WithColumns
 from assay.lab.cells import Cell
 from assay.lab.controls import RandomReward, Rewarded
-from assay.lab.methods import CONTROLS, EXPERTS, SEED, SETTINGS, STEPS, TEACHER, models_of, updates_of
+from assay.lab.methods import CONTROLS, EXPERTS, SEED, STEPS, TEACHER, models_of, objective_of, updates_of
 from assay.objective.methods import methods
 from assay.objective.objective import Objective
 from assay.recipes.sorting import base
@@ -60,7 +60,7 @@ COMPOSERS: Mapping[str, BatchComposer] = {
 
 
 def method_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
-    """A method under its default settings, from the quickstart's base, with the quickstart's learner and curriculum.
+    """A method under the study's settings, from the quickstart's base, with the quickstart's learner and curriculum.
 
     Args:
         kind: name of a method, or of one of the controls, which learn under a coin toss.
@@ -74,7 +74,7 @@ def method_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
     name = kind.removeprefix("random_") if kind in CONTROLS else kind
     if name not in known:
         raise UnknownNameError("cell", kind, (*CONTROLS, *known))
-    objective, count, truth = known[name].objective(**SETTINGS.get(name, {})), steps or STEPS, SortDigits()
+    objective, count, truth = objective_of(name), steps or STEPS, SortDigits()
     run = Run(
         name=f"methods-{kind}",
         seed=seed,

@@ -61,7 +61,8 @@ def vapo(
     """VAPO (2025): PPO with ``lam = 1 - 1 / (adaptive T_i)``, Monte-Carlo targets, clip-higher, likelihood of own successes.
 
     Args:
-        adaptive: of the length-adaptive ``lam``; None for ``lam`` itself.
+        adaptive: of the length-adaptive ``lam``, which is 0 for attempts of at most ``1 / adaptive`` tokens: the default is
+            made for thousands. None for ``lam`` itself.
         lam: of the advantages where ``adaptive`` is None.
         lam_returns: of the critic's targets.
         low, high: distances of the ratio's bounds from 1.
