@@ -76,8 +76,8 @@ class Method:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Columns beside tokens, mask, rewards and lengths, sorted: from forward passes, engine, rows and verdicts, and the
-        gradient pass.
+        """Columns that forward passes, engine, rows, verdicts and the gradient pass bring, sorted; tokens, mask, rewards and
+        lengths are always there.
         """
         plan = self.objective().plan()
         brought = {*plan.columns, *(f.column for f in plan.forwards), *plan.live, *plan.attempts}
