@@ -30,6 +30,7 @@ from assay.objective.methods import (
     remax,
     rl_plus,
     visurf,
+    weighted_bc,
 )
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.tasks import KeyValue, SortDigits
@@ -154,6 +155,27 @@ def test_the_greedy_answer_is_the_baseline(batches: list[Batch]) -> None:
     assert batch.rollout("greedy").tolist() == wanted
     np.testing.assert_allclose(batch.rollout("advantage"), batch.rollout("components/correct") - wanted)
     assert len(batch) == 16, "the greedy attempt itself is not learned from"
+
+
+def test_a_column_that_the_verifier_gives_is_not_found_out_again(batches: list[Batch]) -> None:
+    @dataclass(frozen=True)
+    class Knows:
+        inner: Any
+        names = ("correct",)
+        trusted = True
+
+        def __call__(self, task: Task, rollout: Rollout) -> Score:
+            assert not rollout.context.key.endswith("/greedy")
+            return replace(self.inner(task, rollout), columns={"greedy": 0.25})
+
+    run = only_rl(objective=remax())
+    walk(session(replace(run, tasks=Judged(source=run.tasks, wrap=Knows))))
+    assert set(batches[0].rollout("greedy").tolist()) == {0.25}
+
+
+def test_a_stage_that_no_term_would_learn_from_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"act on rows of \['offline'\] alone, which this stage never has"):
+        check_run(only_rl(objective=weighted_bc()))
 
 
 def test_a_greedy_answer_without_verdict_takes_its_group_along(batches: list[Batch]) -> None:

@@ -49,8 +49,9 @@ BROUGHT: Mapping[str, tuple[str, str]] = {
 """Methods for which the study brings something, by kind, and what."""
 
 NOTES: Mapping[str, str] = {
-    "archer": "two critics of turns behind the policy's trunk, which they leave alone; they learn 15 steps before the policy",
-    "b_coder": "`alpha=0.1` and values with target weights: a nat at its default worth is worth a whole right answer",
+    "archer": "two critics of turns behind the policy's trunk, which they leave alone; they learn at 3e-3, 15 steps before it",
+    "b_coder": "`alpha=0.1` and values with target weights: a nat at its default worth is worth a whole right "
+    "answer; the head learns at 3e-3, 15 steps before the policy",
     "dph_rl": "without stored answers of the base: its divergence is silent",
     "echo": "the family's answers stand in for those of an environment",
     "entropy_only": "reads no reward",
@@ -62,7 +63,8 @@ NOTES: Mapping[str, str] = {
     "sdft": "the 8 most likely tokens behind the solution (`k=8`), not a column of the user's own; the base has never read a "
     "solution before a prompt",
     "sdpo": "the base has never read a solution before a prompt",
-    "vapo": "`adaptive=2`: at its default, made for thousands of tokens, `lam` would be 0 for answers of ten",
+    "vapo": "`adaptive=2`: at its default, made for thousands of tokens, `lam` would be 0 for answers of ten; the "
+    "head learns at 3e-3, 20 optimiser steps before the policy",
 }
 """What else is to be known of a method here."""
 

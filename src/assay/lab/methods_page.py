@@ -173,7 +173,7 @@ def _rows(rows: Sequence[str]) -> str:
 
 
 _ABOUT: Mapping[str, str] = {
-    "critic": "Heads start at 0 and learn at the policy's learning rate, from the first step on.",
+    "critic": "Where no note says otherwise heads start at 0 and learn at the policy's learning rate, from the first step on.",
     "scores": "Groups stand whole in one optimiser step; pairs are attempts of a group with different rewards.",
     "columns": "The loop finds them out, or, where it is said, the study's composer brings what a user's verifier would.",
     "expert": "One more attempt per group: the family's own answer, in the stream `expert` (`Reinforce(experts=True)`).",

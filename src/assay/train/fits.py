@@ -48,7 +48,7 @@ def check_run(run: Run) -> None:
             preferences_of(stage)
         if isinstance(stage, Reinforce):
             stage.check_replay()
-            stage.check_experts()
+            stage.check_streams()
             _check_sampling(run.sampling)
     held_out(run.tasks, run.evaluation.levels, 1)  # refuses a run that could not be evaluated at all
 

@@ -261,8 +261,10 @@ class Reinforce:
         if self.replay is not None and not share:
             raise ConfigError("Reinforce.replay is never read: set composer=Compose(replay_share=...), or leave the replay out")
 
-    def check_experts(self) -> None:
-        """Raises ConfigError when experts are asked for and never read, or something learns from experts alone and has none."""
+    def check_streams(self) -> None:
+        """Raises ConfigError when experts are asked for and never read, when something learns from experts alone and has none, or
+        when nothing learns from any rows that the stage brings.
+        """
         objective = self.objective
         credit, losses = objective.credit if objective.pays else (), objective.losses
         read = {
@@ -271,6 +273,12 @@ class Reinforce:
             *(s for t in losses for s in t.streams or STREAMS),
         }
         alone = [type(t).__name__ for t in (*credit, *losses) if t.streams == ("expert",)]
+        brought = {"on_policy", "replay", "expert"}
+        if isinstance(self.composer, Compose) and not any(brought & set(t.streams or STREAMS) for t in losses):
+            raise ConfigError(
+                f"Reinforce: the objective's terms act on rows of {sorted({s for t in losses for s in t.streams})} alone, which "
+                "this stage never has: give a composer that brings them, or use a method for sampled attempts"
+            )
         if self.experts and "expert" not in read:
             raise ConfigError(
                 f"Reinforce.experts=True, but no part of the objective reads the stream 'expert' (they read {sorted(read)}): use "

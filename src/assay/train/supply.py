@@ -26,9 +26,10 @@ __all__ = ["ATTEMPTS", "TOKENS", "with_columns", "with_tokens"]
 
 
 async def with_columns(s: Session, groups: list[Group]) -> list[Group]:
-    """The groups with what the plan's attempts lack and the loop can find out."""
+    """The groups with what the plan's attempts lack and the loop can find out; what the verifier gave all of them stays."""
     for name in s.plan.attempts:
-        if name in ATTEMPTS and groups:
+        given = all(name in x.columns for g in groups for x in g.scores if x.valid)
+        if name in ATTEMPTS and not given:
             groups = await ATTEMPTS[name](s, groups)
     return groups
 
