@@ -9,7 +9,7 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.group import Group
 from assay.core.sample import STREAMS
 from assay.core.score import Fault, Score
-from assay.lab.brought import COLUMNS, AsStream, WithColumns
+from assay.lab.brought import COLUMNS, AsStream, WithColumns, WithStored
 from assay.tasks import SortDigits
 from assay.testing import graded
 
@@ -27,6 +27,17 @@ def test_rows_take_the_name_of_another_stream() -> None:
     assert {STREAMS[i] for i in batch.rows["stream"]} == {"offline"}
     with pytest.raises(UnknownNameError, match="stream 'ofline'"):
         AsStream(stream="ofline")
+
+
+def test_a_right_answer_to_what_the_base_masters_stands_beside_the_attempts() -> None:
+    groups = [group(0, 0.0, 1.0, 1.0), group(1, 0.0, 0.0), group(2, 1.0, 1.0, level=5)]
+    batch = WithStored(levels=(3, 4)).compose(groups, None, 0)
+    assert batch is not None
+    streams = [STREAMS[i] for i in batch.rows["stream"]]
+    assert streams == ["on_policy"] * 7 + ["offline"]
+    assert batch.rollouts["group"].tolist() == [0, 0, 0, 1, 1, 2, 2, 0]
+    with pytest.raises(ConfigError, match=r"leave Reinforce\.experts at False"):
+        WithStored(levels=(3,)).compose(groups, None, 0, [group(0, 1.0)])
 
 
 def test_columns_of_attempts() -> None:
@@ -70,6 +81,6 @@ def test_what_cannot_be_brought_is_refused() -> None:
         WithColumns(names=("role",)).compose([group(0, 0.0, 1.0)], None, 0, [group(0, 1.0)])
 
 
-@pytest.mark.parametrize("composer", [AsStream(stream="offline"), WithColumns(names=("role",))])
-def test_nothing_to_learn_from_gives_no_batch(composer: AsStream | WithColumns) -> None:
+@pytest.mark.parametrize("composer", [AsStream(stream="offline"), WithColumns(names=("role",)), WithStored(levels=(3,))])
+def test_nothing_to_learn_from_gives_no_batch(composer: AsStream | WithColumns | WithStored) -> None:
     assert composer.compose([group(0, LOST, LOST)], None, 0) is None

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from assay.core.errors import UnknownNameError
+from assay.core.task import Message
+from assay.guide import Privileged
 from assay.lab import methods_page
 from assay.lab.evidence import make
 from assay.lab.methods import (
@@ -17,7 +20,9 @@ from assay.lab.methods import (
     CONTROLS,
     EXPERTS,
     KINDS,
+    LONGER,
     NOTES,
+    READS,
     SETTINGS,
     TEACHER,
     cells,
@@ -26,9 +31,14 @@ from assay.lab.methods import (
     objective_of,
     updates_of,
 )
+from assay.lab.solved import Solved
 from assay.objective.methods import methods, named
-from assay.recipes.methods import COMPOSERS, HEADS, POLICY_AFTER, method_cell
+from assay.recipes.methods import COMPOSERS, GROUPS, HEADS, POLICY_AFTER, method_cell, reader
+from assay.runtime.anchors import Frozen
+from assay.tasks import SortDigits
+from assay.testing import attempt
 from assay.train.fits import check_run
+from assay.train.models import Built
 from assay.train.run import Reinforce, WarmUp
 
 RUN = [name for name, _, _ in cells()]
@@ -41,7 +51,7 @@ def test_every_method_is_run_once_and_the_teacher_first() -> None:
 
 
 def test_tables_name_methods_alone() -> None:
-    for table in (BROUGHT, EXPERTS, NOTES, SETTINGS, COMPOSERS, HEADS, POLICY_AFTER):
+    for table in (BROUGHT, EXPERTS, NOTES, READS, SETTINGS, LONGER, COMPOSERS, GROUPS, HEADS, POLICY_AFTER):
         assert set(table) <= set(methods()), table
     assert set(BROUGHT) == set(COMPOSERS)
 
@@ -60,6 +70,36 @@ def test_a_teacher_is_what_the_study_made_of_the_base() -> None:
     assert [(a.name, Path(a.model).name) for a in stage.learner.anchors] == [("ref", ""), ("teacher", "grpo-0")]
     assert models_of(method_cell("nlpo", 0).run.stages[0].objective) == ("mask",)
     assert models_of(method_cell("sdft", 0).run.stages[0].objective) == ("privileged",)
+
+
+def test_a_base_that_shall_teach_itself_has_read_solutions() -> None:
+    for name in READS:
+        run = method_cell(name, 0).run
+        assert isinstance(run.model, Built)
+        assert run.model.run == reader(0)
+        (stage,) = run.stages
+        assert isinstance(stage, Reinforce)
+        assert stage.guidance == Privileged(text="{solution};{prompt}")
+        assert [(a.name, a.refresh) for a in stage.learner.anchors] == [("ref", Frozen()), ("privileged", Frozen())]
+
+
+def test_prompts_behind_their_solution() -> None:
+    truth, shown = SortDigits(), Solved(source=SortDigits(), plain=(3,))
+    pairs = [
+        (truth.task("sort", level, "train", i), shown.task("sort", level, "train", i)) for level in (3, 4) for i in range(200)
+    ]
+    for plain, solved in pairs:
+        prompt, answer = plain.public["prompt"], plain.private["answer"]
+        assert solved.public["prompt"] in (prompt, f"{answer};{prompt}")
+        assert (solved.private, solved.split) == (plain.private, "train")
+        assert solved.id == plain.id or solved.id == f"{plain.id}-solved"
+        assert shown.trace(solved, 0.0, np.random.default_rng(0)) == (Message("assistant", answer),)
+        assert shown.environment(solved.exposed()) is None
+        assert shown.verifier()(solved, attempt(solved, answer)).primary == 1.0
+    left = [plain.level for plain, solved in pairs if plain == solved]
+    assert set(left) == {3}
+    assert 80 < len(left) < 120
+    assert (shown.name, shown.arms()) == (truth.name, truth.arms())
 
 
 def test_two_steps_where_a_ratio_can_move() -> None:

@@ -1,4 +1,4 @@
-"""Composers that bring what some methods ask for beside their own attempts: columns, another stream."""
+"""Composers that bring what some methods ask for beside their own attempts: columns, another stream, stored answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from assay.core.protocols import Replay
 from assay.core.sample import STREAMS
 from assay.guide import Compose
 
-__all__ = ["COLUMNS", "AsStream", "WithColumns"]
+__all__ = ["COLUMNS", "AsStream", "WithColumns", "WithStored"]
 
 F = NDArray[np.float64]
 
@@ -91,6 +91,46 @@ def _spread(batch: Batch, values: Sequence[F]) -> F:
     owners = [int(i) for i in batch.rows["rollout"]]
     out[np.flatnonzero(batch.token("mask"))] = np.concatenate([values[i] for i in owners])
     return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithStored:
+    """Each group's attempts and, in the stream ``offline``, one right answer to each prompt of the levels that the base masters.
+
+    Where a task has one right answer, as digit sorting has, any right attempt is what the base would have written.
+
+    Attributes:
+        levels: that the base masters.
+    """
+
+    levels: tuple[int, ...]
+
+    def compose(self, groups: Sequence[Group], replay: Replay | None, step: int, experts: Sequence[Group] = ()) -> Batch | None:
+        """The batch of a step, or None when no attempt has a token to learn from.
+
+        Raises:
+            ConfigError: there are expert attempts.
+        """
+        if experts:
+            raise ConfigError("WithStored brings answers of its own beside the attempts; leave Reinforce.experts at False")
+        stored = [g for group in groups if group.task.level in self.levels for g in _right_one(group)]
+        batch = Compose().compose(groups, replay, step, stored)
+        if batch is None:
+            return None
+        stream = batch.rows["stream"]
+        return replace(batch, rows={**batch.rows, "stream": np.where(stream == _EXPERT, _OFFLINE, stream).astype(stream.dtype)})
+
+
+_EXPERT, _OFFLINE = STREAMS.index("expert"), STREAMS.index("offline")
+
+
+def _right_one(group: Group) -> list[Group]:
+    """The first right attempt of a group once more, alone; nothing where none is right."""
+    right = [i for i, s in enumerate(group.scores) if s.valid and s.primary == 1.0]
+    return [
+        replace(group, rollouts=(replace(group.rollouts[i], id=f"{group.rollouts[i].id}-stored"),), scores=(group.scores[i],))
+        for i in right[:1]
+    ]
 
 
 Made = Callable[[Sequence[Group], Mapping[int, float]], Sequence[F]]

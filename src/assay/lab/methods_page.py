@@ -129,11 +129,12 @@ def _page(found: Sequence[Trained]) -> str:
     two = sum(updates_of(objective_of(name)) == 2 for name in methods())
     return f"""# Methods: does each train the small model?
 
-{len(kinds)} named methods, each under its default settings where no note says otherwise, from one base: the quickstart's, with
-{base:.3f} of sampled answers right on the held-out items. {count}.
+{len(kinds)} named methods, each under its default settings where no note says otherwise, from one base where no note says
+otherwise: the quickstart's, with {base:.3f} of sampled answers right on the held-out items. {count}.
 
-**This page ranks nothing.** No method was tuned: all have one learning rate, {STEPS} steps and one seed. How far one rises beside
-another says how well these settings suit it, not which is better. Order is by name.
+**This page ranks nothing.** All have one learning rate, {STEPS} steps and one seed; where a method did not train under its
+defaults, others were tried until it did or no more were at hand, and a note says which. How far one rises beside another says how
+well these settings suit it, not which is better. Order is by name.
 
     python -m assay.lab evidence methods        # cells that are done are read, not run
 
@@ -177,7 +178,7 @@ _ABOUT: Mapping[str, str] = {
     "scores": "Groups stand whole in one optimiser step; pairs are attempts of a group with different rewards.",
     "columns": "The loop finds them out, or, where it is said, the study's composer brings what a user's verifier would.",
     "expert": "One more attempt per group: the family's own answer, in the stream `expert` (`Reinforce(experts=True)`).",
-    "stored": "The step's own attempts, given to the loss as the stream `offline`.",
+    "stored": "Where no note says otherwise: the step's own attempts, given to the loss as the stream `offline`.",
     "teacher": "The teacher is what this study's `grpo` made of the base.",
     "self": "The policy behind its prompt and the solution teaches the policy behind the prompt alone.",
 }

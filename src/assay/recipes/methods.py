@@ -9,20 +9,21 @@ from assay.core.errors import UnknownNameError
 from assay.core.protocols import BatchComposer
 from assay.core.rollout import Sampling
 from assay.guide import Compose, Plain, Privileged, SuccessVariance
-from assay.lab.brought import AsStream, WithColumns
+from assay.lab.brought import AsStream, WithColumns, WithStored
 from assay.lab.cells import Cell
 from assay.lab.controls import RandomReward, Rewarded
-from assay.lab.methods import CONTROLS, EXPERTS, SEED, STEPS, TEACHER, models_of, objective_of, updates_of
+from assay.lab.methods import CONTROLS, EXPERTS, READS, SEED, STEPS, TEACHER, models_of, objective_of, updates_of
+from assay.lab.solved import Solved
 from assay.objective.methods import methods
 from assay.objective.objective import Objective
-from assay.recipes.sorting import base
+from assay.recipes.sorting import SHOWN, base
 from assay.runtime.anchors import Anchor, Every
 from assay.runtime.settings import AdamW, LearnerSettings, Schedule, ValueHead
 from assay.tasks import SortDigits
 from assay.train.models import Built, cache_folder
 from assay.train.run import Evaluation, Reinforce, Run, WarmUp
 
-__all__ = ["method_cell"]
+__all__ = ["method_cell", "reader"]
 
 SCHEDULE = Schedule(kind="linear", warmup=5, start=0.5, floor=0.1)
 
@@ -41,12 +42,19 @@ HEADS: Mapping[str, tuple[ValueHead, ...]] = {
 POLICY_AFTER: Mapping[str, int] = {"archer": 15, "b_coder": 15, "vapo": 20}
 """Optimiser steps in which the heads learn alone, for methods whose source has them learn first."""
 
+GROUPS: Mapping[str, tuple[int, int]] = {"grpo_passk": (128, 2)}
+"""Prompts and attempts at each, where they are not the study's."""
+
+_PRIVILEGED = "{solution};{prompt}"
+"""What a privileged teacher reads."""
+
 SOLVED = ((3, 0.89), (4, 0.89), (5, 0.95), (6, 0.36), (7, 0.0), (8, 0.0), (9, 0.0), (10, 0.0))
 """Level and the base's accuracy there, sampled, as the quickstart's evidence has it: the value of a prompt to the base."""
 
 COMPOSERS: Mapping[str, BatchComposer] = {
     "a2po": WithColumns(names=("optimal_value",), solved=SOLVED),
     "a_lol": AsStream(stream="offline", inner=WithColumns(names=("value_ref",), solved=SOLVED)),
+    "dph_rl": WithStored(levels=SHOWN),
     "grpo_process": WithColumns(names=("process_reward", "segment")),
     "grpo_s": WithColumns(names=("hardness", "responsiveness")),
     "gui_g1": WithColumns(names=("difficulty",)),
@@ -78,7 +86,7 @@ def method_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
     run = Run(
         name=f"methods-{kind}",
         seed=seed,
-        model=Built(run=base(seed)),
+        model=Built(run=reader(seed) if name in READS else base(seed)),
         tasks=truth,
         stages=(_supervised(objective, count) if kind == "nll" else _practised(kind, objective, count),),
         sampling=Sampling(max_new_tokens=14),
@@ -91,11 +99,24 @@ def method_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
     return Cell(run=run, truth=truth)
 
 
+def reader(seed: int = 0) -> Run:
+    """The quickstart's base, which has also read prompts behind their solution, on all levels, and can copy it.
+
+    Behind no solution it was shown what the quickstart's base was shown: three to five digits.
+    """
+    plain = base(seed)
+    (stage,) = plain.stages
+    assert isinstance(stage, WarmUp)
+    source = Solved(source=plain.tasks, plain=SHOWN, text=_PRIVILEGED)
+    return replace(plain, name="base-reader", tasks=source, stages=(replace(stage, steps=1000, levels=()),))
+
+
 def _practised(name: str, objective: Objective, steps: int) -> Reinforce:
+    groups, size = GROUPS.get(name, (32, 8))
     return Reinforce(
-        steps=steps, groups=32, group_size=8, minibatches=updates_of(objective), objective=objective,
+        steps=steps, groups=groups, group_size=size, minibatches=updates_of(objective), objective=objective,
         composer=COMPOSERS.get(name, Compose()), experts=name in EXPERTS,
-        guidance=Privileged(text="{solution};{prompt}") if "privileged" in models_of(objective) else Plain(),
+        guidance=Privileged(text=_PRIVILEGED) if "privileged" in models_of(objective) else Plain(),
         curriculum=SuccessVariance(floor=0.1),
         learner=_learner(HEADS.get(name, _heads(objective)), POLICY_AFTER.get(name, 0), _anchors(objective)),
     )  # fmt: skip
@@ -115,7 +136,7 @@ def _anchors(objective: Objective) -> tuple[Anchor, ...]:
     teacher = cache_folder() / "studies" / "methods" / f"{TEACHER}-{SEED}"
     known = {
         "mask": Anchor("mask", refresh=Every(steps=10)),
-        "privileged": Anchor("privileged", refresh=Every(steps=updates_of(objective)), privileged=True),
+        "privileged": Anchor("privileged", privileged=True),
         "teacher": Anchor("teacher", model=str(teacher)),
     }
     return (Anchor(), *(known[name] for name in models_of(objective)))
