@@ -29,7 +29,7 @@ def plotting() -> Any:
     return plt
 
 
-def grid(curves: Mapping[str, Mapping[int, float]], path: Path) -> None:
+def grid(curves: Mapping[str, Mapping[float, float]], path: Path) -> None:
     """A small curve per name, in order, row by row, all on one scale from 0 to 1."""
     plt = plotting()
     rows = -(-len(curves) // COLUMNS)

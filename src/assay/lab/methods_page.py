@@ -98,7 +98,7 @@ def make_page(folder: Path) -> list[str]:
     found = [Trained.of(r, _curve(work / f"{r['kind']}-{r['seed']}")) for r in records]
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "methods.json", {"cells": [t.numbers for t in found]})
-    grid({t.name: t.curve for t in _in_order(found) if len(t.curve) > 1}, folder / "methods.svg")
+    grid({t.name: _share(t.curve) for t in _in_order(found) if len(t.curve) > 1}, folder / "methods.svg")
     write_text(folder / "methods.md", _page(found))
     return [f"methods: {t.name} {t.says}" for t in found if t.failed or (t.name in CONTROLS and t.says == "trains")]
 
@@ -107,6 +107,11 @@ def _curve(folder: Path) -> dict[int, float]:
     path = folder / "metrics.jsonl"
     lines = [json.loads(x) for x in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
     return {int(x["step"]): float(x["metrics"]["eval/sampled/all"]) for x in lines if "eval/sampled/all" in x["metrics"]}
+
+
+def _share(curve: Mapping[int, float]) -> dict[float, float]:
+    """A curve over the share of its run's steps."""
+    return {step / max(curve): value for step, value in curve.items()}
 
 
 def _kinds() -> dict[str, str]:
@@ -155,7 +160,7 @@ Under a coin toss for a reward nothing must train.
 {chr(10).join(tables)}
 ## Curves
 
-Held-out accuracy of sampled answers (128 items, 0 to 1) over the {STEPS} steps, by kind, then by name.
+Held-out accuracy of sampled answers (128 items, 0 to 1) over the steps of the run, by kind, then by name.
 
 ![A small curve per method](methods.svg)
 """
