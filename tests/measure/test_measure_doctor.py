@@ -7,6 +7,7 @@ import pytest
 from assay.measure import doctor
 from assay.measure.findings import Finding, Rule, Severity
 from assay.measure.history import History, MetricLine
+from assay.measure.rules_check import RewardHacking
 from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier, drawn_level
 from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights
 from assay.measure.rules_policy import (
@@ -133,6 +134,21 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
         "tasks check",
     ),
     (
+        RewardHacking(),
+        {"check__attempts": 20.0, "check__overpaid": lambda t: 0.02 + 0.3 * (t > 0.5)},
+        Severity.ALARM,
+        "In steps 91–100 the reward took 32 % of the checked attempts for right that the independent check takes for wrong, up "
+        "from 2.0 % in steps 1–10",
+        "mend the reward",
+    ),
+    (
+        RewardHacking(),
+        {"check__attempts": 20.0, "check__overpaid": 0.2},
+        Severity.WARNING,
+        "the reward took 20 % of the checked attempts",
+        "differ from the start",
+    ),
+    (
         HeldOutDropped(),
         {"eval__greedy__all": lambda t: 0.9 - abs(t - 0.5) * 0.6},
         Severity.ALARM,
@@ -201,6 +217,14 @@ def test_a_drop_within_chance_is_none() -> None:
     course = {**HEALTHY, "eval/greedy/all": lambda t: 0.6 - 0.1 * t, "eval/sampled/all": 0.4}
     assert HeldOutDropped()(run(course, items=64)) is None
     assert HeldOutDropped()(run(course, items=2048)) is not None
+
+
+def test_a_few_attempts_that_the_check_doubts_may_be_chance() -> None:
+    assert RewardHacking()(changed(check__attempts=20.0, check__overpaid=0.03)) is None
+    assert RewardHacking()(changed(check__attempts=20.0, check__overpaid=0.0)) is None
+    found = RewardHacking(most=0.0)(changed(check__attempts=20.0, check__overpaid=0.03))
+    assert found is not None
+    assert found.numbers == pytest.approx({"check/overpaid/start": 0.03, "check/overpaid": 0.03})
 
 
 def test_flat_held_out_needs_a_rise_in_reward_and_room_to_grow() -> None:

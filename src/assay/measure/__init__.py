@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from assay.measure.passk import EvalItem, EvalRow, EvalTable, best_of_k, eval_items, maj_at_k, pass_at_k, tabulate
     from assay.measure.report import write_report
+    from assay.measure.rules_check import RewardHacking
     from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier
     from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights
     from assay.measure.rules_policy import (
@@ -75,6 +76,7 @@ __all__ = [
     "NoSignal",
     "NotFinite",
     "Paired",
+    "RewardHacking",
     "RisingFaults",
     "RolloutLine",
     "Rule",
@@ -132,6 +134,7 @@ _HOME = {
     ),
     "passk": "EvalItem EvalRow EvalTable best_of_k eval_items maj_at_k pass_at_k tabulate",
     "report": "write_report",
+    "rules_check": "RewardHacking",
     "rules_heldout": "CurriculumStuck HeldOutDropped SuspectVerifier",
     "rules_machinery": "EngineMismatch GraderHangs RisingFaults UnprovenWeights",
     "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",

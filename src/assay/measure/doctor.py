@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from assay.measure.findings import Finding, Rule, Severity
 from assay.measure.history import History
+from assay.measure.rules_check import RewardHacking
 from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier
 from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights
 from assay.measure.rules_policy import (
@@ -24,6 +25,7 @@ RULES: tuple[Rule, ...] = (
     NotFinite(),
     UnprovenWeights(),
     EngineMismatch(),
+    RewardHacking(),
     SuspectVerifier(),
     HeldOutDropped(),
     RisingFaults(),

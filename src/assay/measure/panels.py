@@ -64,6 +64,11 @@ PANELS = (
         labels=("gradient norm", "tokens clipped"),
     ),
     Panel(
+        title="Reward and independent check", percent=(False, True), labels=("mean verdict", "right for the reward alone"),
+        metrics=[[("check/reward", "reward"), ("check/value", "check")], [("check/overpaid", "overpaid")]],
+        caption="On the attempts that both judged; a growing gap is a reward that the policy has learned to please.",
+    ),
+    Panel(
         title="Waste", percent=(True, True), labels=("rows that taught nothing", "faults"),
         metrics=[
             [("waste/rows_filtered", "filtered"), ("waste/rows_skipped", "no gradient")],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from assay.train.check import IndependentCheck
     from assay.train.driver import Outcome, load_run, resume, train
     from assay.train.models import Built, Folder, Scratch
     from assay.train.policy import Policy
@@ -14,6 +15,7 @@ __all__ = [
     "Built",
     "Evaluation",
     "Folder",
+    "IndependentCheck",
     "Outcome",
     "Policy",
     "Prefer",
@@ -28,6 +30,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "check": "IndependentCheck",
     "driver": "Outcome load_run resume train",
     "models": "Built Folder Scratch",
     "policy": "Policy",

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from assay.core.errors import CheckpointError, ConfigError, DataError, StorageError
 from assay.core.protocols import Tracker
 from assay.train import checkpoint, lock, machine, models, record, storage
+from assay.train.check import Checker
 from assay.train.fits import check_fits, check_run
 from assay.train.journal import Journal
 from assay.train.record import load_run
@@ -212,10 +213,12 @@ class Driver:
 
     def _drive(self, model: Model, found: Path | None, state: Any) -> Outcome:
         self.desk.trackers = self.watch(self.run, self.folder, int(state["session"]["step"]) + 1 if found else 0)
-        pool = ScoringPool(self.run.tasks.verifier(), self.run.reward_deadline, workers=self.run.reward_workers)
+        run, deadline = self.run, self.run.reward_deadline
+        pool = ScoringPool(run.tasks.verifier(), deadline, workers=run.reward_workers)
+        checker = Checker(run.check, run.seed, deadline, run.reward_workers) if run.check else None
         try:
-            with pool, self._clean_stop():
-                return asyncio.run(self._stages(model, pool, found, state))
+            with pool, checker.pool if checker else nullcontext(), self._clean_stop():
+                return asyncio.run(self._stages(model, pool, checker, found, state))
         except Exception as error:
             with suppress(StorageError):  # the first error is the one to tell
                 self.desk.journal.event(self.desk.step, "error", f"{type(error).__name__}: {error}")
@@ -225,14 +228,14 @@ class Driver:
             for tracker in self.desk.trackers:
                 tracker.close()
 
-    async def _stages(self, model: Model, pool: ScoringPool, found: Path | None, state: Any) -> Outcome:
+    async def _stages(self, model: Model, pool: ScoringPool, checker: Checker | None, found: Path | None, state: Any) -> Outcome:
         first, step, last = 0, 0, len(self.run.stages) - 1
         if found:
             first, step = int(state["stage"]), int(state["session"]["step"]) - int(state["session"]["stage_step"])
             self.desk.progress = Progress(**state["progress"])
         session: Session | None = None
         for index in range(first, last + 1):
-            session = open_session(self.run, self.run.stages[index], model, pool, step, session, self._other)
+            session = open_session(self.run, self.run.stages[index], model, pool, step, session, self._other, checker)
             if found and index == first:
                 session.restore(found / "learner", state["session"])
             await session.serve()

@@ -17,6 +17,7 @@ from assay.core.group import Draw, Group
 from assay.core.seeds import generator
 from assay.core.task import Context, Task
 from assay.train import supply
+from assay.train.check import Checked
 from assay.train.clock import Clock
 from assay.train.experts import expert_groups
 from assay.train.grade import grade
@@ -28,10 +29,11 @@ __all__ = ["StepResult", "aged", "annotated", "attempt", "publish", "step", "upd
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
-    """What a step leaves for the journal: named numbers, and the graded groups."""
+    """What a step leaves for the journal: named numbers, the graded groups, and what a second judge found in them."""
 
     metrics: Mapping[str, float]
     groups: tuple[Group, ...] = field(default=(), repr=False)
+    found: Checked = field(default_factory=Checked, repr=False)
 
 
 async def step(s: Session) -> StepResult:
@@ -42,6 +44,10 @@ async def step(s: Session) -> StepResult:
     tasks = [s.counter.next(s.run.tasks, draw) for draw in draws]
     groups = await attempt(s, tasks, draws, clock)
     curriculum.observe(groups)
+    found = Checked()
+    if s.checker:
+        with clock("check"):
+            found = s.checker.look(groups)
     with clock("supply"):
         groups, experts = await supply.with_columns(s, groups), await expert_groups(s, groups)
     batch = stage.composer.compose(groups, replay, s.step, experts)
@@ -56,7 +62,7 @@ async def step(s: Session) -> StepResult:
         await publish(s, clock)
     s.remember(groups)
     metrics = step_metrics(groups, batch, stats, curriculum.metrics(), clock.seconds())
-    return StepResult(metrics={**metrics, "proof/state": float(s.proved)}, groups=tuple(groups))
+    return StepResult(metrics={**metrics, **found.metrics, "proof/state": float(s.proved)}, groups=tuple(groups), found=found)
 
 
 async def attempt(s: Session, tasks: Sequence[Task], draws: Sequence[Draw], clock: Clock) -> list[Group]:

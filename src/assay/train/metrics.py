@@ -8,11 +8,12 @@ from typing import Any
 from assay.core.batch import Batch
 from assay.core.group import Group
 from assay.core.protocols import Tokenizer
+from assay.core.score import Score
 from assay.measure.metrics import batch_metrics, group_metrics, throughput
 
 __all__ = ["pool_metrics", "rollout_records", "step_metrics"]
 
-GROUPS_SHOWN, ATTEMPTS_SHOWN = 4, 2
+GROUPS_SHOWN, ATTEMPTS_SHOWN, OVERPAID_SHOWN = 4, 2, 8
 
 
 def step_metrics(
@@ -48,18 +49,40 @@ def pool_metrics(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str,
     return {f"verify/{name}": float(n - before.get(name, 0)) for name, n in sorted(now.items()) if n > before.get(name, 0)}
 
 
-def rollout_records(groups: Sequence[Group], tokenizer: Tokenizer) -> list[dict[str, Any]]:
-    """Attempts for ``rollouts.jsonl``: the first two of each of the first four groups."""
+def rollout_records(groups: Sequence[Group], tokenizer: Tokenizer, second: Mapping[str, Score]) -> list[dict[str, Any]]:
+    """Attempts for ``rollouts.jsonl``: the first two of each of the first four groups, and up to eight that the reward takes for
+    right and the second judge does not.
+
+    Args:
+        groups: graded attempts.
+        tokenizer: makes text of them.
+        second: what the second judge said, by rollout id; its components stand under ``check``.
+    """
+    shown = {r.id for group in groups[:GROUPS_SHOWN] for r in group.rollouts[:ATTEMPTS_SHOWN]}
+    shown |= set(_overpaid(groups, second)[:OVERPAID_SHOWN])
     return [
         {
             "id": rollout.id, "task": group.task.id, "arm": group.task.arm, "level": group.task.level,
             "prompt": "".join(m.content for m in rollout.context.messages), "text": _spoken(rollout.calls, tokenizer),
             "stop": rollout.stop.value, "components": dict(score.components), "fault": score.fault.value,
             "length": rollout.length, "tag": rollout.context.tag,
+            **({"check": dict(second[rollout.id].components)} if rollout.id in second else {}),
         }
-        for group in groups[:GROUPS_SHOWN]
-        for rollout, score in list(zip(group.rollouts, group.scores, strict=True))[:ATTEMPTS_SHOWN]
+        for group in groups
+        for rollout, score in zip(group.rollouts, group.scores, strict=True)
+        if rollout.id in shown
     ]  # fmt: skip
+
+
+def _overpaid(groups: Sequence[Group], second: Mapping[str, Score]) -> list[str]:
+    """Attempts that the reward takes for right and the second judge does not."""
+    judged = [
+        (r.id, paid.primary, second[r.id].primary)
+        for group in groups
+        for r, paid in zip(group.rollouts, group.scores, strict=True)
+        if r.id in second and paid.valid and second[r.id].valid
+    ]
+    return [name for name, paid, found in judged if paid >= 0.5 > found]
 
 
 def _spoken(calls: Sequence[Any], tokenizer: Tokenizer) -> str:

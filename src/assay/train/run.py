@@ -23,6 +23,7 @@ from assay.objective.objective import Objective
 from assay.objective.plan import lagging
 from assay.runtime.anchors import BASE, Anchor
 from assay.runtime.settings import AdamW, LearnerSettings
+from assay.train.check import IndependentCheck
 
 if TYPE_CHECKING:
     from assay.guide import Recent
@@ -339,6 +340,7 @@ class Run:
             with a port or a device of its own.
         environment_deadline: seconds that an environment may take for one start or step.
         prove_weights: compare the sampler's weights with the learner's after each update.
+        check: a second judge for a sample of the training attempts, who pays for none; None without one.
     """
 
     name: str = "run"
@@ -356,6 +358,7 @@ class Run:
     reward_workers: int = 8
     environment_deadline: float = 30.0
     prove_weights: bool = True
+    check: IndependentCheck | None = None
 
     def __post_init__(self) -> None:
         _positive(self, "threads", "checkpoint_every", "rollouts_every", "max_turns", "reward_workers")

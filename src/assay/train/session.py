@@ -19,6 +19,7 @@ from assay.core.seeds import derive
 from assay.core.task import Task
 from assay.objective.program import Program
 from assay.rollout import Player
+from assay.train.check import Checker
 from assay.train.models import from_folder
 from assay.train.proof import WeightProof, probe_rows
 from assay.train.run import Reinforce, Run, Stage, arms_of, learner_of
@@ -93,6 +94,7 @@ class Session:
         counter: which task comes next in each stream.
         proof: checks the engine's weights; None when switched off.
         practice: what only reinforcement learning has; None in the other stages.
+        checker: a second judge; None without one.
         step: global step, the number of steps finished.
         stage_step: the same within the stage.
         ids: running digest of all sampled token ids.
@@ -112,6 +114,7 @@ class Session:
     counter: Counter
     proof: WeightProof | None
     practice: Practice | None = None
+    checker: Checker | None = None
     step: int = 0
     stage_step: int = 0
     ids: str = ""
@@ -145,6 +148,7 @@ class Session:
             "practice": self.practice.state_dict() if self.practice else None,
             "program": self.program.state_dict(),
             "pool": self.pool.state_dict(),
+            "checker": self.checker.state_dict() if self.checker else None,
             "proof": self.proof.state_dict() if self.proof else [],
         }
 
@@ -157,6 +161,8 @@ class Session:
             self.practice.load_state_dict(state["practice"])
         self.program.load_state_dict(state["program"])
         self.pool.load_state_dict(state["pool"])
+        if self.checker is not None:
+            self.checker.load_state_dict(state["checker"])
         if self.proof is not None:
             self.proof.load_state_dict(state["proof"])
 
@@ -202,7 +208,7 @@ class Session:
 
 def open_session(
     run: Run, stage: Stage, model: Model, pool: ScoringPool, step: int, before: Session | None = None,
-    others: Callable[[str], Model] = from_folder,
+    others: Callable[[str], Model] = from_folder, checker: Checker | None = None,
 ) -> Session:  # fmt: skip
     """Builds a stage from its settings and the weights that it starts from.
 
@@ -213,6 +219,7 @@ def open_session(
         step: steps finished by earlier stages.
         before: the stage before, whose weight versions, task streams and alike value heads go on.
         others: gives the models that anchors name.
+        checker: a second judge.
 
     Raises:
         ConfigError: lengths beyond the context, no arm left for the stage's levels, an anchor of another vocabulary.
@@ -248,6 +255,7 @@ def open_session(
         if run.prove_weights
         else None,
         practice=_practice(run, stage, arms, step) if isinstance(stage, Reinforce) else None,
+        checker=checker,
         step=step,
     )  # fmt: skip
 

@@ -124,7 +124,7 @@ class Desk:
             result = await rl_step(s)
             metrics = dict(result.metrics)
             if s.stage_step == 0 or _due(s.stage_step + 1, self.run.rollouts_every):
-                for record in rollout_records(result.groups, s.tokenizer):
+                for record in rollout_records(result.groups, s.tokenizer, result.found.scores):
                     self.journal.append("rollouts", {"step": s.step + 1, "stage": s.stage.name, **record})
         s.step, s.stage_step = s.step + 1, s.stage_step + 1
         self.step = s.step
