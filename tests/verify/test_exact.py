@@ -92,7 +92,7 @@ def test_together_joins_components_spans_and_info() -> None:
     assert dict(verdict.components) == {"correct": 1.0, "format": 1.0, "style": 0.25}
     assert verdict.spans == (span,)
     assert dict(verdict.columns) == {"hard": 0.5}
-    assert dict(verdict.info) == {"why": "ok"}
+    assert dict(verdict.info) == {"why": "ok", "verdict": "equal"}
 
 
 def test_together_is_trusted_when_all_parts_are() -> None:

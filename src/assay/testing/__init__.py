@@ -9,9 +9,10 @@ if TYPE_CHECKING:
     from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
     from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongTiedHead
     from assay.testing.objective import check_objective, check_term, objective_around, random_batch
-    from assay.testing.records import attempt, graded
+    from assay.testing.records import graded
     from assay.testing.sources import check_task_source
     from assay.testing.statistics import check_statistic
+    from assay.verify.attempts import attempt
 
 __all__ = [
     "Ask",
@@ -42,7 +43,7 @@ _HOME = {
     "fakes": "Ask CharCodec FakeLearner ScriptedEngine",
     "faults": "BaseWeights StaleModel StaleTensor WrongTiedHead",
     "objective": "check_objective check_term objective_around random_batch",
-    "records": "attempt graded",
+    "records": "graded",
     "sources": "check_task_source",
     "statistics": "check_statistic",
 }
@@ -51,6 +52,8 @@ _HOME = {
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
+    if name == "attempt":  # verifiers are run with it too
+        return import_module("assay.verify.attempts").attempt
     for module, names in _HOME.items():
         if name in names.split():
             return getattr(import_module(f"assay.testing.{module}"), name)

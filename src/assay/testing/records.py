@@ -1,43 +1,15 @@
-"""Attempts and graded groups written by hand."""
+"""Graded groups written by hand."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from assay.core.group import Draw, Group
-from assay.core.rollout import Call, Completion, Rollout, Sampling, Span, Stop, ids_of
 from assay.core.score import Score
-from assay.core.task import Context, Task
+from assay.core.task import Task
+from assay.verify.attempts import attempt
 
-__all__ = ["attempt", "graded"]
-
-
-def attempt(task: Task, *texts: str, id: str = "r0", group: str = "g0", stop: Stop = Stop.DONE) -> Rollout:
-    """A rollout in which the policy said ``texts``, one per call.
-
-    Token ids are the characters' code points, log-probabilities are -1, and each call's prefix is all that was said before.
-
-    >>> from assay.core import FrozenMap, Task
-    >>> task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "1+1="}))
-    >>> attempt(task, "2").text, attempt(task, "2").length
-    ('2', 1)
-    """
-    world = task.exposed()
-    context = Context(key=id, group=group, task=world, messages=world.messages)
-    seen = [ord(c) for m in world.messages for c in m.content]
-    calls: list[Call] = []
-    for position, text in enumerate(texts):
-        ids = [ord(c) for c in text]
-        completion = Completion(
-            ids=ids_of(ids), logp_engine=np.full(len(ids), -1.0, np.float32), spans=(Span(0, 0, len(ids)),) if ids else (),
-            stop=stop if position == len(texts) - 1 else Stop.DONE, sampling=Sampling(),
-        )  # fmt: skip
-        parent = position - 1 if position else None
-        calls.append(Call(id=position, parent=parent, prefix=ids_of(seen), completion=completion, text=text))
-        seen += ids
-    return Rollout(id=id, context=context, calls=tuple(calls), stop=stop, seed=0)
+__all__ = ["graded"]
 
 
 def graded(task: Task, verdicts: Sequence[float | Score], *, key: str = "g0", texts: Mapping[int, str] | None = None) -> Group:

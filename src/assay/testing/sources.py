@@ -19,7 +19,7 @@ from assay.core.rollout import Rollout
 from assay.core.seeds import content_split
 from assay.core.task import Task
 from assay.testing.contracts import ContractError, Report, check_environment, most_common, require, verdict, wait_for
-from assay.testing.records import attempt
+from assay.verify.attempts import attempt
 
 __all__ = ["check_task_source"]
 

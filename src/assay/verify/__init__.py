@@ -5,18 +5,83 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from assay.verify.answer import AnswerVerifier, Where
+    from assay.verify.attempts import attempt, posed
+    from assay.verify.constraints import Instructions
     from assay.verify.exact import ExactMatch, FormatIs, Together
     from assay.verify.function import RewardFunction
+    from assay.verify.named import NamedVerifier, about, verifier, verifiers
     from assay.verify.pool import ScoringPool
+    from assay.verify.structure.graph import GraphAnswer
+    from assay.verify.structure.maze import MazePath
+    from assay.verify.structure.roles import Assignment
+    from assay.verify.structure.sat import Satisfies
+    from assay.verify.text.choice import Choice
+    from assay.verify.text.items import ListMatch, SetMatch
+    from assay.verify.text.jsonvalue import JsonMatch
+    from assay.verify.text.label import Classification
+    from assay.verify.text.number import Numeric
+    from assay.verify.text.pattern import PatternMatch
+    from assay.verify.text.ranking import Ranking
+    from assay.verify.text.schema import JsonSchema
+    from assay.verify.text.tags import Formatted, TagFormat
     from assay.verify.verdict import judge
 
-__all__ = ["ExactMatch", "FormatIs", "RewardFunction", "ScoringPool", "Together", "judge"]
+__all__ = [
+    "AnswerVerifier",
+    "Assignment",
+    "Choice",
+    "Classification",
+    "ExactMatch",
+    "FormatIs",
+    "Formatted",
+    "GraphAnswer",
+    "Instructions",
+    "JsonMatch",
+    "JsonSchema",
+    "ListMatch",
+    "MazePath",
+    "NamedVerifier",
+    "Numeric",
+    "PatternMatch",
+    "Ranking",
+    "RewardFunction",
+    "Satisfies",
+    "ScoringPool",
+    "SetMatch",
+    "TagFormat",
+    "Together",
+    "Where",
+    "about",
+    "attempt",
+    "judge",
+    "posed",
+    "verifier",
+    "verifiers",
+]
 
 _HOME = {
+    "answer": "AnswerVerifier Where",
+    "attempts": "attempt posed",
+    "constraints.verifier": "Instructions",
     "exact": "ExactMatch FormatIs Together",
     "function": "RewardFunction",
-    "verdict": "judge",
+    "named": "NamedVerifier about verifier verifiers",
     "pool": "ScoringPool",
+    "structure.graph": "GraphAnswer",
+    "structure.maze": "MazePath",
+    "structure.roles": "Assignment",
+    "structure.sat": "Satisfies",
+    "text.choice": "Choice",
+    "text.items": "ListMatch SetMatch",
+    "text.jsonvalue": "JsonMatch",
+    "text.label": "Classification",
+    "text.number": "Numeric",
+    "text.pattern": "PatternMatch",
+    "text.ranking": "Ranking",
+    "text.schema": "JsonSchema",
+    "text.tags": "Formatted TagFormat",
+    "verdict": "judge",
 }
 
 

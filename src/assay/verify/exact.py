@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import string
+import unicodedata
 from collections import Counter
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError
@@ -13,9 +15,13 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score, SpanScore
 from assay.core.task import Task
+from assay.verify.answer import AnswerVerifier, Where, answer_in, option, ruled
 from assay.verify.verdict import floor_of
 
-__all__ = ["ExactMatch", "FormatIs", "Together"]
+__all__ = ["ExactMatch", "FormatIs", "Together", "word_f1"]
+
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = frozenset({"a", "an", "the"})
 
 
 def expected(task: Task) -> str:
@@ -30,35 +36,81 @@ def expected(task: Task) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ExactMatch:
+class ExactMatch(AnswerVerifier):
     """``correct`` is 1 when the attempt ended by itself and its last text equals ``private["answer"]``, else 0.
 
-    An answer that was cut off (stop ``length``) is no answer, whatever its text.
+    An answer that was cut off (stop ``length``) is no answer, whatever its text. Where the gold is a list of texts, any one of
+    them is right. With no setting nothing is forgiven, not even white space; each setting forgives one thing in both texts.
 
     Attributes:
-        strip: ignore white space around both texts.
+        strip: ignore white space around the text.
+        casefold: ignore upper and lower case.
+        punctuation: drop ASCII punctuation.
+        unicode: compare compatible characters as one (NFKC: full-width digits, ligatures).
+        articles: drop the words a, an and the, and take any white space as one space, as SQuAD does.
+        f1: give the component ``f1`` too: overlap of the words, as multisets, with the nearest gold.
+        where: in which part of the text the answer stands (`Where`).
 
     Raises:
+        UnknownNameError: ``where`` is no place.
         DataError: the task has no answer.
 
-    >>> ExactMatch().names
-    ('correct',)
+    >>> ExactMatch().names, ExactMatch(f1=True).names
+    (('correct',), ('correct', 'f1'))
     """
 
     strip: bool = False
-    trusted: ClassVar[bool] = True
+    casefold: bool = False
+    punctuation: bool = False
+    unicode: bool = False
+    articles: bool = False
+    f1: bool = False
+    where: Where = Where.WHOLE
+
+    def __post_init__(self) -> None:
+        option(Where, self.where, "ExactMatch.where")
 
     @property
     def names(self) -> tuple[str, ...]:
         """Components that it gives."""
-        return ("correct",)
+        return ("correct", "f1") if self.f1 else ("correct",)
 
-    def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt."""
-        wanted, given = expected(task), rollout.text
-        if self.strip:
-            wanted, given = wanted.strip(), given.strip()
-        return Score(components={"correct": float(rollout.stop is Stop.DONE and given == wanted)})
+    def rule(self, gold: Any, text: str) -> Score:
+        """Compare with each gold."""
+        given = text if self.where == Where.WHOLE else answer_in(text, self.where)
+        if given is None:
+            return self.nothing("unparsed")
+        given = self._normal(given)
+        wanted = [self._normal(str(g)) for g in (cast("list[Any]", gold) if isinstance(gold, list) else [gold])]
+        right = given in wanted
+        components = {"correct": float(right)}
+        if self.f1:
+            components["f1"] = max((word_f1(g, given) for g in wanted), default=0.0)
+        return ruled("equal" if right else "different", components)
+
+    def _normal(self, text: str) -> str:
+        """A text without what is forgiven."""
+        if self.unicode:
+            text = unicodedata.normalize("NFKC", text)
+        if self.casefold:
+            text = text.casefold()
+        if self.punctuation:
+            text = text.translate(_NO_PUNCTUATION)
+        if self.articles:
+            text = " ".join(w for w in text.split() if w.casefold() not in _ARTICLES)
+        return text.strip() if self.strip else text
+
+
+def word_f1(gold: str, given: str) -> float:
+    """Harmonic mean of precision and recall of the words, each counted as often as it stands there.
+
+    >>> word_f1("a b c", "a b"), word_f1("a", "b"), word_f1("", "")
+    (0.8, 0.0, 1.0)
+    """
+    wanted, had = Counter(gold.split()), Counter(given.split())
+    if not wanted or not had:
+        return float(wanted == had)
+    return 2.0 * (wanted & had).total() / (wanted.total() + had.total())
 
 
 @dataclass(frozen=True, slots=True)

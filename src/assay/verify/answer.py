@@ -1,0 +1,177 @@
+"""What verifiers of a written answer share: where the answer stands in the text, and a verdict in words."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, ClassVar, TypeVar
+
+from assay.core.canon import FrozenMap, plain
+from assay.core.errors import DataError, UnknownNameError
+from assay.core.rollout import Rollout, Stop
+from assay.core.score import Score
+from assay.core.task import Task
+
+__all__ = ["AnswerVerifier", "Where", "answer_in", "last_match", "option", "ruled"]
+
+E = TypeVar("E", bound=StrEnum)
+
+_MARK = re.compile(r"\banswer(?: is)?[*_ ]{0,4}[:=]", re.IGNORECASE)
+_OPEN, _CLOSE = re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)
+_BRACE = re.compile(r"\\boxed ?\{|[{}]")
+
+
+class Where(StrEnum):
+    r"""Where the answer stands in a text. If there are several, the last one counts, never the first.
+
+    ``auto``: the first of these that the text has: a tag, a box, a mark, the whole. ``tag``: between ``<answer>`` and
+    ``</answer>``. ``box``: inside ``\boxed{...}``. ``mark``: behind ``Answer:`` (or ``answer is:``), the rest of that line, or
+    what follows if nothing is left of it. ``line``: the last line that is not empty. ``whole``: all of the text.
+    """
+
+    AUTO = "auto"
+    TAG = "tag"
+    BOX = "box"
+    MARK = "mark"
+    LINE = "line"
+    WHOLE = "whole"
+
+
+def answer_in(text: str, where: str = Where.AUTO) -> str | None:
+    r"""The answer that a text gives, white space around it removed; None where it gives none.
+
+    Time grows with the length of the text and not faster.
+
+    >>> answer_in("So <answer>4</answer>, no: <answer> 5 </answer>"), answer_in("It is 5.\nAnswer: 6")
+    ('5', '6')
+    >>> answer_in("5", "box") is None
+    True
+    """
+    match where:
+        case Where.AUTO:
+            for read in (_tagged, _boxed, _marked):
+                found = read(text)
+                if found is not None:
+                    return found
+            return text.strip()
+        case Where.TAG:
+            return _tagged(text)
+        case Where.BOX:
+            return _boxed(text)
+        case Where.MARK:
+            return _marked(text)
+        case Where.LINE:
+            return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), None)
+        case _:
+            return text.strip()
+
+
+def _tagged(text: str) -> str | None:
+    close = last_match(_CLOSE, text)
+    opening = last_match(_OPEN, text[: close.start()]) if close else None
+    return text[opening.end() : close.start()].strip() if opening and close else None
+
+
+def _boxed(text: str) -> str | None:
+    """Inside the box that is closed last; one that was left open does not hide it."""
+    opened: list[int] = []  # where the content of each open brace begins; -1 for a brace that is no box
+    last: tuple[int, int] | None = None
+    for found in _BRACE.finditer(text):
+        if found.group() != "}":
+            opened.append(found.end() if len(found.group()) > 1 else -1)
+        elif opened and (start := opened.pop()) >= 0:
+            last = (start, found.start())
+    return text[last[0] : last[1]].strip() if last else None
+
+
+def _marked(text: str) -> str | None:
+    mark = last_match(_MARK, text)
+    if mark is None:
+        return None
+    rest = text[mark.end() :]
+    line = rest.split("\n", 1)[0].strip(" \t\r*_`$")
+    return line or rest.strip().strip("*_`$").strip()
+
+
+def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """The last match of a pattern, found from the front.
+
+    >>> last_match(re.compile("[ab]"), "aab")
+    <re.Match object; span=(2, 3), match='b'>
+    """
+    found = deque(pattern.finditer(text), maxlen=1)
+    return found[0] if found else None
+
+
+class AnswerVerifier(ABC):
+    """Base of verifiers that compare what the last text says with ``private["answer"]``, the gold.
+
+    A subclass is a frozen dataclass with `rule`. An attempt that was cut off (stop other than ``done``) gave no answer: all its
+    components are 0 and its verdict is ``unfinished``. The verdict in words stands in ``info["verdict"]``.
+    """
+
+    __slots__ = ()
+    trusted: ClassVar[bool] = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Components that it gives."""
+        return ("correct",)
+
+    @property
+    def needs_gold(self) -> bool:
+        """Whether a task without an answer is an error; otherwise its gold is None."""
+        return True
+
+    @abstractmethod
+    def rule(self, gold: Any, text: str) -> Score:
+        """The verdict on a text; ``gold`` is plain JSON data.
+
+        Raises:
+            DataError: the gold is not of the form that this verifier needs. Never because of the text.
+        """
+        ...
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        """Judge one attempt.
+
+        Raises:
+            DataError: the task has no gold, or one of the wrong form; names the task.
+        """
+        if self.needs_gold and "answer" not in task.private:
+            raise DataError(f"task {task.id!r} has no private 'answer' to compare with; it has {sorted(task.private)}")
+        if rollout.stop is not Stop.DONE:
+            return self.nothing("unfinished")
+        gold = task.private.get("answer")
+        try:
+            return self.rule(gold if isinstance(gold, str) else plain(gold), rollout.text)
+        except DataError as error:
+            raise DataError(f"task {task.id!r}: {error}") from None
+
+    def nothing(self, verdict: str, **info: object) -> Score:
+        """A verdict with all components 0."""
+        return ruled(verdict, dict.fromkeys(self.names, 0.0), **info)
+
+
+def ruled(verdict: str, components: Mapping[str, float], **info: object) -> Score:
+    """A score with its verdict in words.
+
+    >>> ruled("equal", {"correct": 1.0}).info["verdict"]
+    'equal'
+    """
+    return Score(components=components, info=FrozenMap({"verdict": verdict, **info}))
+
+
+def option(kind: type[E], value: str, place: str) -> E:
+    """The member of an enumeration that a setting names.
+
+    Raises:
+        UnknownNameError: none; names the place and the nearest.
+    """
+    try:
+        return kind(value)
+    except ValueError:
+        raise UnknownNameError(f"value of {place}", value, [m.value for m in kind]) from None

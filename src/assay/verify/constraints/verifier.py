@@ -1,0 +1,126 @@
+"""Several constraints on one text as a verifier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from assay.core.config import from_dict
+from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.core.score import Score
+from assay.verify.answer import AnswerVerifier, ruled
+from assay.verify.constraints import form, lengths, wording
+from assay.verify.constraints.base import Constraint
+
+__all__ = ["CONSTRAINTS", "Instructions", "constraint_of", "described"]
+
+CONSTRAINTS: Mapping[str, type[Constraint]] = {
+    "words": lengths.Words,
+    "sentences": lengths.Sentences,
+    "paragraphs": lengths.Paragraphs,
+    "paragraph_start": lengths.ParagraphStart,
+    "characters": lengths.Characters,
+    "keywords": wording.Keywords,
+    "keyword_frequency": wording.KeywordFrequency,
+    "forbidden": wording.Forbidden,
+    "letter_frequency": wording.LetterFrequency,
+    "capital_words": wording.CapitalWords,
+    "upper_case": wording.UpperCase,
+    "lower_case": wording.LowerCase,
+    "no_commas": wording.NoCommas,
+    "script": wording.Script,
+    "title": form.Title,
+    "bullets": form.Bullets,
+    "numbered_list": form.NumberedList,
+    "highlights": form.Highlights,
+    "sections": form.Sections,
+    "placeholders": form.Placeholders,
+    "json": form.JsonFormat,
+    "quoted": form.Quoted,
+    "starts_with": form.StartsWith,
+    "ends_with": form.EndsWith,
+    "postscript": form.Postscript,
+    "two_responses": form.TwoResponses,
+    "repeat_prompt": form.RepeatPrompt,
+    "one_of": form.OneOf,
+}
+"""Each constraint by the name that a gold calls it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions(AnswerVerifier):
+    """``correct`` is 1 when a text keeps every constraint; ``fraction`` is the share that it keeps.
+
+    The gold is a list of constraints, each a table with its name and settings:
+    ``[{"constraint": "words", "count": 50, "relation": "at_most"}, {"constraint": "no_commas"}]``. Names are those of
+    `CONSTRAINTS`. An empty text keeps none: saying nothing is no way to be without commas. ``info["failed"]`` names what it
+    broke.
+
+    Attributes:
+        rules: constraints on every task, before those of its gold.
+
+    Raises:
+        DataError: no constraint, an unknown one, or wrong settings; names the nearest.
+
+    >>> from assay.verify.attempts import posed
+    >>> gold = [{"constraint": "no_commas"}, {"constraint": "words", "count": 3}]
+    >>> dict(Instructions()(*posed(gold, "One, two")).components)
+    {'correct': 0.0, 'fraction': 0.0}
+    >>> dict(Instructions()(*posed(gold, "One two")).components)
+    {'correct': 0.0, 'fraction': 0.5}
+    """
+
+    rules: tuple[Constraint, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Components that it gives."""
+        return ("correct", "fraction")
+
+    @property
+    def needs_gold(self) -> bool:
+        """Whether each task brings its own constraints."""
+        return not self.rules
+
+    def rule(self, gold: Any, text: str) -> Score:
+        """Check each constraint."""
+        given = cast("list[Any]", [] if gold is None and self.rules else gold)
+        if not isinstance(given, list) or not all(isinstance(spec, dict) for spec in given) or not (given or self.rules):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DataError(f"the gold {gold!r} is no list of constraints, such as [{{'constraint': 'no_commas'}}]")
+        rules = [*self.rules, *map(constraint_of, given)]
+        if not text.strip():
+            return self.nothing("unparsed")
+        failed = [rule for rule in rules if not rule.holds(text)]
+        kept = 1.0 - len(failed) / len(rules)
+        components = {"correct": float(not failed), "fraction": kept}
+        return ruled("broken" if failed else "kept", components, failed=[rule.describe() for rule in failed])
+
+
+def constraint_of(spec: Mapping[str, Any]) -> Constraint:
+    """The constraint that a table describes.
+
+    Raises:
+        DataError: an unknown name or wrong settings.
+
+    >>> constraint_of({"constraint": "words", "count": 3}).describe()
+    'Write at least 3 words.'
+    """
+    name = str(spec.get("constraint"))
+    if name not in CONSTRAINTS:
+        raise DataError(f"{dict(spec)!r}: {UnknownNameError('constraint', name, CONSTRAINTS)}")
+    if {"kind", "class"} & spec.keys():  # words by which configurations name classes; data may not
+        raise DataError(f"constraint {dict(spec)!r}: 'kind' and 'class' are no settings; the name stands under 'constraint'")
+    try:
+        return from_dict(CONSTRAINTS[name], {k: v for k, v in spec.items() if k != "constraint"})
+    except ConfigError as error:
+        raise DataError(f"constraint {dict(spec)!r}: {error}") from None
+
+
+def described(gold: list[Mapping[str, Any]]) -> str:
+    """The constraints of a gold in words, a sentence each: for a prompt.
+
+    >>> described([{"constraint": "no_commas"}, {"constraint": "words", "count": 3}])
+    'Do not use any commas. Write at least 3 words.'
+    """
+    return " ".join(constraint_of(spec).describe() for spec in gold)

@@ -1,0 +1,196 @@
+"""JSON in an answer: found, read strictly, compared with a value."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isfinite
+from typing import Any, cast
+
+from assay.core.score import Score
+from assay.verify.answer import AnswerVerifier, Where, answer_in, option, ruled
+
+__all__ = ["JsonMatch", "NoJson", "json_in", "read_json", "same_json"]
+
+_FENCE = re.compile(r"^[ \t]{0,3}```([^\n`]*)$", re.MULTILINE)
+_DEPTH = 100
+_DEEP = f"nested deeper than {_DEPTH} levels"
+_PLACES = 64
+"""So many bracketed places are tried, from the last on."""
+
+
+class NoJson(ValueError):
+    """A text has no JSON value that is read strictly; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonMatch(AnswerVerifier):
+    """``correct`` is 1 when the JSON value of the answer equals the gold.
+
+    The gold is any JSON value. Objects are equal whatever the order of their keys, numbers by value (``1`` and ``1.0``), and
+    ``true`` is not ``1``. The value is found and read as `json_in` says.
+
+    Attributes:
+        unordered: lists are equal whatever the order of their items.
+        where: in which part of the text the answer stands (`assay.verify.Where`).
+
+    Raises:
+        UnknownNameError: ``where`` is no place.
+
+    >>> from assay.verify.attempts import posed
+    >>> JsonMatch()(*posed({"a": 1, "b": [True]}, 'So: {"b": [true], "a": 1.0}')).primary
+    1.0
+    """
+
+    unordered: bool = False
+    where: Where = Where.WHOLE
+
+    def __post_init__(self) -> None:
+        option(Where, self.where, "JsonMatch.where")
+
+    def rule(self, gold: Any, text: str) -> Score:
+        """Compare the values."""
+        try:
+            said = json_in(answer_in(text, self.where) or "")
+        except NoJson as error:
+            return self.nothing("unparsed", why=str(error))
+        right = same_json(gold, said, unordered=self.unordered)
+        return ruled("equal" if right else "different", {"correct": float(right)})
+
+
+def json_in(text: str) -> Any:
+    r"""The JSON value that a text gives, read strictly.
+
+    It is the whole text; or the last fenced block, if there is one; or the last object or list in the text. Refused are
+    keys that an object has twice, NaN and infinities, numbers beyond the range of doubles, and what is nested deeper than
+    100 levels.
+
+    Raises:
+        NoJson: none, or a malformed one.
+
+    >>> json_in('Result: {"a": [1]} I hope.'), json_in("```json\n3\n```"), json_in(" null ")
+    ({'a': [1]}, 3, None)
+    """
+    fences = list(_FENCE.finditer(text))
+    if len(fences) % 2:  # the last block was left open, or one before; pairs count from the front
+        fences.pop()
+    if fences:
+        return read_json(text[fences[-2].end() : fences[-1].start()])
+    try:
+        return read_json(text)
+    except NoJson as error:
+        failure = error
+    for strings in (True, False):  # a stray quotation mark must not hide what follows
+        for start, end in _bracketed(text, strings):
+            try:
+                return read_json(text[start:end])
+            except NoJson as error:
+                failure = error
+    raise failure
+
+
+def same_json(a: Any, b: Any, *, unordered: bool = False) -> bool:
+    """Whether two JSON values are equal: numbers by value, truth values only with truth values.
+
+    >>> same_json({"a": [1, 2]}, {"a": [2, 1.0]}), same_json([1, 2], [2, 1.0], unordered=True), same_json(1, True)
+    (False, True, False)
+    """
+    if unordered:
+        return _key(a) == _key(b)
+    pairs: list[tuple[Any, Any]] = [(a, b)]
+    while pairs:
+        x, y = pairs.pop()
+        if isinstance(x, dict) and isinstance(y, dict):
+            one, other = cast("dict[str, Any]", x), cast("dict[str, Any]", y)
+            if one.keys() != other.keys():
+                return False
+            pairs += [(one[k], other[k]) for k in one]
+        elif isinstance(x, list) and isinstance(y, list):
+            these, those = cast("list[Any]", x), cast("list[Any]", y)
+            if len(these) != len(those):
+                return False
+            pairs += zip(these, those, strict=True)
+        elif isinstance(x, bool) != isinstance(y, bool) or x != y:
+            return False
+    return True
+
+
+def _key(value: Any) -> Any:
+    """A form in which equal values are equal, whatever the order of lists."""
+    if isinstance(value, dict):
+        return ("object", tuple(sorted((k, _key(v)) for k, v in cast("dict[str, Any]", value).items())))
+    if isinstance(value, list):
+        return ("list", tuple(sorted((_key(v) for v in cast("list[Any]", value)), key=repr)))
+    return (type(value).__name__, value) if isinstance(value, bool | str | None) else ("number", Fraction(value))
+
+
+def read_json(text: str) -> Any:
+    """A text that is one JSON value and nothing else, read as strictly as `json_in`.
+
+    Raises:
+        NoJson: it is not; says why.
+    """
+    try:
+        value = json.loads(
+            text.strip(" \t\r\n"), object_pairs_hook=_object, parse_constant=_refused, parse_float=_float, parse_int=_int
+        )
+    except NoJson:
+        raise
+    except RecursionError:
+        raise NoJson(_DEEP) from None
+    except ValueError as error:
+        raise NoJson(str(error)) from None
+    level: list[Any] = [value]
+    for _ in range(_DEPTH):
+        level = [x for v in level if isinstance(v, dict | list) for x in _inside(cast("Any", v))]
+        if not level:
+            return value
+    raise NoJson(_DEEP)
+
+
+def _inside(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise NoJson("an object has a key twice")
+    return made
+
+
+def _refused(name: str) -> Any:
+    raise NoJson(f"{name} is no JSON")
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if not isfinite(value):
+        raise NoJson("a number is beyond the range of doubles")
+    return value
+
+
+def _int(digits: str) -> int:
+    if len(digits) > 400:
+        raise NoJson("a number has more than 400 digits")
+    return int(digits)
+
+
+def _bracketed(text: str, strings: bool) -> list[tuple[int, int]]:
+    """Where the outermost closed brackets stand, the last first; with ``strings``, brackets inside strings do not count."""
+    open_at: list[tuple[str, int]] = []
+    closed: list[tuple[int, int]] = []
+    tokens = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|[][{}]' if strings else r"[][{}]")
+    for found in tokens.finditer(text):
+        mark = found.group()
+        if mark in "{[":
+            open_at.append((mark, found.start()))
+        elif mark in "}]" and open_at and open_at[-1][0] == "{["["}]".index(mark)]:
+            start = open_at.pop()[1]
+            while closed and closed[-1][0] > start:
+                closed.pop()
+            closed.append((start, found.end()))
+    return closed[: -_PLACES - 1 : -1]

@@ -1,0 +1,120 @@
+"""A number, compared exactly or within a tolerance."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+from assay.core.errors import ConfigError, DataError
+from assay.core.score import Score
+from assay.verify.answer import AnswerVerifier, Where, answer_in, last_match, option, ruled
+
+__all__ = ["Numeric", "Percent", "number_of"]
+
+_RUN = re.compile(
+    r"(?<![\w.])(?P<sign>[-+−]?)(?P<whole>[0-9][0-9.,_]*|\.[0-9][0-9.,_]*)(?P<power>[eE][-+−]?[0-9]+(?:\.[0-9]+)?)?"
+    r"(?:\s?/\s?(?P<under>[0-9][0-9.,/]*))?(?P<percent>\s?\\?%)?"
+)
+_PLAIN = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?(?:\.[0-9]*)?")
+_WHOLE = re.compile("[0-9]+")
+_INSIDE = ("^", "^{", "}{")
+"""What stands before a number that is part of a formula: an exponent, a denominator."""
+_DIGITS, _POWER = 400, 400
+
+
+class Percent(StrEnum):
+    """What ``50%`` is: the ``fraction`` 0.5, the ``number`` 50, or no number at all (``refuse``)."""
+
+    FRACTION = "fraction"
+    NUMBER = "number"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Numeric(AnswerVerifier):
+    """``correct`` is 1 when the last number of the answer is within tolerance of the gold: ``|x - gold| <= absolute + relative
+    |gold|``.
+
+    Numbers are read and compared as exact fractions: no rounding, no NaN, no infinity. Read are ``-1,234.50``, ``1e-3``, ``3/4``
+    and ``50%``, ASCII digits only. A last number that is none of these (``1.2.3``, ``1,2``, more than 400 digits, an exponent
+    beyond 400, an exponent or denominator of a LaTeX formula) is ``unparsed``, and no earlier one counts in its place. Words
+    and units around the number are ignored unless ``alone``.
+
+    Attributes:
+        absolute, relative: tolerances, 0 for equality.
+        percent: what a percent sign means, in the gold too (`Percent`).
+        alone: nothing but the number may stand in the answer, white space, ``$`` and a last full stop aside.
+        where: in which part of the text the answer stands (`assay.verify.Where`).
+
+    Raises:
+        ConfigError: a tolerance that is negative or not finite.
+        UnknownNameError: ``percent`` or ``where`` is unknown.
+        DataError: the gold is no number.
+
+    >>> from assay.verify.attempts import posed
+    >>> [Numeric(relative=0.01)(*posed(100, said)).primary for said in ("about 99 m", "98.99", "1e2", "nan")]
+    [1.0, 0.0, 1.0, 0.0]
+    """
+
+    absolute: float = 0.0
+    relative: float = 0.0
+    percent: Percent = Percent.FRACTION
+    alone: bool = False
+    where: Where = Where.AUTO
+
+    def __post_init__(self) -> None:
+        for name in ("absolute", "relative"):
+            value = getattr(self, name)
+            if not 0.0 <= value < float("inf"):
+                raise ConfigError(f"Numeric.{name}={value}; a tolerance is a finite number that is not negative")
+        option(Percent, self.percent, "Numeric.percent")
+        option(Where, self.where, "Numeric.where")
+
+    def rule(self, gold: Any, text: str) -> Score:
+        """Compare within tolerance."""
+        wanted = number_of(repr(gold) if isinstance(gold, float) else str(gold), self.percent, alone=True)
+        if wanted is None or isinstance(gold, bool):
+            raise DataError(f"the gold {gold!r} is no number; give one as 3, 0.25 or '3/4'")
+        place = answer_in(text, self.where)
+        said = None if place is None else number_of(place, self.percent, alone=self.alone)
+        if said is None:
+            return self.nothing("unparsed")
+        slack = _exact(self.absolute) + _exact(self.relative) * abs(wanted)
+        right = abs(said - wanted) <= slack
+        return ruled("equal" if right else "different", {"correct": float(right)})
+
+
+def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False) -> Fraction | None:
+    """The last number of a text; None where there is none, or the last one is malformed.
+
+    >>> number_of("1,234.5 kg"), number_of("a 3/4 b"), number_of("1.2.3"), number_of("5 m", alone=True)
+    (Fraction(2469, 2), Fraction(3, 4), None, None)
+    """
+    last = last_match(_RUN, text)
+    if last is None or (last["percent"] and percent == Percent.REFUSE) or text[: last.start()].endswith(_INSIDE):
+        return None
+    around = text[: last.start()] + text[last.end() :]
+    if alone and around.strip(" \t\r\n$"):
+        return None
+    value = _value(last)
+    return value / 100 if value is not None and last["percent"] and percent == Percent.FRACTION else value
+
+
+def _value(found: re.Match[str]) -> Fraction | None:
+    whole = found["whole"].rstrip(",._")
+    power = (found["power"] or "").replace("−", "-")
+    under = (found["under"] or "1").rstrip(".,")
+    if max(len(whole), len(under)) > _DIGITS or not _PLAIN.fullmatch(whole) or not _WHOLE.fullmatch(under):
+        return None
+    if len(power) > 6 or "." in power or abs(int(power[1:] or 0)) > _POWER or not int(under):
+        return None
+    value = Fraction(whole.replace(",", "") + power) / int(under)
+    return -value if found["sign"] in ("-", "−") else value
+
+
+def _exact(tolerance: float) -> Fraction:
+    """A tolerance as it is written: 0.1 is a tenth."""
+    return Fraction(repr(float(tolerance)))

@@ -1,0 +1,107 @@
+"""JSON in an answer, held to a JSON Schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar, cast
+
+from assay.core.canon import FrozenMap, plain
+from assay.core.errors import ConfigError, DataError, MissingExtraError
+from assay.core.score import Score
+from assay.verify.answer import AnswerVerifier, Where, answer_in, option, ruled
+from assay.verify.text.jsonvalue import NoJson, json_in, same_json
+
+__all__ = ["JsonSchema"]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSchema(AnswerVerifier):
+    """``correct`` is 1 when the JSON value of the answer satisfies a JSON Schema and, if the gold has a value, equals it.
+
+    The gold is ``{"schema": {...}}``, ``{"value": ...}`` or both; where it names no schema, the setting counts. ``valid`` is 1
+    when the schema holds. The value is read as `assay.verify.text.jsonvalue.json_in` says. No reference to another
+    document is ever fetched.
+
+    The work is done by the package ``jsonschema`` (``pip install 'assay-rl[verify]'``). It is not ``trusted``: a ``pattern`` in a
+    schema may take exponential time on a text made for it, so it runs in a process that can be killed.
+
+    Attributes:
+        schema: for tasks whose gold names none.
+        where: in which part of the text the answer stands (`assay.verify.Where`).
+
+    Raises:
+        ConfigError: the schema is none.
+        UnknownNameError: ``where`` is no place.
+        MissingExtraError: jsonschema is not installed.
+        DataError: the gold has neither a schema nor a value, or one that is no schema, or refers to another document.
+
+    >>> JsonSchema().names
+    ('correct', 'valid')
+    """
+
+    trusted: ClassVar[bool] = False
+    schema: FrozenMap | None = None
+    where: Where = Where.WHOLE
+
+    def __post_init__(self) -> None:
+        option(Where, self.where, "JsonSchema.where")
+        if self.schema is not None:
+            try:
+                _validator(plain(self.schema))
+            except DataError as error:
+                raise ConfigError(f"JsonSchema.schema: {error}") from None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Components that it gives."""
+        return ("correct", "valid")
+
+    @property
+    def needs_gold(self) -> bool:
+        """Whether each task brings its own schema."""
+        return self.schema is None
+
+    def rule(self, gold: Any, text: str) -> Score:
+        """Read, validate, compare."""
+        own = None if self.schema is None else plain(self.schema)
+        table = cast("dict[str, Any]", gold if isinstance(gold, dict) else {})
+        schema: Any = table.get("schema", own)
+        wrong = gold is not None and not isinstance(gold, dict)
+        if wrong or not table.keys() <= {"schema", "value"} or (schema is None and "value" not in table):
+            raise DataError(f"the gold {gold!r} needs 'schema' or 'value' or both, and nothing else")
+        validator = _validator(True if schema is None else schema)
+        try:
+            said = json_in(answer_in(text, self.where) or "")
+        except NoJson as error:
+            return self.nothing("unparsed", why=str(error))
+        broken = _broken(validator, said)
+        if broken:
+            return self.nothing("invalid", why=broken)
+        right = "value" not in table or same_json(table["value"], said)
+        verdict = ("equal" if right else "different") if "value" in table else "valid"
+        return ruled(verdict, {"correct": float(right), "valid": 1.0})
+
+
+def _validator(schema: Any) -> Any:
+    try:
+        validators = import_module("jsonschema.validators")
+        registry = import_module("jsonschema_specifications").REGISTRY
+    except ImportError as error:
+        raise MissingExtraError("jsonschema", "verify") from error
+    try:
+        kind: Any = validators.validator_for(schema, default=validators.Draft202012Validator)
+        kind.check_schema(schema)
+    except Exception as error:  # its SchemaError, and what malformed schemas make it raise
+        raise DataError(f"{schema!r} is no JSON Schema: {getattr(error, 'message', error)}") from None
+    return kind(schema, registry=registry)
+
+
+def _broken(validator: Any, value: Any) -> str:
+    """The first thing in which a value breaks a schema; empty where it holds."""
+    unresolvable = import_module("referencing.exceptions").Unresolvable
+    try:
+        found = next(iter(validator.iter_errors(value)), None)
+    except unresolvable as error:
+        raise DataError(f"the schema refers to what is not in it ({error}); write it under $defs") from None
+    return "" if found is None else str(found.message)[:200]

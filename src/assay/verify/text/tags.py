@@ -1,0 +1,200 @@
+"""The form of a text as a sequence of tags, alone or bound to how good the answer is."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar
+
+from assay.core.canon import FrozenMap
+from assay.core.errors import ConfigError
+from assay.core.protocols import Verifier
+from assay.core.rollout import Rollout, Stop
+from assay.core.score import Fault, Score
+from assay.core.task import Task
+from assay.verify.answer import Where, option, ruled
+from assay.verify.exact import ExactMatch
+from assay.verify.verdict import declared, floor_of
+
+__all__ = ["Combine", "Formatted", "TagFormat", "tag_fault"]
+
+_NAME = re.compile("[A-Za-z][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class TagFormat:
+    """``format`` is 1 when the whole text is the tags in order, each exactly once, balanced and none inside another.
+
+    ``<think>...</think><answer>...</answer>`` for the default. Only white space may stand between, before and behind them. An
+    attempt that was cut off has no form. No gold is read.
+
+    Attributes:
+        tags: names in order.
+        filled: each tag must hold more than white space.
+
+    Raises:
+        ConfigError: no tags, one that is no name, or one named twice.
+
+    >>> from assay.verify.attempts import posed
+    >>> check = TagFormat()
+    >>> [check(*posed("", t)).primary for t in ("<think>a</think> <answer>b</answer>", "<answer>b</answer>")]
+    [1.0, 0.0]
+    """
+
+    tags: tuple[str, ...] = ("think", "answer")
+    filled: bool = False
+    trusted: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        wrong = [t for t in self.tags if not _NAME.fullmatch(t)]
+        if not self.tags or wrong or len(set(self.tags)) < len(self.tags):
+            raise ConfigError(f"TagFormat.tags={self.tags}; give different names without brackets, as in ('think', 'answer')")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Components that it gives."""
+        return ("format",)
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        """Judge one attempt."""
+        if rollout.stop is not Stop.DONE:
+            return ruled("unfinished", {"format": 0.0})
+        fault = tag_fault(rollout.text, self.tags, filled=self.filled)
+        return ruled("malformed", {"format": 0.0}, why=fault) if fault else ruled("formatted", {"format": 1.0})
+
+
+def tag_fault(text: str, tags: tuple[str, ...], *, filled: bool = False) -> str:
+    """What is wrong with the form of a text, in words; empty where nothing is.
+
+    >>> tag_fault("<a>x</a><b><a></b>", ("a", "b")), tag_fault("<a>x</a> <b></b>", ("a", "b"))
+    ('<a> occurs 2 times', '')
+    """
+    marks = [f"<{slash}{tag}>" for tag in tags for slash in ("", "/")]
+    for mark in marks:
+        count = text.count(mark)
+        if count != 1:
+            return f"{mark} occurs {count} times"
+    places = [text.index(mark) for mark in marks]
+    if places != sorted(places):
+        return "the tags are not in order"
+    edges = [0, *(at for mark, place in zip(marks, places, strict=True) for at in (place, place + len(mark))), len(text)]
+    pieces = [text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    if any(piece.strip() for piece in pieces[::2]):
+        return "text stands outside the tags"
+    if filled and not all(piece.strip() for piece in pieces[1::2]):
+        return "a tag is empty"
+    return ""
+
+
+def _tagged() -> Verifier:
+    return ExactMatch(where=Where.TAG)
+
+
+class Combine(StrEnum):
+    """How a form and a verdict make one reward.
+
+    ``additive``: ``(1 - weight) * answer + weight * format``. ``gate``: the answer counts only where the form is right, else its
+    floor. ``override``: ``bad`` where the form is wrong, whatever the answer.
+    """
+
+    ADDITIVE = "additive"
+    GATE = "gate"
+    OVERRIDE = "override"
+
+
+@dataclass(frozen=True, slots=True)
+class Formatted:
+    """A verifier bound to a form: ``reward`` combines the main component of both, ``answer`` and ``format`` say them apart.
+
+    ``reward`` is what training maximises, so this is for methods that read one number; to weigh components in a method, use
+    `Together` instead. Further components of the inner verifier are kept. A fault of either is the verdict.
+
+    Attributes:
+        verifier: judges the answer; it reads the whole text, so tell it where the answer stands.
+        format: judges the form, with 0 and 1.
+        combine: how (`Combine`).
+        weight: of the form, for ``additive``.
+        bad: reward of a wrong form, for ``override``.
+
+    Raises:
+        ConfigError: a weight outside [0, 1], ``bad`` not finite, or an inner component called ``reward``, ``answer`` or
+            ``format`` that is
+            not the main one.
+        UnknownNameError: ``combine`` is unknown.
+
+    >>> from assay.verify.attempts import posed
+    >>> gated = Formatted(combine="gate")
+    >>> texts = ("<think>x</think><answer>4</answer>", "<answer>4</answer>", "<think>x</think><answer>5</answer>")
+    >>> [gated(*posed("4", text)).primary for text in texts]
+    [1.0, 0.0, 0.0]
+    """
+
+    verifier: Verifier = field(default_factory=_tagged)
+    format: Verifier = field(default_factory=TagFormat)
+    combine: Combine = Combine.GATE
+    weight: float = 0.1
+    bad: float = -1.0
+
+    def __post_init__(self) -> None:
+        option(Combine, self.combine, "Formatted.combine")
+        if not 0.0 <= self.weight <= 1.0:
+            raise ConfigError(f"Formatted.weight={self.weight}; use a share in [0, 1]")
+        if not math.isfinite(self.bad):
+            raise ConfigError(f"Formatted.bad={self.bad}; use a finite number")
+        clash = sorted({"reward", "answer", "format"} & set(self._further))
+        if clash:
+            raise ConfigError(f"Formatted: the inner verifier gives {clash}, names that Formatted gives itself; rename them")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Components that it gives."""
+        return ("reward", "answer", "format", *self._further)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether both parts may run in this process."""
+        return all(getattr(part, "trusted", False) for part in (self.verifier, self.format))
+
+    @property
+    def floor(self) -> dict[str, float]:
+        """The least that each component takes."""
+        answer = floor_of(self.verifier, _main(declared(self.verifier)))
+        least = {
+            Combine.ADDITIVE: (1.0 - self.weight) * answer,
+            Combine.GATE: answer,
+            Combine.OVERRIDE: min(self.bad, answer),
+        }[Combine(self.combine)]
+        return {"reward": least, "answer": answer, "format": 0.0} | {n: floor_of(self.verifier, n) for n in self._further}
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        """Judge one attempt."""
+        inner, form = self.verifier(task, rollout), self.format(task, rollout)
+        for score in (inner, form):
+            if score.fault is not Fault.NONE:
+                return score
+        answer, right = inner.primary, form.primary
+        match Combine(self.combine):
+            case Combine.ADDITIVE:
+                reward = (1.0 - self.weight) * answer + self.weight * right
+            case Combine.GATE:
+                reward = answer if right == 1.0 else floor_of(self.verifier, _main(declared(self.verifier)))
+            case Combine.OVERRIDE:
+                reward = answer if right == 1.0 else self.bad
+        further = {n: v for n, v in inner.components.items() if n != _main(tuple(inner.components))}
+        info = FrozenMap({**form.info, **inner.info} if right == 1.0 else {**inner.info, **form.info})
+        return Score(
+            components={"reward": reward, "answer": answer, "format": right, **further}, spans=inner.spans, columns=inner.columns,
+            info=info,
+        )  # fmt: skip
+
+    @property
+    def _further(self) -> tuple[str, ...]:
+        named = declared(self.verifier)
+        return tuple(n for n in named if n != _main(named))
+
+
+def _main(names: tuple[str, ...]) -> str:
+    """The component that `Score.primary` reads."""
+    return next((n for n in ("correct", "reward") if n in names), names[0])

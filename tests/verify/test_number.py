@@ -1,0 +1,90 @@
+"""Numbers: read exactly, compared within tolerance."""
+
+import random
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+
+from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.verify import Numeric, posed
+from assay.verify.text.number import number_of
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5", 5), ("-5", -5), ("−5", -5), ("+5", 5), ("5.", 5), ("5.50", Fraction(11, 2)), (".5", Fraction(1, 2)), ("0005", 5),
+        ("1,234", 1234), ("1,234,567.5", Fraction(2469135, 2)), ("12,34", None), ("1,2", None), ("1.2.3", None),
+        ("1234,567", None),
+        ("1e3", 1000), ("1E-3", Fraction(1, 1000)), ("1e+3.", 1000), ("1e5.5", None), ("2e3x", 2000), ("1e999", None),
+        ("3/4", Fraction(3, 4)), ("3 / 4", Fraction(3, 4)), ("-3/4.", Fraction(-3, 4)), ("3/0", None), ("1/2/2024", None),
+        ("3/4.5", None), ("50%", Fraction(1, 2)), ("50 %", Fraction(1, 2)), (r"50\%", Fraction(1, 2)), ("$5", 5), ("5kg", 5),
+        ("x=-5", -5), ("3-5", 5), ("between 3 and 5", 5), ("x2", None), ("H2O", None), ("5 m2", 5), ("٥", None), ("5", 5),
+        ("nan", None), ("inf", None), ("", None), (".", None), ("-", None), ("10^3", None), ("10^{3}", None),
+        (r"\frac{3}{4}", None), ("1" * 400, int("1" * 400)), ("1" * 401, None), ("1/" + "1" * 401, None), ("5 apples.", 5),
+        ("**5**", 5), ("a 7, and 8, so 9", 9), ("1_000", None), ("5_", 5), ("5e", 5), ("5e-", 5), ("5²", 5),
+    ],
+)  # fmt: skip
+def test_reading(text: str, value: object) -> None:
+    assert number_of(text) == value
+
+
+def test_alone() -> None:
+    for text, value in ((" 5. ", 5), ("$5", 5), ("5 m", None), ("about 5", None), ("5%", Fraction(1, 20)), ("1 2", None)):
+        assert number_of(text, alone=True) == value
+    assert Numeric(alone=True)(*posed(5, "it is 5")).info["verdict"] == "unparsed"
+    assert Numeric(alone=True)(*posed(5, "Answer: 5")).primary == 1.0
+
+
+@pytest.mark.parametrize(
+    ("gold", "said", "settings", "value"),
+    [
+        (0.3, "0.3", {}, 1.0), (0.3, "0.30000000000000004", {}, 0.0), ("0.1", "1/10", {}, 1.0),
+        (1, "1.1", {"absolute": 0.1}, 1.0),
+        (1, "1.1000001", {"absolute": 0.1}, 0.0), (-100, "-101", {"relative": 0.01}, 1.0),
+        (-100, "-101.01", {"relative": 0.01}, 0.0),
+        (0, "0.001", {"relative": 0.5}, 0.0), ("50%", "0.5", {}, 1.0), ("50%", "50", {}, 0.0),
+        (50, "50%", {"percent": "number"}, 1.0),
+        (50, "50%", {"percent": "refuse"}, 0.0), (0.5, "50%", {"percent": "refuse"}, 0.0),
+        (100, "<answer>100 m</answer> or 5", {}, 1.0),
+        (1e22, "10000000000000000000000", {}, 1.0), (5, "4", {"where": "box"}, 0.0),
+        (10, "9", {"absolute": 0.5, "relative": 0.05}, 1.0), (10, "8.99", {"absolute": 0.5, "relative": 0.05}, 0.0),
+    ],
+)  # fmt: skip
+def test_tolerance(gold: object, said: str, settings: dict, value: float) -> None:
+    assert Numeric(**settings)(*posed(gold, said)).primary == value
+
+
+def test_settings_and_golds() -> None:
+    for wrong in (-1.0, float("inf"), float("nan")):
+        with pytest.raises(ConfigError, match=r"Numeric\.(absolute|relative)="):
+            Numeric(absolute=wrong)
+        with pytest.raises(ConfigError, match=r"Numeric\.(absolute|relative)="):
+            Numeric(relative=wrong)
+    with pytest.raises(UnknownNameError, match="percent"):
+        Numeric(percent="half")
+    for gold in ("x", True, None, "5 m", float("nan"), [1]):
+        with pytest.raises(DataError, match="is no number"):
+            Numeric()(*posed(gold, "5"))
+
+
+def test_against_decimals() -> None:
+    """Near misses around the edge of the tolerance, judged again in decimal arithmetic on the digits themselves."""
+    rng = random.Random(6)
+    hits = 0
+    for _ in range(6000):
+        digits = rng.randint(0, 6)
+        gold = Decimal(rng.randint(-(10**5), 10**5)).scaleb(-digits)
+        absolute, relative = rng.choice(["0", "0.5", "0.001"]), rng.choice(["0", "0.01", "0.1"])
+        edge = Decimal(absolute) + Decimal(relative) * abs(gold)
+        nudge = rng.choice([0, 0, 1, -1]) * Decimal(1).scaleb(-digits - 6)
+        said = gold + rng.choice([1, -1]) * edge + nudge
+        written = rng.choice(["{:f}", "so {:f}.", "Answer: {:,f}", "{:e}", "${:f}$"]).format(said)
+        read = re.sub("[^0-9eE.+-]", "", written.removeprefix("so").replace("Answer:", "")).rstrip(".")
+        wanted = abs(Decimal(read) - gold) <= edge
+        hits += wanted
+        verdict = Numeric(absolute=float(absolute), relative=float(relative))(*posed(f"{gold:f}", written))
+        assert verdict.primary == float(wanted), (gold, written, edge)
+    assert 1000 < hits < 5500
