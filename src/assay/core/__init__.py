@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from assay.core.group import Draw, Group
     from assay.core.manifest import Manifest, TensorInfo, manifest_of
     from assay.core.plan import Forward, Offers, Plan, Scope
+    from assay.core.proportion import wilson_bounds
     from assay.core.protocols import (
         BatchComposer,
         ContextManager,
@@ -170,6 +171,7 @@ __all__ = [
     "task_to_wire",
     "to_dict",
     "uniforms",
+    "wilson_bounds",
 ]
 
 _HOME = {
@@ -193,6 +195,7 @@ _HOME = {
             "Learner LossProgram Obs Replay Request Restorable Sampler State Stats Step SwapMode TaskSource "
             "Tokenizer Tool Tracker Verifier"
         ),
+        "proportion": "wilson_bounds",
         "rollout": "Call Completion Ids Rollout Sampling Span Stop ToolResult ids_of",
         "sample": "Sample samples supervised",
         "score": "Fault Score SpanScore",

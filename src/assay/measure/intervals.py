@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from assay.core.errors import ConfigError, DataError
+from assay.core.proportion import wilson_bounds
 from assay.core.seeds import generator
 
 __all__ = ["Interval", "Paired", "bootstrap", "mean_interval", "paired", "wilson"]
@@ -73,14 +74,8 @@ def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
     '0.000 [0.000, 0.278]'
     """
     _check_confidence(confidence)
-    if n < 1 or not 0 <= successes <= n:
-        raise DataError(f"wilson: {successes} successes of {n}; needs n >= 1 and 0 <= successes <= n")
-    z = _NORMAL.inv_cdf(0.5 + confidence / 2)
-    p, scale = successes / n, 1 + z * z / n
-    middle = (p + z * z / (2 * n)) / scale
-    half = z / scale * float(np.sqrt(p * (1 - p) / n + z * z / (4 * n * n)))
-    low, high = (0.0 if successes == 0 else middle - half), (1.0 if successes == n else middle + half)
-    return Interval(p, low, high, confidence, n)
+    low, high = wilson_bounds(successes, n, confidence)
+    return Interval(successes / n, low, high, confidence, n)
 
 
 def bootstrap(values: ArrayLike, confidence: float = 0.95, seed: int = 0, resamples: int = 2000, method: str = "bca") -> Interval:
