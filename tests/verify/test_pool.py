@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections import Counter
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -22,7 +23,7 @@ from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.testing import attempt
-from assay.verify import ExactMatch, RewardFunction, ScoringPool
+from assay.verify import ExactMatch, RewardFunction, ScoringPool, posed
 from assay.verify.verdict import broken
 from assay.verify.worker import Keeper
 
@@ -432,3 +433,18 @@ def test_the_same_in_this_process() -> None:
     with pytest.raises(RewardError, match="a number beyond 1e308"):
         RewardFunction(lambda prompt, completion, row: 10**400)(posed, rollout)
     assert broken(Mute()).info["error"] == "Mute"
+
+
+def test_a_pool_that_refuses_nothing_gives_every_verdict() -> None:
+    """For answers judged one by one: a first failure, and hanging from the start, are verdicts and no errors."""
+
+    def reward(prompt: str, completion: str, row: dict) -> float:
+        if completion == "raise":
+            raise ValueError("no")
+        if completion != "ok":
+            time.sleep(30)
+        return 1.0
+
+    with ScoringPool(RewardFunction(reward), deadline=0.2, refuse=False) as pool:
+        faults = [pool.score([posed("x", said, id=said)])[said].fault for said in ("raise", "hang1", "hang2", "hang3", "ok")]
+    assert faults == [Fault.VERIFIER, Fault.POLICY, Fault.POLICY, Fault.POLICY, Fault.NONE]

@@ -52,6 +52,8 @@ class ScoringPool:
         verifier: the scorer.
         deadline: seconds for one verdict, from when a worker begins it; for a batched `RewardFunction`, for one call.
         workers: how many answers are judged at once at most; 1 for a function that must not run twice at the same time.
+        refuse: raise where training on the verdicts would be blind; False to get every verdict as it is, as when answers are
+            judged one by one.
 
     Attributes:
         counts: since the pool was made, how often a verdict was ``retried``, a call ``hung``, a worker ``died``, a batched
@@ -66,7 +68,7 @@ class ScoringPool:
     {}
     """
 
-    def __init__(self, verifier: Verifier, deadline: float = 5.0, *, workers: int = 8) -> None:
+    def __init__(self, verifier: Verifier, deadline: float = 5.0, *, workers: int = 8, refuse: bool = True) -> None:
         if not deadline > 0:
             raise ConfigError(f"ScoringPool.deadline is in seconds and must be > 0, got {deadline}")
         if workers < 1:
@@ -74,6 +76,7 @@ class ScoringPool:
         self.verifier = verifier
         self.deadline = deadline
         self.counts: Counter[str] = Counter()
+        self._refuse = refuse
         self._answered = False
         self._names = declared(verifier)
         self._lowest: dict[str, float] = {}
@@ -86,8 +89,8 @@ class ScoringPool:
         """The verdict on each attempt, by rollout id.
 
         Raises:
-            RewardError: no verdict on more than half of the attempts, or the verifier hangs from the start; shows the first
-                failure with its row.
+            RewardError: with ``refuse``: no verdict on more than half of the attempts, or the verifier hangs from the start;
+                shows the first failure with its row.
             DataError: two attempts with one id, or one that cannot be sent to another process.
         """
         repeated = [i for i, n in Counter(r.id for _, r in items).items() if n > 1]
@@ -200,7 +203,7 @@ class ScoringPool:
     # ---- a verifier that says too little
 
     def _refuse_hanging(self, items: Sequence[_Pair], outcomes: Mapping[int, Outcome]) -> None:
-        if self._answered or any(o.end is not End.HUNG for o in outcomes.values()):
+        if not self._refuse or self._answered or any(o.end is not End.HUNG for o in outcomes.values()):
             return
         answers = {(items[i][0].id, items[i][1].text) for i in outcomes}
         if len(answers) >= _HANGS:
@@ -215,7 +218,7 @@ class ScoringPool:
         enough = sum(ended) >= _HANGS  # an answer or two may hang or kill their judge; most answers of a batch do not
         silent = [not s.valid or (floored and enough) for s, floored in zip(verdicts, ended, strict=True)]
         failed = [(item, score) for item, score, none in zip(items, verdicts, silent, strict=True) if none]
-        if 2 * len(failed) <= len(items):
+        if not self._refuse or 2 * len(failed) <= len(items):
             return
         (task, rollout), score = failed[0]
         detail = str(score.info.get("traceback", score.info.get("error", "no detail"))).rstrip()
