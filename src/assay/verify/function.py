@@ -16,7 +16,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
 
-__all__ = ["RewardFunction", "View", "prompt_of", "row_of"]
+__all__ = ["RewardFunction", "View", "finite", "prompt_of", "row_of"]
 
 View = tuple[str, str, dict[str, Any]]
 """Prompt, completion and row."""
@@ -126,11 +126,16 @@ def _components(value: object, row: Mapping[str, Any]) -> dict[str, float]:
         named = cast("Mapping[object, object]", value)
         if not named:
             raise RewardError(f"the reward function returned no component for row {row!r}; return a number or a dict of numbers")
-        return {str(name): _finite(v, row) for name, v in named.items()}
-    return {"reward": _finite(value, row)}
+        return {str(name): finite(v, row) for name, v in named.items()}
+    return {"reward": finite(value, row)}
 
 
-def _finite(value: Any, row: Mapping[str, Any]) -> float:
+def finite(value: Any, row: Mapping[str, Any]) -> float:
+    """What a reward function returned, as a number.
+
+    Raises:
+        RewardError: it is no finite number; names the row.
+    """
     number = _unwrapped(value)
     if not isinstance(number, numbers.Real):
         raise RewardError(f"the reward function returned a {type(value).__name__} ({value!r}) for row {row!r}; return a number")
