@@ -1,0 +1,51 @@
+"""Which of the host's files a program may read: what an interpreter needs, and what the sandbox was told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+__all__ = ["DEVICES", "hidden", "readable", "split"]
+
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime")
+_ABOVE_ALL = {"/", "/proc", "/sys", "/dev", "/etc", "/home", "/root", "/run", "/tmp", "/var"}
+
+
+def readable(more: Sequence[str]) -> list[str]:
+    """Real paths: shared libraries, the standard library, what is loaded from elsewhere, and ``more``; none inside another."""
+    library = os.path.dirname(os.__file__)
+    paths = {os.path.realpath(p) for p in (*_LIBRARIES, library, *_loaded(), *more)}
+    if not set(more) & _ABOVE_ALL:
+        paths -= _ABOVE_ALL
+    found = sorted(p for p in paths if os.path.exists(p))
+    return [p for p in found if not any(p != q and (p + "/").startswith(q.rstrip("/") + "/") for q in found)]
+
+
+def hidden() -> list[str]:
+    """Folders of installed packages: a program is run without them, and they may hold the very code that judges it."""
+    library = os.path.dirname(os.path.realpath(os.__file__))
+    places = [f"{library}/site-packages", f"{library}/dist-packages", "/usr/lib/python3/dist-packages"]
+    return [p for p in map(os.path.realpath, places) if os.path.isdir(p)]
+
+
+def split(paths: Sequence[str], without: Sequence[str]) -> list[str]:
+    """Paths that together hold all of ``paths`` but nothing of ``without``."""
+    out: list[str] = []
+    for path in paths:
+        inside = [w for w in without if (w + "/").startswith(path.rstrip("/") + "/")]
+        if not inside:
+            out.append(path)
+        elif path not in inside:
+            out += split([entry.path for entry in os.scandir(path) if not entry.is_symlink()], inside)
+    return out
+
+
+def _loaded() -> list[str]:
+    """The files that this interpreter has mapped: its own library may stand beside its prefix."""
+    try:
+        with open("/proc/self/maps") as file:
+            rows = [line.split(maxsplit=5) for line in file]
+    except OSError:
+        return []
+    return sorted({row[5].strip() for row in rows if len(row) == 6 and row[5].startswith("/") and "x" in row[1]})

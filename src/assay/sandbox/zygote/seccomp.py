@@ -1,0 +1,143 @@
+"""Seccomp: a filter of system calls, made for the machine it runs on.
+
+An old call is allowed unless it is denied here. A newer one (number 424 and up, the same on all machines) is refused unless it is
+listed, so a new kernel offers nothing new. See docs/adr/0020-zygote-in-layers.md.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Iterable, Sequence
+
+from .system import MACHINE, prctl
+from .tables import CALLS, NEWER
+
+__all__ = ["ARCHITECTURES", "install", "program"]
+
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_COLUMN = {"x86_64": 0, "aarch64": 1}
+
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
+_KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
+_NR, _ARCH, _ARGS = 0, 4, 16
+_FIRST_NEW = 424
+_X32 = 0x40000000
+
+_NEW_NAMESPACES = 0x7E020000
+_CLONE_THREAD = 0x00010000
+_AF_UNIX, _SOCK_STREAM, _SOCK_KIND = 1, 1, 0xF
+
+Code = list[tuple[int, int, int, int]]
+
+DENIED = (
+    # other processes' memory and secrets, and the kernel's large or young surfaces
+    "ptrace process_vm_readv process_vm_writev kcmp bpf perf_event_open userfaultfd lookup_dcookie keyctl add_key request_key",
+    "io_setup io_submit io_destroy io_cancel io_getevents io_pgetevents remap_file_pages vmsplice modify_ldt",
+    # the file tree, and doors into another
+    "mount umount2 pivot_root chroot unshare setns swapon swapoff quotactl name_to_handle_at open_by_handle_at mknod mknodat",
+    "fanotify_init fanotify_mark inotify_init inotify_init1 inotify_add_watch",
+    # the machine
+    "acct reboot sethostname setdomainname syslog vhangup nfsservctl uselib ustat sysfs _sysctl iopl ioperm settimeofday",
+    "clock_settime adjtimex clock_adjtime init_module finit_module delete_module create_module query_module get_kernel_syms",
+    "kexec_load kexec_file_load",
+    # memory that no limit counts, and channels between processes that share nothing else
+    "memfd_create shmget shmat shmctl semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink mq_timedsend",
+    "mq_timedreceive mq_notify mq_getsetattr socket connect bind listen accept accept4",
+    # other processes' time, and who we are
+    "setpriority ioprio_set sched_setscheduler sched_setparam sched_setattr migrate_pages move_pages",
+    "setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups capset",
+)
+"""Refused with EPERM at every level."""
+
+OF_HOST_FILES = (
+    # Landlock does not see these: they would change host files that the same user owns and the program may read
+    "chmod fchmod fchmodat chown lchown fchown fchownat utime utimes futimesat utimensat setxattr lsetxattr fsetxattr",
+    "removexattr lremovexattr fremovexattr truncate",
+    "tkill rt_sigqueueinfo rt_tgsigqueueinfo",
+)
+"""Refused besides where host files are in sight and the host's processes have visible ids."""
+
+
+def _numbers(lines: Iterable[str]) -> list[int]:
+    column = _COLUMN[MACHINE]
+    found = [CALLS[name][column] for line in lines for name in line.split()]
+    return [number for number in found if number is not None]
+
+
+def _number(name: str) -> int | None:
+    return CALLS[name][_COLUMN[MACHINE]]
+
+
+def _refuse(code: int = errno.EPERM) -> tuple[int, int, int, int]:
+    return (_RETURN, 0, 0, _ERRNO | code)
+
+
+_PASS = (_RETURN, 0, 0, _ALLOW)
+
+
+def _when(name: str, body: Code) -> Code:
+    """The body decides about calls of that name; every path through it returns."""
+    number = _number(name)
+    return [] if number is None else [(_EQUAL, 0, len(body), number), *body]
+
+
+def _only(argument: int, values: Sequence[int], code: int = errno.EPERM) -> Code:
+    """Allowed when the low word of an argument is one of the values."""
+    tests: Code = [(_EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
+    return [(_LOAD, 0, 0, _ARGS + 8 * argument), *tests, _refuse(code), _PASS]
+
+
+def _never(argument: int, values: Sequence[int]) -> Code:
+    tests: Code = [(_EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
+    return [(_LOAD, 0, 0, _ARGS + 8 * argument), *tests, _PASS, _refuse()]
+
+
+def program(pid: int, *, forks: bool, private: bool) -> bytes:
+    """The filter as the kernel takes it.
+
+    Args:
+        pid: the process that it is for: the only one whose limits it may set, and that it may signal where not ``private``.
+        forks: whether it may start processes.
+        private: whether its files and process ids are its own; otherwise the host's are in sight.
+    """
+    code: Code = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, ARCHITECTURES[MACHINE]), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NR)]
+    if MACHINE == "x86_64":
+        code += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _KILL)]
+    newer: Code = [line for number in NEWER for line in ((_EQUAL, 0, 1, number), _PASS)]
+    newer.append(_refuse(errno.ENOSYS))  # clone3 too: its flags lie in memory, where no filter can read them
+    code += [(_AT_LEAST, 0, len(newer), _FIRST_NEW), *newer]
+    for number in _numbers(DENIED if private else (*DENIED, *OF_HOST_FILES)):
+        code += [(_EQUAL, 0, 1, number), _refuse()]
+    thread: Code = [] if forks else [(_ANY_BIT, 1, 0, _CLONE_THREAD), _refuse(errno.EAGAIN)]
+    code += _when("clone", [(_LOAD, 0, 0, _ARGS), (_ANY_BIT, 0, 1, _NEW_NAMESPACES), _refuse(), *thread, _PASS])
+    if not forks:
+        code += [*_when("fork", [_refuse(errno.EAGAIN)]), *_when("vfork", [_refuse(errno.EAGAIN)])]
+    kind: Code = [(_LOAD, 0, 0, _ARGS + 8), (_AND, 0, 0, _SOCK_KIND), (_EQUAL, 1, 0, _SOCK_STREAM), _refuse(), _PASS]
+    code += _when("socketpair", [(_LOAD, 0, 0, _ARGS), (_EQUAL, 1, 0, _AF_UNIX), _refuse(), *kind])
+    code += _when("prlimit64", _only(0, (0, pid)))
+    code += _when("sched_setaffinity", _only(0, (0, pid)))
+    code += _when("prctl", _never(0, (1,)))  # PR_SET_PDEATHSIG: it dies with its parent
+    code += _when("personality", _only(0, (0, 0xFFFFFFFF)))
+    code += _when("ioctl", _never(1, (0x5412, 0x541C, 0x8901, 0x8902)))  # typing for others; who gets a descriptor's signals
+    code += _when("fcntl", _never(1, (8, 10, 15, 1024, 1026)))  # F_SETOWN, F_SETSIG, F_SETOWN_EX: kill by proxy; leases; watching
+    if not private:
+        code += [*_when("kill", _only(0, (0, pid))), *_when("tgkill", _only(0, (pid,)))]
+        bare: Code = [(_AND, 0, 0, os.O_ACCMODE | os.O_TRUNC), (_EQUAL, 0, 1, os.O_TRUNC), _refuse(), _PASS]
+        code += _when(
+            "open", [(_LOAD, 0, 0, _ARGS + 8), *bare]
+        )  # truncation by reading: before its third version Landlock allows it
+        code += _when("openat", [(_LOAD, 0, 0, _ARGS + 16), *bare])
+    code.append(_PASS)
+    return b"".join(struct.pack("=HBBI", op, yes, no, value) for op, yes, no, value in code)
+
+
+def install(filter: bytes) -> None:
+    """Puts this thread under the filter, for good; without privileges it needs no_new_privs first, which is set too."""
+    prctl(38, 1)
+    text = ctypes.create_string_buffer(filter, len(filter))
+    header = struct.pack("HxxxxxxP", len(filter) // 8, ctypes.addressof(text))
+    buffer = ctypes.create_string_buffer(header, len(header))
+    prctl(22, 2, ctypes.addressof(buffer))

@@ -1,0 +1,197 @@
+"""The zygote's loop: an order in, one contained process, its end out.
+
+It runs one program at a time. Orders come over the control socket, which no program ever holds; the descriptors that come with an
+order are the program's, and the zygote closes them unread.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from . import child, landlock
+from .namespaces import Scratch, enter, own_processes
+from .places import DEVICES, hidden, readable, split
+from .system import CLONE_NEWPID, clone, prctl
+from .watch import Watch
+
+__all__ = ["Server", "Settings"]
+
+_GLANCE = 1.0
+"""Seconds between two looks of an idle zygote at whether its parent is still there."""
+
+_USERS = (61584, 65534)
+"""Whom a root zygote becomes: a user that owns nothing, or the one that stands for nobody."""
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a zygote is started with: a level, a folder for scratch files, and host paths to read besides Python's own."""
+
+    level: str
+    scratch: str
+    reads: tuple[str, ...]
+
+
+class Server:
+    """One zygote."""
+
+    def __init__(self, control: socket.socket, settings: Settings) -> None:
+        self._control = control
+        self._settings = settings
+        self._parent = os.getppid()
+        self._proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._rules: int | None = None
+        self._user = None if os.geteuid() else next((u for u in _USERS if _can_be(u)), None)
+        self._scratch = settings.scratch
+
+    def prepare(self) -> dict[str, Any]:
+        """Takes up the level; what it found, for the parent to read."""
+        reads = readable(self._settings.reads)
+        if self._settings.level == "strong":
+            enter(self._user, reads)
+            self._user = None
+        elif self._settings.level == "landlock":
+            if not landlock.abi():
+                raise OSError("this kernel has no Landlock")
+            rules = [(p, landlock.READ) for p in split(reads, hidden())]
+            self._rules = landlock.ruleset([*rules, *((d, landlock.WRITE) for d in DEVICES), (self._scratch, landlock.WRITE)])
+        if self._settings.level != "strong" and self._user is not None:
+            os.chown(self._scratch, self._user, self._user)
+        return {"landlock": landlock.abi(), "user": self._user if self._user is not None else os.getuid()}
+
+    def serve(self) -> None:
+        """Takes orders until the other side closes or is gone."""
+        while True:
+            ready, _, _ = select.select([self._control], [], [], _GLANCE)
+            if not ready:
+                if os.getppid() != self._parent:
+                    return
+                continue
+            data, fds, _, _ = socket.recv_fds(self._control, 1 << 16, 8)
+            if not data:
+                return
+            order = json.loads(data)
+            if order["order"] == "run":
+                self._control.send(json.dumps(self._run(order["limits"], list(fds))).encode())
+
+    def _run(self, limits: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        try:
+            if self._settings.level == "strong":
+                with Scratch(limits["disk"], limits["entries"]) as place:
+                    return self._strong(limits, fds, place)
+            try:
+                return self._plain(limits, fds)
+            finally:
+                empty(self._scratch)
+        except BaseException as error:
+            return {"infra": f"{type(error).__name__}: {error}"}
+        finally:
+            _close(fds)
+
+    def _plain(self, limits: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """A child of ours among the host's processes."""
+        told, ready = os.pipe()
+        me = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            level, user = self._settings.level, self._user
+            child.run(child.Job(level, limits, fds, ready, self._rules, self._scratch, user, me, None))
+        os.close(ready)
+        _close(fds)
+        return self._watch(pid, told, limits)
+
+    def _strong(self, limits: dict[str, Any], fds: list[int], place: str) -> dict[str, Any]:
+        """A child with process ids of its own: a first process that waits, and beside it the program."""
+        told, ready = os.pipe()
+        pid = clone(CLONE_NEWPID)
+        if pid == 0:
+            try:
+                _first(child.Job("strong", limits, fds, ready, None, place, None, 1, 2))
+            finally:
+                os._exit(70)
+        os.close(ready)
+        _close(fds)
+        return self._watch(pid, told, limits)
+
+    def _watch(self, pid: int, told: int, limits: dict[str, Any]) -> dict[str, Any]:
+        plain = self._settings.level != "strong"
+        try:
+            return Watch(self._control, self._proc, pid, told, limits, self._scratch if plain else None).until_end()
+        finally:
+            os.close(told)
+
+
+def _first(job: child.Job) -> None:
+    """Process 1 of the program's namespace: starts it, buries whoever dies, ends with it; then the kernel ends all others."""
+    prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    prctl(_PR_SET_DUMPABLE, 0)  # its memory is not for its children
+    for number in range(3, 64):
+        if number not in (job.ready, *job.fds):
+            with suppress(OSError):
+                os.close(number)
+    try:
+        own_processes()
+    except BaseException as error:
+        os.write(job.ready, b"E" + f"{type(error).__name__}: {error}".encode()[:2000])
+        return
+    pid = os.fork()
+    if pid == 0:
+        child.run(job)
+    _close(job.fds)
+    while True:
+        ended, status = os.wait()
+        if ended == pid:
+            os.write(job.ready, b"S" + status.to_bytes(4, "little"))
+            os._exit(0)
+
+
+def _can_be(user: int) -> bool:
+    """Whether a child can become that user and still read the standard library."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            child.become(user)
+            with open(os.__file__):
+                os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def _close(fds: list[int]) -> None:
+    while fds:
+        os.close(fds.pop())
+
+
+def empty(place: str) -> None:
+    """Removes all that lies in a folder, however deep: folders inside folders are moved up before they are removed."""
+    count = 0
+    while True:
+        with os.scandir(place) as found:
+            entries = list(found)
+        if not entries:
+            return
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.path)
+                continue
+            os.chmod(entry.path, 0o700)
+            with os.scandir(entry.path) as inner:
+                for deeper in list(inner):
+                    if deeper.is_dir(follow_symlinks=False):
+                        count += 1
+                        os.chmod(deeper.path, 0o700)
+                        os.rename(deeper.path, f"{place}/.{count}.{time.monotonic_ns()}")
+                    else:
+                        os.unlink(deeper.path)
+            os.rmdir(entry.path)

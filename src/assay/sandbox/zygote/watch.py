@@ -1,0 +1,177 @@
+"""One run from outside: its clock, its processor time, its files where no kernel limit counts them, and its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import time
+from contextlib import suppress
+from typing import Any
+
+__all__ = ["Watch"]
+
+_LEAST = 0.02
+"""Seconds between two looks at a program that is near a limit."""
+
+_LOOK = 0.05
+"""Seconds between two looks at the files of a program whose disk no kernel limit bounds."""
+
+_THREADS = 96
+
+
+class Watch:
+    """Waits for a process, and kills it when a limit is exceeded.
+
+    Args:
+        control: orders may come while it runs: ``kill``, or ``turn`` with new clocks.
+        proc: the host's /proc.
+        pid: the process to wait for.
+        told: where it says ``R`` when its program begins, ``E`` with a reason if it cannot, ``S`` with the program's status.
+        limits: those of `assay.sandbox.Limits`, by name.
+        scratch: its folder, if nothing else bounds what it holds.
+    """
+
+    def __init__(
+        self, control: socket.socket, proc: int, pid: int, told: int, limits: dict[str, Any], scratch: str | None
+    ) -> None:
+        self._control, self._proc, self._pid, self._told, self._limits = control, proc, pid, told, limits
+        self._scratch = scratch
+        self._began = time.monotonic()
+        self._wall: float | None = self._began + limits["wall"]
+        self._cpu_end = float(limits["cpu"])
+        self._heard = b""
+        self._spent = 0.0
+        self._reason = ""
+
+    def until_end(self) -> dict[str, Any]:
+        """How it ended."""
+        handle = os.pidfd_open(self._pid)
+        gone = False
+        try:
+            listen = select.poll()
+            for fd in (handle, self._told, self._control.fileno()):
+                listen.register(fd, select.POLLIN)
+            while True:
+                found = {fd for fd, _ in listen.poll(self._pause() * 1000)}
+                if self._told in found:
+                    more = os.read(self._told, 4096)
+                    self._heard += more
+                    if not more:
+                        listen.unregister(self._told)
+                if handle in found:
+                    break
+                if self._control.fileno() in found and not self._order():
+                    gone = True
+                    break
+                if self._exceeded():
+                    break
+        finally:
+            self._kill()
+            os.close(handle)
+        _, status, usage = os.wait4(self._pid, 0)
+        ended = time.monotonic()
+        if gone:
+            raise SystemExit
+        while more := os.read(self._told, 4096):
+            self._heard += more
+        return self._report(status, usage, ended)
+
+    def _report(self, status: int, usage: Any, ended: float) -> dict[str, Any]:
+        heard = self._heard
+        if self._scratch is None:
+            told = heard[-5:-4] == b"S"
+            status = int.from_bytes(heard[-4:], "little") if told else int(signal.SIGKILL)
+            heard = heard[:-5] if told else heard
+        if heard != b"R":  # what follows E is why: before the program began, or because it cannot be executed
+            why = heard.partition(b"E")[2].decode("utf-8", "replace") or "it ended before the program began"
+            return {"infra": f"{why} ({self._reason})" if self._reason else why}
+        return {
+            "status": status,
+            "reason": self._reason,
+            "seconds": ended - self._began,
+            "cpu": max(usage.ru_utime + usage.ru_stime, self._spent),
+            "memory": usage.ru_maxrss * 1024,
+        }
+
+    def _order(self) -> bool:
+        data = self._control.recv(1 << 16)
+        if not data:
+            return False
+        order = json.loads(data)
+        if order["order"] == "kill":
+            self._reason = order["reason"]
+            self._kill()
+        elif order["order"] == "turn":
+            self._wall = None if order["wall"] is None else time.monotonic() + order["wall"]
+            self._cpu_end = self._used() + order["cpu"]
+        return True
+
+    def _kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
+
+    def _pause(self) -> float:
+        wall = 3600.0 if self._wall is None else self._wall - time.monotonic()
+        left = (self._cpu_end - self._used()) / (os.cpu_count() or 1)
+        pause = min(wall, max(left, _LEAST))
+        return max(0.0, min(pause, _LOOK) if self._scratch is not None else pause)
+
+    def _exceeded(self) -> bool:
+        if self._wall is not None and time.monotonic() >= self._wall:
+            self._reason = "timeout"
+        elif self._used() >= self._cpu_end:
+            self._reason = "cpu"
+        elif self._scratch is not None:
+            self._reason = self._reason or self._look()
+        return bool(self._reason)
+
+    def _used(self) -> float:
+        """Seconds of processor time of the program so far; of its first process, where it may have several."""
+        pid = self._pid if self._scratch is not None else self._program()
+        with suppress(OSError):  # it has just ended
+            self._spent = time.clock_gettime(~pid << 3 | 2) if pid else self._spent
+        return self._spent
+
+    def _program(self) -> int:
+        try:
+            return int(_read(self._proc, f"{self._pid}/task/{self._pid}/children").split()[0])
+        except (OSError, IndexError):
+            return 0
+
+    def _look(self) -> str:
+        """Which limit that no kernel call enforces is exceeded: bytes on disk, deleted files included, or threads."""
+        assert self._scratch is not None
+        total, entries, folders = 0, 0, [self._scratch]
+        while folders and entries <= self._limits["entries"]:
+            try:
+                with os.scandir(folders.pop()) as found:
+                    for entry in found:
+                        entries += 1
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(entry.path)
+                        else:
+                            total += entry.stat(follow_symlinks=False).st_blocks * 512
+            except OSError:
+                continue
+        try:
+            for name in os.listdir(f"/proc/{self._pid}/fd"):
+                found_file = os.stat(f"/proc/{self._pid}/fd/{name}")
+                if not found_file.st_nlink:
+                    total += found_file.st_blocks * 512
+            threads = int(_read(self._proc, f"{self._pid}/stat").rpartition(")")[2].split()[17])
+        except (OSError, IndexError):
+            threads = 0
+        if total > self._limits["disk"] or entries > self._limits["entries"]:
+            return "disk"
+        return "processes" if threads > _THREADS else ""
+
+
+def _read(folder: int, path: str) -> str:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        return os.read(fd, 4096).decode()
+    finally:
+        os.close(fd)
