@@ -2,7 +2,8 @@
 
 import pytest
 
-from assay.sandbox.client import Refused, Zygote
+from assay.sandbox.backend import Refused
+from assay.sandbox.client import Zygote
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Program, Status
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         PlanError,
         RankError,
         RewardError,
+        SandboxError,
         StorageError,
         UnknownNameError,
         WeightProofError,
@@ -117,6 +118,7 @@ __all__ = [
     "Request",
     "Restorable",
     "RewardError",
+    "SandboxError",
     "Rollout",
     "Sample",
     "Sampler",
@@ -183,8 +185,8 @@ _HOME = {
         "config": "dumps_toml from_dict loads_toml part replace_at to_dict",
         "errors": (
             "AssayError CheckpointError ConfigError DataError EngineError GateError InexactResumeError "
-            "MissingExtraError NonFiniteError PlanError RankError RewardError StorageError UnknownNameError "
-            "WeightProofError nearest"
+            "MissingExtraError NonFiniteError PlanError RankError RewardError SandboxError StorageError "
+            "UnknownNameError WeightProofError nearest"
         ),
         "group": "Draw Group",
         "manifest": "Manifest TensorInfo manifest_of",

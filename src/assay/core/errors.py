@@ -11,6 +11,7 @@
     ├── WeightProofError                 the sampler did not serve the trained weights
     ├── RankError (RuntimeError)         processes of one run disagree, or one does not answer
     ├── GateError                        a stage ended below the accuracy it promised
+    ├── SandboxError (RuntimeError)      this host cannot contain a program as was asked
     ├── StorageError (OSError)           the run folder could not be written
     ├── CheckpointError                  a checkpoint is damaged or not ours
     │   └── InexactResumeError           the machine or versions differ from the ones that wrote it
@@ -38,6 +39,7 @@ __all__ = [
     "PlanError",
     "RankError",
     "RewardError",
+    "SandboxError",
     "StorageError",
     "UnknownNameError",
     "WeightProofError",
@@ -104,6 +106,10 @@ class RankError(AssayError, RuntimeError):
 
 class GateError(AssayError):
     """A stage ended below the accuracy that the next one needs."""
+
+
+class SandboxError(AssayError, RuntimeError):
+    """The isolation that was asked for is not granted, or does not hold, on this host; says what failed and a fix."""
 
 
 class StorageError(AssayError, OSError):

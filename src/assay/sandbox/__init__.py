@@ -5,14 +5,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from assay.sandbox.backend import Backend, Refused, Worker, WorkerDied
+    from assay.sandbox.levels import ZygoteBackend, choose
     from assay.sandbox.limits import Limits
+    from assay.sandbox.probing import Probe, probe
     from assay.sandbox.result import Program, Result, Status
+    from assay.sandbox.sandbox import Sandbox
+    from assay.sandbox.scope import Scope
 
-__all__ = ["Limits", "Program", "Result", "Status"]
+__all__ = [
+    "Backend",
+    "Limits",
+    "Probe",
+    "Program",
+    "Refused",
+    "Result",
+    "Sandbox",
+    "Scope",
+    "Status",
+    "Worker",
+    "WorkerDied",
+    "ZygoteBackend",
+    "choose",
+    "probe",
+]
 
 _HOME = {
+    "backend": "Backend Refused Worker WorkerDied",
+    "levels": "ZygoteBackend choose",
     "limits": "Limits",
+    "probing": "Probe probe",
     "result": "Program Result Status",
+    "sandbox": "Sandbox",
+    "scope": "Scope",
 }
 
 

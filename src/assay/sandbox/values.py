@@ -6,13 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-__all__ = ["DEPTH", "NUMBER", "check", "read"]
+__all__ = ["DEPTH", "check", "read"]
 
 DEPTH = 64
 """How deep lists and objects may lie in each other."""
-
-NUMBER = 4300
-"""How many digits an integer may have."""
 
 
 def read(data: bytes) -> tuple[bool, Any, str]:

@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -19,7 +20,7 @@ from .system import drop_capabilities, prctl
 
 __all__ = ["Job", "environment", "run"]
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _THREADS = 64
 _STACK = 8 << 20
 _CHANNEL, _PAYLOAD, _READY, _RULES, _HIGH = 3, 4, 5, 6, 64  # where descriptors lie; of these only the channel is the program's
@@ -39,6 +40,7 @@ class Job:
         user: whom to become, or None.
         parent: the process that must still be our parent.
         counted: processes of our user that count against the limit besides the program's; None where all of the host's count.
+        filter: the filter of system calls for a process id, or None.
     """
 
     level: str
@@ -50,6 +52,7 @@ class Job:
     user: int | None
     parent: int
     counted: int | None
+    filter: Callable[[int], bytes] | None
 
 
 def environment(scratch: str) -> dict[str, str]:
@@ -71,9 +74,6 @@ def run(job: Job) -> NoReturn:
         os.close(_PAYLOAD)
         _limit(job)
         _contain(job)
-        for number in range(1, signal.NSIG):  # the program begins as any other does
-            if number not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, 32, 33):
-                signal.signal(number, signal.SIG_DFL)
         if header["argv"]:
             _execute(header["argv"], job.scratch)
     except BaseException as error:
@@ -130,9 +130,7 @@ def _write_files(names: list[str], blobs: list[bytes]) -> None:
 
 def _limit(job: Job) -> None:
     limits = job.limits
-    cpu = int(limits["cpu"]) + 1
     bounds = {
-        resource.RLIMIT_CPU: (cpu, cpu + 1),
         resource.RLIMIT_AS: (limits["memory"],) * 2,
         resource.RLIMIT_FSIZE: (limits["file_size"],) * 2,
         resource.RLIMIT_NOFILE: (limits["files"],) * 2,
@@ -141,6 +139,8 @@ def _limit(job: Job) -> None:
         resource.RLIMIT_MEMLOCK: (0, 0),
         resource.RLIMIT_MSGQUEUE: (0, 0),
     }
+    if "turns" not in limits:  # an interpreter of many turns has the zygote's clock alone
+        bounds[resource.RLIMIT_CPU] = (int(limits["cpu"]) + 1, int(limits["cpu"]) + 2)
     if job.counted is not None:
         most = limits["processes"] if limits["processes"] > 1 else _THREADS
         bounds[resource.RLIMIT_NPROC] = (most + job.counted,) * 2
@@ -159,8 +159,8 @@ def _contain(job: Job) -> None:
     prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))  # after the change of user, which would undo it
     if os.getppid() != job.parent:
         raise OSError("the zygote is gone")
-    if job.level == "rlimits":
-        prctl(38, 1)
+    if job.filter is None:
+        prctl(_PR_SET_NO_NEW_PRIVS, 1)
         return
     drop_capabilities()
     if job.rules is not None:
@@ -170,8 +170,7 @@ def _contain(job: Job) -> None:
         rules = landlock.ruleset([("/", landlock.READ), *((d, landlock.WRITE) for d in DEVICES), (job.scratch, landlock.WRITE)])
         landlock.restrict(rules)
         os.close(rules)
-    forks = job.level == "strong" and job.limits["processes"] > 1
-    seccomp.install(seccomp.program(os.getpid(), forks=forks, private=job.level == "strong"))
+    seccomp.install(job.filter(os.getpid()))
 
 
 def _execute(argv: list[str], scratch: str) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 
 from .places import DEVICES, hidden
 from .system import (
@@ -19,7 +20,7 @@ from .system import (
     unshare,
 )
 
-__all__ = ["BOX", "enter", "own_processes", "Scratch", "become"]
+__all__ = ["BOX", "become", "enter", "furnish"]
 
 BOX = "/box"
 _INSIDE = 1000
@@ -129,29 +130,20 @@ def _furnish() -> None:
             file.write(text)
 
 
-class Scratch:
-    """An empty folder for one run, of a limited size, gone with all it holds afterwards."""
+def furnish(size: int, entries: int) -> bool:
+    """Called by the first process of a run: an empty folder of limited size, and a /proc that shows its own processes only.
 
-    def __init__(self, size: int, entries: int) -> None:
-        self._data = f"mode=700,uid={_INSIDE},gid={_INSIDE},size={size},nr_inodes={entries}"
+    Both are mounts of the run's own, and end with it.
 
-    def __enter__(self) -> str:
-        mount("tmpfs", BOX, "tmpfs", _NOSUID | _NODEV, self._data)
-        return BOX
-
-    def __exit__(self, *_: object) -> None:
-        umount(BOX)
-
-
-def own_processes() -> None:
-    """Called by the first process of new process ids: shows these, and only these, under /proc.
-
-    Raises:
-        OSError: the host does not allow it.
+    Returns:
+        Whether there is a /proc; a host that hides parts of its own allows none, and then the folder is empty.
     """
-    try:
-        mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC, "subset=pid")
-    except OSError:
-        mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
-    if os.readlink("/proc/self") != str(os.getpid()):
-        raise OSError("the /proc that a program would see is not its own")
+    mount("tmpfs", BOX, "tmpfs", _NOSUID | _NODEV, f"mode=700,uid={_INSIDE},gid={_INSIDE},size={size},nr_inodes={entries}")
+    for data in ("subset=pid", ""):
+        with suppress(OSError):
+            mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC, data)
+            if os.readlink("/proc/self") != str(os.getpid()):
+                raise RuntimeError("the /proc that a program would see is not its own")
+            return True
+    mount("tmpfs", "/proc", "tmpfs", _NOSUID | _NODEV | _RDONLY, "mode=555,size=4k")
+    return False

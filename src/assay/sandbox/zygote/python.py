@@ -17,6 +17,7 @@ __all__ = ["NAME", "run"]
 
 NAME = "program.py"
 _NOTES = {MemoryError: "memory", PermissionError: "blocked", BlockingIOError: "processes"}
+_DEEP, _SHOWN = 1000, 50
 _DISK = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
 
 
@@ -93,8 +94,12 @@ def _show(error: BaseException) -> None:
         trace = trace.tb_next
     with suppress(BaseException):
         sys.stdout.flush()
+    depth, below = 0, trace
+    while below is not None:
+        depth, below = depth + 1, below.tb_next
     try:
-        traceback.print_exception(type(error), error, trace, file=sys.stderr)
+        limit = None if depth <= _DEEP else -_SHOWN  # millions of frames would take longer to print than the program ran
+        traceback.print_exception(type(error), error, trace, limit, sys.stderr)
     except BaseException:
         os.write(2, f"{type(error).__name__}\n".encode())
 

@@ -10,7 +10,7 @@ import ctypes
 import errno
 import os
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from .system import MACHINE, prctl
 from .tables import CALLS, NEWER
@@ -20,7 +20,7 @@ __all__ = ["ARCHITECTURES", "install", "program"]
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _COLUMN = {"x86_64": 0, "aarch64": 1}
 
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN, _JUMP = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06, 0x05
 _KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 _NR, _ARCH, _ARGS = 0, 4, 16
 _FIRST_NEW = 424
@@ -30,7 +30,9 @@ _NEW_NAMESPACES = 0x7E020000
 _CLONE_THREAD = 0x00010000
 _AF_UNIX, _SOCK_STREAM, _SOCK_KIND = 1, 1, 0xF
 
-Code = list[tuple[int, int, int, int]]
+Line = tuple[int, int, int, int]
+Code = list[Line]
+_SELF = 0x5E1F5E1F  # stands for a process id that is not known yet
 
 DENIED = (
     # other processes' memory and secrets, and the kernel's large or young surfaces
@@ -61,33 +63,17 @@ OF_HOST_FILES = (
 """Refused besides where host files are in sight and the host's processes have visible ids."""
 
 
-def _numbers(lines: Iterable[str]) -> list[int]:
-    column = _COLUMN[MACHINE]
-    found = [CALLS[name][column] for line in lines for name in line.split()]
-    return [number for number in found if number is not None]
-
-
-def _number(name: str) -> int | None:
-    return CALLS[name][_COLUMN[MACHINE]]
-
-
-def _refuse(code: int = errno.EPERM) -> tuple[int, int, int, int]:
+def _refuse(code: int = errno.EPERM) -> Line:
     return (_RETURN, 0, 0, _ERRNO | code)
 
 
 _PASS = (_RETURN, 0, 0, _ALLOW)
 
 
-def _when(name: str, body: Code) -> Code:
-    """The body decides about calls of that name; every path through it returns."""
-    number = _number(name)
-    return [] if number is None else [(_EQUAL, 0, len(body), number), *body]
-
-
-def _only(argument: int, values: Sequence[int], code: int = errno.EPERM) -> Code:
+def _only(argument: int, values: Sequence[int]) -> Code:
     """Allowed when the low word of an argument is one of the values."""
     tests: Code = [(_EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
-    return [(_LOAD, 0, 0, _ARGS + 8 * argument), *tests, _refuse(code), _PASS]
+    return [(_LOAD, 0, 0, _ARGS + 8 * argument), *tests, _refuse(), _PASS]
 
 
 def _never(argument: int, values: Sequence[int]) -> Code:
@@ -95,13 +81,50 @@ def _never(argument: int, values: Sequence[int]) -> Code:
     return [(_LOAD, 0, 0, _ARGS + 8 * argument), *tests, _PASS, _refuse()]
 
 
-def program(pid: int, *, forks: bool, private: bool) -> bytes:
-    """The filter as the kernel takes it.
+def _bodies(forks: bool, private: bool) -> dict[str, Code]:
+    """What decides about each call; every path through a body returns."""
+    out: dict[str, Code] = {name: [_refuse()] for line in DENIED for name in line.split()}
+    thread: Code = [] if forks else [(_ANY_BIT, 1, 0, _CLONE_THREAD), _refuse(errno.EAGAIN)]
+    out["clone"] = [(_LOAD, 0, 0, _ARGS), (_ANY_BIT, 0, 1, _NEW_NAMESPACES), _refuse(), *thread, _PASS]
+    if not forks:
+        out["fork"] = out["vfork"] = [_refuse(errno.EAGAIN)]
+    kind: Code = [(_LOAD, 0, 0, _ARGS + 8), (_AND, 0, 0, _SOCK_KIND), (_EQUAL, 1, 0, _SOCK_STREAM), _refuse(), _PASS]
+    out["socketpair"] = [(_LOAD, 0, 0, _ARGS), (_EQUAL, 1, 0, _AF_UNIX), _refuse(), *kind]
+    out["prlimit64"] = out["sched_setaffinity"] = _only(0, (0, _SELF))
+    out["prctl"] = _never(0, (1,))  # PR_SET_PDEATHSIG: it dies with its parent
+    out["personality"] = _only(0, (0, 0xFFFFFFFF))
+    out["ioctl"] = _never(1, (0x5412, 0x541C, 0x8901, 0x8902))  # typing for others; who gets a descriptor's signals
+    out["fcntl"] = _never(1, (8, 10, 15, 1024, 1026))  # F_SETOWN, F_SETSIG, F_SETOWN_EX: kill by proxy; leases; watching
+    if private:
+        return out
+    out |= {name: [_refuse()] for line in OF_HOST_FILES for name in line.split()}
+    out["kill"], out["tgkill"] = _only(0, (0, _SELF)), _only(0, (_SELF,))
+    # truncation by opening to read: before its third version Landlock allows it
+    bare: Code = [(_AND, 0, 0, os.O_ACCMODE | os.O_TRUNC), (_EQUAL, 0, 1, os.O_TRUNC), _refuse(), _PASS]
+    out["open"] = [(_LOAD, 0, 0, _ARGS + 8), *bare]
+    out["openat"] = [(_LOAD, 0, 0, _ARGS + 16), *bare]
+    return out
+
+
+def _tree(numbers: Sequence[int], bodies: Mapping[int, Code]) -> Code:
+    """Finds a call's body by halving: the kernel runs a filter for every call there is when it is installed."""
+    if len(numbers) == 1:
+        body = bodies[numbers[0]]
+        return [(_EQUAL, 0, len(body), numbers[0]), *body, _PASS]
+    half = len(numbers) // 2
+    low, high = _tree(numbers[:half], bodies), _tree(numbers[half:], bodies)
+    return [(_AT_LEAST, 0, 1, numbers[half]), (_JUMP, 0, 0, len(low)), *low, *high]
+
+
+def program(*, forks: bool, private: bool) -> Callable[[int], bytes]:
+    """The filter as the kernel takes it, but for the process that it is for.
 
     Args:
-        pid: the process that it is for: the only one whose limits it may set, and that it may signal where not ``private``.
         forks: whether it may start processes.
         private: whether its files and process ids are its own; otherwise the host's are in sight.
+
+    Returns:
+        A function of a process id: the only one whose limits it may set, and that it may signal where not ``private``.
     """
     code: Code = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, ARCHITECTURES[MACHINE]), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NR)]
     if MACHINE == "x86_64":
@@ -109,29 +132,12 @@ def program(pid: int, *, forks: bool, private: bool) -> bytes:
     newer: Code = [line for number in NEWER for line in ((_EQUAL, 0, 1, number), _PASS)]
     newer.append(_refuse(errno.ENOSYS))  # clone3 too: its flags lie in memory, where no filter can read them
     code += [(_AT_LEAST, 0, len(newer), _FIRST_NEW), *newer]
-    for number in _numbers(DENIED if private else (*DENIED, *OF_HOST_FILES)):
-        code += [(_EQUAL, 0, 1, number), _refuse()]
-    thread: Code = [] if forks else [(_ANY_BIT, 1, 0, _CLONE_THREAD), _refuse(errno.EAGAIN)]
-    code += _when("clone", [(_LOAD, 0, 0, _ARGS), (_ANY_BIT, 0, 1, _NEW_NAMESPACES), _refuse(), *thread, _PASS])
-    if not forks:
-        code += [*_when("fork", [_refuse(errno.EAGAIN)]), *_when("vfork", [_refuse(errno.EAGAIN)])]
-    kind: Code = [(_LOAD, 0, 0, _ARGS + 8), (_AND, 0, 0, _SOCK_KIND), (_EQUAL, 1, 0, _SOCK_STREAM), _refuse(), _PASS]
-    code += _when("socketpair", [(_LOAD, 0, 0, _ARGS), (_EQUAL, 1, 0, _AF_UNIX), _refuse(), *kind])
-    code += _when("prlimit64", _only(0, (0, pid)))
-    code += _when("sched_setaffinity", _only(0, (0, pid)))
-    code += _when("prctl", _never(0, (1,)))  # PR_SET_PDEATHSIG: it dies with its parent
-    code += _when("personality", _only(0, (0, 0xFFFFFFFF)))
-    code += _when("ioctl", _never(1, (0x5412, 0x541C, 0x8901, 0x8902)))  # typing for others; who gets a descriptor's signals
-    code += _when("fcntl", _never(1, (8, 10, 15, 1024, 1026)))  # F_SETOWN, F_SETSIG, F_SETOWN_EX: kill by proxy; leases; watching
-    if not private:
-        code += [*_when("kill", _only(0, (0, pid))), *_when("tgkill", _only(0, (pid,)))]
-        bare: Code = [(_AND, 0, 0, os.O_ACCMODE | os.O_TRUNC), (_EQUAL, 0, 1, os.O_TRUNC), _refuse(), _PASS]
-        code += _when(
-            "open", [(_LOAD, 0, 0, _ARGS + 8), *bare]
-        )  # truncation by reading: before its third version Landlock allows it
-        code += _when("openat", [(_LOAD, 0, 0, _ARGS + 16), *bare])
-    code.append(_PASS)
-    return b"".join(struct.pack("=HBBI", op, yes, no, value) for op, yes, no, value in code)
+    column = _COLUMN[MACHINE]
+    bodies = {n: body for name, body in _bodies(forks, private).items() if (n := CALLS[name][column]) is not None}
+    code += _tree(sorted(bodies), bodies)
+    made = b"".join(struct.pack("=HBBI", op, yes, no, value) for op, yes, no, value in code)
+    pieces = made.split(struct.pack("=I", _SELF))
+    return lambda pid: struct.pack("=I", pid).join(pieces)
 
 
 def install(filter: bytes) -> None:

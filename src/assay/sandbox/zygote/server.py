@@ -12,14 +12,15 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from . import child, landlock
-from .namespaces import Scratch, enter, own_processes
+from . import child, landlock, seccomp
+from .namespaces import BOX, enter, furnish
 from .places import DEVICES, hidden, readable, split
-from .system import CLONE_NEWPID, clone, prctl
+from .system import CLONE_NEWNS, CLONE_NEWPID, MACHINE, clone, drop_bounding, prctl
 from .watch import Watch
 
 __all__ = ["Server", "Settings"]
@@ -51,8 +52,9 @@ class Server:
         self._parent = os.getppid()
         self._proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._rules: int | None = None
-        self._user = None if os.geteuid() else next((u for u in _USERS if _can_be(u)), None)
+        self._user = None if os.geteuid() else next((u for u in _USERS if _can_be(u, settings.level != "strong")), None)
         self._scratch = settings.scratch
+        self._filters: dict[bool, Callable[[int], bytes] | None] = {True: None, False: None}
 
     def prepare(self) -> dict[str, Any]:
         """Takes up the level; what it found, for the parent to read."""
@@ -67,7 +69,30 @@ class Server:
             self._rules = landlock.ruleset([*rules, *((d, landlock.WRITE) for d in DEVICES), (self._scratch, landlock.WRITE)])
         if self._settings.level != "strong" and self._user is not None:
             os.chown(self._scratch, self._user, self._user)
-        return {"landlock": landlock.abi(), "user": self._user if self._user is not None else os.getuid()}
+        if self._settings.level != "rlimits":
+            private = self._settings.level == "strong"
+            self._filters = {forks: seccomp.program(forks=forks, private=private) for forks in (private, False)}
+        drop_bounding()
+        for number in range(1, signal.NSIG):  # programs begin as any other does, whatever our parent ignored
+            if number not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, 32, 33):
+                signal.signal(number, signal.SIG_DFL)
+        return {"layers": self._layers(), "landlock": landlock.abi()}
+
+    def _layers(self) -> dict[str, str]:
+        """What holds a program here: what was granted, or a word on why not after ``no:``."""
+        strong, version = self._settings.level == "strong", landlock.abi()
+        if self._settings.level == "rlimits":
+            return {"rlimits": "yes", "environment": "empty"}
+        return {
+            "namespaces": "user+net+pid+mount+ipc+uts" if strong else "no: not at this level",
+            "files": "private root, read-only" if strong else "the host's, by rules",
+            "proc": ("own processes only" if _trial() else "none: the host masks its own") if strong else "unreadable",
+            "landlock": str(version) if version else "no: the kernel has none",
+            "seccomp": MACHINE,
+            "user": f"{self._user}, not root" if self._user is not None else f"{os.getuid()}, no capabilities",
+            "rlimits": "yes",
+            "environment": "empty",
+        }
 
     def serve(self) -> None:
         """Takes orders until the other side closes or is gone."""
@@ -87,13 +112,12 @@ class Server:
     def _run(self, limits: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         try:
             if self._settings.level == "strong":
-                with Scratch(limits["disk"], limits["entries"]) as place:
-                    return self._strong(limits, fds, place)
+                return self._strong(limits, fds)
             try:
                 return self._plain(limits, fds)
             finally:
                 empty(self._scratch)
-        except BaseException as error:
+        except Exception as error:
             return {"infra": f"{type(error).__name__}: {error}"}
         finally:
             _close(fds)
@@ -105,18 +129,19 @@ class Server:
         pid = os.fork()
         if pid == 0:
             level, user = self._settings.level, self._user
-            child.run(child.Job(level, limits, fds, ready, self._rules, self._scratch, user, me, None))
+            child.run(child.Job(level, limits, fds, ready, self._rules, self._scratch, user, me, None, self._filters[False]))
         os.close(ready)
         _close(fds)
         return self._watch(pid, told, limits)
 
-    def _strong(self, limits: dict[str, Any], fds: list[int], place: str) -> dict[str, Any]:
+    def _strong(self, limits: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """A child with process ids of its own: a first process that waits, and beside it the program."""
         told, ready = os.pipe()
-        pid = clone(CLONE_NEWPID)
+        filter = self._filters[limits["processes"] > 1]
+        pid = clone(CLONE_NEWPID | CLONE_NEWNS)
         if pid == 0:
             try:
-                _first(child.Job("strong", limits, fds, ready, None, place, None, 1, 2))
+                _first(child.Job("strong", limits, fds, ready, None, BOX, None, 1, 2, filter))
             finally:
                 os._exit(70)
         os.close(ready)
@@ -126,7 +151,7 @@ class Server:
     def _watch(self, pid: int, told: int, limits: dict[str, Any]) -> dict[str, Any]:
         plain = self._settings.level != "strong"
         try:
-            return Watch(self._control, self._proc, pid, told, limits, self._scratch if plain else None).until_end()
+            return Watch(self._parent, self._control, self._proc, pid, told, limits, self._scratch if plain else None).until_end()
         finally:
             os.close(told)
 
@@ -140,7 +165,7 @@ def _first(job: child.Job) -> None:
             with suppress(OSError):
                 os.close(number)
     try:
-        own_processes()
+        furnish(job.limits["disk"], job.limits["entries"])
     except BaseException as error:
         os.write(job.ready, b"E" + f"{type(error).__name__}: {error}".encode()[:2000])
         return
@@ -155,14 +180,35 @@ def _first(job: child.Job) -> None:
             os._exit(0)
 
 
-def _can_be(user: int) -> bool:
-    """Whether a child can become that user and still read the standard library."""
+def _trial() -> bool:
+    """Whether a run has a /proc of its own.
+
+    Raises:
+        OSError: it has not even process ids or a folder of its own.
+    """
+    pid = clone(CLONE_NEWPID | CLONE_NEWNS)
+    if pid == 0:
+        try:
+            os._exit(0 if furnish(1 << 16, 8) else 3)
+        except OSError as error:
+            os._exit(error.errno or 1)
+        finally:
+            os._exit(1)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if code not in (0, 3):
+        raise OSError(code, f"no process ids, mounts or folder of its own: {os.strerror(code)}")
+    return code == 0
+
+
+def _can_be(user: int, reads: bool) -> bool:
+    """Whether a child can become that user, and still read the standard library where it must find it on the host."""
     pid = os.fork()
     if pid == 0:
         try:
             child.become(user)
-            with open(os.__file__):
-                os._exit(0)
+            if reads:
+                os.close(os.open(os.__file__, os.O_RDONLY))
+            os._exit(0)
         finally:
             os._exit(1)
     return os.waitpid(pid, 0)[1] == 0

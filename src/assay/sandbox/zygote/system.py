@@ -16,6 +16,7 @@ __all__ = [
     "CLONE_NEWUTS",
     "MACHINE",
     "clone",
+    "drop_bounding",
     "drop_capabilities",
     "mount",
     "pivot_root",
@@ -86,13 +87,17 @@ def clone(flags: int) -> int:
     return syscall(_CLONE[MACHINE], flags | _SIGCHLD, 0, 0, 0, 0)
 
 
-def drop_capabilities() -> None:
-    """Gives up every capability, for this process and all that it may start."""
+def drop_bounding() -> None:
+    """Whatever this process or its children execute, it gains no capability by that; those that it has stay."""
     for number in range(64):
         try:
             prctl(_PR_CAPBSET_DROP, number)
         except OSError:  # beyond the last, or not ours to drop: then the empty sets below decide
             break
+
+
+def drop_capabilities() -> None:
+    """Gives up every capability."""
     with suppress(OSError):
         prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)

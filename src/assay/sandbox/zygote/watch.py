@@ -19,6 +19,9 @@ _LEAST = 0.02
 _LOOK = 0.05
 """Seconds between two looks at the files of a program whose disk no kernel limit bounds."""
 
+_GLANCE = 1.0
+"""Seconds between two looks at whether our parent is still there."""
+
 _THREADS = 96
 
 
@@ -26,6 +29,7 @@ class Watch:
     """Waits for a process, and kills it when a limit is exceeded.
 
     Args:
+        parent: whose zygote this is; when it is gone, so is the run.
         control: orders may come while it runs: ``kill``, or ``turn`` with new clocks.
         proc: the host's /proc.
         pid: the process to wait for.
@@ -35,15 +39,16 @@ class Watch:
     """
 
     def __init__(
-        self, control: socket.socket, proc: int, pid: int, told: int, limits: dict[str, Any], scratch: str | None
+        self, parent: int, control: socket.socket, proc: int, pid: int, told: int, limits: dict[str, Any], scratch: str | None
     ) -> None:
+        self._parent = parent
         self._control, self._proc, self._pid, self._told, self._limits = control, proc, pid, told, limits
         self._scratch = scratch
         self._began = time.monotonic()
-        self._wall: float | None = self._began + limits["wall"]
+        self._wall: float | None = None if limits["wall"] is None else self._began + limits["wall"]
         self._cpu_end = float(limits["cpu"])
         self._heard = b""
-        self._spent = 0.0
+        self._spent = self._turn = 0.0
         self._reason = ""
 
     def until_end(self) -> dict[str, Any]:
@@ -63,7 +68,7 @@ class Watch:
                         listen.unregister(self._told)
                 if handle in found:
                     break
-                if self._control.fileno() in found and not self._order():
+                if (self._control.fileno() in found and not self._order()) or os.getppid() != self._parent:
                     gone = True
                     break
                 if self._exceeded():
@@ -74,7 +79,7 @@ class Watch:
         _, status, usage = os.wait4(self._pid, 0)
         ended = time.monotonic()
         if gone:
-            raise SystemExit
+            raise SystemExit(0)
         while more := os.read(self._told, 4096):
             self._heard += more
         return self._report(status, usage, ended)
@@ -106,7 +111,10 @@ class Watch:
             self._kill()
         elif order["order"] == "turn":
             self._wall = None if order["wall"] is None else time.monotonic() + order["wall"]
-            self._cpu_end = self._used() + order["cpu"]
+            self._cpu_end, self._turn = self._used() + order["cpu"], self._used()
+        elif order["order"] == "rest":
+            self._wall = None
+            self._control.send(json.dumps({"cpu": self._used() - self._turn}).encode())
         return True
 
     def _kill(self) -> None:
@@ -114,7 +122,7 @@ class Watch:
             os.kill(self._pid, signal.SIGKILL)
 
     def _pause(self) -> float:
-        wall = 3600.0 if self._wall is None else self._wall - time.monotonic()
+        wall = _GLANCE if self._wall is None else min(_GLANCE, self._wall - time.monotonic())
         left = (self._cpu_end - self._used()) / (os.cpu_count() or 1)
         pause = min(wall, max(left, _LEAST))
         return max(0.0, min(pause, _LOOK) if self._scratch is not None else pause)

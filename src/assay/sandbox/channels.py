@@ -1,0 +1,126 @@
+"""The descriptors of one run: what goes to a program and what comes back, past the zygote."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import socket
+import struct
+
+from assay.sandbox.result import Program
+
+__all__ = ["Channels", "payload"]
+
+
+def payload(program: Program, mode: str) -> bytes:
+    """A program as its process reads it: how it is to be run, then its source and files."""
+    blobs = [program.code.encode("utf-8", "surrogatepass"), *program.files.values()]
+    header = {
+        "mode": mode,
+        "argv": list(program.argv),
+        "args": list(program.args),
+        "entry": program.entry,
+        "arguments": list(program.arguments),
+        "files": list(program.files),
+        "sizes": [len(b) for b in blobs],
+    }
+    text = json.dumps(header).encode()
+    return b"".join((struct.pack("<q", len(text)), text, *blobs))
+
+
+class Channels:
+    """The descriptors of one run: theirs to hand over, ours to read, and what was read.
+
+    Args:
+        payload: of the function of that name.
+        stdin: the program's input.
+        most: bytes to read of each of output, errors and values.
+        both_ways: whether turns go to the program over the channel for values.
+    """
+
+    def __init__(self, payload: bytes, stdin: str | bytes, most: int, both_ways: bool = False) -> None:
+        self._most = most
+        self.full = self.told = False
+        text = stdin.encode("utf-8", "surrogatepass") if isinstance(stdin, str) else stdin
+        self.theirs = [_sealed(payload), _sealed(text)]
+        self.ours: list[int] = []
+        for number in range(3):
+            near, far = _pair() if both_ways and number == 2 else os.pipe()
+            os.set_blocking(near, False)
+            self.ours.append(near)
+            self.theirs.append(far)
+        self.data = [bytearray() for _ in self.ours]  # output, errors, value
+
+    def __enter__(self) -> Channels:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.handed()
+        while self.ours:
+            os.close(self.ours.pop())
+
+    def handed(self) -> None:
+        """Ours are the only copies of the near ends; the far ends live on in the program."""
+        while self.theirs:
+            os.close(self.theirs.pop())
+
+    def read(self, fd: int) -> bool:
+        """Takes what is there; False at the end, or when it is too much."""
+        data = self.data[self.ours.index(fd)]
+        try:
+            more = os.read(fd, 1 << 16)
+        except BlockingIOError:
+            return True
+        data += more
+        if len(data) > self._most:
+            del data[self._most :]
+            self.full = True
+            return False
+        return bool(more)
+
+    def clear(self, most: int) -> None:
+        """Forgets what was read, for another turn."""
+        self.data = [bytearray() for _ in self.ours]
+        self.full = self.told = False
+        self._most = most
+
+    def say(self, data: bytes) -> None:
+        """Sends to the program over the channel for values; without waiting, and as much as it takes."""
+        os.set_blocking(self.ours[2], True)
+        try:
+            while data:
+                data = data[os.write(self.ours[2], data) :]
+        except BrokenPipeError:  # it has ended: the zygote will say how
+            pass
+        finally:
+            os.set_blocking(self.ours[2], False)
+
+    @property
+    def answered(self) -> bool:
+        """Whether a whole message has come over the channel for values."""
+        data = self.data[2]
+        return len(data) >= 8 and len(data) >= 8 + int.from_bytes(data[:8], "little")
+
+    def drain(self) -> None:
+        """Takes what is still in the pipes."""
+        for fd in self.ours:
+            while not self.full and self.read(fd) and select.select([fd], [], [], 0)[0]:
+                pass
+
+
+def _pair() -> tuple[int, int]:
+    near, far = socket.socketpair()
+    return near.detach(), far.detach()
+
+
+def _sealed(data: bytes) -> int:
+    """A read-only file that is nowhere."""
+    fd = os.memfd_create("assay", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+    os.lseek(fd, 0, os.SEEK_SET)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
+    return fd

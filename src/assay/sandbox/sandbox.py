@@ -1,0 +1,213 @@
+"""Programs in, results out: a pool of workers over one backend, for any thread and for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, TypeVar
+
+from assay.core.errors import ConfigError
+from assay.sandbox.backend import Backend, Refused, Worker, WorkerDied
+from assay.sandbox.levels import ZygoteBackend, choose
+from assay.sandbox.limits import Limits
+from assay.sandbox.result import Program, Result, Status
+from assay.sandbox.scope import Scope
+
+__all__ = ["Sandbox"]
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Sandbox:
+    """Runs programs that a model wrote, contained.
+
+    Each program has a process, a folder and limits of its own, and sees nothing of the host, of other programs or of what is
+    expected of it. Any thread may call any method, and asyncio the ones that begin with ``a``. A worker that fails is replaced
+    and its program run once more; if that fails too, the result is ``infra``, which is no verdict on the program.
+
+    Use it as a context manager, or call `close`. Nothing survives the program that made it, however that ends.
+
+    Args:
+        backend: ``auto`` takes the best level that proves itself by the attack probe: ``strong``, or else ``landlock``. A level
+            may be named, and so may a backend of your own.
+        workers: how many programs run at once.
+        limits: of programs that bring none.
+        reads: host paths that programs may read besides Python's own libraries.
+        allow_unsafe: accept the level ``rlimits``, which contains nothing: it says so at each start, and every result is tagged.
+
+    Raises:
+        SandboxError: no level that was asked for holds here; with the probe's findings and a fix.
+        ConfigError: no workers, or ``rlimits`` without ``allow_unsafe``.
+
+    >>> with Sandbox(workers=1) as sandbox:
+    ...     print(sandbox.run("print(6 * 7)").stdout, sandbox.call("def f(x): return x + 1", "f", 41).value)
+    42
+     42
+    """
+
+    def __init__(
+        self,
+        backend: str | Backend = "auto",
+        *,
+        workers: int = 2,
+        limits: Limits | None = None,
+        reads: Sequence[str] = (),
+        allow_unsafe: bool = False,
+    ) -> None:
+        if workers < 1:
+            raise ConfigError(f"Sandbox.workers={workers}; use at least 1")
+        self.limits = limits or Limits()
+        self.workers = workers
+        self.backend, self.probe = choose(backend, allow_unsafe=allow_unsafe, reads=tuple(reads))
+        self._fresh()
+
+    @property
+    def isolation(self) -> str:
+        """What holds programs here, in one line."""
+        return self.probe.line
+
+    def manifest(self) -> dict[str, Any]:
+        """The isolation as plain values, for a run's manifest."""
+        return self.probe.manifest()
+
+    def run(self, program: Program | str, limits: Limits | None = None) -> Result:
+        """Runs a program, or Python source, to its end."""
+        made = Program(code=program) if isinstance(program, str) else program
+        allowed = limits or self.limits
+        for last in (False, True):
+            worker = self._take()
+            try:
+                if isinstance(worker, str):
+                    return self._failed(worker)
+                result = worker.run(made, allowed)
+            except WorkerDied as error:
+                self._give(worker, broken=True)
+                if last:
+                    return self._failed(f"two workers failed; the second: {error}")
+            except BaseException:
+                self._give(worker, broken=True)  # it is in the middle of a run
+                raise
+            else:
+                self._give(worker)
+                if result.judged or last:
+                    return result
+        raise AssertionError
+
+    def call(self, code: str, entry: str, *arguments: Any, limits: Limits | None = None) -> Result:
+        """Calls a function of Python source; `Result.value` is what it returned.
+
+        What is expected of it stays here, so it cannot be found, and comparing is not the program's to influence.
+
+        Args:
+            code: the source; it runs first.
+            entry: the function's name.
+            arguments: plain values, as JSON can say them.
+            limits: of this run.
+        """
+        return self.run(Program(code=code, entry=entry, arguments=arguments), limits)
+
+    def map(self, programs: Mapping[K, Program | str], limits: Limits | None = None) -> dict[K, Result]:
+        """Runs programs, as many at once as there are workers; results by the programs' keys."""
+        futures = self._submit(programs.items(), limits)
+        return {key: future.result() for key, future in futures.items()}
+
+    async def arun(self, program: Program | str, limits: Limits | None = None) -> Result:
+        """As `run`, without blocking the event loop."""
+        return await asyncio.wrap_future(self._threads().submit(self.run, program, limits))
+
+    async def amap(self, programs: Mapping[K, Program | str], limits: Limits | None = None) -> dict[K, Result]:
+        """As `map`, without blocking the event loop."""
+        futures = self._submit(programs.items(), limits)
+        return {key: await asyncio.wrap_future(future) for key, future in futures.items()}
+
+    def scope(self, limits: Limits | None = None) -> Scope:
+        """An interpreter that keeps its names over several turns, with a zygote of its own.
+
+        Raises:
+            ConfigError: the backend is no zygote.
+            SandboxError: none can be started.
+        """
+        if not isinstance(self.backend, ZygoteBackend):
+            raise ConfigError(f"a Scope needs a zygote; the backend here is {self.backend.name!r}")
+        return Scope(self.backend, limits or self.limits)
+
+    def close(self) -> None:
+        """Ends the workers, and what they run."""
+        with self._condition:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            self._condition.notify_all()
+        if self._executor is not None:
+            self._executor.shutdown(cancel_futures=True)
+        for worker in idle:
+            worker.close()
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    # ---- workers
+
+    def _fresh(self) -> None:
+        self._owner = os.getpid()
+        self._condition = threading.Condition()
+        self._idle: list[Worker] = []
+        self._count = 0
+        self._closed = False
+        self._executor: ThreadPoolExecutor | None = None
+
+    def _take(self) -> Worker | str:
+        """A worker of ours alone, or why none can be had."""
+        if os.getpid() != self._owner:  # forked: the workers belong to our parent
+            self._fresh()
+        with self._condition:
+            while not self._idle and self._count >= self.workers and not self._closed:
+                self._condition.wait()
+            if self._closed:
+                raise ConfigError("this Sandbox is closed; make another")
+            if self._idle:
+                return self._idle.pop()
+            self._count += 1
+        try:
+            return self.backend.start()
+        except BaseException as error:
+            with self._condition:
+                self._count -= 1
+                self._condition.notify()
+            if isinstance(error, Refused):
+                return f"no worker could be started: {error}"
+            raise
+
+    def _give(self, worker: Worker | str, broken: bool = False) -> None:
+        if isinstance(worker, str):
+            return
+        with self._condition:
+            ends = broken or self._closed
+            if ends:
+                self._count -= 1
+            else:
+                self._idle.append(worker)
+            self._condition.notify()
+        if ends:
+            worker.close()
+
+    def _failed(self, why: str) -> Result:
+        return Result(status=Status.INFRA, isolation=self.backend.name, detail=why)
+
+    def _threads(self) -> ThreadPoolExecutor:
+        if os.getpid() != self._owner:
+            self._fresh()
+        with self._condition:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(self.workers, thread_name_prefix="assay-sandbox")
+            return self._executor
+
+    def _submit(self, programs: Iterable[tuple[K, Program | str]], limits: Limits | None) -> dict[K, Future[Result]]:
+        threads = self._threads()
+        return {key: threads.submit(self.run, program, limits) for key, program in programs}

@@ -1,0 +1,256 @@
+"""The table of attacks: reads it, carries one out, and says by which ways it got through.
+
+Run by hand, or as another user, it prints one JSON line per attack:
+
+    python tests/attacks/table.py --level strong [--user 65534] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from assay.sandbox.backend import Refused
+from assay.sandbox.client import Zygote
+from assay.sandbox.limits import Limits
+from assay.sandbox.result import Program, Result
+
+HERE = Path(__file__).parent
+PRELUDE = (HERE / "prelude.py").read_text(encoding="utf-8")
+LEVELS = ("strong", "landlock")
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One attack.
+
+    `mode` is ``run`` (through when it says so, when its status is not one of `held`, or when the host was touched), ``call``
+    (through when its value is right), or one of the two controls.
+    """
+
+    family: str
+    name: str
+    code: str
+    before: str = ""
+    mode: str = "run"
+    held: tuple[str, ...] = ("ok", "error", "memory", "disk", "processes", "blocked", "timeout", "cpu", "output")
+    limits: dict[str, float] = field(default_factory=dict)
+    levels: tuple[str, ...] = LEVELS
+    machines: tuple[str, ...] = ()
+    heavy: bool = False
+
+
+def attacks() -> list[Attack]:
+    """Every attack of every family."""
+    out: list[Attack] = []
+    for path in sorted(HERE.glob("*.toml")):
+        for row in tomllib.loads(path.read_text(encoding="utf-8"))["attack"]:
+            row = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
+            out.append(Attack(family=path.stem, **row))
+    return out
+
+
+_AGAINST_OTHERS = ("processes", "leaks", "descriptors")
+
+
+class Arena:
+    """A zygote to attack, and on the host what an attack would touch: a secret, a port, a process, another run."""
+
+    def __init__(self, level: str, python: str = sys.executable) -> None:
+        self.level = level
+        self.folder = Path(tempfile.mkdtemp(prefix="assay-attacked-"))
+        self.folder.chmod(0o777)
+        self.secret = secrets.token_hex(16)
+        self.file = self.folder / "secret.txt"
+        self.file.write_text(self.secret)
+        self.file.chmod(0o666)
+        self.marker = f"assay-marker-{secrets.token_hex(4)}"
+        self.expected = f"expected-{secrets.token_hex(16)}".encode()
+        self.port = socket.create_server(("127.0.0.1", 0))
+        self.abstract = f"\0assay-{secrets.token_hex(8)}"
+        self.door = socket.socket(socket.AF_UNIX)
+        self.door.bind(self.abstract)
+        self.door.listen()
+        for door in (self.port, self.door):
+            door.setblocking(False)
+        os.environ["ASSAY_ATTACKED"] = self.secret
+        self.victim = subprocess.Popen([python, "-c", "import time; time.sleep(3600)"], env={"SECRET": self.secret})
+        self.zygote = Zygote(level, python=python)
+        self.other = Zygote(level, python=python)
+        self.seen = {path: _state(Path(path)) for path in (str(self.file), os.__file__)}
+
+    def close(self) -> None:
+        self.zygote.close()
+        self.other.close()
+        self.victim.kill()
+        self.victim.wait()
+        self.port.close()
+        self.door.close()
+        for path in self.folder.iterdir():
+            path.unlink()
+        self.folder.rmdir()
+
+    def ways(self, attack: Attack) -> list[str]:
+        """By which ways the attack got through; empty when it was held."""
+        if attack.mode != "run":
+            return self._graded(attack)
+        limits = Limits(**{"wall": 20.0, "cpu": 10.0, **attack.limits})
+        if attack.before:
+            first = self.zygote.run(Program(code=f"given = {self._given(0)!r}\n{attack.before}"), Limits())
+            if not first.judged:
+                return [f"the first program could not run: {first.detail}"]
+        waiting = _Sibling(self.other, attack.family in _AGAINST_OTHERS)
+        try:
+            program = Program(code=PRELUDE + attack.code, stdin=json.dumps(self._given(waiting.pid)))
+            result = self.zygote.run(program, limits)
+            return [*_said(result, attack), *self._touched(), *waiting.harm()]
+        finally:
+            waiting.end()
+
+    def _given(self, sibling: int) -> dict[str, Any]:
+        return {
+            "level": self.level, "pid": self.victim.pid, "zygote": self.zygote.pid, "sibling": sibling, "secret": self.secret,
+            "secret_file": str(self.file), "folder": str(self.folder), "home": str(Path.home()), "abstract": self.abstract,
+            "port": self.port.getsockname()[1], "repository": str(HERE.parents[1]), "marker": self.marker,
+            "digest": hashlib.sha256(self.expected).hexdigest(),
+        }  # fmt: skip
+
+    def _graded(self, attack: Attack) -> list[str]:
+        result = self.zygote.run(Program(code=attack.code, entry="solve", arguments=(20, 22)), Limits())
+        right = result.ok and type(result.value) is int and result.value == 42
+        if attack.mode == "control right":
+            return [] if right else [f"a right program was refused: {result}"]
+        return [f"taken for right: {result}"] if right else [f"no verdict: {result}"] if not result.judged else self._touched()
+
+    def _touched(self) -> list[str]:
+        """What the host shows, whatever the program said."""
+        out: list[str] = []
+        if [p.name for p in self.folder.iterdir()] != [self.file.name] or self.file.read_text() != self.secret:
+            out.append("the host's folder was changed")
+        out += [f"{path} was changed" for path, state in self.seen.items() if _state(Path(path)) != state]
+        places = ("/", "/tmp", "/var/tmp", "/dev/shm", "/run", str(Path.home()), str(HERE.parents[1]))
+        out += [f"left {self.marker} in {p}" for p in places if any(os.path.lexists(f"{p}/{d}{self.marker}") for d in ("", "."))]
+        if os.path.lexists("/tmp/assay-pickle"):
+            out.append("a value was unpickled")
+        if self.victim.poll() is not None:
+            out.append("a process of the host was stopped")
+        for door, name in ((self.port, "port"), (self.door, "abstract socket")):
+            try:
+                door.accept()
+                out.append(f"the host's {name} was reached")
+            except BlockingIOError:
+                pass
+        left = _children(self.zygote.pid)
+        if left:
+            out.append(f"processes outlive the run: {left}")
+        follow = self.zygote.run(Program(code="import os\nprint(os.listdir('.'))"), Limits(wall=20.0))
+        if follow.stdout != "[]\n":
+            out.append(f"the next run is not clean: {follow}")
+        return out
+
+
+class _Sibling:
+    """Another program, in the middle of its run."""
+
+    def __init__(self, zygote: Zygote, wanted: bool) -> None:
+        self._results: list[Result] = []
+        self._thread: threading.Thread | None = None
+        self.pid = 0
+        if not wanted:
+            return
+        code = "import time\nprint('begun', flush=True)\ntime.sleep(0.2)\nprint('done')"
+        self._thread = threading.Thread(target=lambda: self._results.append(zygote.run(Program(code=code), Limits(wall=60.0))))
+        self._thread.start()
+        for _ in range(500):
+            found = _children(zygote.pid)
+            if found:
+                self.pid = found[-1]
+                break
+            time.sleep(0.002)
+
+    def end(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+
+    def harm(self) -> list[str]:
+        if self._thread is None:
+            return []
+        self._thread.join()
+        (result,) = self._results
+        return [] if result.stdout == "begun\ndone\n" else [f"another run was harmed: {result}"]
+
+
+def _said(result: Result, attack: Attack) -> list[str]:
+    if not result.judged:
+        return [f"no verdict: {result.detail}"]
+    out = [line for line in result.stdout.splitlines() if line.startswith("THROUGH")]
+    if "Traceback" in result.stderr and "MemoryError" not in result.stderr and attack.family not in ("resources", "processes"):
+        out.append(f"the attack itself is broken: {result.stderr[-300:]}")
+    return out + ([f"status {result.status}: {result.stderr[-300:]}"] if str(result.status) not in attack.held else [])
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    found = path.stat()
+    return (found.st_mode, found.st_uid, found.st_gid, found.st_size, found.st_mtime_ns)
+
+
+def _children(pid: int) -> list[int]:
+    """All descendants of a process."""
+    out: list[int] = []
+    try:
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            out += [int(child), *_children(int(child))]
+    except OSError:
+        pass
+    return out
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--level", default="strong", choices=LEVELS)
+    parser.add_argument("--user", type=int, help="become this user first")
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--quick", action="store_true", help="leave out the heavy ones")
+    parser.add_argument("--only", default="", help="those whose family or name holds this text")
+    given = parser.parse_args()
+    if given.user is not None:
+        os.setgroups([])
+        os.setresgid(given.user, given.user, given.user)
+        os.setresuid(given.user, given.user, given.user)
+        os.environ.update(HOME="/tmp")
+    try:
+        arena = Arena(given.level, given.python)
+    except Refused as error:
+        print(json.dumps({"refused": str(error)}))
+        return 3
+    failed = 0
+    try:
+        for attack in attacks():
+            fits = given.level in attack.levels and os.uname().machine in (attack.machines or (os.uname().machine,))
+            if not fits or (given.quick and attack.heavy) or given.only not in f"{attack.family}: {attack.name}":
+                continue
+            began = time.monotonic()
+            ways = arena.ways(attack)
+            failed += bool(ways)
+            row = {"family": attack.family, "name": attack.name, "ways": ways, "seconds": round(time.monotonic() - began, 3)}
+            print(json.dumps(row), flush=True)
+    finally:
+        arena.close()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
