@@ -110,8 +110,8 @@ class Arena:
         limits = Limits(**{"wall": 20.0, "cpu": 10.0, **attack.limits})
         if attack.before:
             first = self.zygote.run(Program(code=f"given = {self._given(0)!r}\n{attack.before}"), Limits())
-            if not first.judged:
-                return [f"the first program could not run: {first.detail}"]
+            if not first.ok:
+                return [f"the first program could not run: {first}"]
         waiting = _Sibling(self.other, attack.family in _AGAINST_OTHERS)
         try:
             program = Program(code=PRELUDE + attack.code, stdin=json.dumps(self._given(waiting.pid)))

@@ -20,6 +20,7 @@ COMMANDS = {
     "tasks": ("catalog", "list, show or check task families"),
     "recipes": ("catalog", "list the recipes"),
     "methods": ("methods", "list or show objectives, and what other libraries call them"),
+    "sandbox": ("sandbox", "run a program contained, or see what holds it on this machine"),
 }
 
 

@@ -9,13 +9,18 @@ import select
 import socket
 import struct
 
+from assay.core.errors import DataError
 from assay.sandbox.result import Program
 
 __all__ = ["Channels", "payload"]
 
 
 def payload(program: Program, mode: str) -> bytes:
-    """A program as its process reads it: how it is to be run, then its source and files."""
+    """A program as its process reads it: how it is to be run, then its source and files.
+
+    Raises:
+        DataError: arguments that JSON cannot say.
+    """
     blobs = [program.code.encode("utf-8", "surrogatepass"), *program.files.values()]
     header = {
         "mode": mode,
@@ -26,7 +31,10 @@ def payload(program: Program, mode: str) -> bytes:
         "files": list(program.files),
         "sizes": [len(b) for b in blobs],
     }
-    text = json.dumps(header).encode()
+    try:
+        text = json.dumps(header).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DataError(f"Program.arguments must be plain values that JSON can say: {error}") from None
     return b"".join((struct.pack("<q", len(text)), text, *blobs))
 
 
@@ -44,14 +52,23 @@ class Channels:
         self._most = most
         self.full = self.told = False
         text = stdin.encode("utf-8", "surrogatepass") if isinstance(stdin, str) else stdin
-        self.theirs = [_sealed(payload), _sealed(text)]
+        self.theirs: list[int] = []
         self.ours: list[int] = []
+        self.data = [bytearray() for _ in range(3)]  # output, errors, value
+        try:
+            self._open(payload, text, both_ways)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def _open(self, payload: bytes, stdin: bytes, both_ways: bool) -> None:
+        self.theirs += [_sealed(payload)]
+        self.theirs += [_sealed(stdin)]
         for number in range(3):
             near, far = _pair() if both_ways and number == 2 else os.pipe()
             os.set_blocking(near, False)
             self.ours.append(near)
             self.theirs.append(far)
-        self.data = [bytearray() for _ in self.ours]  # output, errors, value
 
     def __enter__(self) -> Channels:
         return self

@@ -82,7 +82,12 @@ class Zygote:
             WorkerDied: the zygote must be replaced; says nothing about the program.
         """
         mode = "call" if program.entry else "run"
-        with Channels(payload(program, mode), program.stdin, limits.output) as channels:
+        text = payload(program, mode)
+        try:
+            made = Channels(text, program.stdin, limits.output)
+        except OSError as error:
+            raise WorkerDied(f"no descriptors for a run: {error}") from None
+        with made as channels:
             self.send({"order": "run", "limits": asdict(limits)}, channels.theirs)
             channels.handed()
             return self.result(self._collect(channels, limits), channels, limits, mode)

@@ -42,8 +42,8 @@ class ZygoteBackend:
         if self.name not in (*LEVELS, UNSAFE):
             raise UnknownNameError("sandbox backend", self.name, ("auto", *LEVELS, UNSAFE))
         for path in self.reads:
-            if not path.startswith("/"):
-                raise ConfigError(f"reads: {path!r} is no absolute path")
+            if not path.startswith("/") or path.rstrip("/") in ("", "/proc", "/dev", "/sys"):
+                raise ConfigError(f"reads: {path!r}: give absolute paths of files and folders, neither the root nor the kernel's")
 
     def start(self) -> Zygote:
         """A new zygote."""

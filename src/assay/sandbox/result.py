@@ -72,6 +72,8 @@ class Program:
         for name in self.files:
             if not name or name.startswith("/") or ".." in name.split("/") or "\0" in name:
                 raise ConfigError(f"Program.files[{name!r}]: give a path below the program's own folder")
+            if any(other.startswith(f"{name}/") for other in self.files):
+                raise ConfigError(f"Program.files[{name!r}] is a folder of another file; give it another name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

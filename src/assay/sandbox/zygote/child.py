@@ -135,7 +135,7 @@ def _limit(job: Job) -> None:
         resource.RLIMIT_FSIZE: (limits["file_size"],) * 2,
         resource.RLIMIT_NOFILE: (limits["files"],) * 2,
         resource.RLIMIT_STACK: (_STACK, max(_STACK, limits["memory"])),
-        resource.RLIMIT_CORE: (0, 0),
+        resource.RLIMIT_CORE: (1, 1),  # at 0 a crash still starts the host's collector of crashes, where it has one
         resource.RLIMIT_MEMLOCK: (0, 0),
         resource.RLIMIT_MSGQUEUE: (0, 0),
     }

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 
-__all__ = ["DEVICES", "hidden", "readable", "split"]
+__all__ = ["DEVICES", "empty", "hidden", "readable", "split"]
 
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime")
-_ABOVE_ALL = {"/", "/proc", "/sys", "/dev", "/etc", "/home", "/root", "/run", "/tmp", "/var"}
 
 
 def readable(more: Sequence[str]) -> list[str]:
     """Real paths: shared libraries, the standard library, what is loaded from elsewhere, and ``more``; none inside another."""
     library = os.path.dirname(os.__file__)
     paths = {os.path.realpath(p) for p in (*_LIBRARIES, library, *_loaded(), *more)}
-    if not set(more) & _ABOVE_ALL:
-        paths -= _ABOVE_ALL
     found = sorted(p for p in paths if os.path.exists(p))
     return [p for p in found if not any(p != q and (p + "/").startswith(q.rstrip("/") + "/") for q in found)]
 
@@ -49,3 +47,27 @@ def _loaded() -> list[str]:
     except OSError:
         return []
     return sorted({row[5].strip() for row in rows if len(row) == 6 and row[5].startswith("/") and "x" in row[1]})
+
+
+def empty(place: str) -> None:
+    """Removes all that lies in a folder, however deep: folders inside folders are moved up before they are removed."""
+    count = 0
+    while True:
+        with os.scandir(place) as found:
+            entries = list(found)
+        if not entries:
+            return
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.path)
+                continue
+            os.chmod(entry.path, 0o700)
+            with os.scandir(entry.path) as inner:
+                for deeper in list(inner):
+                    if deeper.is_dir(follow_symlinks=False):
+                        count += 1
+                        os.chmod(deeper.path, 0o700)
+                        os.rename(deeper.path, f"{place}/.{count}.{time.monotonic_ns()}")
+                    else:
+                        os.unlink(deeper.path)
+            os.rmdir(entry.path)

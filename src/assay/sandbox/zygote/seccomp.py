@@ -39,9 +39,10 @@ DENIED = (
     "ptrace process_vm_readv process_vm_writev kcmp bpf perf_event_open userfaultfd lookup_dcookie keyctl add_key request_key",
     "io_setup io_submit io_destroy io_cancel io_getevents io_pgetevents remap_file_pages vmsplice modify_ldt",
     # the file tree, and doors into another
-    "mount umount2 pivot_root chroot unshare setns swapon swapoff quotactl name_to_handle_at open_by_handle_at mknod mknodat",
+    "mount umount2 pivot_root chroot unshare setns swapon swapoff quotactl name_to_handle_at open_by_handle_at",
     "fanotify_init fanotify_mark inotify_init inotify_init1 inotify_add_watch",
     # the machine
+    "sync syncfs",
     "acct reboot sethostname setdomainname syslog vhangup nfsservctl uselib ustat sysfs _sysctl iopl ioperm settimeofday",
     "clock_settime adjtimex clock_adjtime init_module finit_module delete_module create_module query_module get_kernel_syms",
     "kexec_load kexec_file_load",
@@ -90,6 +91,8 @@ def _bodies(forks: bool, private: bool) -> dict[str, Code]:
         out["fork"] = out["vfork"] = [_refuse(errno.EAGAIN)]
     kind: Code = [(_LOAD, 0, 0, _ARGS + 8), (_AND, 0, 0, _SOCK_KIND), (_EQUAL, 1, 0, _SOCK_STREAM), _refuse(), _PASS]
     out["socketpair"] = [(_LOAD, 0, 0, _ARGS), (_EQUAL, 1, 0, _AF_UNIX), _refuse(), *kind]
+    pipes: Code = [(_AND, 0, 0, 0xF000), (_EQUAL, 1, 0, 0x1000), _refuse(), _PASS]  # of all that is no file only named pipes
+    out["mknod"], out["mknodat"] = [(_LOAD, 0, 0, _ARGS + 8), *pipes], [(_LOAD, 0, 0, _ARGS + 16), *pipes]
     out["prlimit64"] = out["sched_setaffinity"] = _only(0, (0, _SELF))
     out["prctl"] = _never(0, (1,))  # PR_SET_PDEATHSIG: it dies with its parent
     out["personality"] = _only(0, (0, 0xFFFFFFFF))

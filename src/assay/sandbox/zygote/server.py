@@ -11,7 +11,6 @@ import os
 import select
 import signal
 import socket
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,9 +18,9 @@ from typing import Any
 
 from . import child, landlock, seccomp
 from .namespaces import BOX, enter, furnish
-from .places import DEVICES, hidden, readable, split
+from .places import DEVICES, empty, hidden, readable, split
 from .system import CLONE_NEWNS, CLONE_NEWPID, MACHINE, clone, drop_bounding, prctl
-from .watch import Watch
+from .watch import Watch, read_at
 
 __all__ = ["Server", "Settings"]
 
@@ -31,7 +30,10 @@ _GLANCE = 1.0
 _USERS = (61584, 65534)
 """Whom a root zygote becomes: a user that owns nothing, or the one that stands for nobody."""
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
+
+_COUNTS_PROCESSES_PER_NAMESPACE = (5, 14)
+"""The kernel before counts a user's processes on the whole host, so a limit would fail programs for what others do."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,13 @@ class Server:
         self._rules: int | None = None
         self._user = None if os.geteuid() else next((u for u in _USERS if _can_be(u, settings.level != "strong")), None)
         self._scratch = settings.scratch
+        self._forks = settings.level == "strong" and _kernel() >= _COUNTS_PROCESSES_PER_NAMESPACE
         self._filters: dict[bool, Callable[[int], bytes] | None] = {True: None, False: None}
 
     def prepare(self) -> dict[str, Any]:
         """Takes up the level; what it found, for the parent to read."""
+        if MACHINE not in seccomp.ARCHITECTURES:
+            raise OSError(f"there is no table of system calls for {MACHINE}; only for {', '.join(seccomp.ARCHITECTURES)}")
         reads = readable(self._settings.reads)
         if self._settings.level == "strong":
             enter(self._user, reads)
@@ -71,8 +76,9 @@ class Server:
             os.chown(self._scratch, self._user, self._user)
         if self._settings.level != "rlimits":
             private = self._settings.level == "strong"
-            self._filters = {forks: seccomp.program(forks=forks, private=private) for forks in (private, False)}
+            self._filters = {many: seccomp.program(forks=many and self._forks, private=private) for many in (True, False)}
         drop_bounding()
+        prctl(_PR_SET_CHILD_SUBREAPER, 1)
         for number in range(1, signal.NSIG):  # programs begin as any other does, whatever our parent ignored
             if number not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, 32, 33):
                 signal.signal(number, signal.SIG_DFL)
@@ -89,6 +95,7 @@ class Server:
             "proc": ("own processes only" if _trial() else "none: the host masks its own") if strong else "unreadable",
             "landlock": str(version) if version else "no: the kernel has none",
             "seccomp": MACHINE,
+            "processes": "as many as the limits say" if self._forks else "one",
             "user": f"{self._user}, not root" if self._user is not None else f"{os.getuid()}, no capabilities",
             "rlimits": "yes",
             "environment": "empty",
@@ -132,7 +139,10 @@ class Server:
             child.run(child.Job(level, limits, fds, ready, self._rules, self._scratch, user, me, None, self._filters[False]))
         os.close(ready)
         _close(fds)
-        return self._watch(pid, told, limits)
+        try:
+            return self._watch(pid, told, limits)
+        finally:
+            self._bury()
 
     def _strong(self, limits: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """A child with process ids of its own: a first process that waits, and beside it the program."""
@@ -148,6 +158,14 @@ class Server:
         _close(fds)
         return self._watch(pid, told, limits)
 
+    def _bury(self) -> None:
+        """Ends what a program that could start processes has left: as their reaper, we inherit them however they hide."""
+        while left := read_at(self._proc, f"{os.getpid()}/task/{os.getpid()}/children").split():
+            for pid in map(int, left):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
     def _watch(self, pid: int, told: int, limits: dict[str, Any]) -> dict[str, Any]:
         plain = self._settings.level != "strong"
         try:
@@ -160,10 +178,10 @@ def _first(job: child.Job) -> None:
     """Process 1 of the program's namespace: starts it, buries whoever dies, ends with it; then the kernel ends all others."""
     prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
     prctl(_PR_SET_DUMPABLE, 0)  # its memory is not for its children
-    for number in range(3, 64):
-        if number not in (job.ready, *job.fds):
-            with suppress(OSError):
-                os.close(number)
+    below = 2
+    for kept in (*sorted((job.ready, *job.fds)), 1 << 20):
+        os.closerange(below + 1, kept)
+        below = kept
     try:
         furnish(job.limits["disk"], job.limits["entries"])
     except BaseException as error:
@@ -172,12 +190,18 @@ def _first(job: child.Job) -> None:
     pid = os.fork()
     if pid == 0:
         child.run(job)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # without a handler the kernel keeps its own children's signals from it
     _close(job.fds)
     while True:
         ended, status = os.wait()
         if ended == pid:
             os.write(job.ready, b"S" + status.to_bytes(4, "little"))
             os._exit(0)
+
+
+def _kernel() -> tuple[int, ...]:
+    """Its version, two numbers."""
+    return tuple(int("".join(c for c in part if c.isdigit()) or 0) for part in os.uname().release.split(".")[:2])
 
 
 def _trial() -> bool:
@@ -217,27 +241,3 @@ def _can_be(user: int, reads: bool) -> bool:
 def _close(fds: list[int]) -> None:
     while fds:
         os.close(fds.pop())
-
-
-def empty(place: str) -> None:
-    """Removes all that lies in a folder, however deep: folders inside folders are moved up before they are removed."""
-    count = 0
-    while True:
-        with os.scandir(place) as found:
-            entries = list(found)
-        if not entries:
-            return
-        for entry in entries:
-            if not entry.is_dir(follow_symlinks=False):
-                os.unlink(entry.path)
-                continue
-            os.chmod(entry.path, 0o700)
-            with os.scandir(entry.path) as inner:
-                for deeper in list(inner):
-                    if deeper.is_dir(follow_symlinks=False):
-                        count += 1
-                        os.chmod(deeper.path, 0o700)
-                        os.rename(deeper.path, f"{place}/.{count}.{time.monotonic_ns()}")
-                    else:
-                        os.unlink(deeper.path)
-            os.rmdir(entry.path)

@@ -32,6 +32,8 @@ CALLS: dict[str, tuple[int | None, int | None]] = {
     "swapon": (167, 224),
     "swapoff": (168, 225),
     "quotactl": (179, 60),
+    "sync": (162, 81),
+    "syncfs": (306, 267),
     "acct": (163, 89),
     "reboot": (169, 142),
     "sethostname": (170, 161),

@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["Watch"]
+__all__ = ["Watch", "read_at"]
 
 _LEAST = 0.02
 """Seconds between two looks at a program that is near a limit."""
@@ -145,7 +145,7 @@ class Watch:
 
     def _program(self) -> int:
         try:
-            return int(_read(self._proc, f"{self._pid}/task/{self._pid}/children").split()[0])
+            return int(read_at(self._proc, f"{self._pid}/task/{self._pid}/children").split()[0])
         except (OSError, IndexError):
             return 0
 
@@ -169,7 +169,7 @@ class Watch:
                 found_file = os.stat(f"/proc/{self._pid}/fd/{name}")
                 if not found_file.st_nlink:
                     total += found_file.st_blocks * 512
-            threads = int(_read(self._proc, f"{self._pid}/stat").rpartition(")")[2].split()[17])
+            threads = int(read_at(self._proc, f"{self._pid}/stat").rpartition(")")[2].split()[17])
         except (OSError, IndexError):
             threads = 0
         if total > self._limits["disk"] or entries > self._limits["entries"]:
@@ -177,7 +177,8 @@ class Watch:
         return "processes" if threads > _THREADS else ""
 
 
-def _read(folder: int, path: str) -> str:
+def read_at(folder: int, path: str) -> str:
+    """The text of a small file below an open folder."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
     try:
         return os.read(fd, 4096).decode()

@@ -1,0 +1,114 @@
+"""``assay sandbox``: run a program contained, and see what holds it here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay.cli.mirror import parse
+from assay.cli.show import choose, grid, show
+from assay.core.errors import DataError, UnknownNameError
+
+if TYPE_CHECKING:
+    from assay.sandbox.probing import Probe
+
+__all__ = ["sandbox_command"]
+
+LANGUAGES = ("python",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Runs a program contained, and prints one line of JSON: status, exit_code, stdout, stderr, seconds, isolation.
+
+    Attributes:
+        file: the program's source.
+        lang: its language.
+        backend: auto, or a level: strong, landlock, rlimits (which contains nothing).
+        stdin: what it reads from its standard input; - passes on our own.
+        limits: as in wall=2,cpu=1,memory=268435456,output=65536,processes=4; times in seconds, sizes in bytes.
+        allow_unsafe: accept the level rlimits.
+    """
+
+    file: Path = field(metadata={"positional": True, "arg": {"metavar": "FILE"}})
+    lang: str = field(default="python", metadata={"arg": {"metavar": "LANGUAGE"}})
+    backend: str = field(default="auto", metadata={"arg": {"metavar": "BACKEND"}})
+    stdin: str = field(default="", metadata={"arg": {"metavar": "TEXT"}})
+    limits: str = field(default="", metadata={"arg": {"metavar": "KEY=VALUE,..."}})
+    allow_unsafe: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeOptions:
+    """Attacks each level of the sandbox and says what was granted and what held; exit code 1 where nothing contains programs.
+
+    Attributes:
+        json: print JSON.
+    """
+
+    json: bool = False
+
+
+def sandbox_command(args: list[str]) -> int:
+    """``assay sandbox run FILE`` and ``assay sandbox probe``."""
+    known = {
+        "run": (_run, "run a program contained; prints one line of JSON"),
+        "probe": (_probe, "what is granted on this machine, and what holds"),
+    }
+    return choose("sandbox", args, known)
+
+
+def _run(args: list[str]) -> int:
+    from assay.sandbox import Limits, Program, Sandbox
+
+    own = parse(RunOptions, args, "assay sandbox run")
+    if own.lang not in LANGUAGES:
+        raise UnknownNameError("language", own.lang, LANGUAGES)
+    limits = Limits.parse(own.limits)
+    try:
+        code = own.file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read {own.file}: {error}") from None
+    stdin = sys.stdin.buffer.read() if own.stdin == "-" else own.stdin
+    with Sandbox(own.backend, workers=1, allow_unsafe=own.allow_unsafe) as sandbox:
+        result = sandbox.run(Program(code=code, stdin=stdin), limits)
+    said = {
+        "status": result.status.value, "exit_code": result.exit_code, "stdout": result.stdout, "stderr": result.stderr,
+        "seconds": result.seconds, "isolation": result.isolation,
+    }  # fmt: skip
+    print(json.dumps(said))
+    if not result.judged:
+        print(f"assay: the sandbox failed, which says nothing about the program: {result.detail}", file=sys.stderr)
+    return 0 if result.judged else 1
+
+
+def _probe(args: list[str]) -> int:
+    from assay.sandbox import ZygoteBackend, probe
+    from assay.sandbox.levels import LEVELS
+
+    own = parse(ProbeOptions, args, "assay sandbox probe")
+    found = [probe(ZygoteBackend(level)) for level in LEVELS]
+    best = next((p for p in found if p.held), None)
+    value = {"isolation": best.name if best else None, "levels": [p.manifest() for p in found]}
+    show(own.json, value, lambda: _table(found, best))
+    return 0 if best else 1
+
+
+def _table(found: list[Probe], best: Probe | None) -> None:
+    layers = list(dict.fromkeys(name for p in found for name in p.layers))
+    if layers:
+        grid(("layer", *(p.name for p in found)), [[name, *(p.layers.get(name, "–") for p in found)] for name in layers])
+    attacks = list(dict.fromkeys(name for p in found for name in p.attacks))
+    if attacks:
+        grid(("attack", *(p.name for p in found)), [[name, *(_held(p, name) for p in found)] for name in attacks])
+    for p in found:
+        if not p.held:
+            print(f"{p.name}: {p.why}")
+    print(best.line if best else "isolation: none; programs are refused")
+
+
+def _held(found: Probe, attack: str) -> str:
+    return {True: "held", False: "THROUGH", None: "–"}[found.attacks.get(attack)]
