@@ -1,0 +1,26 @@
+"""Text to SQL: queries judged by their results on several databases, and by their closeness to the gold query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.verify.sql.database import Database
+    from assay.verify.sql.guard import Limits
+    from assay.verify.sql.match import SqlMatch
+
+__all__ = ["Database", "Limits", "SqlMatch"]
+
+_HOME = {"Database": "database", "Limits": "guard", "SqlMatch": "match"}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name in _HOME:
+        return getattr(import_module(f"assay.verify.sql.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'assay.verify.sql' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

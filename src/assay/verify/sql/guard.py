@@ -1,0 +1,209 @@
+"""Running a query that nobody trusts: what it may do, how much of it, and what it read."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, fields
+from time import thread_time
+
+from assay.core.errors import ConfigError
+from assay.verify.sql.functions import ALLOWED, Tamed
+from assay.verify.sql.statement import Refusal, Verdict
+
+__all__ = ["Cell", "Guard", "Limits", "Result", "Rows"]
+
+Cell = None | int | float | str | bytes
+Rows = tuple[tuple[Cell, ...], ...]
+
+_PULSE = 100
+"""Steps between two looks at the limits."""
+
+_FIXED = {
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_COLUMN: 200,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 50,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 400,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 128,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 0,
+    sqlite3.SQLITE_LIMIT_VDBE_OP: 25_000,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+"""No query that a person would write comes near; what costs more than a step per row is kept small."""
+
+_TOO_MUCH = (
+    "Expression tree is too large", "LIKE or GLOB pattern too complex", "at most 64 tables in a join", "parser stack overflow",
+    "string or blob too big", "too many FROM clause terms", "too many arguments on function", "too many columns in",
+    "too many references to",
+    "too many terms in",
+)  # fmt: skip
+"""How SQLite's messages about a limit begin; it gives most of them the code of any error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one run of one query may cost.
+
+    Attributes:
+        steps: of SQLite's virtual machine. The limit that most runaway queries meet, and the same on every machine.
+        seconds: of processor time of this thread, for the rare query whose single steps are slow.
+        rows: in its result.
+        size: bytes of its result.
+        cell: bytes of one value, results in between included.
+        memory: bytes of SQLite's heap. SQLite keeps this limit for the whole process and lets it only be lowered: one more
+            reason to judge in a `ScoringPool`, whose worker is a process of its own.
+        characters: in its text.
+
+    Raises:
+        ConfigError: a limit that is not positive.
+
+    >>> Limits(rows=100).steps
+    5000000
+    """
+
+    steps: int = 5_000_000
+    seconds: float = 2.0
+    rows: int = 10_000
+    size: int = 8_000_000
+    cell: int = 16_384
+    memory: int = 128_000_000
+    characters: int = 10_000
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if not getattr(self, field.name) > 0:
+                raise ConfigError(f"Limits.{field.name} is {getattr(self, field.name)}; a limit is positive")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a query gave.
+
+    Attributes:
+        rows: in the order in which they came.
+        width: how many columns.
+        used: the tables and columns (``table.column``) that it read, in lower case, as SQLite resolved them.
+    """
+
+    rows: Rows
+    width: int
+    used: frozenset[str]
+
+
+class Guard:
+    """Runs queries on one database, each within limits, and allows them to read its tables and nothing else.
+
+    A context manager: it holds a second connection (`Tamed`).
+
+    Args:
+        connection: the database; the guard keeps it.
+        limits: per run.
+        now: what date functions take for the present moment.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, limits: Limits, now: str) -> None:
+        self._connection = connection
+        self._limits = limits
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        self._tables = frozenset(str(name).lower() for (name,) in tables)
+        connection.text_factory = _decoded
+        connection.execute(f"PRAGMA hard_heap_limit={limits.memory}")
+        self._functions = Tamed(connection, now, limits.cell)
+        for category, value in _FIXED.items():
+            connection.setlimit(category, value)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.cell)
+        connection.set_progress_handler(self._pulse, _PULSE)
+        self._steps = 0
+        self._due = 0.0
+        self._stopped = ""
+        self._denied = ""
+        self._used: set[str] = set()
+
+    def __enter__(self) -> Guard:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._functions.close()
+
+    def run(self, sql: str, backward: bool = False) -> Result:
+        """The result of one statement.
+
+        Args:
+            sql: the statement.
+            backward: SQLite visits rows in the opposite order wherever the statement leaves the order open.
+
+        Raises:
+            Refusal: ``syntax``, ``forbidden`` or ``limit``.
+        """
+        self._connection.execute(f"PRAGMA reverse_unordered_selects={int(backward)}")
+        self._steps, self._stopped, self._denied, self._used = 0, "", "", set()
+        self._functions.exceeded = ""
+        self._due = thread_time() + self._limits.seconds
+        try:
+            with self._watched(), closing(self._connection.execute(sql)) as cursor:
+                return Result(self._rows(cursor), len(cursor.description or ()), frozenset(self._used))
+        except MemoryError:
+            raise Refusal(Verdict.LIMIT, "memory, or the size of the compiled query") from None
+        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:  # ValueError: text that is no Unicode
+            raise self._refusal(error) from None
+
+    @contextmanager
+    def _watched(self) -> Generator[None]:
+        self._connection.set_authorizer(self._authorize)
+        try:
+            yield
+        finally:
+            self._connection.set_authorizer(None)
+
+    def _rows(self, cursor: sqlite3.Cursor) -> Rows:
+        rows: list[tuple[Cell, ...]] = []
+        size = 0
+        for row in cursor:
+            rows.append(row)
+            size += sum(len(cell) if isinstance(cell, str | bytes) else 8 for cell in row)
+            if len(rows) > self._limits.rows:
+                raise Refusal(Verdict.LIMIT, f"more than {self._limits.rows} rows")
+            if size > self._limits.size:
+                raise Refusal(Verdict.LIMIT, f"a result of more than {self._limits.size} bytes")
+        return tuple(rows)
+
+    def _refusal(self, error: Exception) -> Refusal:
+        message = str(error)
+        if self._denied:
+            return Refusal(Verdict.FORBIDDEN, self._denied)
+        if self._stopped or self._functions.exceeded:
+            return Refusal(Verdict.LIMIT, self._stopped or self._functions.exceeded)
+        if message.startswith(_TOO_MUCH):
+            return Refusal(Verdict.LIMIT, message)
+        return Refusal(Verdict.SYNTAX, message)
+
+    def _pulse(self) -> bool:
+        self._steps += _PULSE
+        if self._steps > self._limits.steps:
+            self._stopped = f"more than {self._limits.steps} steps"
+        elif thread_time() > self._due:
+            self._stopped = f"more than {self._limits.seconds:g} s of processor time"
+        return bool(self._stopped)
+
+    def _authorize(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
+        if action == sqlite3.SQLITE_READ:
+            table, column = str(first).lower(), str(second).lower()
+            if table in self._tables:
+                self._used |= {table, f"{table}.{column}"} if column else {table}
+            elif column:  # without a column it may be a name of the query's own, and nothing is read
+                return self._deny(f"reads {table}, no table of the database")
+        elif action == sqlite3.SQLITE_FUNCTION:
+            if str(second).lower() not in ALLOWED:
+                return self._deny(f"calls {second}")
+        elif action not in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
+            return self._deny(f"does more than read (action {action} of SQLite's authorizer)")
+        return sqlite3.SQLITE_OK
+
+    def _deny(self, what: str) -> int:
+        self._denied = self._denied or what
+        return sqlite3.SQLITE_DENY
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
