@@ -1,0 +1,401 @@
+"""Whether two answers are equal: exactly, or with the help of an oracle for formulas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from assay.verify.math.poly import Num, Poly, Undecidable, constant, mul
+from assay.verify.math.ratio import Ratio, number, symbol
+from assay.verify.math.read import as_intervals, read
+from assay.verify.math.units import Unit
+from assay.verify.math.values import (
+    Based,
+    Bound,
+    Choice,
+    Clock,
+    Formula,
+    Intervals,
+    Many,
+    Matrix,
+    Opaque,
+    Piece,
+    Relation,
+    Text,
+    Value,
+)  # fmt: skip
+
+__all__ = ["Oracle", "Rules", "exact"]
+
+Oracle = Callable[[str, str], "bool | None"]
+"""Whether two formulas, as they are written, are equal; None where it cannot tell."""
+
+_INTEGER = re.compile(r"-?[1-9]\d{0,17}|0")
+_MOST = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What counts as equal.
+
+    Attributes:
+        units: ``optional``: a unit that only one of the two has is passed over. ``required``: both have one, or neither.
+        percent: ``value``: ``50%`` is one half, nothing else. ``optional``: it is also 50.
+        tolerance: two rationals are equal when they differ by at most this share of the first; 0 for exactly.
+    """
+
+    units: str = "optional"
+    percent: str = "value"
+    tolerance: Fraction = Fraction(0)
+
+
+def exact(gold: str, answer: str, rules: Rules | None = None, oracle: Oracle | None = None) -> bool | None:
+    r"""Whether ``answer`` is ``gold``; None where that cannot be told (without an oracle: by exact arithmetic).
+
+    Total: any two texts give one of the three, in time linear in their lengths (longer ones than a few thousand characters
+    are compared as texts alone).
+
+    >>> exact(r"\frac{1}{2}", "0.5"), exact("(1,2)", r"\{1,2\}"), exact(r"\sin(2x)", r"2\sin x\cos x")
+    (True, False, None)
+    """
+    if gold == answer:
+        return True
+    if _INTEGER.fullmatch(answer) and _INTEGER.fullmatch(gold) and (rules is None or not rules.tolerance):
+        return False  # two different ways to write an integer without signs, zeros or separators
+    judge = _Judge(rules or _PLAIN, oracle)
+    try:
+        return judge.same(read(gold), read(answer))
+    except (Undecidable, RecursionError):
+        return None
+
+
+_PLAIN = Rules()
+
+
+class _Judge:
+    def __init__(self, rules: Rules, oracle: Oracle | None) -> None:
+        self._rules = rules
+        self._oracle = oracle
+
+    def same(self, gold: Value, answer: Value) -> bool | None:
+        """Whether two values are equal."""
+        if isinstance(gold, Opaque) or isinstance(answer, Opaque):
+            return self._unread(gold, answer)
+        if isinstance(gold, Text) or isinstance(answer, Text):
+            return _words(gold) == _words(answer)
+        if isinstance(gold, Choice) or isinstance(answer, Choice):
+            return _letter(gold) == _letter(answer) is not None
+        if isinstance(gold, Based | Clock) or isinstance(answer, Based | Clock):
+            return self._literal(gold, answer)
+        if isinstance(gold, Relation) or isinstance(answer, Relation):
+            return self._relation(gold, answer)
+        if isinstance(gold, Formula) and isinstance(answer, Formula):
+            return self._formula(gold, answer)
+        if isinstance(gold, Matrix) or isinstance(answer, Matrix):
+            return self._matrix(gold, answer)
+        if isinstance(gold, Intervals) or isinstance(answer, Intervals):
+            return self._intervals(gold, answer)
+        return self._many(gold, answer)
+
+    # ---- formulas
+
+    def _unread(self, gold: Value, answer: Value) -> bool | None:
+        if isinstance(gold, Opaque) and isinstance(answer, Opaque) and gold.source.split() == answer.source.split():
+            return True
+        return False if isinstance(gold, Text | Choice) or isinstance(answer, Text | Choice) else self._ask(gold, answer)
+
+    def _ask(self, gold: Value, answer: Value) -> bool | None:
+        written = _source(gold), _source(answer)
+        if self._oracle is None or written[0] is None or written[1] is None:
+            return None
+        return self._oracle(written[0], written[1])
+
+    def _formula(self, gold: Formula, answer: Formula) -> bool | None:
+        if gold.unit is not None and answer.unit is not None:
+            if gold.unit[1] != answer.unit[1]:
+                return False
+            if gold.unit[0] != answer.unit[0]:
+                return self._ratio(gold.ratio * number(gold.unit[0]), answer.ratio * number(answer.unit[0]))
+        elif gold.unit is not None or answer.unit is not None:
+            beside = _with_symbol(gold, answer) if gold.unit is not None else _with_symbol(answer, gold)
+            if beside is True:
+                return True
+            if self._rules.units == "required":
+                return False
+        found = self._ratio(gold.ratio, answer.ratio)
+        if found is False and self._rules.percent == "optional" and ("%" in gold.source) != ("%" in answer.source):
+            hundred = number(100)
+            found = self._ratio(
+                *((gold.ratio * hundred, answer.ratio) if "%" in gold.source else (gold.ratio, answer.ratio * hundred))
+            )
+        return self._ask(gold, answer) if found is None else found
+
+    def _ratio(self, gold: Ratio, answer: Ratio) -> bool | None:
+        found = gold.same(answer)
+        if found is False and self._rules.tolerance:
+            first, second = gold.value, answer.value
+            if first is not None and second is not None:
+                return abs(first - second) <= self._rules.tolerance * abs(first)
+        return found
+
+    # ---- collections
+
+    def _all(self, pairs: Sequence[tuple[Value, Value]]) -> bool | None:
+        found: bool | None = True
+        for gold, answer in pairs:
+            one = self.same(gold, answer)
+            if one is False:
+                return False
+            found = None if one is None else found
+        return found
+
+    def _many(self, gold: Value, answer: Value) -> bool | None:
+        first, second = _items(gold), _items(answer)
+        if first is None or second is None:
+            return False
+        kinds = {first.kind, second.kind}
+        if "set" in kinds and not kinds <= {"set", "list"}:
+            return False
+        if "ratio" in kinds:
+            return self._proportional(first, second) if kinds == {"ratio"} else False
+        if kinds <= {"set", "list"}:
+            return self._unordered(first, second)
+        if len(first.items) != len(second.items) or (kinds == {"row", "tuple"} and len(first.items) == 2):
+            return False  # two in square brackets look like an interval, never like a point
+        return self._all(list(zip(first.items, second.items, strict=True)))
+
+    def _unordered(self, gold: Many, answer: Many) -> bool | None:
+        if len(gold.items) > _MOST or len(answer.items) > _MOST:
+            return None
+        once = "set" in (gold.kind, answer.kind)
+        if not once and len(gold.items) != len(answer.items):
+            return False
+        left, right = list(gold.items), list(answer.items)
+        for item in gold.items:
+            twin = next((other for other in right if self.same(item, other) is True), None)
+            if twin is not None:
+                left.remove(item)
+                right.remove(twin)
+        if once:  # what is written twice is there once
+            left = [item for item in left if not any(self.same(item, other) is True for other in answer.items)]
+            right = [other for other in right if not any(self.same(item, other) is True for item in gold.items)]
+        if not left and not right:
+            return True
+        hopeless = [item for item in left if all(self.same(item, other) is False for other in right)]
+        hopeless += [other for other in right if all(self.same(item, other) is False for item in left)]
+        return False if hopeless else None
+
+    def _proportional(self, gold: Many, answer: Many) -> bool | None:
+        if len(gold.items) != len(answer.items):
+            return False
+        first = [item.ratio for item in gold.items if isinstance(item, Formula)]
+        second = [item.ratio for item in answer.items if isinstance(item, Formula)]
+        found: bool | None = True
+        for n in range(1, len(first)):
+            one = (first[0] * second[n]).same(first[n] * second[0])
+            found = False if one is False or found is False else None if one is None else found
+        return found
+
+    def _matrix(self, gold: Value, answer: Value) -> bool | None:
+        if isinstance(gold, Matrix) and isinstance(answer, Matrix):
+            if [len(row) for row in gold.rows] != [len(row) for row in answer.rows]:
+                return False
+            return self._all([pair for rows in zip(gold.rows, answer.rows, strict=True) for pair in zip(*rows, strict=True)])
+        if isinstance(gold, Matrix):
+            return self._vector(gold, answer)
+        return self._vector(answer, gold) if isinstance(answer, Matrix) else False
+
+    def _vector(self, matrix: Matrix, other: Value) -> bool | None:
+        """A single row or column is a tuple of its entries; a single entry is that entry."""
+        flat = tuple(cell for row in matrix.rows for cell in row)
+        if len(flat) == 1:
+            return self.same(flat[0], other)
+        if 1 in (len(matrix.rows), len(matrix.rows[0])) and isinstance(other, Many) and other.kind == "tuple":
+            return self._many(Many("tuple", flat), other)
+        return False
+
+    # ---- intervals
+
+    def _intervals(self, gold: Value, answer: Value) -> bool | None:
+        first, second = as_intervals(gold), as_intervals(answer)
+        if first is None or second is None:
+            return False
+        if None not in (first.variable, second.variable) and first.variable != second.variable:
+            return False
+        left, right = _merged(first.pieces), _merged(second.pieces)
+        if left is None or right is None:  # ends that cannot be ordered exactly
+            left, right = list(first.pieces), list(second.pieces)
+            found = self._pieces(left, right) if len(left) == len(right) else None
+            return found if len(left) == 1 or found is True else None
+        return self._pieces(left, right) if len(left) == len(right) else False
+
+    def _pieces(self, gold: Sequence[Piece], answer: Sequence[Piece]) -> bool | None:
+        found: bool | None = True
+        for first, second in zip(gold, answer, strict=True):
+            for one, other in ((first.low, second.low), (first.high, second.high)):
+                same = self._bound(one, other)
+                if same is False:
+                    return False
+                found = None if same is None else found
+        return found
+
+    def _bound(self, gold: Bound, answer: Bound) -> bool | None:
+        if gold.closed != answer.closed or (gold.at is None) != (answer.at is None):
+            return False
+        return True if gold.at is None or answer.at is None else self._ratio(gold.at, answer.at)
+
+    # ---- relations and literals
+
+    def _relation(self, gold: Value, answer: Value) -> bool | None:
+        if isinstance(gold, Relation) and isinstance(answer, Relation):
+            if gold.sign != answer.sign:
+                return False
+            if self._all([(gold.left, answer.left), (gold.right, answer.right)]) is True:
+                return True
+            if gold.sign == "=":
+                if _name(gold.left) is not None and _name(answer.left) is not None and not _shared(gold, answer):
+                    return False if _name(gold.left) != _name(answer.left) else self.same(gold.right, answer.right)
+                return _one_equation(gold, answer)
+            return None
+        named, other = (gold, answer) if isinstance(gold, Relation) else (answer, gold)
+        assert isinstance(named, Relation)
+        if named.sign not in ("=", "\\approx") or _name(named.left) is None:
+            return False
+        return self.same(named.right, other) if named is gold else self.same(other, named.right)
+
+    def _literal(self, gold: Value, answer: Value) -> bool | None:
+        if type(gold) is type(answer):
+            return gold == answer
+        if isinstance(gold, Clock) or isinstance(answer, Clock):
+            clock, other = (gold, answer) if isinstance(gold, Clock) else (answer, gold)
+            assert isinstance(clock, Clock)
+            if clock.minutes >= 10 and isinstance(other, Formula):  # it may be a ratio too
+                return self._ratio(number(Fraction(clock.hours, clock.minutes)), other.ratio)
+        return False
+
+
+# ---- views of values
+
+
+def _source(value: Value) -> str | None:
+    return value.source if isinstance(value, Formula | Opaque) else None
+
+
+def _words(value: Value) -> str | None:
+    if isinstance(value, Text):
+        return value.words
+    if isinstance(value, Choice):
+        return value.letter.lower()
+    return value.source.replace(" ", "").replace("*", "").lower() if isinstance(value, Formula) else None
+
+
+def _letter(value: Value) -> str | None:
+    if isinstance(value, Choice):
+        return value.letter
+    return value.source.upper() if isinstance(value, Formula) and len(value.source) == 1 else None
+
+
+def _items(value: Value) -> Many | None:
+    if isinstance(value, Many):
+        return value
+    if isinstance(value, Intervals) and not value.pieces:
+        return Many("set", ())
+    return None
+
+
+def _with_symbol(united: Formula, bare: Formula) -> bool | None:
+    """``5 m`` beside ``5m``: the letter of the unit may have been read as a factor."""
+    for letter in ("m", "s", "g", "h", "L", "l", "N", "J", "W", "V"):
+        if letter in bare.ratio.atoms() and _UNIT_LETTERS.get(letter) == united.unit:
+            return (united.ratio * symbol(letter)).same(bare.ratio)
+    return None
+
+
+def _unit_letters() -> dict[str, Unit | None]:
+    from assay.verify.math.units import unit_of
+
+    return {letter: unit_of(letter) for letter in "msghLlNJWV"}
+
+
+_UNIT_LETTERS = _unit_letters()
+
+
+def _name(value: Value) -> str | None:
+    """What stands left of ``=`` when it only names the right side: ``x``, ``f(x)``, ``(x, y)``."""
+    if isinstance(value, Many) and value.kind == "tuple":
+        names = [_name(item) for item in value.items]
+        return None if None in names else ",".join(str(name) for name in names)
+    if isinstance(value, Text):
+        return value.words
+    if not isinstance(value, Formula) or value.unit is not None or value.ratio.term is None:
+        return None
+    mono, factor = value.ratio.term
+    if factor != 1 or not mono or any(power != 1 or atom[0] in "#%^?" or atom in ("pi", "i") for atom, power in mono):
+        return None
+    if len(mono) == 1 or re.fullmatch(r"[A-Za-z] \( [A-Za-z] \)", value.source):
+        return value.source
+    return None
+
+
+def _shared(gold: Relation, answer: Relation) -> bool:
+    """Whether the name on a left side occurs in the other equation's right side, as in ``y = 2x`` and ``x = y/2``."""
+    return any(
+        isinstance(one.left, Formula) and isinstance(other.right, Formula) and one.left.ratio.atoms() & other.right.ratio.atoms()
+        for one, other in ((gold, answer), (answer, gold))
+    )
+
+
+def _one_equation(gold: Relation, answer: Relation) -> bool | None:
+    """Whether two equations are multiples of each other; their solutions are not computed."""
+    sides = [gold.left, gold.right, answer.left, answer.right]
+    ratios = [side.ratio for side in sides if isinstance(side, Formula) and side.unit is None]
+    if len(ratios) < 4:
+        return None
+    first, second = _cleared((ratios[0] - ratios[1]).top), _cleared((ratios[2] - ratios[3]).top)
+    if set(first) == set(second):
+        factor = Fraction(next(iter(second.values()))) / first[next(iter(second))] if first else Fraction(1)
+        if all(second[key] == factor * first[key] for key in first):
+            return True
+    known = all(power.denominator == 1 and atom[0] not in "?^%" for mono in (*first, *second) for atom, power in mono)
+    return False if known else None
+
+
+def _cleared(top: Poly) -> Poly:
+    """The polynomial without negative powers: both sides of an equation multiplied by what stands below."""
+    lowest: dict[str, Num] = {}
+    for mono in top:
+        for atom, power in mono:
+            if power < 0:
+                lowest[atom] = min(power, lowest.get(atom, 0))
+    factor: Poly = {tuple(sorted((atom, -power) for atom, power in lowest.items())): 1}
+    return mul(top, factor)
+
+
+def _merged(pieces: Sequence[Piece]) -> list[Piece] | None:
+    """Disjoint pieces in ascending order, joined where they touch; None where ends are no rationals."""
+    ends: list[tuple[tuple[float | Fraction, int], tuple[float | Fraction, int], Piece]] = []
+    for piece in pieces:
+        low, high = _edge(piece.low, 1), _edge(piece.high, -1)
+        if low is None or high is None:
+            return list(pieces) if len(pieces) == 1 else None
+        if low <= high:
+            ends.append((low, high, piece))
+    ends.sort(key=lambda t: (t[0], t[1]))
+    out: list[tuple[tuple[float | Fraction, int], Piece]] = []
+    for low, high, piece in ends:
+        if out and (low <= out[-1][0] or (low[0] == out[-1][0][0] and low[1] - out[-1][0][1] <= 1)):
+            if high > out[-1][0]:
+                out[-1] = (high, Piece(out[-1][1].low, piece.high))
+        else:
+            out.append((high, piece))
+    return [piece for _, piece in out]
+
+
+def _edge(bound: Bound, side: int) -> tuple[float | Fraction, int] | None:
+    """A sort key: the place, and -1, 0, 1 for just before, at, just after."""
+    if bound.at is None:
+        return (float("-inf") if side > 0 else float("inf"), 0)
+    value = constant(bound.at.top) if bound.at.value is not None else None
+    return None if value is None else (Fraction(value), 0 if bound.closed else side)

@@ -1,0 +1,102 @@
+"""Where an answer stands in a text: the last balanced box, tag or phrase, never the first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+__all__ = ["PLACES", "final_answer"]
+
+PLACES = ("box", "tag", "phrase", "line")
+"""Where an answer is looked for, in order: the first place that the text has decides."""
+
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
+_BRACE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
+_PHRASE = re.compile(r"answer(?:\s+is)?\s*(?::|\bis\b)[ \t]*:?", re.IGNORECASE)
+_END = re.compile(r"\n|[.!?](?=\s)")
+_AFTER = frozenset(" \t\r\n.,;:!$*_`)]}\\")
+
+
+def final_answer(text: str, look: Sequence[str] = PLACES, strict_tail: bool = False) -> str | None:
+    r"""The answer that a text ends on; None where it has none in these places. Linear in the length of the text.
+
+    Text up to the last ``</think>`` is not looked at. An unbalanced box or an open tag is no box and no tag.
+
+    Args:
+        text: what the policy said.
+        look: some of `PLACES`, in the order in which they are tried.
+        strict_tail: a box or tag counts only where nothing but punctuation and math delimiters follows it.
+
+    >>> final_answer(r"first \boxed{41}, no: \boxed{\frac{1}{2}}.")
+    '\\frac{1}{2}'
+    >>> final_answer("It is 3. So the answer is 7.")
+    '7'
+    """
+    cut = text.rfind("</think>")
+    if cut >= 0:
+        text = text[cut + 8 :]
+    for place in look:
+        found = _FIND[place](text)
+        if found is None:
+            continue
+        start, end, after = found
+        if strict_tail and not _AFTER.issuperset(text[after:]):
+            return None
+        return text[start:end].strip()
+    return None
+
+
+def _box(text: str) -> tuple[int, int, int] | None:
+    last = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
+    if last < 0:
+        return None
+    opened = _BOX.match(text, last)
+    if opened is not None:
+        start = opened.end()
+        close = text.find("}", start)
+        plain = close > 0 and "{" not in text[start:close] and "\\" not in text[start:close]
+        if plain and text.count("{", 0, last) == text.count("}", 0, last):  # no other box around this one
+            return start, close, close + 1
+    return _outermost(text)
+
+
+def _outermost(text: str) -> tuple[int, int, int] | None:
+    """The box that ends last, and of those around each other the outer one; one pass."""
+    stack: list[int] = []
+    best: tuple[int, int, int] | None = None
+    for match in _BRACE.finditer(text):
+        token = match.group()
+        if token[-1] == "{" and token != "\\{":
+            stack.append(match.end() if len(token) > 1 else -1)
+        elif token == "}" and stack:
+            start = stack.pop()
+            if start >= 0:
+                best = (start, match.start(), match.end())
+    return best
+
+
+def _tag(text: str) -> tuple[int, int, int] | None:
+    end = text.rfind("</answer>")
+    if end < 0:
+        return None
+    start = text.rfind("<answer>", 0, end)
+    return None if start < 0 else (start + 8, end, end + 9)
+
+
+def _phrase(text: str) -> tuple[int, int, int] | None:
+    last = None
+    for match in _PHRASE.finditer(text):
+        last = match
+    if last is None:
+        return None
+    stop = _END.search(text, last.end())
+    end = stop.start() if stop else len(text)
+    return last.end(), end, end
+
+
+def _line(text: str) -> tuple[int, int, int] | None:
+    end = len(text.rstrip())
+    return (text.rfind("\n", 0, end) + 1, end, end) if end else None
+
+
+_FIND = {"box": _box, "tag": _tag, "phrase": _phrase, "line": _line}

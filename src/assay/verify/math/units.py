@@ -1,0 +1,151 @@
+"""Units of measure, and the numbers that are written as words."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from assay.verify.math.poly import Num
+
+__all__ = ["Unit", "number_word", "unit_of"]
+
+Unit = tuple[Num, tuple[tuple[str, int], ...]]
+"""How many base units one is, and its dimension: names with exponents."""
+
+
+def _table() -> dict[str, Unit]:
+    rows: dict[str, tuple[str, Num, str]] = {
+        # base name: dimension, size, other names
+        "m": ("length", 1, "meter meters metre metres"),
+        "cm": ("length", Fraction(1, 100), "centimeter centimeters centimetre centimetres"),
+        "mm": ("length", Fraction(1, 1000), "millimeter millimeters millimetre millimetres"),
+        "km": ("length", 1000, "kilometer kilometers kilometre kilometres"),
+        "in": ("length", Fraction(254, 10000), "inch inches"),
+        "ft": ("length", Fraction(3048, 10000), "foot feet"),
+        "yd": ("length", Fraction(9144, 10000), "yard yards"),
+        "mi": ("length", Fraction(1609344, 1000), "mile miles"),
+        "g": ("mass", 1, "gram grams"),
+        "kg": ("mass", 1000, "kilogram kilograms"),
+        "mg": ("mass", Fraction(1, 1000), "milligram milligrams"),
+        "lb": ("mass", Fraction(45359237, 100000), "lbs pound pounds"),
+        "oz": ("mass", Fraction(45359237, 1600000), "ounce ounces"),
+        "s": ("time", 1, "sec secs second seconds"),
+        "ms": ("time", Fraction(1, 1000), "millisecond milliseconds"),
+        "min": ("time", 60, "mins minute minutes"),
+        "h": ("time", 3600, "hr hrs hour hours"),
+        "day": ("time", 86400, "days"),
+        "week": ("time", 604800, "weeks"),
+        "month": ("month", 1, "months"),
+        "year": ("month", 12, "yr yrs years"),
+        "L": ("volume", 1, "l liter liters litre litres"),
+        "mL": ("volume", Fraction(1, 1000), "ml milliliter milliliters"),
+        "dollar": ("dollar", 1, "dollars usd"),
+        "cent": ("dollar", Fraction(1, 100), "cents"),
+        "euro": ("euro", 1, "euros eur"),
+        "£": ("pound sterling", 1, "gbp"),
+        "deg": ("degree", 1, "degree degrees"),
+        "rad": ("radian", 1, "radian radians"),
+        "unit": ("unit", 1, "units"),
+        "N": ("newton", 1, "newton newtons"),
+        "J": ("joule", 1, "joule joules"),
+        "W": ("watt", 1, "watt watts"),
+        "V": ("volt", 1, "volt volts"),
+        "Hz": ("hertz", 1, "hertz"),
+        "mph": ("", Fraction(1609344, 3600000), ""),
+        "kph": ("", Fraction(1000, 3600), "kmh"),
+    }
+    out: dict[str, Unit] = {}
+    for name, (dimension, size, others) in rows.items():
+        unit: Unit = (size, ((dimension, 1),)) if dimension else (size, (("length", 1), ("time", -1)))
+        for each in (name, *others.split()):
+            out[each] = unit
+    return out
+
+
+_UNITS = _table()
+_POWERS = {"square": 2, "squared": 2, "sq": 2, "cubic": 3, "cubed": 3}
+_PART = re.compile(r"\s*([*/]|per\b|)\s*([A-Za-z£]+)\s*\.?\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?")
+
+
+def unit_of(text: str, label: bool = False) -> Unit | None:
+    """The unit that a text names; with ``label``, words that are no unit name one of their own (``apples``).
+
+    >>> unit_of("km/h") == unit_of("kilometers per hour"), unit_of("square cm") == unit_of("cm^2")
+    (True, True)
+    """
+    text = text.strip().rstrip(".")
+    size: Num = 1
+    dimension: dict[str, int] = {}
+    at, pending = 0, 1
+    while at < len(text):
+        match = _PART.match(text, at)
+        if match is None or match.end() == at or len(dimension) > 6:
+            return None
+        at = match.end()
+        sign, word, written = match.groups()
+        if word.lower() in _POWERS:
+            if word.lower() in ("squared", "cubed"):
+                return None
+            pending = _POWERS[word.lower()] * (-1 if sign in ("/", "per") else 1)
+            continue
+        unit = _UNITS.get(word) or (_UNITS.get(word.lower()) if len(word) > 2 else None)
+        if unit is None:
+            if not label or len(word) < 3:
+                return None
+            unit = (1, ((_singular(word.lower()), 1),))
+        power = pending * int(written or 1) * (-1 if sign in ("/", "per") else 1)
+        pending = 1
+        size = size * Fraction(unit[0]) ** power
+        for name, each in unit[1]:
+            dimension[name] = dimension.get(name, 0) + each * power
+    if not dimension or pending != 1:
+        return None
+    size, dimension = _volumes(size, dimension)
+    return size, tuple(sorted((name, power) for name, power in dimension.items() if power))
+
+
+def _volumes(size: Num, dimension: dict[str, int]) -> tuple[Num, dict[str, int]]:
+    litres = dimension.pop("volume", 0)
+    if litres:
+        size = size * Fraction(1, 1000) ** litres
+        dimension["length"] = dimension.get("length", 0) + 3 * litres
+    if len(dimension) > 1:
+        dimension.pop("unit", None)
+    return size, dimension
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
+    "nineteen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_SMALL = {word: n for n, word in enumerate(_ONES.split())}
+_LARGE = {word: 10 * n for n, word in enumerate(_TENS.split(), 2)}
+
+
+def number_word(text: str) -> int | None:
+    """The number from 0 to 999 that English words name.
+
+    >>> number_word("seven"), number_word("Forty-two"), number_word("one hundred and five"), number_word("evens")
+    (7, 42, 105, None)
+    """
+    words = text.lower().replace("-", " ").split()
+    if not 0 < len(words) <= 5:
+        return None
+    total = 0
+    if len(words) > 1 and words[1] == "hundred":
+        if not 0 < _SMALL.get(words[0], 0) < 10:
+            return None
+        total, words = 100 * _SMALL[words[0]], words[2:]
+        if words[:1] == ["and"]:
+            words = words[1:] or ["and"]
+        if not words:
+            return total
+    if words[0] in _LARGE and len(words) <= 2:
+        ones = _SMALL.get(words[1], 0) if len(words) == 2 else 0
+        return total + _LARGE[words[0]] + ones if len(words) == 1 or 0 < ones < 10 else None
+    return total + _SMALL[words[0]] if len(words) == 1 and words[0] in _SMALL else None
