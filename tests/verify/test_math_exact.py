@@ -10,7 +10,7 @@ from time import process_time
 import pytest
 
 from assay.testing.math_pairs import FAMILIES, math_pairs
-from assay.verify.math.compare import Rules, exact
+from assay.verify.math.equality import Rules, exact
 from assay.verify.math.extract import final_answer
 from assay.verify.math.read import read
 from assay.verify.math.values import Opaque

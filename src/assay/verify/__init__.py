@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from assay.verify.constraints import Instructions
     from assay.verify.exact import ExactMatch, FormatIs, Together
     from assay.verify.function import RewardFunction
+    from assay.verify.math.verifier import MathAnswer
     from assay.verify.named import NamedVerifier, about, verifier, verifiers
     from assay.verify.pool import ScoringPool
     from assay.verify.structure.graph import GraphAnswer
@@ -40,6 +41,7 @@ __all__ = [
     "JsonMatch",
     "JsonSchema",
     "ListMatch",
+    "MathAnswer",
     "MazePath",
     "NamedVerifier",
     "Numeric",
@@ -67,6 +69,7 @@ _HOME = {
     "exact": "ExactMatch FormatIs Together",
     "function": "RewardFunction",
     "named": "NamedVerifier about verifier verifiers",
+    "math.verifier": "MathAnswer",
     "pool": "ScoringPool",
     "structure.graph": "GraphAnswer",
     "structure.maze": "MazePath",

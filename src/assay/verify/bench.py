@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import tempfile
+import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,12 +54,13 @@ class Worker:
 
 
 class Bench:
-    """The keeper and its workers: those at work, and the idle ones."""
+    """The keeper and its workers: those at work, and the idle ones. Several threads may use one."""
 
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
         self._workers: list[Worker] = []
         self._idle: list[Worker] = []
+        self._lock = threading.RLock()
         self._appoint()
 
     def hand(self, items: Sequence[tuple[Task, Rollout]], *, together: bool = False, fresh: bool = False) -> Worker:
@@ -84,7 +86,8 @@ class Bench:
         for _ in range(3):
             worker: Worker | None = None
             try:
-                worker = self._idle.pop() if self._idle else self._hire()
+                with self._lock:
+                    worker = self._idle.pop() if self._idle else self._hire()
                 worker.connection.send_bytes(data)
                 if worker.connection.poll(_ARRIVAL):
                     worker.connection.recv()
@@ -97,23 +100,27 @@ class Bench:
 
     def rest(self, worker: Worker) -> None:
         """The worker has judged all it was given, and may be given more."""
-        self._idle.append(worker)
+        with self._lock:
+            self._idle.append(worker)
 
     def end(self, worker: Worker) -> tuple[str, str]:
         """End a worker that is at work; see `Worker.end`."""
-        self._workers.remove(worker)
-        return worker.end()
+        with self._lock:
+            self._workers.remove(worker)
+            return worker.end()
 
     def shrink(self, to: int) -> None:
         """End idle workers until ``to`` are left."""
-        while len(self._idle) > to:
-            self.end(self._idle.pop())
+        with self._lock:
+            while len(self._idle) > to:
+                self.end(self._idle.pop())
 
     def end_all(self) -> None:
         """End every worker, whatever it is doing."""
-        self._idle.clear()
-        while self._workers:
-            self._workers.pop().end()
+        with self._lock:
+            self._idle.clear()
+            while self._workers:
+                self._workers.pop().end()
 
     def close(self) -> None:
         """End everything; harmless when repeated."""

@@ -15,7 +15,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-__all__ = ["flush", "fork_keeper", "fork_worker"]
+__all__ = ["flush", "fork_keeper", "fork_worker", "in_worker"]
+
+_worker: list[bool] = []
+
+
+def in_worker() -> bool:
+    """Whether this process is a worker, which may be killed at any time."""
+    return bool(_worker)
 
 
 def flush() -> None:
@@ -53,6 +60,7 @@ def fork_worker(control: socket.socket, loop: Callable[[], None]) -> int:
 
 def _run_worker(control: socket.socket, loop: Callable[[], None]) -> NoReturn:
     code = 1
+    _worker.append(True)
     try:
         os.setsid()
         control.close()

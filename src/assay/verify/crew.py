@@ -129,15 +129,15 @@ class Crew:
         except (EOFError, OSError):
             self._counts["died"] += 1
             how, printed = self.bench.end(worker)
-            return _stopped(End.DIED, f"the scoring process ended without a verdict ({how})", printed)
+            return _stopped(End.DIED, "died", f"the scoring process ended without a verdict ({how})", printed)
         return message if isinstance(message, list) else Outcome(End.VERDICT, message)
 
     def _hung(self, worker: Worker) -> Outcome:
         self._counts["hung"] += 1
         _, printed = self.bench.end(worker)
-        return _stopped(End.HUNG, f"no verdict within {self._deadline:g} s", printed)
+        return _stopped(End.HUNG, "timeout", f"no verdict within {self._deadline:g} s", printed)
 
 
-def _stopped(end: End, error: str, printed: str) -> Outcome:
-    info = {"error": error} | ({"printed": printed} if printed else {})
+def _stopped(end: End, verdict: str, error: str, printed: str) -> Outcome:
+    info = {"verdict": verdict, "error": error} | ({"printed": printed} if printed else {})
     return Outcome(end, Score(components={}, fault=Fault.INFRA, info=FrozenMap(info)))

@@ -6,6 +6,7 @@ import re
 import string
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -15,6 +16,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score, SpanScore
 from assay.core.task import Task
+from assay.verify.ahead import at_once
 from assay.verify.answer import AnswerVerifier, Where, answer_in, option, ruled
 from assay.verify.verdict import floor_of
 
@@ -192,25 +194,47 @@ class Together:
         """The floor of each component that the parts declare."""
         return {name: floor_of(part, name) for part in self.parts for name in getattr(part, "names", ())}
 
+    def prepare(self) -> None:
+        """Import what the parts need in a worker."""
+        for part in self.parts:
+            getattr(part, "prepare", _nothing)()
+
+    def at_once(self, task: Task, rollout: Rollout) -> Score | None:
+        """The verdict, where every part gives its own without a worker."""
+        scores: list[Score] = []
+        for part in self.parts:
+            score = at_once(part, task, rollout)
+            if score is None:
+                return None
+            scores.append(score)
+        return _joined(scores, task)
+
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         """Judge one attempt.
 
         Raises:
             DataError: two parts gave one component.
         """
-        components: dict[str, float] = {}
-        spans: tuple[SpanScore, ...] = ()
-        columns: dict[str, float] = {}
-        info: dict[str, object] = {}
-        for part in self.parts:
-            score = part(task, rollout)
-            if score.fault is not Fault.NONE:
-                return score
-            twice = (components.keys() & score.components.keys()) | (columns.keys() & score.columns.keys())
-            if twice:
-                raise DataError(f"two verifiers gave the components or columns {sorted(twice)} for task {task.id!r}")
-            components |= score.components
-            columns |= score.columns
-            spans += score.spans
-            info |= score.info
-        return Score(components=components, spans=spans, columns=columns, info=FrozenMap(info))
+        return _joined((part(task, rollout) for part in self.parts), task)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _joined(scores: Iterable[Score], task: Task) -> Score:
+    components: dict[str, float] = {}
+    spans: tuple[SpanScore, ...] = ()
+    columns: dict[str, float] = {}
+    info: dict[str, object] = {}
+    for score in scores:
+        if score.fault is not Fault.NONE:
+            return score
+        twice = (components.keys() & score.components.keys()) | (columns.keys() & score.columns.keys())
+        if twice:
+            raise DataError(f"two verifiers gave the components or columns {sorted(twice)} for task {task.id!r}")
+        components |= score.components
+        columns |= score.columns
+        spans += score.spans
+        info |= score.info
+    return Score(components=components, spans=spans, columns=columns, info=FrozenMap(info))

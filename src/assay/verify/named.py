@@ -21,6 +21,7 @@ __all__ = ["NamedVerifier", "about", "verifier", "verifiers"]
 _TEXT, _GRAPH = "assay.verify.text", "assay.verify.structure"
 _VERIFIERS = {
     "exact": ("assay.verify.exact:ExactMatch", "a text, or a list of texts of which any one is right"),
+    "math": ("assay.verify.math.verifier:MathAnswer", "a number, formula, set, interval or matrix as text, LaTeX or plain"),
     "choice": (f"{_TEXT}.choice:Choice", "a letter, or {'answer': letter or text, 'options': list or table}"),
     "set": (f"{_TEXT}.items:SetMatch", "a list"),
     "list": (f"{_TEXT}.items:ListMatch", "a list"),
@@ -33,6 +34,7 @@ _VERIFIERS = {
     "classification": (f"{_TEXT}.label:Classification", "a label"),
     "ranking": (f"{_TEXT}.ranking:Ranking", "{'gains': {name: gain}}, or {'candidates': list, 'relevant': list}"),
     "constraints": ("assay.verify.constraints:Instructions", "a list of {'constraint': name, setting: value, ...}"),
+    "sql": ("assay.verify.sql:SqlMatch", "a query; the task has its databases"),
     "assignment": (f"{_GRAPH}.roles:Assignment", "a table of names and roles"),
     "maze": (f"{_GRAPH}.maze:MazePath", "{'maze': rows of text, 'value': fewest moves}"),
     "sat": (f"{_GRAPH}.sat:Satisfies", "{'clauses': lists of literals, 'names': list}, or also 'satisfiable': false"),

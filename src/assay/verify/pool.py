@@ -13,6 +13,7 @@ from assay.core.protocols import State, Verifier
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
+from assay.verify.ahead import Ahead
 from assay.verify.crew import Crew, End, Job, Outcome
 from assay.verify.function import RewardFunction, row_of
 from assay.verify.verdict import declared, failed_attempt, floor_of, judge, measured
@@ -46,6 +47,10 @@ class ScoringPool:
     What a function prints is not shown: its first 2,000 bytes per answer stand in ``info["printed"]`` of the verdict, and in
     the message of a `RewardError`; the rest, and what other programs and C code print, is dropped.
 
+    A verifier may have more than ``__call__``. What its ``at_once(task, rollout)`` judges needs no worker; attempts to which its
+    ``key(task, rollout)`` gives the same name are judged once, and the verdict is kept; ``prepare()`` imports in the keeper what
+    every worker needs; ``deadline`` is the most seconds that one verdict may take, where the pool's own is longer.
+
     Use it as a context manager, or call `close`; processes also end when the pool is collected or the program ends.
 
     Args:
@@ -74,7 +79,7 @@ class ScoringPool:
         if workers < 1:
             raise ConfigError(f"ScoringPool.workers={workers}; use at least 1")
         self.verifier = verifier
-        self.deadline = deadline
+        self.deadline = min(deadline, getattr(verifier, "deadline", deadline))
         self.counts: Counter[str] = Counter()
         self._refuse = refuse
         self._answered = False
@@ -83,7 +88,8 @@ class ScoringPool:
         self._lock = threading.Lock()
         self._crew: Crew | None = None
         if not getattr(verifier, "trusted", False):
-            self._crew = Crew(verifier, deadline, workers, self.counts)
+            self._crew = Crew(verifier, self.deadline, workers, self.counts)
+        self._ahead = Ahead(verifier)
 
     def score(self, items: Sequence[tuple[Task, Rollout]]) -> dict[str, Score]:
         """The verdict on each attempt, by rollout id.
@@ -135,6 +141,16 @@ class ScoringPool:
     # ---- in workers
 
     def _outside(self, items: Sequence[_Pair], crew: Crew) -> list[Score]:
+        known = self._ahead.look(items)
+        self._learn(known.verdicts.values())
+        asked = [items[i] for i in known.asked]
+        judged = self._asked(asked, crew)
+        self._ahead.remember(asked, judged)
+        found = {**known.verdicts, **dict(zip(known.asked, judged, strict=True))}
+        found |= {i: found[twin] for i, twin in known.twins.items()}
+        return [found[i] for i in range(len(items))]
+
+    def _asked(self, items: Sequence[_Pair], crew: Crew) -> list[Score]:
         try:
             firsts, seconds = self._judged(items, crew)
         except BaseException:  # whatever leaves here leaves workers in the middle of a batch

@@ -153,8 +153,13 @@ def _reply(connection: Connection, verdict: list[Score] | Score) -> None:
 
 
 def keep(control: socket.socket, verifier: Verifier) -> None:
-    """The keeper's loop: fork and kill workers as told, until told to quit or the training process is gone; then end them all."""
+    """The keeper's loop: fork and kill workers as told, until told to quit or the training process is gone; then end them all.
+
+    A verifier with ``prepare()`` is prepared first: what that imports, every worker has from its first moment.
+    """
     workers: set[int] = set()
+    with suppress(Exception):  # a worker will meet the same failure, and say so
+        getattr(verifier, "prepare", _nothing)()
     parent = os.getppid()
     control.settimeout(_GLANCE)
     try:
@@ -181,6 +186,10 @@ def keep(control: socket.socket, verifier: Verifier) -> None:
     finally:
         for pid in workers:
             _end(pid)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _end(pid: int) -> int:

@@ -12,8 +12,8 @@ PLACES = ("box", "tag", "phrase", "line")
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _BRACE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
-_PHRASE = re.compile(r"answer(?:\s+is)?\s*(?::|\bis\b)[ \t]*:?", re.IGNORECASE)
-_END = re.compile(r"\n|[.!?](?=\s)")
+_PHRASE = re.compile(r"####|answer(?:\s+is)?\s*(?::|\bis\b)[ \t]*:?", re.IGNORECASE)
+_END = re.compile(r"\n|[.!?](?=\s|$)")
 _AFTER = frozenset(" \t\r\n.,;:!$*_`)]}\\")
 
 

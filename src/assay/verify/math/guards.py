@@ -1,0 +1,57 @@
+"""What may be given to the symbolic tier: nothing that is known to make it compute without end."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["tame"]
+
+_LONGEST = 300
+_DEEPEST = 12
+_PARTS = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\S")
+_NAMES = (
+    "frac sqrt sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh ln log lg exp pi infty binom overline cdot times "
+    "lfloor rfloor lceil rceil circ pm mp div lvert rvert le ge ne prime "
+    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta kappa lambda mu nu xi rho sigma tau phi varphi chi psi "
+    "omega Gamma Delta Theta Lambda Sigma Phi Psi Omega ell"
+)
+_COMMANDS = frozenset("\\" + name for name in _NAMES.split())
+_DIGITS = 30
+_GROWTH = 5_000
+"""Largest product of all whole numbers that stand in exponents, before ``!`` or in binomials."""
+
+
+def tame(source: str) -> bool:
+    r"""Whether an expression is short, shallow, of known commands, and without huge powers or factorials.
+
+    >>> tame(r"\sin ( 2 x ) ^ { 2 }"), tame("9^{9^{9^{9}}}"), tame("10000000!"), tame(r"\int x dx")
+    (True, False, False, False)
+    """
+    if len(source) > _LONGEST or not source.isascii():
+        return False
+    depth = 0
+    growth = 1
+    powers: list[int] = []  # at which depths exponents began
+    parts = _PARTS.findall(source)
+    for n, part in enumerate(parts):
+        before = parts[n - 1] if n else ""
+        if part[0] == "\\" and part not in _COMMANDS:
+            return False
+        if part[0].isdigit() and len(part) > _DIGITS:
+            return False
+        if part in "({[":
+            depth += 1
+            if before == "^" or before == "\\binom":
+                powers.append(depth)
+        elif part in ")}]":
+            powers = [level for level in powers if level < depth]
+            depth -= 1
+        inside = bool(powers) or before in ("^", "!")
+        following = parts[n + 1] if n + 1 < len(parts) else ""
+        if part[0].isdigit() and (inside or following == "!"):
+            growth *= max(1, int(float(part)) if len(part) < 8 else _GROWTH + 1)
+        if (part == "^" and powers and not before.isalpha()) or (part == "!" and not before.isalnum()):
+            return False
+        if depth > _DEEPEST or growth > _GROWTH:
+            return False
+    return depth == 0

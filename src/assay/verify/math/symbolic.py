@@ -1,0 +1,119 @@
+"""The symbolic tier: formulas as ``math-verify`` reads them. It may compute without end: it runs where it can be killed.
+
+What can be evaluated is compared at random places with fifty digits and more, for which no rounding rule is needed: equal
+formulas agree there, and different ones do not. The rest is left to ``math-verify``'s own comparison.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from assay.verify.math.guards import tame
+
+__all__ = ["MISSING", "available", "load", "same"]
+
+MISSING = "the symbolic tier is not installed: pip install 'assay-rl[math]'"
+
+_DEGREES = re.compile(r"\^\s*(?:\\circ|\{\s*\\circ\s*\})")
+_DECIMAL = re.compile(r"(\d*)\.(\d+)")
+_DIGITS = 50
+_PLACES = 8
+_ENOUGH = 3
+_COUNTERS = frozenset("kmnN")
+
+
+def available() -> bool:
+    """Whether ``math-verify`` is installed; imports nothing.
+
+    >>> isinstance(available(), bool)
+    True
+    """
+    return find_spec("math_verify") is not None
+
+
+@lru_cache(maxsize=1)
+def load() -> Any:
+    """The library, imported once (a second)."""
+    library = import_module("math_verify")
+    for name in ("math_verify", "latex2sympy2_extended"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    import_module("sympy")
+    return library
+
+
+def same(gold: str, answer: str) -> bool | None:
+    """Whether two formulas are equal; None where they cannot be read, or are too large to try.
+
+    It may run without end or raise anything: call it only in a process that can be killed.
+    """
+    if not (tame(gold) and tame(answer)):
+        return None
+    first, second = _parsed(gold), _parsed(answer)
+    if first is None or second is None:
+        return None
+    found = _evaluated(first, second, _DIGITS + max(len(gold), len(answer)))
+    if found is not None:
+        return found
+    return bool(load().verify([first], [second], strict=True, timeout_seconds=None))
+
+
+def _parsed(source: str) -> Any:
+    library = load()
+    plain = import_module("latex2sympy2_extended").NormalizationConfig(
+        basic_latex=True, units=False, malformed_operators=True, nits=False, boxed="none", equations=False
+    )  # a letter at the end is no unit: ours have been read already
+    config = [library.LatexExtractionConfig(normalization_config=plain)]
+    source = _DEGREES.sub(r"\\frac{\\pi}{180}", source)
+    source = _DECIMAL.sub(_as_fraction, source)
+    found = library.parse(f"${source}$", config, fallback_mode="no_fallback", parsing_timeout=None)
+    return next((value for value in found if not isinstance(value, str)), None)
+
+
+def _as_fraction(match: re.Match[str]) -> str:
+    """A decimal as the rational that it is: read as a float it would lose digits."""
+    whole, part = match.groups()
+    return f"\\frac{{{whole}{part}}}{{{10 ** len(part)}}}"
+
+
+def _evaluated(first: Any, second: Any, digits: int) -> bool | None:
+    """Equality by evaluation; None where one of them gives no numbers.
+
+    A place counts where both are real. Only where that never happens do complex values count: ``2 ln x`` is ``ln(x^2)`` wherever
+    both are defined.
+    """
+    sympy = import_module("sympy")
+    if not (isinstance(first, sympy.Expr) and isinstance(second, sympy.Expr)):
+        return None
+    first, second = (_exact(sympy, value) for value in (first, second))
+    symbols = sorted(first.free_symbols | second.free_symbols, key=str)
+    rng = random.Random("places")
+    real: list[bool] = []
+    other: list[bool] = []
+    for n in range(_PLACES if symbols else 1):
+        place = {symbol: _place(sympy, rng, n, str(symbol)) for symbol in symbols}
+        one, two = (value.subs(place).evalf(digits) for value in (first, second))
+        if not (one.is_number and two.is_number and one.is_finite and two.is_finite):
+            continue
+        close = bool(abs(one - two) <= sympy.Float(10) ** (-_DIGITS + 15) * (1 + abs(one) + abs(two)))
+        (real if one.is_real and two.is_real else other).append(close)
+    if len(real) >= min(_ENOUGH, _PLACES if symbols else 1):
+        return all(real)
+    return all(other) if other and not real else None
+
+
+def _exact(sympy: Any, value: Any) -> Any:
+    """The imaginary unit as itself, and everything evaluated that was left standing."""
+    return value.subs({symbol: sympy.I for symbol in value.free_symbols if str(symbol) == "i"}).doit()
+
+
+def _place(sympy: Any, rng: random.Random, n: int, name: str) -> Any:
+    if name in _COUNTERS and n % 2:
+        return sympy.Integer(n // 2 + 1)
+    value = sympy.Rational(rng.randint(300, 2900), 1009)
+    return -value if n % 4 == 3 and name not in _COUNTERS else value

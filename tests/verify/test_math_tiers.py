@@ -1,0 +1,313 @@
+"""Both tiers of the math verifier: verdicts, faults, processes, and what a batch of hanging answers costs."""
+
+import asyncio
+import json
+import os
+import random
+import threading
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_math_exact import soup
+
+from assay.core.canon import FrozenMap
+from assay.core.errors import ConfigError, DataError
+from assay.core.rollout import Rollout, Stop
+from assay.core.score import Fault, Score
+from assay.core.task import Task
+from assay.testing import attempt, check_verifier
+from assay.testing.math_pairs import math_pairs
+from assay.verify import ExactMatch, FormatIs, MathAnswer, ScoringPool, Together
+from assay.verify.ahead import Ahead
+from assay.verify.math import Verdict, compare, elsewhere, symbolic
+from assay.verify.math.equality import exact
+from assay.verify.math.extract import final_answer
+from assay.verify.math.guards import tame
+from assay.verify.math.verifier import gold_of
+
+CASES = [json.loads(line) for line in Path(__file__).with_name("math_cases.jsonl").read_text(encoding="utf-8").splitlines()]
+SLOW = 60.0
+"""A deadline that only a hang misses, on any machine."""
+
+
+def task(gold: str, n: int = 0) -> Task:
+    return Task(
+        id=f"t{n}", domain="math", arm="a", level=1, split="train", index=n,
+        public=FrozenMap({"prompt": "?"}), private=FrozenMap({"answer": gold}),
+    )  # fmt: skip
+
+
+def items(*pairs: tuple[str, str]) -> list[tuple[Task, Rollout]]:
+    tasks = [task(gold, n) for n, (gold, _) in enumerate(pairs)]
+    return [(t, attempt(t, text, id=f"r{n}")) for n, (t, (_, text)) in enumerate(zip(tasks, pairs, strict=True))]
+
+
+IDENTITY = ("\\sin(2x)", "2\\sin x\\cos x")
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A symbolic tier that hangs on formulas with the letter h, dies on those with d, raises on those with r."""
+    real = symbolic.same
+
+    def same(gold: str, answer: str) -> bool | None:
+        if "h" in answer.replace("\\", "").split():
+            threading.Event().wait()
+        if "d" in answer.split():
+            os._exit(7)
+        if "r" in answer.split():
+            raise ValueError("a formula that it does not like")
+        return real(gold, answer)
+
+    monkeypatch.setattr(symbolic, "same", same)
+    monkeypatch.setattr(elsewhere, "_office", elsewhere._Office())  # pyright: ignore[reportPrivateUsage]
+
+
+# ---- verdicts
+
+
+def test_all_cases_are_right() -> None:
+    judge = MathAnswer(deadline=SLOW)
+    wrong = [c for c in CASES if (compare(c["gold"], c["answer"], judge) is Verdict.EQUAL) is not c["expected"]]
+    assert wrong == []
+
+
+def test_two_tiers_decide_made_pairs_as_they_were_made() -> None:
+    pairs = list(math_pairs(1_200, seed=3))
+    with ScoringPool(MathAnswer(), SLOW) as pool:
+        batch = items(*((p.gold, p.answer) for p in pairs))
+        verdicts = pool.score(batch)
+    found = [verdicts[r.id].info["verdict"] for _, r in batch]
+    wrong = [(p, v) for p, v in zip(pairs, found, strict=True) if (v == "equal") is not p.equal or v == "unparsed"]
+    assert wrong == []
+    assert {v.info["tier"] for v in verdicts.values()} == {"exact", "symbolic"}
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "verdict"),
+    [
+        ("7", "\\boxed{7}", "equal"),
+        ("7", "\\boxed{8}", "different"),
+        ("7", "\\boxed{}", "unparsed"),
+        ("7", "", "unparsed"),
+        ("7", "\\boxed{\\int_0^1 x dx}", "unparsed"),
+        ("7", "\\boxed{9^{9^{9^{9}}}}", "unparsed"),
+        ("$7$", "7", "equal"),
+        ("so \\boxed{7}", "7", "equal"),
+        ("2+5=7 #### 7", "#### 7", "equal"),
+        (*IDENTITY, "equal"),
+        ("\\sin(2x)", "\\cos x", "different"),
+        ("\\log 100", "2", "equal"),
+        ("\\sqrt{x^2}", "x", "different"),
+        ("\\sqrt{x^2}", "|x|", "equal"),
+        ("2\\ln x", "\\ln(x^2)", "equal"),
+        ("(-1)^n", "\\cos(n\\pi)", "equal"),
+        ("\\sin 1", "0.8414709848078965", "different"),
+        ("\\pi+e", "5.859874482048838", "different"),
+        ("\\cos 36^\\circ", "\\frac{1+\\sqrt5}{4}", "equal"),
+        ("\\{\\sin 2x, 1\\}", "\\{1, 2\\sin x\\cos x\\}", "equal"),
+        ("(x, \\sin 2x)", "(x, 2\\sin x\\cos x)", "equal"),
+        ("y=\\sin 2x", "y=2\\sin x\\cos x", "equal"),
+        ("[0, \\sin 1]", "[0, \\sin 2]", "unparsed"),
+        ("\\sqrt{-\\sin 1}", "i\\sqrt{\\sin 1}", "equal"),
+        ("\\arctan(1)", "\\frac{\\pi}{4}", "equal"),
+        ("\\tan(\\arctan x)", "x", "equal"),
+    ],
+)
+def test_verdicts_in_words(gold: str, answer: str, verdict: str) -> None:
+    assert compare(gold, answer, MathAnswer(deadline=SLOW)) == verdict
+
+
+def test_the_verifier_keeps_its_contract() -> None:
+    t = task("\\frac{1}{2}")
+    cases = [(t, attempt(t, text), right) for text, right in (("\\boxed{0.5}", 1.0), ("0.51", 0.0), ("", 0.0), ("no idea", 0.0))]
+    check_verifier(MathAnswer(), [*cases, (t, attempt(t, "0.5", stop=Stop.LENGTH), 0.0)])
+    info = MathAnswer()(t, attempt(t, "so \\boxed{0.5}")).info
+    assert dict(info) == {"verdict": "equal", "tier": "exact", "answer": "0.5"}
+    assert MathAnswer()(t, attempt(t, "0.5", stop=Stop.LENGTH)).info["note"] == "the attempt was cut off"
+    assert MathAnswer(look=("box",))(t, attempt(t, "0.5")).info["verdict"] == "unparsed"
+    assert MathAnswer(symbolic=False)(task("\\sin x"), attempt(t, "\\cos x")).info["note"] == "exact arithmetic cannot tell"
+    assert gold_of("no box \\boxed") == "no box \\boxed"
+    with pytest.raises(DataError, match="no private 'answer'"):
+        MathAnswer()(
+            Task(id="x", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"})), attempt(t, "1")
+        )
+
+
+def test_settings_reach_the_verdict() -> None:
+    assert compare("5 cm", "5", MathAnswer(units="required")) == "different"
+    assert compare("50", "50%", MathAnswer(percent="optional")) == "equal"
+    assert compare("3.14", "3.1416", MathAnswer(tolerance=0.01)) == "equal"
+    assert compare("7", "\\boxed{7} or 8", MathAnswer(strict_tail=True)) == "unparsed"
+    assert compare("7", "the answer is 7", look=("box",)) == "unparsed"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"look": ("first",)}, "box, tag, phrase, line"), ({"look": ()}, "box"), ({"units": "no"}, "optional, required"),
+        ({"percent": "no"}, "value, optional"), ({"tolerance": 1.0}, "share"), ({"deadline": 0.0}, "seconds"),
+    ],
+)  # fmt: skip
+def test_settings_that_do_not_exist_are_refused(wrong: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        MathAnswer(**wrong)
+
+
+def test_without_the_library_nothing_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(symbolic, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"assay-rl\[math\]"):
+        MathAnswer(symbolic=True)
+    judge = MathAnswer()
+    assert judge.trusted
+    judge.prepare()
+    score = judge(task(IDENTITY[0]), attempt(task(""), IDENTITY[1]))
+    assert (score.fault, score.info["verdict"], score.info["note"]) == (Fault.VERIFIER, "unparsed", symbolic.MISSING)
+    assert judge(task("7"), attempt(task(""), "7")).primary == 1.0
+    assert compare(*IDENTITY) == "unparsed"
+
+
+# ---- processes
+
+
+def test_compare_works_from_threads_and_under_asyncio() -> None:
+    pairs = [(f"\\sin({k}x)+\\sin^2 x+\\cos^2 x", f"1+\\sin({k + n % 2}x)", n % 2 == 0) for n, k in enumerate(range(2, 10))]
+    found: dict[int, Verdict] = {}
+
+    def work(n: int) -> None:
+        found[n] = compare(pairs[n][0], pairs[n][1], MathAnswer(deadline=SLOW))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(len(pairs))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[n] == "equal" for n in range(len(pairs))] == [p[2] for p in pairs]
+
+    async def several() -> list[Verdict]:
+        return list(await asyncio.gather(*(asyncio.to_thread(compare, g, a, MathAnswer(deadline=SLOW)) for g, a, _ in pairs)))
+
+    assert asyncio.run(several()) == [found[n] for n in range(len(pairs))]
+
+
+@pytest.mark.usefixtures("hanging")
+def test_an_answer_that_hangs_twice_is_the_policys_fault_and_the_next_one_is_judged() -> None:
+    judge = MathAnswer(deadline=1.0)
+    t = task("\\sin(2x)")
+    score = judge(t, attempt(t, "\\sin h"))
+    assert (score.fault, score.primary, score.info["verdict"]) == (Fault.POLICY, 0.0, "timeout")
+    assert score.info["error"] == "no verdict within 1 s, twice on the same answer"
+    assert judge(t, attempt(t, "\\sin h")) is score  # remembered
+    assert compare("\\sin(2x)", "\\sin h", judge) == "timeout"
+    assert compare(*IDENTITY, judge) == "equal"
+    died = judge(t, attempt(t, "\\sin d"))
+    assert (died.fault, died.info["verdict"]) == (Fault.POLICY, "died")
+    raised = judge(t, attempt(t, "\\sin r"))
+    assert (raised.fault, dict(raised.components)) == (Fault.VERIFIER, {})
+    assert compare("\\sin(2x)", "\\sin r", judge) == "unparsed"
+
+
+@pytest.mark.usefixtures("hanging")
+def test_in_a_pool_the_same_hanging_answer_is_judged_once() -> None:
+    honest = [("7", "7"), IDENTITY, *[("7", "8")] * 5]
+    batch = items(*honest, *[("\\sin(2x)", "\\sin h")] * 6)
+    with ScoringPool(MathAnswer(deadline=1.0)) as pool:
+        assert pool.deadline == 1.0
+        verdicts = pool.score(batch)
+        assert pool.counts == Counter(hung=2, retried=1)
+        again = pool.score(batch[7:9] + items(*honest))
+    assert [verdicts[f"r{n}"].fault for n in range(13)] == [Fault.NONE] * 7 + [Fault.POLICY] * 6
+    assert [verdicts[f"r{n}"].primary for n in range(13)] == [1.0, 1.0] + [0.0] * 11
+    assert verdicts["r9"].info["verdict"] == "timeout"
+    assert again["r7"].info["verdict"] == "timeout" and again["r1"].primary == 1.0
+
+
+def test_a_pool_starts_no_process_for_the_exact_tier_alone() -> None:
+    pool = ScoringPool(MathAnswer(symbolic=False))
+    assert pool._crew is None  # pyright: ignore[reportPrivateUsage]
+    with ScoringPool(MathAnswer()) as pool:
+        assert pool.score(items(("7", "7"), ("7", "9")))["r0"].primary == 1.0
+        assert pool._crew is not None and pool._crew.bench._workers == []  # pyright: ignore[reportPrivateUsage]
+
+
+def test_it_stands_together_with_other_verifiers() -> None:
+    both = Together((MathAnswer(), FormatIs(".*boxed.*")))
+    batch = items(("7", "\\boxed{7}"), (IDENTITY[0], f"\\boxed{{{IDENTITY[1]}}}"), ("7", "7"))
+    with ScoringPool(both, SLOW) as pool:
+        verdicts = pool.score(batch)
+    assert [dict(verdicts[f"r{n}"].components) for n in range(3)] == [{"correct": 1.0, "format": f} for f in (1.0, 1.0, 0.0)]
+    assert [verdicts[f"r{n}"].info["tier"] for n in range(3)] == ["exact", "symbolic", "exact"]
+
+
+# ---- what need not go to a worker
+
+
+def test_a_verdict_ahead_that_raises_is_left_to_a_worker() -> None:
+    t = replace(task("1"), private=FrozenMap())
+    known = Ahead(MathAnswer()).look([(t, attempt(t, "1", id="r0")), (t, attempt(t, "1", id="r1"))])
+    assert (dict(known.verdicts), known.asked, dict(known.twins)) == ({}, (0, 1), {})
+
+
+def test_only_so_many_verdicts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.verify.ahead._KEPT", 2)
+    ahead = Ahead(MathAnswer())
+    batch = items(*((f"\\sin({k}x)", "\\cos x") for k in range(2, 6)))
+    ahead.remember(batch, [Score(components={"correct": 0.0})] * 3 + [Score(components={}, fault=Fault.INFRA)])
+    known = ahead.look(batch)
+    assert (sorted(known.verdicts), known.asked) == ([1, 2], (0, 3))
+    plain = Ahead(ExactMatch())
+    plain.remember(batch, [Score(components={"correct": 0.0})] * 4)
+    assert plain.look(batch).asked == ()  # trusted: all of it at once
+
+
+def test_only_so_many_single_verdicts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elsewhere, "_KEPT", 1)
+    monkeypatch.setattr(elsewhere, "_office", elsewhere._Office())  # pyright: ignore[reportPrivateUsage]
+    for k in (2, 3, 2):
+        assert compare(f"\\sin({k}x)+\\ln x", f"\\ln x+\\sin({k}x)+\\sin^2 t+\\cos^2 t-1", MathAnswer(deadline=SLOW)) == "equal"
+    assert len(elsewhere._office._seen) == 1  # pyright: ignore[reportPrivateUsage]
+
+
+# ---- the symbolic tier itself, in this process
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["9^{9^{9^{9}}}", "10^{10^9}", "10000000!", "(x!)!", "\\int x",
+     "(" * 20 + "1" + ")" * 20, "x" * 400, "é", "1" * 50, "2^{99999999}",
+     "(((2^{99})^{99})^{99})", "\\binom{9999}{9999}", "(x", "x^{y^{z^{99999}}}"],
+)  # fmt: skip
+def test_what_is_known_to_hang_is_not_tried(source: str) -> None:
+    assert not tame(source)
+    assert symbolic.same(source, "5") is None
+
+
+def test_what_a_reader_means_is_tried() -> None:
+    for source in ("\\sin ( 2 x )", "e ^ { x ^ { 2 } }", "5 !", "\\binom { n } { 2 }", "x ^ { 12 }", "\\sqrt { 2 }", "1 / 2 x"):
+        assert tame(source), source
+
+
+def test_the_symbolic_tier_in_this_process() -> None:
+    assert symbolic.same("\\sin ( 2 t )", "2 \\sin t \\cos t") is True
+    assert symbolic.same("\\sin t", "\\cos t") is False
+    assert symbolic.same("\\frac{1}{", "5") is None
+    assert symbolic.same("5", "\\frac{1}{") is None
+    assert symbolic.same("\\log ( - 2 )", "\\log ( - 2 )") is True  # complex on both sides
+    assert symbolic.same("\\log ( - 2 )", "\\log ( - 3 )") is False
+    assert symbolic.same("x = 2", "x = 2") is True  # no expression: the library's own comparison
+    assert symbolic.same("\\infty", "\\infty") is True
+    assert exact(*IDENTITY, oracle=symbolic.same) is True
+    assert final_answer("7") == "7"
+
+
+@pytest.mark.prove
+def test_a_thousand_texts_get_a_verdict_from_both_tiers() -> None:
+    rng = random.Random(5)
+    formulas = ["\\sin(2x)", "\\ln x", "\\tan t", "|x|"]
+    batch = items(*((rng.choice(formulas), soup(rng)) for _ in range(1_000)))
+    with ScoringPool(MathAnswer()) as pool:
+        verdicts = pool.score(batch)
+    assert all(v.fault in (Fault.NONE, Fault.POLICY) and v.info["verdict"] in set(Verdict) for v in verdicts.values())
