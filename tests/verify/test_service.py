@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -237,3 +239,13 @@ def test_wrong_settings() -> None:
             serve(desk, host="0.0.0.0")
         with pytest.raises(ConfigError, match=r"cannot listen on 203\.0\.113\.1, port 1: "):
             serve(desk, host="203.0.113.1", port=1, token="t")
+
+
+def test_the_pages_python(exact: RewardClient) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "add" / "service.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(block.replace("http://127.0.0.1:8900", exact.url), names)
+    assert [v["value"] for v in names["verdicts"]] == [1.0, 0.0]
+    assert names["reward"](["p"], ["4"], answer=["4"]) == [1.0]
+    assert names["compute_score"]("math", "4", "4") == {"score": 1.0, "acc": 1.0, "fault": 0.0}
