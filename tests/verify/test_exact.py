@@ -53,6 +53,8 @@ def test_exact_match_reads_the_last_call_and_numbers_as_text() -> None:
 def test_exact_match_without_an_answer_is_an_error() -> None:
     with pytest.raises(DataError, match=r"'t' has no private 'answer'.*'rubric'"):
         ExactMatch()(task(rubric="x"), attempt(TWO, "2"))
+    with pytest.raises(DataError, match="no private 'answer'"):
+        FormatIs("[0-9]", like_answer=True)(task(), attempt(TWO, "2"))
 
 
 @pytest.mark.parametrize(

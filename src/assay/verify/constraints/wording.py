@@ -32,7 +32,7 @@ SCRIPTS = {
     "bengali": r"\u0985-\u09b9\u09dc-\u09e1",
     "tamil": r"\u0b85-\u0bb9",
     "thai": r"\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46",
-    "georgian": r"\u10a0-\u10ff",
+    "georgian": r"\u10a0-\u10fa\u10fd-\u10ff",
     "chinese": r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff",
     "japanese": r"\u3041-\u3096\u30a1-\u30fa\u30fc\u3005\u3400-\u4dbf\u4e00-\u9fff",
     "korean": r"\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3",

@@ -180,7 +180,7 @@ class Formatted:
                 reward = (1.0 - self.weight) * answer + self.weight * right
             case Combine.GATE:
                 reward = answer if right == 1.0 else floor_of(self.verifier, _main(declared(self.verifier)))
-            case Combine.OVERRIDE:
+            case _:
                 reward = answer if right == 1.0 else self.bad
         further = {n: v for n, v in inner.components.items() if n != _main(tuple(inner.components))}
         info = FrozenMap({**form.info, **inner.info} if right == 1.0 else {**inner.info, **form.info})

@@ -1,0 +1,163 @@
+"""Constraints on a text: each by hand, counts against second counters, and their conjunction."""
+
+import random
+import re
+import unicodedata
+
+import pytest
+
+from assay.core.errors import ConfigError, DataError
+from assay.verify import Instructions, posed
+from assay.verify.constraints import CONSTRAINTS, Relation, constraint_of, described
+from assay.verify.constraints.base import paragraphs, sentences, words
+from assay.verify.constraints.wording import SCRIPTS
+
+# name, settings, a text that keeps it, one that does not
+CASES = [
+    ("words", {"count": 3}, "one two three", "one two"),
+    ("words", {"count": 2, "relation": "at_most"}, "well-known facts", "a b c"),
+    ("words", {"count": 2, "relation": "exactly"}, "don't, stop!", "do n't stop"),
+    ("sentences", {"count": 2, "relation": "exactly"}, "Dr. No came. He left.", "Dr. No came"),
+    ("sentences", {"count": 3}, "A? B! C", "A? B"),
+    ("paragraphs", {"count": 2, "relation": "exactly"}, "a\nb\n\n \nc", "a\nb"),
+    ("paragraphs", {"count": 2, "separator": "***"}, "a\n***\nb", "a\n\nb"),
+    ("paragraph_start", {"paragraphs": 2, "nth": 2, "word": "So"}, "a\n\n*so* it is", "So\n\nb"),
+    ("paragraph_start", {"paragraphs": 1, "nth": 1, "word": "So"}, "So", "So\n\nso"),
+    ("characters", {"count": 3, "relation": "exactly"}, " abc\n", "ab"),
+    ("keywords", {"keywords": ["sun", "blue sky"]}, "The Sun in a blue\nsky.", "sunny blue sky"),
+    ("keyword_frequency", {"keyword": "cat", "count": 2, "relation": "exactly"}, "Cat, cat; cats", "cat cat cat"),
+    ("forbidden", {"keywords": ["bad"]}, "badly good", "Bad."),
+    ("letter_frequency", {"letter": "E", "count": 2, "relation": "exactly"}, "Ever", "even eve"),
+    ("capital_words", {"count": 2}, "THIS is FINE", "This is FINE"),
+    ("upper_case", {}, "ALL 3 CAPS", "ALL cAPS"),
+    ("lower_case", {}, "all 3 small", "All small"),
+    ("no_commas", {}, "one; two", "one， two"),
+    ("script", {"script": "cyrillic"}, "Привет, мир 3", "Привет hello"),
+    ("script", {"script": "latin", "share": 1.0}, "Héllo œuvre ß", "Hello мир"),
+    ("title", {}, "<<A title>>\ntext", "<< >> <title>"),
+    ("bullets", {"count": 2, "relation": "exactly"}, "x\n* a\n  - b", "* a\n*b\n- c\n* d"),
+    ("numbered_list", {"count": 3}, "1. a\n2) b\n3. c", "1. a\n3. b\n4. c"),
+    ("highlights", {"count": 2, "relation": "exactly"}, "*a* and **b c**", "*a* * * b"),
+    ("sections", {"count": 2}, "## Section 1\nx\nSECTION 2: y", "Section 2\nSection 3"),
+    ("sections", {"count": 1, "splitter": "Part"}, "Part 1\n", "Section 1"),
+    ("placeholders", {"count": 2}, "[name] lives at [address]", "[name] [ ]"),
+    ("json", {}, '```json\n{"a": 1}\n```', 'Here: {"a": 1}'),
+    ("json", {}, "[1, 2]", "3"),
+    ("quoted", {}, ' "so it is" ', '"so" it is'),
+    ("quoted", {}, "“so”", '""'),
+    ("starts_with", {"phrase": "Well,"}, " well, yes", "Yes, well,"),
+    ("ends_with", {"phrase": "The end."}, "so. THE END.\n", "The end. So"),
+    ("postscript", {}, "Dear\n\nP.S. more", "P.S. only this"),
+    ("postscript", {"mark": "P.P.S"}, "a\nP.P.S b", "a\nP.P.S"),
+    ("two_responses", {}, "one ****** two", "one ****** one"),
+    ("two_responses", {}, "one\n******\ntwo", "one ****** two ****** three"),
+    ("repeat_prompt", {"prompt": "Say hi."}, "say  hi. Hi!", "Say hi."),
+    ("one_of", {"options": ["Yes.", "No"]}, " yes", "yes and no"),
+]
+
+
+@pytest.mark.parametrize(("name", "settings", "good", "bad"), CASES)
+def test_each(name: str, settings: dict, good: str, bad: str) -> None:
+    gold = [{"constraint": name, **settings}]
+    assert Instructions()(*posed(gold, good)).primary == 1.0
+    score = Instructions()(*posed(gold, bad))
+    assert score.primary == 0.0
+    assert list(score.info["failed"]) == [described(gold)]
+    assert described(gold).rstrip(".") and constraint_of(gold[0]) == constraint_of(gold[0])
+
+
+def test_every_constraint_has_a_case() -> None:
+    assert {name for name, *_ in CASES} == set(CONSTRAINTS) and len(CONSTRAINTS) >= 25
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {}, {"constraint": "word"}, {"constraint": "words"}, {"constraint": "words", "count": -1}, {"constraint": "words",
+        "count": "3"},
+        {"constraint": "words", "count": 3, "relation": "about"}, {"constraint": "words", "count": 1, "kind": "os:path"},
+        {"constraint": "keywords", "keywords": []}, {"constraint": "forbidden", "keywords": [" "]}, {"constraint": "script",
+        "script": "elvish"},
+        {"constraint": "script", "script": "latin", "share": 0}, {"constraint": "letter_frequency", "letter": "ab", "count": 1},
+        {"constraint": "keyword_frequency", "keyword": "", "count": 1}, {"constraint": "sections", "count": 1, "splitter": " "},
+        {"constraint": "starts_with", "phrase": ""}, {"constraint": "one_of", "options": []}, {"constraint": "one_of",
+        "options": ["."]},
+        {"constraint": "paragraph_start", "paragraphs": 1, "nth": 2, "word": "a"}, {"constraint": "title", "count": 3},
+        {"constraint": "paragraph_start", "paragraphs": 1, "nth": 1, "word": "a b"},
+    ],
+)  # fmt: skip
+def test_wrong_settings(spec: dict) -> None:
+    with pytest.raises(DataError, match="constraint"):
+        Instructions()(*posed([spec], "x"))
+
+
+def test_conjunction() -> None:
+    gold = [
+        {"constraint": "no_commas"},
+        {"constraint": "words", "count": 2},
+        {"constraint": "upper_case"},
+        {"constraint": "title"},
+    ]
+    score = Instructions()(*posed(gold, "ONE"))
+    assert dict(score.components) == {"correct": 0.0, "fraction": 0.5} and score.info["verdict"] == "broken"
+    assert dict(Instructions()(*posed(gold, "")).components) == {"correct": 0.0, "fraction": 0.0}
+    rules = (constraint_of({"constraint": "no_commas"}),)
+    assert Instructions(rules)(*posed(None, "a")).info["verdict"] == "kept"
+    assert Instructions(rules)(*posed([{"constraint": "title"}], "a")).components["fraction"] == 0.5
+    for wrong in ([], "x", [3], None, {"constraint": "title"}):
+        with pytest.raises(DataError, match="no list of constraints"):
+            Instructions()(*posed(wrong, "x"))
+    with pytest.raises(ConfigError, match="count=-1"):
+        CONSTRAINTS["words"](count=-1)
+
+
+def test_counts_against_second_counters() -> None:
+    """Words letter by letter, sentences and paragraphs as the pieces that they were made from."""
+    rng = random.Random(9)
+    for _ in range(2000):
+        made = []
+        for _ in range(rng.randint(1, 4)):
+            made.append(
+                [
+                    [rng.choice(["we", "don't", "see", "well-off", "x1"]) for _ in range(rng.randint(1, 5))]
+                    for _ in range(rng.randint(1, 4))
+                ]
+            )
+        said = rng.choice(["\n\n", "\n \n\n"]).join(
+            " ".join(" ".join(s).capitalize() + rng.choice([".", "!", "?", "...", '."']) for s in paragraph) for paragraph in made
+        )
+        assert len(paragraphs(said)) == len(made)
+        assert len(sentences(said)) == sum(map(len, made)), said
+        assert len(words(said)) == sum(len(s) for p in made for s in p)
+    for _ in range(2000):
+        text = "".join(rng.choices("aB3-'_ .,é\n", k=rng.randint(0, 12)))
+        padded = f" {text} "
+        inside = [c in "-'" and padded[i].isalnum() and padded[i + 2].isalnum() for i, c in enumerate(text)]
+        kept = "".join(c if c.isalnum() or joins else " " for c, joins in zip(text, inside, strict=True))
+        assert words(text) == kept.split(), text
+
+
+def test_bounds_against_a_second_reading() -> None:
+    rng = random.Random(10)
+    for _ in range(2000):
+        wanted, found, relation = rng.randint(0, 4), rng.randint(0, 4), rng.choice(list(Relation))
+        text = "x" + " cat" * found
+        holds = constraint_of(
+            {"constraint": "keyword_frequency", "keyword": "cat", "count": wanted, "relation": relation.value}
+        ).holds(text)
+        assert holds == {"at_least": wanted <= found, "at_most": wanted >= found, "exactly": wanted == found}[relation.value]
+
+
+def test_scripts_against_unicode_names() -> None:
+    """Letters of each range are of the script by their Unicode names."""
+    first = {"chinese": "CJK", "japanese": ("HIRAGANA", "KATAKANA", "CJK", "IDEOGRAPHIC", "KATAKANA-HIRAGANA"),
+    "korean": "HANGUL",
+             "latin": ("LATIN", "FEMININE", "MASCULINE"), "greek": ("GREEK", "COPTIC")}  # fmt: skip
+    for name, ranges in SCRIPTS.items():
+        inside = re.compile(f"[{ranges}]")
+        wanted = first.get(name, name.upper())
+        wanted = (wanted,) if isinstance(wanted, str) else wanted
+        for code in range(0x10000):
+            c = chr(code)
+            if unicodedata.category(c)[0] == "L" and inside.match(c):
+                assert unicodedata.name(c).split()[0] in wanted, (name, hex(code))

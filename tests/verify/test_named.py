@@ -1,0 +1,189 @@
+"""The registry of names, and what every verifier in it promises: its components, no exception on any text, bounded time."""
+
+import pickle
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from assay.core.canon import FrozenMap
+from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.score import Fault
+from assay.testing.contracts import check_verifier
+from assay.verify import about, judge, posed, verifier, verifiers
+
+DOCS = Path(__file__).parents[2] / "docs"
+EDGES = [["a", "b", 2], ["b", "c", 1], ["c", "d", 1], ["d", "a", 1], ["a", "c", 5]]
+GRAPH = {"edges": EDGES, "source": "a", "target": "c"}
+GOLDS = {
+    "exact": ("four", "four"),
+    "choice": ({"answer": "B", "options": ["red", "blue"]}, "(B)"),
+    "set": (["a", "b"], "b, a"),
+    "list": (["a", "b"], "a, b"),
+    "numeric": (3.5, "7/2"),
+    "json": ({"a": [1, None]}, '{"a": [1, null]}'),
+    "json_schema": ({"schema": {"type": "array", "uniqueItems": True}, "value": [1, "a"]}, '[1, "a"]'),
+    "regex": ("[a-z]+ [0-9]{3}", "abc 123"),
+    "format": (None, "<think>a</think><answer>b</answer>"),
+    "formatted": ("b", "<think>a</think><answer>b</answer>"),
+    "classification": ("dog", "<think>a</think><answer>dog</answer>"),
+    "ranking": ({"gains": {"a": 2, "b": 0, "c": 1}}, "a, c, b"),
+    "constraints": ([{"constraint": "words", "count": 2}, {"constraint": "sentences", "count": 1}, {"constraint": "script",
+    "script": "latin"},
+                     {"constraint": "paragraphs", "count": 1}, {"constraint": "bullets", "count": 0},
+                     {"constraint": "highlights", "count": 0},
+                     {"constraint": "keyword_frequency", "keyword": "a b", "count": 0}, {"constraint": "no_commas"},
+                     {"constraint": "title"}, {"constraint": "placeholders", "count": 0}, {"constraint": "sections",
+                     "count": 0}], "Hello you <<x>>"),
+    "assignment": ({"Ann": "knight", "Bob": "knave"}, "Ann is a knight, Bob is a knave"),
+    "maze": ({"maze": ["S.", "#G"], "value": 2}, "right, down"),
+    "sat": ({"clauses": [[1, -2], [2]]}, "x1=True, x2=True"),
+    "graph_path": (GRAPH, "a -> b -> c"),
+    "graph_shortest_path": (GRAPH | {"value": 2}, "a, d, c"),
+    "graph_cycle": (GRAPH, "a b c"),
+    "graph_hamilton_path": (GRAPH, "a b c d"),
+    "graph_hamilton_cycle": (GRAPH | {"value": 5}, "a b c d a"),
+    "graph_euler_path": (GRAPH, "a b c d a c"),
+    "graph_topological_order": ({"edges": [["a", "b"], ["b", "c"]], "directed": True}, "a, b, c"),
+    "graph_coloring": (GRAPH | {"colors": 3}, "a: 1, b: 2, c: 3, d: 2"),
+    "graph_components": (GRAPH, "[[a, b, c, d]]"),
+    "graph_bipartition": ({"edges": EDGES[:4]}, "{a, c}, {b, d}"),
+    "graph_spanning_tree": (GRAPH | {"value": 3}, "(b, c), (c, d), (d, a)"),
+    "graph_matching": (GRAPH | {"value": 2}, "(a, b), (c, d)"),
+    "graph_independent_set": (GRAPH | {"value": 2}, "b, d"),
+    "graph_clique": (GRAPH | {"value": 3}, "a, b, c"),
+    "graph_vertex_cover": (GRAPH | {"value": 2}, "a, c"),
+    "graph_dominating_set": (GRAPH | {"value": 1}, "a"),
+}  # fmt: skip
+"""For each name a gold and an answer that is right."""
+
+HOSTILE = [
+    "", " ", "\x00", "\ud800", "\udfff\ud800", "\u202e123", "é", "é", "١٢٣", "４２", "²", "½", "Ⅷ", "\u200b", "\ufeff4", "ß", "İ",
+    "ﬁ",
+    "a" * 1000, "(" * 500 + ")" * 500, "[" * 500 + "]" * 500, "{" * 500 + "}" * 500, "<answer>" * 500, "</answer>" * 500,
+    "\\boxed{" * 500, "\\boxed{" * 300 + "}" * 300, "```" * 500, "\n```\n" * 300, "Answer:" * 500, "-" * 500, "->" * 500,
+    "1/" * 500,
+    "1e" * 500, "1" * 5000, "0." * 500, "," * 500, "1," * 500, "nan", "inf", "-inf", "1e999999999", "%" * 100, '"' * 500,
+    '\\"' * 500,
+    '{"a": ' * 500, "A or B", "\n" * 500, "\t\r\v\f\x1c\x85\u2028", "<<" * 300, "*" * 501, "[a" * 300, "a: " * 300, "a=b=c",
+    "x1=" * 300, "0 0 0",
+    "a is a " * 200, "#" * 500, "• " * 200, "null", "true", '{"a": NaN}', "None", "none", "unsat", "\U0001f600" * 300,
+    "a\u0301" * 300, "…" * 300,
+]  # fmt: skip
+
+NAMES = list(verifiers())
+PURE = [name for name in NAMES if about(name).trusted]
+
+
+def test_there_is_a_gold_for_each() -> None:
+    assert list(GOLDS) == NAMES
+    assert set(NAMES) - set(PURE) == {"json_schema", "regex"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_right_answer_is_right_and_little_else(name: str) -> None:
+    judge_it, (gold, said) = verifier(name), GOLDS[name]
+    wrong = ["", " ", "I do not know."] if name != "constraints" else ["", " "]
+    cases = [(*posed(gold, said), 1.0), *((*posed(gold, text), 0.0) for text in wrong)]
+    check_verifier(judge_it, cases)
+    known = about(name)
+    assert known.components == tuple(judge_it(*posed(gold, said)).components) and known.gold and known.summary.endswith(".")
+    assert judge_it == verifier(name) and hash(judge_it) == hash(pickle.loads(pickle.dumps(judge_it)))
+    assert isinstance(judge_it(*posed(gold, said)).info["verdict"], str)
+
+
+def mutated(rng: random.Random, said: str) -> str:
+    """A hostile text, the right answer with slips, or pieces of both."""
+    kind = rng.random()
+    if kind < 0.1:
+        return rng.choice(HOSTILE)
+    alphabet = "abcdxyzAB0129.,;:-+/%*_#=<>()[]{}\"'\\|&!? \n\t$^~`é١\u2028\ud800\U0001f600→−"
+    text = said if kind < 0.7 else "".join(rng.choices(alphabet, k=rng.randint(0, 30)))
+    for _ in range(rng.randint(0, 4)):
+        at, end = sorted((rng.randint(0, len(text)), rng.randint(0, len(text))))
+        piece = rng.choice(
+            [rng.choice(alphabet), "<answer>", "</answer>", "\\boxed{", "Answer: ", "```\n", "1e9", text[at:end], said]
+        )
+        text = text[:at] + piece + text[at if rng.random() < 0.5 else min(end, at + 2) :]
+    return text
+
+
+def fuzzed(name: str, seed: int, count: int) -> tuple[int, float]:
+    """How many of so many texts get a verdict that is not 0, and the longest time that one took."""
+    rng, judge_it, (gold, said) = random.Random(seed), verifier(name), GOLDS[name]
+    components = about(name).components
+    some, longest = 0, 0.0
+    task, rollout = posed(gold, "")
+    for _ in range(count):
+        text = mutated(rng, said)
+        rollout = posed(gold, text)[1]
+        began = time.process_time()
+        score = judge_it(task, rollout)
+        longest = max(longest, time.process_time() - began)
+        assert tuple(score.components) == components, text
+        assert all(0.0 <= v <= 1.0 for v in score.components.values()), text
+        assert score.fault is Fault.NONE and isinstance(score.info["verdict"], str)
+        some += any(score.components.values())
+    return some, longest
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_text_makes_it_raise(name: str) -> None:
+    for text in HOSTILE:
+        verifier(name)(*posed(GOLDS[name][0], text))
+    some, _ = fuzzed(name, 0, 300)
+    assert 0 < some < 300
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("name", PURE)
+def test_no_text_of_a_hundred_thousand_makes_it_raise(name: str) -> None:
+    some, longest = fuzzed(name, 1, 100_000)
+    assert 0 < some < 100_000 and longest < 5.0
+
+
+LONG = [
+    "a", " ", "\n", "1", "(", "[", "{", "}", '"', '\\"', "<", "<answer>", "</answer>", "\\boxed{", "Answer:", "*", "**", "-",
+    "->", ".", "!", ",",
+    "```\n", "é", "\ud800", "a.", "1,", "1/", "(a", "(a)", "[1]", "* ", "- a\n", "1. a\n", "a: ", "a=1,", "x1=1,", "RD", "A ",
+    "(A) ", "a -> b -> ",
+    "Section 1 ", "<<", "[x] ", "%", "1e", " a", "\n\n", "the ", "Ann is a ", "_", "[^", ".\n", "\t",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_a_million_characters_take_seconds(name: str) -> None:
+    """Time must grow with the length alone, here on a sample of patterns: a quadratic step takes minutes."""
+    rng = random.Random(name)
+    task, _ = posed(GOLDS[name][0], "")
+    for pattern, size in [(p, 100_000) for p in rng.sample(LONG, 12)] + [(p, 1_000_000) for p in rng.sample(LONG, 2)]:
+        rollout = posed(None, (pattern * size)[:size] + rng.choice(["", "x", "\n", ")", '"']))[1]
+        began = time.process_time()
+        verifier(name)(task, rollout)
+        took = time.process_time() - began
+        assert took < 2.0 + size / 100_000, (pattern, size, took)
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("name", PURE)
+def test_every_million_characters_take_seconds(name: str) -> None:
+    task, _ = posed(GOLDS[name][0], "")
+    for pattern in LONG:
+        rollout = posed(None, (pattern * 1_000_000)[:1_000_000] + "x")[1]
+        began = time.process_time()
+        verifier(name)(task, rollout)
+        assert time.process_time() - began < 15.0, pattern
+
+
+def test_names_and_settings() -> None:
+    with pytest.raises(UnknownNameError, match="unknown verifier 'exat': did you mean 'exact'"):
+        verifier("exat")
+    with pytest.raises(UnknownNameError, match="did you mean 'absolute'"):
+        verifier("numeric", absolut=1)
+    with pytest.raises(ConfigError, match="relative"):
+        about("numeric") and verifier("numeric", relative="much")
+    assert about("format").settings == {"tags": ("think", "answer"), "filled": False}
+    assert judge(verifier("numeric"), *posed("x", "1")).fault is Fault.VERIFIER  # a wrong gold is no zero
+    assert verifier("json_schema", schema={"type": "integer"})(*posed(None, "3")).primary == 1.0
+    assert isinstance(verifier("json_schema", schema={"type": "integer"}).schema, FrozenMap)
