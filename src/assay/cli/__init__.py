@@ -19,6 +19,7 @@ COMMANDS = {
     "runs": ("look", "list, show or compare runs"),
     "tasks": ("catalog", "list, show or check task families"),
     "recipes": ("catalog", "list the recipes"),
+    "verify": ("verify", "list verifiers, or judge answers with one"),
     "methods": ("methods", "list or show objectives, and what other libraries call them"),
     "sandbox": ("sandbox", "run a program contained, or see what holds it on this machine"),
 }

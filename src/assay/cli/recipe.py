@@ -1,4 +1,4 @@
-"""From a word on the command line to a recipe or a task family."""
+"""From a word on the command line to a recipe, a task family or a verifier."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
@@ -16,10 +16,10 @@ from typing import Any, TypeVar, cast
 from assay.cli.mirror import parse_with
 from assay.core.config import from_dict, loads_toml
 from assay.core.errors import AssayError, ConfigError, UnknownNameError
-from assay.core.protocols import TaskSource
+from assay.core.protocols import TaskSource, Verifier
 from assay.train.run import Run
 
-__all__ = ["find", "first_line", "module_of", "settle", "source", "user_files", "user_modules"]
+__all__ = ["find", "first_line", "module_of", "scorer", "settle", "source", "user_files", "user_modules"]
 
 O = TypeVar("O")  # noqa: E741
 _USER: dict[str, Path] = {}
@@ -172,6 +172,49 @@ def source(word: str) -> TaskSource:
             f"task family {word} is a {type(made).__name__} without the methods of a TaskSource (assay.core.protocols)"
         )
     return made
+
+
+# ---- verifiers --------------------------------------------------------------------------------------------------------
+
+
+def scorer(word: str, settings: Mapping[str, Any]) -> Verifier:
+    """The verifier that a word names: assay's, or ``my_file.py:name`` of a verifier, its class, or a function.
+
+    A function of ``(task, rollout)`` is a verifier; one of ``(prompt, completion, row)`` becomes a `assay.verify.RewardFunction`.
+    Settings are fields of the class, or of `RewardFunction`.
+
+    Raises:
+        UnknownNameError: no such verifier or setting; with the nearest.
+        ConfigError: what was named is no verifier, or a setting is wrong.
+    """
+    from assay.verify import RewardFunction, verifier
+
+    if ":" not in word:
+        if word.endswith(".py"):
+            raise ConfigError(f"verifier {word!r} names a file only; say which: {word}:my_verifier")
+        return verifier(word, **settings)
+    found: Any = _named(word, "verifier")
+    if not callable(found):
+        raise ConfigError(f"{word} is a {type(found).__name__}, which cannot be called; name a function, a verifier or its class")
+    if isinstance(found, type):
+        kind = cast("type[Any]", found)
+        return from_dict(kind, settings) if is_dataclass(kind) else _built(kind, word, settings)
+    if isinstance(found, FunctionType) and list(inspect.signature(found).parameters) != ["task", "rollout"]:
+        return RewardFunction(found, **dict(settings)) if settings.keys() <= {"batched", "floor"} else _refused(word, settings)
+    return _refused(word, settings) if settings else cast("Verifier", found)
+
+
+def _built(kind: Callable[..., Any], word: str, settings: Mapping[str, Any]) -> Any:
+    try:
+        return kind(**settings)
+    except AssayError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"verifier {word} failed: {_told(error)}") from error
+
+
+def _refused(word: str, settings: Mapping[str, Any]) -> Any:
+    raise ConfigError(f"{word} has no settings {sorted(settings)}; a function of (prompt, completion, row) has batched and floor")
 
 
 # ---- modules ----------------------------------------------------------------------------------------------------------

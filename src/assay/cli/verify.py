@@ -1,0 +1,234 @@
+"""``assay verify``: which verifiers there are, and answers judged by one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import IO, Any, cast
+
+from assay.cli.mirror import parse
+from assay.cli.recipe import scorer, source
+from assay.cli.show import cell, choose, grid, show, unquoted
+from assay.core.canon import FrozenMap, plain
+from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.core.protocols import TaskSource, Verifier
+from assay.core.rollout import Rollout
+from assay.core.score import Score
+from assay.core.task import Task
+
+__all__ = ["verify_command"]
+
+_TASK = ("id", "domain", "arm", "level", "split", "index", "public", "world", "private")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyListOptions:
+    """Lists the verifiers: what each gives, and what its gold must be.
+
+    Attributes:
+        json: print JSON.
+    """
+
+    json: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyRunOptions:
+    """Judges answers: JSON lines in, a line of JSON out for each, in order.
+
+    A line is {"gold": ..., "answer": "text"}, or {"task": {...}, "answer": "text"}; with --family, "task" may be the id of one
+    of its tasks. Out come "value", "components", "fault", "verdict" and "seconds", and for a fault its "error". A line that
+    cannot be read ends the work with exit code 2; what was judged before it has been written.
+
+    Attributes:
+        name: a verifier ('assay verify list' names them), or my_file.py:function or package.module:Class of your own.
+        cases: a file of JSON lines; the standard input when not given.
+        set: a setting of the verifier, KEY=VALUE, the value as JSON or plain text; may be given several times.
+        family: a task family whose tasks the lines name by their ids.
+        deadline: seconds for one verdict of a verifier that runs in a process of its own.
+    """
+
+    name: str = field(metadata={"positional": True, "arg": {"metavar": "NAME"}})
+    cases: Path | None = field(default=None, metadata={"positional": True, "arg": {"metavar": "[FILE]"}})
+    set: tuple[str, ...] = field(default=(), metadata={"arg": {"metavar": "KEY=VALUE"}})
+    family: str | None = field(default=None, metadata={"arg": {"metavar": "FAMILY"}})
+    deadline: float = field(default=5.0, metadata={"arg": {"metavar": "SECONDS"}})
+
+
+def verify_command(args: list[str]) -> int:
+    """``assay verify list | run NAME``."""
+    return choose("verify", args, {
+        "list": (_list, "the verifiers, their components and golds"),
+        "run": (_run, "judge answers, JSON lines in and out; also with a function of your own"),
+    })  # fmt: skip
+
+
+def _list(args: list[str]) -> int:
+    from assay.verify.named import about, verifiers
+
+    own = parse(VerifyListOptions, args, "assay verify list")
+    rows: list[dict[str, Any]] = [
+        {
+            "name": v.name, "components": list(v.components), "gold": v.gold, "trusted": v.trusted, "kind": v.kind,
+            "settings": plain(dict(v.settings)), "summary": v.summary,
+        }
+        for v in map(about, verifiers())
+    ]  # fmt: skip
+
+    def text() -> None:
+        grid(("name", "components", "gold", "trusted", ""), [
+            [r["name"], ", ".join(r["components"]), r["gold"], cell(r["trusted"]), unquoted(r["summary"])] for r in rows
+        ])  # fmt: skip
+
+    return show(own.json, rows, text)
+
+
+# ---- judging ----------------------------------------------------------------------------------------------------------
+
+
+def _run(args: list[str]) -> int:
+    own = parse(VerifyRunOptions, _gathered(args), "assay verify run")
+    if not own.deadline > 0:
+        raise ConfigError(f"--deadline {own.deadline}: give seconds above 0")
+    family = None if own.family is None else source(own.family)
+    judge = scorer(own.name, _settings(own.set))
+    with ExitStack() as stack:
+        if own.cases is None:
+            name, lines = "standard input", sys.stdin
+        elif own.cases.is_file():
+            name, lines = str(own.cases), stack.enter_context(own.cases.open(encoding="utf-8"))
+        else:
+            raise ConfigError(f"{own.cases} is no file; give one with a JSON object on each line")
+        for row in _judged(judge, own.deadline, _cases(name, lines, family), stack):
+            print(json.dumps(row, allow_nan=False), flush=True)
+    return 0
+
+
+def _judged(
+    verifier: Verifier, deadline: float, cases: Iterator[tuple[str, Task, Rollout]], stack: ExitStack
+) -> Iterator[dict[str, Any]]:
+    from assay.verify import ScoringPool
+
+    pool = stack.enter_context(ScoringPool(verifier, deadline, workers=1, refuse=False))
+    trusted = getattr(verifier, "trusted", False)
+    for place, task, rollout in cases:
+        began = perf_counter()
+        score = pool.score([(task, rollout)])[rollout.id]
+        seconds = perf_counter() - began
+        error = str(score.info.get("error", ""))
+        if trusted and error.startswith("DataError: "):  # of a built-in one: the gold, never the answer
+            raise DataError(f"{place}: 'gold' does not fit: {error.removeprefix('DataError: ')}")
+        yield _row(score, seconds)
+
+
+def _row(score: Score, seconds: float) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "value": score.primary if score.valid else None, "components": dict(score.components), "fault": score.fault.value,
+        "verdict": score.info.get("verdict"), "seconds": round(seconds, 6),
+    }  # fmt: skip
+    return row if "error" not in score.info else {**row, "error": str(score.info["error"])}
+
+
+# ---- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _cases(name: str, lines: IO[str], family: TaskSource | None) -> Iterator[tuple[str, Task, Rollout]]:
+    number = 0
+    while True:
+        number += 1
+        place = f"{name}, line {number}"
+        try:
+            line = lines.readline()
+        except UnicodeDecodeError as error:
+            raise DataError(f"{place}: not UTF-8 ({error.reason}); write the file as UTF-8") from None
+        if not line:
+            return
+        if line.strip():
+            yield (place, *_case(place, line, family))
+
+
+def _case(place: str, line: str, family: TaskSource | None) -> tuple[Task, Rollout]:
+    from assay.verify import attempt, posed
+
+    try:
+        row: Any = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{place}: not JSON: {error}; write one JSON object per line") from None
+    if not isinstance(row, dict):
+        raise DataError(f'{place}: a {type(row).__name__}, not an object; write {{"gold": ..., "answer": "text"}}')
+    table = cast("dict[str, Any]", row)
+    answer: Any = table.get("answer")
+    if not isinstance(answer, str):
+        what = f"'answer' is a {type(answer).__name__}" if "answer" in table else f"there is no 'answer'; it has {sorted(table)}"
+        raise DataError(f"{place}: {what}; give the text that the model wrote")
+    if ("gold" in table) == ("task" in table):
+        raise DataError(f"{place}: it has {'both' if 'gold' in table else 'neither'} 'gold' and 'task'; give one of them")
+    if "gold" in table:
+        return posed(table["gold"], answer)
+    task = _task(place, table["task"], family)
+    return task, attempt(task, answer)
+
+
+def _task(place: str, given: Any, family: TaskSource | None) -> Task:
+    if isinstance(given, dict):
+        table = cast("dict[str, Any]", given)
+        unknown = [name for name in table if name not in (*_TASK, "prompt")]
+        if unknown:
+            raise DataError(f"{place}: 'task': {UnknownNameError('field', unknown[0], _TASK)}")
+        parts = {name: FrozenMap(_object(place, name, table.get(name, {}))) for name in ("public", "world", "private")}
+        if not {"prompt", "messages"} & parts["public"].keys():
+            parts["public"] = FrozenMap({**parts["public"], "prompt": str(table.get("prompt", ""))})
+        numbers = {name: table.get(name, 0) for name in ("level", "index")}
+        wrong = [name for name, value in numbers.items() if not isinstance(value, int)]
+        if wrong:
+            raise DataError(f"{place}: 'task': {wrong[0]!r} is {numbers[wrong[0]]!r}; give a whole number")
+        words = {name: str(table.get(name, "case")) for name in ("id", "domain", "arm", "split")}
+        return cast("Any", Task)(**words, **numbers, **parts)
+    if family is None or not isinstance(given, str):
+        raise DataError(f"{place}: 'task' is {given!r}; give a task as an object, or its id and --family")
+    name, *where = given.rsplit("/", 4)
+    if len(where) != 4 or name != family.name or not (where[1] + where[3]).isdecimal():
+        raise DataError(f"{place}: 'task' {given!r} is no id of the family {family.name}: {family.name}/ARM/LEVEL/SPLIT/INDEX")
+    try:
+        return family.task(where[0], int(where[1]), where[2], int(where[3]))
+    except (ConfigError, DataError) as error:
+        raise DataError(f"{place}: 'task' {given!r}: {error}") from None
+
+
+def _object(place: str, name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise DataError(f"{place}: 'task': {name!r} is a {type(value).__name__}; give an object")
+    return cast("dict[str, Any]", value)
+
+
+def _settings(given: Sequence[str]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"--set {text!r}: write KEY=VALUE")
+        try:
+            out[key] = json.loads(value)
+        except ValueError:
+            out[key] = value
+    return out
+
+
+def _gathered(args: Sequence[str]) -> list[str]:
+    """Arguments in which one ``--set`` holds what all of them said."""
+    rest: list[str] = []
+    said: list[str] = []
+    words = iter(args)
+    for word in words:
+        if word.startswith("--set="):
+            said.append(word.removeprefix("--set="))
+        elif word == "--set":
+            said.append(next(words, ""))
+        else:
+            rest.append(word)
+    return [*rest, "--set", *said] if said else rest

@@ -1,0 +1,193 @@
+"""`assay verify`: the registry as a list, and answers judged line by line."""
+
+import io
+import json
+import sys
+from dataclasses import fields
+
+import pytest
+
+from assay.tasks import family
+from assay.verify import about, verifiers
+
+OWN = '''
+"""A user's own verifiers."""
+import time
+from dataclasses import dataclass
+from assay.core import Score
+
+def reward(prompt, completion, row):
+    """A function of three."""
+    if completion == "hang":
+        time.sleep(60)
+    if completion == "raise":
+        raise ValueError("no such thing")
+    return float(completion == str(row["answer"])) - 0.5
+
+def batch(prompts, completions, rows):
+    return [float(len(c)) for c in completions]
+
+def pure(task, rollout):
+    return Score(components={"correct": float(rollout.text == task.private["answer"])})
+
+@dataclass(frozen=True)
+class Longer:
+    than: int = 2
+    trusted = True
+    def __call__(self, task, rollout):
+        return Score(components={"correct": float(len(rollout.text) > self.than)})
+
+class Plain:
+    def __init__(self, value=1.0):
+        if value < 0:
+            raise ValueError("negative")
+        self.value = value
+    def __call__(self, task, rollout):
+        return Score(components={"correct": self.value})
+
+ready = Longer(than=4)
+number = 3
+'''
+
+
+@pytest.fixture
+def run(assay, tmp_path, monkeypatch):
+    """Calls ``assay verify run`` with rows on the standard input; gives exit code, rows out and what stands on stderr."""
+    (tmp_path / "mine_judge.py").write_text(OWN)
+
+    def call(name, rows, *args):
+        text = "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows)
+        monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+        said = assay("verify", "run", name, *args)
+        return said.code, [json.loads(line) for line in said.out.splitlines()], said.err
+
+    return call
+
+
+def test_the_list_is_the_registry(assay):
+    rows = assay("verify", "list", "--json").json
+    assert [r["name"] for r in rows] == list(verifiers())
+    for row in rows:
+        known = about(row["name"])
+        assert (row["components"], row["gold"], row["summary"]) == (list(known.components), known.gold, known.summary)
+    text = assay("verify", "list").out
+    assert all(name in text for name in verifiers()) and "`" not in text
+
+
+def test_rows_in_order(run):
+    code, rows, err = run("numeric", [{"gold": 4, "answer": f"Answer: {x}"} for x in (4, 5, "x", 4.0)])
+    assert (code, err) == (0, "")
+    assert [(r["value"], r["fault"], r["verdict"]) for r in rows] == [
+        (1.0, "none", "equal"), (0.0, "none", "different"), (0.0, "none", "unparsed"), (1.0, "none", "equal"),
+    ]  # fmt: skip
+    assert all(list(r) == ["value", "components", "fault", "verdict", "seconds"] and r["seconds"] >= 0 for r in rows)
+    assert rows[0]["components"] == {"correct": 1.0}
+
+
+def test_settings_and_a_file(run, assay, tmp_path):
+    cases = [{"gold": "Cat", "answer": "the cat"}]
+    assert run("exact", cases, "--set", "casefold=true", "--set=articles=true")[1][0]["value"] == 1.0
+    assert run("exact", cases, "--set", "casefold=true")[1][0]["value"] == 0.0
+    assert run("numeric", [{"gold": 1, "answer": "50%"}], "--set", "percent=refuse")[1][0]["verdict"] == "unparsed"
+    (tmp_path / "cases.jsonl").write_text('{"gold": "a", "answer": "a"}\n\n{"gold": "a", "answer": "\\ud800"}')
+    said = assay("verify", "run", "exact", "cases.jsonl")
+    assert [json.loads(line)["value"] for line in said.out.splitlines()] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("{", "line 2: not JSON"), ("3", "line 2: a int, not an object"),
+        ('{"gold": 1}', "there is no 'answer'; it has ['gold']"),
+        ('{"gold": 1, "answer": 2}', "'answer' is a int"), ('{"answer": "x"}', "neither 'gold' and 'task'"),
+        ('{"gold": 1, "task": {}, "answer": "x"}', "both 'gold' and 'task'"),
+        ('{"task": "t", "answer": "x"}', "its id and --family"),
+        ('{"task": {"privat": {}}, "answer": "x"}', "did you mean 'private'"),
+        ('{"task": {"world": 3}, "answer": "x"}', "give an object"),
+        ('{"task": {"level": "a"}, "answer": "x"}', "'level' is 'a'; give a whole number"),
+        ('{"gold": "four", "answer": "x"}', "line 2: 'gold' does not fit: task 'case': the gold 'four' is no number"),
+        ('{"task": {}, "answer": "x"}', "has no private 'answer'"), ("[" * 100_000, "line 2: not JSON"),
+    ],
+)  # fmt: skip
+def test_a_bad_line_loses_nothing(run, line, says):
+    code, rows, err = run("numeric", [{"gold": 4, "answer": "4"}, line, {"gold": 4, "answer": "4"}])
+    assert code == 2 and [r["value"] for r in rows] == [1.0]
+    assert "standard input, line 2" in err and says in err and err.count("\n") == 1
+
+
+def test_bytes_that_are_no_text(assay, tmp_path):
+    (tmp_path / "cases.jsonl").write_bytes(b'{"gold": "a", "answer": "\xff"}')
+    said = assay("verify", "run", "exact", "cases.jsonl")
+    assert said.code == 2 and "cases.jsonl, line 1: not UTF-8" in said.err
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("numerc",), "did you mean 'numeric'"), (("numeric", "--set", "relativ=1"), "did you mean 'relative'"),
+        (("numeric", "--set", "relative"), "write KEY=VALUE"), (("numeric", "--set"), "write KEY=VALUE"),
+        (("numeric", "--set", "relative=x"), "relative"), (("numeric", "--deadline", "0"), "give seconds above 0"),
+        (("exact", "absent.jsonl"), "absent.jsonl is no file"), (("mine_judge.py",), "names a file only"),
+        (("mine_judge.py:number",), "cannot be called"), (("mine_judge.py:rewrd",), "did you mean 'reward'"),
+        (("mine_judge.py:reward", "--set", "than=3"), "no settings ['than']"),
+        (("mine_judge.py:ready", "--set", "than=3"), "no settings"),
+        (("mine_judge.py:Plain", "--set", "value=-1"), "negative"),
+        (("mine_judge.py:Longer", "--set", "then=3"), "did you mean 'than'"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments(run, assay, args, says):
+    said = assay("verify", "run", *args)
+    assert said.code == 2 and says in said.err
+
+
+def test_ones_own(run):
+    cases = [{"gold": 4, "answer": "4"}, {"gold": "4", "answer": "55555"}]
+
+    def values(name, *args):
+        return [r["value"] for r in run(f"mine_judge.py:{name}", cases, *args)[1]]
+
+    assert values("reward") == [0.5, -0.5]
+    assert values("batch", "--set", "batched=true") == [1.0, 5.0]
+    assert values("pure") == [0.0, 0.0]
+    assert values("Longer") == values("ready") == [0.0, 1.0]
+    assert values("Longer", "--set", "than=0") == [1.0, 1.0]
+    assert values("Plain", "--set", "value=0.5") == [0.5, 0.5]
+
+
+def test_faults_are_rows(run):
+    cases = [{"gold": 4, "answer": x} for x in ("raise", "4", "hang", "raise")]
+    code, rows, _ = run("mine_judge.py:reward", cases, "--deadline", "0.5")
+    assert code == 0
+    assert [(r["fault"], r["value"]) for r in rows] == [("verifier", None), ("none", 0.5), ("policy", 0.0), ("verifier", None)]
+    assert rows[0]["error"] == "ValueError: no such thing" and rows[0]["components"] == {} and rows[0]["verdict"] is None
+    assert "twice on the same answer" in rows[2]["error"] and "error" not in rows[1]
+
+
+def test_hanging_from_the_start_is_a_row_too(run):
+    code, rows, _ = run("mine_judge.py:reward", [{"gold": 4, "answer": "hang"}, {"gold": 4, "answer": "4"}], "--deadline", "0.3")
+    assert code == 0 and [r["fault"] for r in rows] == ["policy", "none"]
+
+
+def test_tasks(run):
+    sort = family("sort")
+    task = sort.task("sort", 3, "train", 7)
+    rows = [{"task": task.id, "answer": task.private["answer"]}, {"task": task.id, "answer": "0"}]
+    assert [r["value"] for r in run("exact", rows, "--family", "sort")[1]] == [1.0, 0.0]
+    for wrong in ("sort/sort/3/train", "other/sort/3/train/7", "sort/sort/x/train/7", "sort/sort/99/train/7"):
+        code, _, err = run("exact", [{"task": wrong, "answer": ""}], "--family", "sort")
+        assert code == 2 and wrong in err
+    written = {"public": {"prompt": "2+2="}, "private": {"answer": "4"}, "level": 2}
+    assert run("exact", [{"task": written, "answer": "4"}])[1][0]["value"] == 1.0
+    own = {"prompt": "2+2=", "private": {"answer": 4}}
+    assert run("mine_judge.py:reward", [{"task": own, "answer": "4"}])[1][0]["value"] == 0.5
+    assert {f.name for f in fields(type(task))} == {
+        "id",
+        "domain",
+        "arm",
+        "level",
+        "split",
+        "index",
+        "public",
+        "world",
+        "private",
+    }
