@@ -21,6 +21,7 @@ COMMANDS = {
     "recipes": ("catalog", "list the recipes"),
     "verify": ("verify", "list verifiers, or judge answers with one"),
     "methods": ("methods", "list or show objectives, and what other libraries call them"),
+    "serve": ("serve", "judge answers over HTTP, for trainers of any kind"),
     "sandbox": ("sandbox", "run a program contained, or see what holds it on this machine"),
 }
 

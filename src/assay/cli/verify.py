@@ -9,21 +9,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from assay.cli.mirror import parse
 from assay.cli.recipe import scorer, source
 from assay.cli.show import cell, choose, grid, show, unquoted
-from assay.core.canon import FrozenMap, plain
-from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.core.canon import plain
+from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource, Verifier
 from assay.core.rollout import Rollout
-from assay.core.score import Score
 from assay.core.task import Task
+from assay.verify.cases import case_of, parsed, verdict_row
 
-__all__ = ["verify_command"]
-
-_TASK = ("id", "domain", "arm", "level", "split", "index", "public", "world", "private")
+__all__ = ["gathered", "settings_of", "verify_command"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +90,11 @@ def _list(args: list[str]) -> int:
 
 
 def _run(args: list[str]) -> int:
-    own = parse(VerifyRunOptions, _gathered(args), "assay verify run")
+    own = parse(VerifyRunOptions, gathered(args), "assay verify run")
     if not own.deadline > 0:
         raise ConfigError(f"--deadline {own.deadline}: give seconds above 0")
     family = None if own.family is None else source(own.family)
-    judge = scorer(own.name, _settings(own.set))
+    judge = scorer(own.name, settings_of(own.set))
     with ExitStack() as stack:
         if own.cases is None:
             name, lines = "standard input", sys.stdin
@@ -123,15 +121,7 @@ def _judged(
         error = str(score.info.get("error", ""))
         if trusted and error.startswith("DataError: "):  # of a built-in one: the gold, never the answer
             raise DataError(f"{place}: 'gold' does not fit: {error.removeprefix('DataError: ')}")
-        yield _row(score, seconds)
-
-
-def _row(score: Score, seconds: float) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "value": score.primary if score.valid else None, "components": dict(score.components), "fault": score.fault.value,
-        "verdict": score.info.get("verdict"), "seconds": round(seconds, 6),
-    }  # fmt: skip
-    return row if "error" not in score.info else {**row, "error": str(score.info["error"])}
+        yield verdict_row(score, seconds)
 
 
 # ---- reading ----------------------------------------------------------------------------------------------------------
@@ -149,64 +139,15 @@ def _cases(name: str, lines: IO[str], family: TaskSource | None) -> Iterator[tup
         if not line:
             return
         if line.strip():
-            yield (place, *_case(place, line, family))
+            yield (place, *case_of(parsed(line, place), place, family=family))
 
 
-def _case(place: str, line: str, family: TaskSource | None) -> tuple[Task, Rollout]:
-    from assay.verify import attempt, posed
+def settings_of(given: Sequence[str]) -> dict[str, Any]:
+    """What several ``--set KEY=VALUE`` say.
 
-    try:
-        row: Any = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: not JSON: {error}; write one JSON object per line") from None
-    if not isinstance(row, dict):
-        raise DataError(f'{place}: a {type(row).__name__}, not an object; write {{"gold": ..., "answer": "text"}}')
-    table = cast("dict[str, Any]", row)
-    answer: Any = table.get("answer")
-    if not isinstance(answer, str):
-        what = f"'answer' is a {type(answer).__name__}" if "answer" in table else f"there is no 'answer'; it has {sorted(table)}"
-        raise DataError(f"{place}: {what}; give the text that the model wrote")
-    if ("gold" in table) == ("task" in table):
-        raise DataError(f"{place}: it has {'both' if 'gold' in table else 'neither'} 'gold' and 'task'; give one of them")
-    if "gold" in table:
-        return posed(table["gold"], answer)
-    task = _task(place, table["task"], family)
-    return task, attempt(task, answer)
-
-
-def _task(place: str, given: Any, family: TaskSource | None) -> Task:
-    if isinstance(given, dict):
-        table = cast("dict[str, Any]", given)
-        unknown = [name for name in table if name not in (*_TASK, "prompt")]
-        if unknown:
-            raise DataError(f"{place}: 'task': {UnknownNameError('field', unknown[0], _TASK)}")
-        parts = {name: FrozenMap(_object(place, name, table.get(name, {}))) for name in ("public", "world", "private")}
-        if not {"prompt", "messages"} & parts["public"].keys():
-            parts["public"] = FrozenMap({**parts["public"], "prompt": str(table.get("prompt", ""))})
-        numbers = {name: table.get(name, 0) for name in ("level", "index")}
-        wrong = [name for name, value in numbers.items() if not isinstance(value, int)]
-        if wrong:
-            raise DataError(f"{place}: 'task': {wrong[0]!r} is {numbers[wrong[0]]!r}; give a whole number")
-        words = {name: str(table.get(name, "case")) for name in ("id", "domain", "arm", "split")}
-        return cast("Any", Task)(**words, **numbers, **parts)
-    if family is None or not isinstance(given, str):
-        raise DataError(f"{place}: 'task' is {given!r}; give a task as an object, or its id and --family")
-    name, *where = given.rsplit("/", 4)
-    if len(where) != 4 or name != family.name or not (where[1] + where[3]).isdecimal():
-        raise DataError(f"{place}: 'task' {given!r} is no id of the family {family.name}: {family.name}/ARM/LEVEL/SPLIT/INDEX")
-    try:
-        return family.task(where[0], int(where[1]), where[2], int(where[3]))
-    except (ConfigError, DataError) as error:
-        raise DataError(f"{place}: 'task' {given!r}: {error}") from None
-
-
-def _object(place: str, name: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise DataError(f"{place}: 'task': {name!r} is a {type(value).__name__}; give an object")
-    return cast("dict[str, Any]", value)
-
-
-def _settings(given: Sequence[str]) -> dict[str, Any]:
+    Raises:
+        ConfigError: one without a key or an equals sign.
+    """
     out: dict[str, Any] = {}
     for text in given:
         key, equals, value = text.partition("=")
@@ -219,7 +160,7 @@ def _settings(given: Sequence[str]) -> dict[str, Any]:
     return out
 
 
-def _gathered(args: Sequence[str]) -> list[str]:
+def gathered(args: Sequence[str]) -> list[str]:
     """Arguments in which one ``--set`` holds what all of them said."""
     rest: list[str] = []
     said: list[str] = []

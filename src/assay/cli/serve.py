@@ -1,0 +1,78 @@
+"""``assay serve``: a verifier as a reward service over HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from assay.cli.mirror import parse
+from assay.cli.recipe import scorer, source
+from assay.cli.show import choose, note
+from assay.cli.verify import gathered, settings_of
+from assay.core.errors import ConfigError, MissingExtraError
+
+__all__ = ["serve_command"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeVerifierOptions:
+    """Judges answers over HTTP for any trainer: POST /score, GET /health. Ctrl-C stops it.
+
+    Attributes:
+        name: a verifier ('assay verify list' names them), or my_file.py:function or package.module:Class of your own.
+        set: a setting of the verifier, KEY=VALUE, the value as JSON or plain text; may be given several times.
+        family: a task family whose tasks callers name by their ids.
+        host: the address to listen on; one that other machines reach needs a token.
+        port: the port to listen on; 0 for any that is free.
+        token_file: a file with a token that every caller must send.
+        parallel: requests that are judged at once.
+        deadline: seconds for one verdict of a verifier that runs in a process of its own.
+        items: answers that one request may hold.
+        megabytes: size that one request may have.
+        waiting: requests that may wait.
+    """
+
+    name: str = field(metadata={"positional": True, "arg": {"metavar": "NAME"}})
+    set: tuple[str, ...] = field(default=(), metadata={"arg": {"metavar": "KEY=VALUE"}})
+    family: str | None = field(default=None, metadata={"arg": {"metavar": "FAMILY"}})
+    host: str = field(default="127.0.0.1", metadata={"arg": {"metavar": "ADDRESS"}})
+    port: int = field(default=8900, metadata={"arg": {"metavar": "N"}})
+    token_file: Path | None = field(default=None, metadata={"arg": {"metavar": "FILE"}})
+    parallel: int = field(default=2, metadata={"arg": {"metavar": "N"}})
+    deadline: float = field(default=5.0, metadata={"arg": {"metavar": "SECONDS"}})
+    items: int = field(default=4096, metadata={"arg": {"metavar": "N"}})
+    megabytes: float = field(default=64.0, metadata={"arg": {"metavar": "N"}})
+    waiting: int = field(default=256, metadata={"arg": {"metavar": "N"}})
+
+
+def serve_command(args: list[str]) -> int:
+    """``assay serve verifier NAME``."""
+    return choose("serve", args, {"verifier": (_verifier, "a verifier as a reward service, for any trainer")})
+
+
+def _verifier(args: list[str]) -> int:
+    own = parse(ServeVerifierOptions, gathered(args), "assay serve verifier")
+    try:
+        from assay.verify.service.server import serve
+    except ImportError:
+        raise MissingExtraError("starlette and uvicorn", "serve") from None
+    from assay.verify.service.desk import Desk, ServiceLimits
+
+    limits = ServiceLimits(
+        parallel=own.parallel, deadline=own.deadline, items=own.items, megabytes=own.megabytes, waiting=own.waiting
+    )
+    family = None if own.family is None else source(own.family)
+    token = "" if own.token_file is None else _token(own.token_file)
+    with Desk(scorer(own.name, settings_of(own.set)), own.name, limits, family) as desk:
+        serve(desk, own.host, own.port, token, note)
+    return 0
+
+
+def _token(path: Path) -> str:
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read a token from {path}: {error}") from None
+    if not token:
+        raise ConfigError(f"{path} holds no token; write one line of text into it, as from 'openssl rand -hex 32'")
+    return token
