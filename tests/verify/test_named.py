@@ -3,6 +3,7 @@
 import pickle
 import random
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.score import Fault
 from assay.testing.contracts import check_verifier
 from assay.verify import about, judge, posed, verifier, verifiers
+from assay.verify.constraints import CONSTRAINTS
 
 DOCS = Path(__file__).parents[2] / "docs"
 EDGES = [["a", "b", 2], ["b", "c", 1], ["c", "d", 1], ["d", "a", 1], ["a", "c", 5]]
@@ -187,3 +189,22 @@ def test_names_and_settings() -> None:
     assert judge(verifier("numeric"), *posed("x", "1")).fault is Fault.VERIFIER  # a wrong gold is no zero
     assert verifier("json_schema", schema={"type": "integer"})(*posed(None, "3")).primary == 1.0
     assert isinstance(verifier("json_schema", schema={"type": "integer"}).schema, FrozenMap)
+
+
+def between(text: str, mark: str) -> str:
+    return text.split(f"<!-- {mark} -->\n")[1].split(f"<!-- /{mark} -->")[0]
+
+
+def test_the_page_lists_what_there_is() -> None:
+    """The tables of docs/rooms/verify.md, line by line; where this fails, put what is expected there."""
+    page = (DOCS / "rooms" / "verify.md").read_text()
+    rows = ["| name | class | components | gold |", "|---|---|---|---|"]
+    for known in map(about, NAMES):
+        kind = known.kind.rpartition(":")[2]
+        rows.append(f"| `{known.name}` | `{kind}` | {', '.join(f'`{c}`' for c in known.components)} | {known.gold} |")
+    assert between(page, "names") == "\n" + "\n".join(rows) + "\n\n"
+    rows = ["| constraint | settings | is about |", "|---|---|---|"]
+    for name, kind in CONSTRAINTS.items():
+        summary = " ".join((kind.__doc__ or "").split("\n\n")[0].split()).replace("``", "`")
+        rows.append(f"| `{name}` | {', '.join(f'`{f.name}`' for f in fields(kind)) or '–'} | {summary} |")
+    assert between(page, "constraints") == "\n" + "\n".join(rows) + "\n\n"

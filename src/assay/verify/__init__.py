@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.verify.answer import AnswerVerifier, Where
     from assay.verify.attempts import attempt, posed
-    from assay.verify.constraints import Instructions
+    from assay.verify.constraints import Constraint, Instructions, Relation, constraint_of, described
     from assay.verify.exact import ExactMatch, FormatIs, Together
     from assay.verify.function import RewardFunction
     from assay.verify.math.verifier import MathAnswer
     from assay.verify.named import NamedVerifier, about, verifier, verifiers
     from assay.verify.pool import ScoringPool
-    from assay.verify.structure.graph import GraphAnswer
+    from assay.verify.structure.graph import Graph, GraphAnswer
     from assay.verify.structure.maze import MazePath
     from assay.verify.structure.roles import Assignment
     from assay.verify.structure.sat import Satisfies
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from assay.verify.text.items import ListMatch, SetMatch
     from assay.verify.text.jsonvalue import JsonMatch
     from assay.verify.text.label import Classification
-    from assay.verify.text.number import Numeric
+    from assay.verify.text.number import Numeric, Percent
     from assay.verify.text.pattern import PatternMatch
-    from assay.verify.text.ranking import Ranking
+    from assay.verify.text.ranking import Ranking, RankMetric
     from assay.verify.text.schema import JsonSchema
-    from assay.verify.text.tags import Formatted, TagFormat
+    from assay.verify.text.tags import Combine, Formatted, TagFormat
     from assay.verify.verdict import judge
 
 __all__ = [
@@ -33,9 +33,12 @@ __all__ = [
     "Assignment",
     "Choice",
     "Classification",
+    "Combine",
+    "Constraint",
     "ExactMatch",
     "FormatIs",
     "Formatted",
+    "Graph",
     "GraphAnswer",
     "Instructions",
     "JsonMatch",
@@ -46,7 +49,10 @@ __all__ = [
     "NamedVerifier",
     "Numeric",
     "PatternMatch",
+    "Percent",
+    "RankMetric",
     "Ranking",
+    "Relation",
     "RewardFunction",
     "Satisfies",
     "ScoringPool",
@@ -56,6 +62,8 @@ __all__ = [
     "Where",
     "about",
     "attempt",
+    "constraint_of",
+    "described",
     "judge",
     "posed",
     "verifier",
@@ -65,13 +73,14 @@ __all__ = [
 _HOME = {
     "answer": "AnswerVerifier Where",
     "attempts": "attempt posed",
-    "constraints.verifier": "Instructions",
+    "constraints.base": "Constraint Relation",
+    "constraints.verifier": "Instructions constraint_of described",
     "exact": "ExactMatch FormatIs Together",
     "function": "RewardFunction",
     "named": "NamedVerifier about verifier verifiers",
     "math.verifier": "MathAnswer",
     "pool": "ScoringPool",
-    "structure.graph": "GraphAnswer",
+    "structure.graph": "Graph GraphAnswer",
     "structure.maze": "MazePath",
     "structure.roles": "Assignment",
     "structure.sat": "Satisfies",
@@ -79,11 +88,11 @@ _HOME = {
     "text.items": "ListMatch SetMatch",
     "text.jsonvalue": "JsonMatch",
     "text.label": "Classification",
-    "text.number": "Numeric",
+    "text.number": "Numeric Percent",
     "text.pattern": "PatternMatch",
-    "text.ranking": "Ranking",
+    "text.ranking": "RankMetric Ranking",
     "text.schema": "JsonSchema",
-    "text.tags": "Formatted TagFormat",
+    "text.tags": "Combine Formatted TagFormat",
     "verdict": "judge",
 }
 
