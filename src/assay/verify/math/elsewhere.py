@@ -30,7 +30,7 @@ class _Deferred:
     """Judges with the verifier that comes with the task, so that one crew serves all settings."""
 
     def prepare(self) -> None:
-        symbolic.load()
+        symbolic.prepare()
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         return task.private["judge"].decide(task, rollout)

@@ -47,17 +47,16 @@ def final_answer(text: str, look: Sequence[str] = PLACES, strict_tail: bool = Fa
 
 
 def _box(text: str) -> tuple[int, int, int] | None:
-    last = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
-    if last < 0:
-        return None
-    opened = _BOX.match(text, last)
+    last, frame = text.rfind("\\boxed"), text.rfind("\\fbox")
+    opened = _BOX.match(text, last) if last >= 0 and frame < 0 else None
     if opened is not None:
         start = opened.end()
         close = text.find("}", start)
         plain = close > 0 and "{" not in text[start:close] and "\\" not in text[start:close]
-        if plain and text.count("{", 0, last) == text.count("}", 0, last):  # no other box around this one
+        first = text.find("\\boxed", 0, last)
+        if plain and (first < 0 or text.count("{", first, last) == text.count("}", first, last)):  # no box around this one
             return start, close, close + 1
-    return _outermost(text)
+    return None if last < 0 and frame < 0 else _outermost(text)
 
 
 def _outermost(text: str) -> tuple[int, int, int] | None:

@@ -8,6 +8,10 @@ __all__ = ["tame"]
 
 _LONGEST = 300
 _DEEPEST = 12
+_NESTED = 3
+"""Functions in functions, and powers in exponents."""
+_OF_SUMS = 20
+"""Largest power of something in brackets."""
 _PARTS = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\S")
 _NAMES = (
     "frac sqrt sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh ln log lg exp pi infty binom overline cdot times "
@@ -16,6 +20,28 @@ _NAMES = (
     "omega Gamma Delta Theta Lambda Sigma Phi Psi Omega ell"
 )
 _COMMANDS = frozenset("\\" + name for name in _NAMES.split())
+_FUNCTIONS = frozenset(
+    "\\" + name
+    for name in [
+        "sin",
+        "cos",
+        "tan",
+        "cot",
+        "sec",
+        "csc",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "ln",
+        "log",
+        "lg",
+        "exp",
+        "sqrt",
+    ]
+)
 _DIGITS = 30
 _GROWTH = 5_000
 """Largest product of all whole numbers that stand in exponents, before ``!`` or in binomials."""
@@ -30,28 +56,39 @@ def tame(source: str) -> bool:
     if len(source) > _LONGEST or not source.isascii():
         return False
     depth = 0
-    growth = 1
-    powers: list[int] = []  # at which depths exponents began
+    functions: list[int] = []  # at which depths functions, and exponents, began
+    exponents: list[int] = []
     parts = _PARTS.findall(source)
+    growth = 1
     for n, part in enumerate(parts):
         before = parts[n - 1] if n else ""
+        after = parts[n + 1] if n + 1 < len(parts) else ""
         if part[0] == "\\" and part not in _COMMANDS:
-            return False
-        if part[0].isdigit() and len(part) > _DIGITS:
             return False
         if part in "({[":
             depth += 1
-            if before == "^" or before == "\\binom":
-                powers.append(depth)
+            if before in ("^", "\\binom"):
+                exponents.append(depth)
+            if before in _FUNCTIONS:
+                functions.append(depth)
         elif part in ")}]":
-            powers = [level for level in powers if level < depth]
+            exponents = [level for level in exponents if level < depth]
+            functions = [level for level in functions if level < depth]
             depth -= 1
-        inside = bool(powers) or before in ("^", "!")
-        following = parts[n + 1] if n + 1 < len(parts) else ""
-        if part[0].isdigit() and (inside or following == "!"):
-            growth *= max(1, int(float(part)) if len(part) < 8 else _GROWTH + 1)
-        if (part == "^" and powers and not before.isalpha()) or (part == "!" and not before.isalnum()):
+        elif part[0].isdigit() and (exponents or before in ("^", "!") or after == "!"):
+            grown = int(float(part)) if len(part) < 8 else _GROWTH + 1
+            growth *= max(1, grown)
+            if grown > _OF_SUMS and _raises_a_bracket(parts, n):
+                return False
+        if part[0].isdigit() and len(part) > _DIGITS:
             return False
-        if depth > _DEEPEST or growth > _GROWTH:
+        if (part == "^" and exponents and not before.isalpha()) or (part == "!" and not before.isalnum()):
+            return False
+        if depth > _DEEPEST or growth > _GROWTH or len(functions) > _NESTED or len(exponents) >= _NESTED:
             return False
     return depth == 0
+
+
+def _raises_a_bracket(parts: list[str], n: int) -> bool:
+    start = n - 1 if parts[n - 1] == "^" else n - 2
+    return start > 0 and parts[start] == "^" and parts[start - 1] == ")"

@@ -20,7 +20,7 @@ from assay.verify.math.equality import Rules, exact
 from assay.verify.math.extract import PLACES, final_answer
 from assay.verify.math.guards import tame
 from assay.verify.math.read import read
-from assay.verify.math.values import Opaque
+from assay.verify.math.values import Formula, Opaque
 
 __all__ = ["MathAnswer", "Verdict", "compare"]
 
@@ -116,7 +116,7 @@ class MathAnswer:
     def prepare(self) -> None:
         """Import the symbolic tier, so that no answer pays for it."""
         if self._second:
-            symbolic.load()
+            symbolic.prepare()
 
     def key(self, task: Task, rollout: Rollout) -> tuple[str, str | None]:
         """The question: what is expected, and what is answered."""
@@ -133,9 +133,10 @@ class MathAnswer:
         found = exact(gold, answer, self.rules)
         if found is not None:
             return _score(Verdict.EQUAL if found else Verdict.DIFFERENT, "exact", answer)
-        value = read(answer)
-        if isinstance(value, Opaque) and not tame(value.source):
-            return _score(Verdict.UNPARSED, "exact", answer, value.why)
+        for value in (read(gold), read(answer)):
+            if isinstance(value, Opaque | Formula) and not tame(value.source):
+                why = value.why if isinstance(value, Opaque) else "a formula that is too large to compute with"
+                return _score(Verdict.UNPARSED, "exact", answer, why)
         if self.symbolic is False:
             return _score(Verdict.UNPARSED, "exact", answer, "exact arithmetic cannot tell")
         return None if self._second else _score(Verdict.UNPARSED, "exact", answer, symbolic.MISSING, Fault.VERIFIER)
