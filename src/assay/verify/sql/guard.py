@@ -32,6 +32,13 @@ _FIXED = {
 }
 """No query that a person would write comes near; what costs more than a step per row is kept small."""
 
+_ACTIONS = {
+    sqlite3.SQLITE_INSERT: "inserts",
+    sqlite3.SQLITE_UPDATE: "updates",
+    sqlite3.SQLITE_DELETE: "deletes",
+    sqlite3.SQLITE_PRAGMA: "asks a PRAGMA",
+}
+
 _TOO_MUCH = (
     "Expression tree is too large", "LIKE or GLOB pattern too complex", "at most 64 tables in a join", "parser stack overflow",
     "string or blob too big", "too many FROM clause terms", "too many arguments on function", "too many columns in",
@@ -197,7 +204,7 @@ class Guard:
             if str(second).lower() not in ALLOWED:
                 return self._deny(f"calls {second}")
         elif action not in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
-            return self._deny(f"does more than read (action {action} of SQLite's authorizer)")
+            return self._deny(_ACTIONS.get(action, f"does more than read (action {action} of SQLite's authorizer)"))
         return sqlite3.SQLITE_OK
 
     def _deny(self, what: str) -> int:
