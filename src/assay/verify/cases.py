@@ -89,7 +89,7 @@ def _task(given: Any, place: str, family: TaskSource | None) -> Task:
     if isinstance(given, Mapping):
         return _written(cast("Mapping[str, Any]", given), place)
     if family is None or not isinstance(given, str):
-        raise DataError(f"{place}: 'task' is {given!r}; give a task as an object, or its id with the family named")
+        raise DataError(f"{place}: 'task' is {given!r}; give a task as an object, or its id and --family")
     name, *where = given.rsplit("/", 4)
     if len(where) != 4 or name != family.name or not (where[1] + where[3]).isdecimal():
         raise DataError(f"{place}: 'task' {given!r} is no id of the family {family.name}: {family.name}/ARM/LEVEL/SPLIT/INDEX")
@@ -117,5 +117,5 @@ def _written(table: Mapping[str, Any], place: str) -> Task:
 
 def _object(value: object, place: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise DataError(f'{place}: a {type(value).__name__}, not an object; write it as {{"name": value, ...}}')
+        raise DataError(f'{place}: a {type(value).__name__}, not an object; give an object, {{"name": value, ...}}')
     return cast("Mapping[str, Any]", value)
