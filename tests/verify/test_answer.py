@@ -7,7 +7,7 @@ import pytest
 
 from assay.core.errors import DataError, UnknownNameError
 from assay.core.rollout import Stop
-from assay.verify import ExactMatch, Numeric, Where, posed
+from assay.verify import AnswerPlace, ExactMatch, Numeric, posed
 from assay.verify.answer import answer_in
 from assay.verify.exact import word_f1
 
@@ -80,7 +80,7 @@ def test_a_wrong_gold_names_its_task() -> None:
         (["four", "4"], "5", {}, 0.0),
         (2, "2", {}, 1.0),
         ("4", "so <answer>4</answer>", {"where": "tag"}, 1.0),
-        ("4", "4", {"where": Where.TAG}, 0.0),
+        ("4", "4", {"where": AnswerPlace.TAG}, 0.0),
     ],
 )
 def test_exact_forgives_only_what_it_is_told(gold: object, said: str, settings: dict, value: float) -> None:

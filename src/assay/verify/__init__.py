@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.verify.answer import AnswerVerifier, Where
+    from assay.verify.answer import AnswerPlace, AnswerVerifier
     from assay.verify.attempts import attempt, posed
     from assay.verify.constraints import Constraint, Instructions, Relation, constraint_of, described
     from assay.verify.exact import ExactMatch, FormatIs, Together
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from assay.verify.verdict import judge
 
 __all__ = [
+    "AnswerPlace",
     "AnswerVerifier",
     "Assignment",
     "Choice",
@@ -59,7 +60,6 @@ __all__ = [
     "SetMatch",
     "TagFormat",
     "Together",
-    "Where",
     "about",
     "attempt",
     "constraint_of",
@@ -71,7 +71,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "answer": "AnswerVerifier Where",
+    "answer": "AnswerPlace AnswerVerifier",
     "attempts": "attempt posed",
     "constraints.base": "Constraint Relation",
     "constraints.verifier": "Instructions constraint_of described",

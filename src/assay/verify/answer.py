@@ -15,7 +15,7 @@ from assay.core.rollout import Rollout, Stop
 from assay.core.score import Score
 from assay.core.task import Task
 
-__all__ = ["AnswerVerifier", "Where", "answer_in", "last_match", "option", "ruled"]
+__all__ = ["AnswerVerifier", "AnswerPlace", "answer_in", "last_match", "option", "ruled"]
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -24,7 +24,7 @@ _OPEN, _CLOSE = re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", r
 _BRACE = re.compile(r"\\boxed ?\{|[{}]")
 
 
-class Where(StrEnum):
+class AnswerPlace(StrEnum):
     r"""Where the answer stands in a text. If there are several, the last one counts, never the first.
 
     ``auto``: the first of these that the text has: a tag, a box, a mark, the whole. ``tag``: between ``<answer>`` and
@@ -40,7 +40,7 @@ class Where(StrEnum):
     WHOLE = "whole"
 
 
-def answer_in(text: str, where: str = Where.AUTO) -> str | None:
+def answer_in(text: str, where: str = AnswerPlace.AUTO) -> str | None:
     r"""The answer that a text gives, white space around it removed; None where it gives none.
 
     Time grows with the length of the text and not faster.
@@ -51,19 +51,19 @@ def answer_in(text: str, where: str = Where.AUTO) -> str | None:
     True
     """
     match where:
-        case Where.AUTO:
+        case AnswerPlace.AUTO:
             for read in (_tagged, _boxed, _marked):
                 found = read(text)
                 if found is not None:
                     return found
             return text.strip()
-        case Where.TAG:
+        case AnswerPlace.TAG:
             return _tagged(text)
-        case Where.BOX:
+        case AnswerPlace.BOX:
             return _boxed(text)
-        case Where.MARK:
+        case AnswerPlace.MARK:
             return _marked(text)
-        case Where.LINE:
+        case AnswerPlace.LINE:
             return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), None)
         case _:
             return text.strip()

@@ -17,7 +17,7 @@ from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score, SpanScore
 from assay.core.task import Task
 from assay.verify.ahead import at_once
-from assay.verify.answer import AnswerVerifier, Where, answer_in, option, ruled
+from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 from assay.verify.verdict import floor_of
 
 __all__ = ["ExactMatch", "FormatIs", "Together", "word_f1"]
@@ -41,8 +41,9 @@ def expected(task: Task) -> str:
 class ExactMatch(AnswerVerifier):
     """``correct`` is 1 when the attempt ended by itself and its last text equals ``private["answer"]``, else 0.
 
-    An answer that was cut off (stop ``length``) is no answer, whatever its text. Where the gold is a list of texts, any one of
-    them is right. With no setting nothing is forgiven, not even white space; each setting forgives one thing in both texts.
+    An answer that was cut off (stop ``length``) is no answer, whatever its text. Where the gold is a list of texts, any
+    one of them is right. With no setting nothing is forgiven, not even white space; each setting forgives one thing in both
+    texts.
 
     Attributes:
         strip: ignore white space around the text.
@@ -51,7 +52,7 @@ class ExactMatch(AnswerVerifier):
         unicode: compare compatible characters as one (NFKC: full-width digits, ligatures).
         articles: drop the words a, an and the, and take any white space as one space, as SQuAD does.
         f1: give the component ``f1`` too: overlap of the words, as multisets, with the nearest gold.
-        where: in which part of the text the answer stands (`Where`).
+        where: in which part of the text the answer stands (`AnswerPlace`).
 
     Raises:
         UnknownNameError: ``where`` is no place.
@@ -67,10 +68,10 @@ class ExactMatch(AnswerVerifier):
     unicode: bool = False
     articles: bool = False
     f1: bool = False
-    where: Where = Where.WHOLE
+    where: AnswerPlace = AnswerPlace.WHOLE
 
     def __post_init__(self) -> None:
-        option(Where, self.where, "ExactMatch.where")
+        option(AnswerPlace, self.where, "ExactMatch.where")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,7 +80,7 @@ class ExactMatch(AnswerVerifier):
 
     def rule(self, gold: Any, text: str) -> Score:
         """Compare with each gold."""
-        given = text if self.where == Where.WHOLE else answer_in(text, self.where)
+        given = text if self.where == AnswerPlace.WHOLE else answer_in(text, self.where)
         if given is None:
             return self.nothing("unparsed")
         given = self._normal(given)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerVerifier, Where, answer_in, option, ruled
+from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 
 __all__ = ["Bad", "Graph", "GraphAnswer"]
 
@@ -123,23 +123,23 @@ class GraphAnswer(AnswerVerifier):
     good as the gold.
 
     The gold is a graph (`Graph.of`) with what the problem names besides. Where it has a ``value``, an answer must be as
-    small or as large as that (one that is better still is right too, and the gold is wrong: ``info["beats_gold"]``). Where it
-    says ``"possible": false``, the only right answer is ``none``.
+    small or as large as that (one that is better still is right too, and the gold is wrong: ``info["beats_gold"]``).
+    Where it says ``"possible": false``, the only right answer is ``none``.
 
     Attributes:
-        where: in which part of the text the answer stands (`assay.verify.Where`).
+        where: in which part of the text the answer stands (`assay.verify.AnswerPlace`).
 
     Raises:
         UnknownNameError: ``where`` is no place.
         DataError: the gold is no graph, or lacks what the problem needs.
     """
 
-    where: Where = Where.AUTO
+    where: AnswerPlace = AnswerPlace.AUTO
     sense: ClassVar[int] = 0
     """-1 where a small value is good, 1 where a large one is, 0 where there is none."""
 
     def __post_init__(self) -> None:
-        option(Where, self.where, f"{type(self).__name__}.where")
+        option(AnswerPlace, self.where, f"{type(self).__name__}.where")
 
     @property
     def names(self) -> tuple[str, ...]:

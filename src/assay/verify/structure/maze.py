@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerVerifier, Where, answer_in, option, ruled
+from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 
 __all__ = ["MazePath"]
 
@@ -36,7 +36,7 @@ class MazePath(AnswerVerifier):
     the start, ``(0, 0), (0, 1), ...``, row first, from 0. Moves behind the goal are walked too: the last cell counts.
 
     Attributes:
-        where: in which part of the text the answer stands (`assay.verify.Where`).
+        where: in which part of the text the answer stands (`assay.verify.AnswerPlace`).
 
     Raises:
         UnknownNameError: ``where`` is no place.
@@ -48,10 +48,10 @@ class MazePath(AnswerVerifier):
     ['equal', 'suboptimal', 'invalid', 'unparsed']
     """
 
-    where: Where = Where.AUTO
+    where: AnswerPlace = AnswerPlace.AUTO
 
     def __post_init__(self) -> None:
-        option(Where, self.where, "MazePath.where")
+        option(AnswerPlace, self.where, "MazePath.where")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerVerifier, Where, answer_in, option, ruled
+from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 from assay.verify.structure.reading import table_in
 
 __all__ = ["Assignment"]
@@ -26,7 +26,7 @@ class Assignment(AnswerVerifier):
 
     Attributes:
         roles: that there are besides those in the gold.
-        where: in which part of the text the answer stands (`assay.verify.Where`).
+        where: in which part of the text the answer stands (`assay.verify.AnswerPlace`).
 
     Raises:
         UnknownNameError: ``where`` is no place.
@@ -39,10 +39,10 @@ class Assignment(AnswerVerifier):
     """
 
     roles: tuple[str, ...] = ("knight", "knave")
-    where: Where = Where.AUTO
+    where: AnswerPlace = AnswerPlace.AUTO
 
     def __post_init__(self) -> None:
-        option(Where, self.where, "Assignment.where")
+        option(AnswerPlace, self.where, "Assignment.where")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerVerifier, Where, answer_in, option, ruled
+from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 from assay.verify.structure.reading import table_in
 
 __all__ = ["Satisfies"]
@@ -25,11 +25,11 @@ class Satisfies(AnswerVerifier):
 
     The gold is ``{"clauses": [[1, -2], [2, 3]]}`` (a literal is a variable's number, negative for its negation), with ``"names":
     ["x", "y", "z"]`` where variables are called other than ``x1``, ``x2``, ... Any assignment that satisfies is right; a variable
-    left out makes no literal true. An answer is ``x1=True, x2=False``, a JSON object, or DIMACS literals, ``1 -2 0``. Where the
-    gold says ``"satisfiable": false``, the only right answer is ``unsat``.
+    left out makes no literal true. An answer is ``x1=True, x2=False``, a JSON object, or DIMACS literals, ``1 -2 0``.
+    Where the gold says ``"satisfiable": false``, the only right answer is ``unsat``.
 
     Attributes:
-        where: in which part of the text the answer stands (`assay.verify.Where`).
+        where: in which part of the text the answer stands (`assay.verify.AnswerPlace`).
 
     Raises:
         UnknownNameError: ``where`` is no place.
@@ -41,10 +41,10 @@ class Satisfies(AnswerVerifier):
     [1.0, 1.0, 0.5, 0.0]
     """
 
-    where: Where = Where.AUTO
+    where: AnswerPlace = AnswerPlace.AUTO
 
     def __post_init__(self) -> None:
-        option(Where, self.where, "Satisfies.where")
+        option(AnswerPlace, self.where, "Satisfies.where")
 
     @property
     def names(self) -> tuple[str, ...]:

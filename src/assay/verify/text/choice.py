@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerVerifier, Where, answer_in, option, ruled
+from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 
 __all__ = ["Choice"]
 
@@ -32,7 +32,7 @@ class Choice(AnswerVerifier):
     small letters are no labels. A place that names two options at once (``A or B``, ``A and B``) is ``unparsed``.
 
     Attributes:
-        where: in which part of the text the answer stands (`assay.verify.Where`).
+        where: in which part of the text the answer stands (`assay.verify.AnswerPlace`).
 
     Raises:
         UnknownNameError: ``where`` is no place.
@@ -43,10 +43,10 @@ class Choice(AnswerVerifier):
     [1.0, 1.0, 0.0, 0.0]
     """
 
-    where: Where = Where.AUTO
+    where: AnswerPlace = AnswerPlace.AUTO
 
     def __post_init__(self) -> None:
-        option(Where, self.where, "Choice.where")
+        option(AnswerPlace, self.where, "Choice.where")
 
     def rule(self, gold: Any, text: str) -> Score:
         """Compare the option chosen with the gold."""

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerVerifier, Where, answer_in, option, ruled
+from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 
 __all__ = ["ListMatch", "SetMatch", "items_in"]
 
@@ -29,7 +29,7 @@ class SetMatch(AnswerVerifier):
     Attributes:
         casefold: ignore upper and lower case.
         separator: between items on one line.
-        where: in which part of the text the answer stands (`assay.verify.Where`).
+        where: in which part of the text the answer stands (`assay.verify.AnswerPlace`).
 
     Raises:
         UnknownNameError: ``where`` is no place.
@@ -44,7 +44,7 @@ class SetMatch(AnswerVerifier):
 
     casefold: bool = True
     separator: str = ","
-    where: Where = Where.AUTO
+    where: AnswerPlace = AnswerPlace.AUTO
 
     def __post_init__(self) -> None:
         _check(self.where, self.separator, "SetMatch")
@@ -76,7 +76,7 @@ class ListMatch(AnswerVerifier):
     Attributes:
         casefold: ignore upper and lower case.
         separator: between items on one line.
-        where: in which part of the text the answer stands (`assay.verify.Where`).
+        where: in which part of the text the answer stands (`assay.verify.AnswerPlace`).
 
     Raises:
         UnknownNameError: ``where`` is no place.
@@ -90,7 +90,7 @@ class ListMatch(AnswerVerifier):
 
     casefold: bool = True
     separator: str = ","
-    where: Where = Where.AUTO
+    where: AnswerPlace = AnswerPlace.AUTO
 
     def __post_init__(self) -> None:
         _check(self.where, self.separator, "ListMatch")
@@ -113,7 +113,7 @@ class ListMatch(AnswerVerifier):
         return ruled("equal" if right else "different", {"correct": float(right), "places": places})
 
 
-def items_in(text: str, where: str = Where.AUTO, separator: str = ",") -> list[str] | None:
+def items_in(text: str, where: str = AnswerPlace.AUTO, separator: str = ",") -> list[str] | None:
     r"""The items that an answer lists, as text; None where it has no answer or says nothing.
 
     An empty list is said by empty brackets.
@@ -164,6 +164,6 @@ def _folded(item: str, casefold: bool) -> str:
 
 
 def _check(where: str, separator: str, name: str) -> None:
-    option(Where, where, f"{name}.where")
+    option(AnswerPlace, where, f"{name}.where")
     if not separator.strip():
         raise ConfigError(f"{name}.separator={separator!r}; give what stands between two items, such as ','")

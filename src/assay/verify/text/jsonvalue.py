@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Any, cast
 
 from assay.core.score import Score
-from assay.verify.answer import AnswerVerifier, Where, answer_in, option, ruled
+from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 
 __all__ = ["JsonMatch", "NoJson", "json_in", "read_json", "same_json"]
 
@@ -35,7 +35,7 @@ class JsonMatch(AnswerVerifier):
 
     Attributes:
         unordered: lists are equal whatever the order of their items.
-        where: in which part of the text the answer stands (`assay.verify.Where`).
+        where: in which part of the text the answer stands (`assay.verify.AnswerPlace`).
 
     Raises:
         UnknownNameError: ``where`` is no place.
@@ -46,10 +46,10 @@ class JsonMatch(AnswerVerifier):
     """
 
     unordered: bool = False
-    where: Where = Where.WHOLE
+    where: AnswerPlace = AnswerPlace.WHOLE
 
     def __post_init__(self) -> None:
-        option(Where, self.where, "JsonMatch.where")
+        option(AnswerPlace, self.where, "JsonMatch.where")
 
     def rule(self, gold: Any, text: str) -> Score:
         """Compare the values."""

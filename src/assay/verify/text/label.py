@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerVerifier, Where, answer_in, ruled
+from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, ruled
 from assay.verify.text.tags import tag_fault
 
 __all__ = ["Classification"]
@@ -58,7 +58,7 @@ class Classification(AnswerVerifier):
         said = text
         if self.thinking:
             components["format"] = float(not tag_fault(text, ("think", "answer")))
-            tagged = answer_in(text, Where.TAG)
+            tagged = answer_in(text, AnswerPlace.TAG)
             said = text if tagged is None else tagged
         label = self._read(said)
         components["correct"] = float(label == self._read(gold))

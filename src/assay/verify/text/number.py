@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerVerifier, Where, answer_in, last_match, option, ruled
+from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, last_match, option, ruled
 
 __all__ = ["Numeric", "Percent", "number_of"]
 
@@ -47,7 +47,7 @@ class Numeric(AnswerVerifier):
         absolute, relative: tolerances, 0 for equality.
         percent: what a percent sign means, in the gold too (`Percent`).
         alone: nothing but the number may stand in the answer, white space, ``$`` and a last full stop aside.
-        where: in which part of the text the answer stands (`assay.verify.Where`).
+        where: in which part of the text the answer stands (`assay.verify.AnswerPlace`).
 
     Raises:
         ConfigError: a tolerance that is negative or not finite.
@@ -63,7 +63,7 @@ class Numeric(AnswerVerifier):
     relative: float = 0.0
     percent: Percent = Percent.FRACTION
     alone: bool = False
-    where: Where = Where.AUTO
+    where: AnswerPlace = AnswerPlace.AUTO
 
     def __post_init__(self) -> None:
         for name in ("absolute", "relative"):
@@ -71,7 +71,7 @@ class Numeric(AnswerVerifier):
             if not 0.0 <= value < float("inf"):
                 raise ConfigError(f"Numeric.{name}={value}; a tolerance is a finite number that is not negative")
         option(Percent, self.percent, "Numeric.percent")
-        option(Where, self.where, "Numeric.where")
+        option(AnswerPlace, self.where, "Numeric.where")
 
     def rule(self, gold: Any, text: str) -> Score:
         """Compare within tolerance."""

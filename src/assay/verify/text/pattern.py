@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerVerifier, Where, answer_in, option, ruled
+from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 
 __all__ = ["PatternMatch"]
 
@@ -26,7 +26,7 @@ class PatternMatch(AnswerVerifier):
         full: the whole answer must match, not a part of it.
         flags: any of the letters ``i`` (upper and lower case alike), ``m`` (lines), ``s`` (``.`` takes line ends too), ``x``.
         longest: characters that an answer may have.
-        where: in which part of the text the answer stands (`assay.verify.Where`).
+        where: in which part of the text the answer stands (`assay.verify.AnswerPlace`).
 
     Raises:
         ConfigError: ``pattern`` or ``flags`` are wrong, or ``longest`` is not positive.
@@ -43,10 +43,10 @@ class PatternMatch(AnswerVerifier):
     full: bool = True
     flags: str = ""
     longest: int = 100_000
-    where: Where = Where.AUTO
+    where: AnswerPlace = AnswerPlace.AUTO
 
     def __post_init__(self) -> None:
-        option(Where, self.where, "PatternMatch.where")
+        option(AnswerPlace, self.where, "PatternMatch.where")
         if set(self.flags) - set("imsx"):
             raise ConfigError(f"PatternMatch.flags={self.flags!r}; use any of the letters i, m, s, x")
         if self.longest < 1:

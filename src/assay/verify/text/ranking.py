@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerVerifier, Where, option, ruled
+from assay.verify.answer import AnswerPlace, AnswerVerifier, option, ruled
 from assay.verify.text.items import items_in
 
 __all__ = ["RankMetric", "Ranking", "average_precision", "ndcg", "reciprocal_rank"]
@@ -37,7 +37,7 @@ class Ranking(AnswerVerifier):
     Attributes:
         metric: what ``correct`` repeats (`RankMetric`).
         k: for ``top_k``.
-        where: in which part of the text the answer stands (`assay.verify.Where`).
+        where: in which part of the text the answer stands (`assay.verify.AnswerPlace`).
 
     Raises:
         ConfigError: ``k`` below 1.
@@ -52,11 +52,11 @@ class Ranking(AnswerVerifier):
 
     metric: RankMetric = RankMetric.AP
     k: int = 1
-    where: Where = Where.AUTO
+    where: AnswerPlace = AnswerPlace.AUTO
 
     def __post_init__(self) -> None:
         option(RankMetric, self.metric, "Ranking.metric")
-        option(Where, self.where, "Ranking.where")
+        option(AnswerPlace, self.where, "Ranking.where")
         if self.k < 1:
             raise ConfigError(f"Ranking.k={self.k}; use at least 1")
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 from assay.core.canon import FrozenMap, plain
 from assay.core.errors import ConfigError, DataError, MissingExtraError
 from assay.core.score import Score
-from assay.verify.answer import AnswerVerifier, Where, answer_in, option, ruled
+from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 from assay.verify.text.jsonvalue import NoJson, json_in, same_json
 
 __all__ = ["JsonSchema"]
@@ -28,7 +28,7 @@ class JsonSchema(AnswerVerifier):
 
     Attributes:
         schema: for tasks whose gold names none.
-        where: in which part of the text the answer stands (`assay.verify.Where`).
+        where: in which part of the text the answer stands (`assay.verify.AnswerPlace`).
 
     Raises:
         ConfigError: the schema is none.
@@ -42,10 +42,10 @@ class JsonSchema(AnswerVerifier):
 
     trusted: ClassVar[bool] = False
     schema: FrozenMap | None = None
-    where: Where = Where.WHOLE
+    where: AnswerPlace = AnswerPlace.WHOLE
 
     def __post_init__(self) -> None:
-        option(Where, self.where, "JsonSchema.where")
+        option(AnswerPlace, self.where, "JsonSchema.where")
         if self.schema is not None:
             try:
                 _validator(plain(self.schema))

@@ -14,7 +14,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
-from assay.verify.answer import Where, option, ruled
+from assay.verify.answer import AnswerPlace, option, ruled
 from assay.verify.exact import ExactMatch
 from assay.verify.verdict import declared, floor_of
 
@@ -89,7 +89,7 @@ def tag_fault(text: str, tags: tuple[str, ...], *, filled: bool = False) -> str:
 
 
 def _tagged() -> Verifier:
-    return ExactMatch(where=Where.TAG)
+    return ExactMatch(where=AnswerPlace.TAG)
 
 
 class Combine(StrEnum):
