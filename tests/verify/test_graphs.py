@@ -102,6 +102,11 @@ def test_reading() -> None:
     assert names_in("-1 -> 2", ("-1", "2")) == ["-1", "2"]
     assert groups_in("", "a") is None and pairs_in("", "a") is None and table_in("") is None
     assert groups_in("(a) (z)", "a") is None and pairs_in("(a, b), c", "abc") is None
+    assert names_in("**a -> b.**", "ab") == names_in("a to b", "ab") == names_in("a, and b.", "ab") == ["a", "b"]
+    assert names_in("a and b", ("a", "and", "b")) == ["a", "and", "b"] and names_in("and", "ab") is None
+    assert groups_in("{a} and {b}.", "ab") == [["a"], ["b"]] and groups_in("{a} or {b}", "ab") is None
+    assert pairs_in("a-b and b-c", "abc") == pairs_in("(a, b) and (b, c)", "abc") == [("a", "b"), ("b", "c")]
+    assert table_in("Node a: red\nnode b: blue", "ab") == {"a": "red", "b": "blue"} == table_in("**a**: red and b: blue.")
     assert table_in("- a: 1\n- b: 2\n") == {"a": "1", "b": "2"}
     assert table_in("a: 1, a: 1") == {"a": "1"} and table_in("a: , b: 1") is None and table_in("[1]") is None
 

@@ -18,6 +18,7 @@ from assay.verify.text.ranking import average_precision, ndcg, reciprocal_rank
         ('["a, b", 3, true, null]', ["a, b", "3", "true", "null"]), ("1. a\n2. b", ["a", "b"]), ("- a, b\n- c", ["a, b", "c"]),
         ("a\nb", ["a", "b"]), ("a,\nb,", ["a", "b"]), ("[a,\nb]", ["a", "b"]), ("a", ["a"]), ("[]", []), ("{}", []), ("", None),
         ("a,,b", None), ("[,]", None), ("[[1], 2]", ["[1]", "2"]), ("Answer: x, y", ["x", "y"]), ("(a) and (b)", ["a) and (b"]),
+        ("a, b, and c", ["a", "b", "c"]), ("a, b and c", ["a", "b and c"]),
     ],
 )  # fmt: skip
 def test_items(text: str, items: list[str] | None) -> None:

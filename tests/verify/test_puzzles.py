@@ -17,7 +17,8 @@ TWO = {"clauses": [[1, -2], [2, 3]]}
     [
         ("x1=True, x2=True", "equal", 1.0), ("x1 = 1\nx_2: false\nx3 -> T", "equal", 1.0),
         ('{"x1": true, "x2": true}', "equal", 1.0),
-        ("1 -2 3 0", "equal", 1.0), ("v 1 2 0", "equal", 1.0), ("[1, -2, 3]", "equal", 1.0), ("x2=1", "invalid", 0.5),
+        ("1 -2 3 0", "equal", 1.0), ("v 1 2 0", "equal", 1.0), ("x1 = True and x2 = True", "equal", 1.0), ("[1, -2, 3]",
+        "equal", 1.0), ("x2=1", "invalid", 0.5),
         ("2", "invalid", 0.5),
         ("-1 -2 -3", "invalid", 0.5), ("1 -1 2", "invalid", 0.0), ("x1=maybe", "unparsed", 0.0), ("x9=1", "unparsed", 0.0),
         ("4", "unparsed", 0.0),
@@ -77,7 +78,7 @@ MAZE = {"maze": ["S..", "#.#", "..G"], "value": 4}
     [
         ("RDDR", "equal"), ("right, down, down, right", "equal"), ("→↓↓→", "equal"), ("E S S E", "equal"), ("essE", "equal"),
         ("(0, 0), (0, 1), (1, 1), (2, 1), (2, 2)", "equal"), ("[[0,0],[0,1],[1,1],[2,1],[2,2]]", "equal"),
-        ("Right -> Down -> Down -> Right", "equal"),
+        ("Right -> Down -> Down -> Right", "equal"), ("1. right\n2. down\n3. down\n4. right", "equal"), ("- R\n- D", "invalid"),
         ("R R L D D R", "suboptimal"), ("D", "invalid"), ("RD", "invalid"), ("RDDRR", "invalid"), ("RDDRL", "invalid"),
         ("U", "invalid"), ("L", "invalid"),
         ("(0, 0), (1, 1), (2, 1), (2, 2)", "invalid"), ("(0, 0), (0, 1), (0, 0)", "invalid"), ("(0, 0)", "invalid"),

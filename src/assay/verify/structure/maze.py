@@ -22,6 +22,7 @@ _MOVES: dict[str, _Cell] = {
 }  # fmt: skip
 _STEP = re.compile(r"[a-z]+|[↑↓←→]")
 _ELSE = re.compile(r"[^\s,;.\[\]()\"'`>-]")
+_NUMBER = re.compile(r"^[ \t]*(?:[0-9]{1,6}[.)]|[*•-])[ \t]", re.MULTILINE)
 _CELL = re.compile(r"[(\[]\s{0,9}([0-9]{1,6})\s{0,9},\s{0,9}([0-9]{1,6})\s{0,9}[)\]]")
 
 
@@ -32,8 +33,9 @@ class MazePath(AnswerVerifier):
 
     The gold is ``{"maze": ["S.#", "..G"]}``: rows of one length, as a list or as text with line ends, where ``S`` is the
     start, ``G`` the goal and ``#`` a wall; ``"start"``, ``"goal"`` and ``"wall"`` name other characters. Without ``value``
-    every way is right. An answer is moves, ``RRD``, ``right, right, down``, ``→→↓``, ``E E S``, or the cells on the way with
-    the start, ``(0, 0), (0, 1), ...``, row first, from 0. Moves behind the goal are walked too: the last cell counts.
+    every way is right. An answer is moves, ``RRD``, ``right, right, down``, ``→→↓``, ``E E S``, one to a numbered line, or the
+    cells on the way with the start, ``(0, 0), (0, 1), ...``, row first, from 0. Moves behind the goal are walked too: the last
+    cell counts.
 
     Attributes:
         where: in which part of the text the answer stands (`assay.verify.AnswerPlace`).
@@ -103,7 +105,7 @@ def _way(place: str, start: _Cell) -> Iterable[_Cell] | None:
     if cells:
         outside = _ELSE.search(_CELL.sub("", place))
         return None if outside or cells[0] != start else cells[1:]
-    low = place.casefold()
+    low = _NUMBER.sub("", place.casefold())
     words = _STEP.findall(low)
     if not words or _ELSE.search(_STEP.sub("", low)):
         return None

@@ -33,7 +33,7 @@ class Coloring(GraphAnswer):
         allowed = graph.gold.get("colors")
         if not isinstance(allowed, int | list | None) or isinstance(allowed, bool):
             raise DataError(f"the gold's 'colors' are {allowed!r}; give a list or a number of them")
-        colors = table_in(text)
+        colors = table_in(text, set(graph.nodes))
         if colors is None:
             raise Bad("unparsed")
         if colors.keys() != set(graph.nodes):

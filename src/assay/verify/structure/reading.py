@@ -12,7 +12,8 @@ __all__ = ["groups_in", "names_in", "pairs_in", "table_in"]
 _ARROW = re.compile(r"[-=–—]{1,4}>|[→⇒>,;|]|\s")
 _DASH = re.compile(r"[-=–—]{1,4}>|[→⇒>,;|]|\s|[-–—]")
 _GROUP = re.compile(r"[(\[{]([^()\[\]{}]*)[)\]}]")
-_PART = re.compile(r"[,;\n]")
+_PART = re.compile(r"[,;\n]| and ")
+_JOINS = frozenset({"and", "to", "then"})
 _TIE = re.compile(r"[:=→]|-{1,3}>")
 _WRAP = " \t\r\n()[]{}\"'`"
 
@@ -24,10 +25,19 @@ def names_in(text: str, known: Collection[str]) -> list[str] | None:
     (['A', 'B', 'C'], ['1', '2'], ['a', 'b'], None)
     """
     for between in (_ARROW, _DASH):
-        found = [name for name in (part.strip(_WRAP) for part in between.split(text)) if name]
+        found = [name for name in (_bare(part, known) for part in between.split(text)) if name]
         if found and all(name in known for name in found):
             return found
     return None
+
+
+def _bare(part: str, known: Collection[str]) -> str:
+    """A name without brackets, marks and full stops around it; empty for a word that only joins two."""
+    name = part.strip(_WRAP)
+    if name in known:
+        return name
+    name = name.strip(_WRAP + "*_$.:!")
+    return "" if name.casefold() in _JOINS and name not in known else name
 
 
 def groups_in(text: str, known: Collection[str]) -> list[list[str]] | None:
@@ -37,7 +47,7 @@ def groups_in(text: str, known: Collection[str]) -> list[list[str]] | None:
     ([['1', '2'], ['3']], [['1', '2'], ['3']], [['1', '2'], ['3']])
     """
     inner = _GROUP.findall(text)
-    if inner and _GROUP.sub("", text).strip(_WRAP + ",;"):
+    if inner and any(_bare(word, ()) for word in re.split(r"[\s,;]", _GROUP.sub(" ", text))):
         return None  # something stands outside the groups
     parts = inner or [part for part in re.split(r"[;\n]", text) if part.strip()]
     return _each(parts, known) or None
@@ -66,11 +76,11 @@ def pairs_in(text: str, known: Collection[str]) -> list[tuple[str, str]] | None:
     return [(a, b) for a, b in groups] if groups and all(len(group) == 2 for group in groups) else None
 
 
-def table_in(text: str) -> dict[str, str] | None:
+def table_in(text: str, known: Collection[str] = ()) -> dict[str, str] | None:
     """Names and values: a JSON object, or ``a: x, b = y`` between commas, semicolons or line ends; None where something else
     is said.
 
-    A name said twice with two values is no answer.
+    A name said twice with two values is no answer. Where a name is not ``known``, its last word may be: ``node a: red``.
 
     >>> table_in('{"a": 1, "b": true}'), table_in("a: red; b -> blue"), table_in("a=1, a=2"), table_in("a")
     ({'a': '1', 'b': 'true'}, {'a': 'red', 'b': 'blue'}, None, None)
@@ -88,7 +98,9 @@ def table_in(text: str) -> dict[str, str] | None:
         tied = _TIE.split(part.strip().lstrip("-*• "), maxsplit=1)
         if len(tied) != 2 or not all(side.strip(_WRAP) for side in tied):
             return None
-        name, value = (side.strip(_WRAP + ".") for side in tied)
+        name, value = (side.strip(_WRAP + ".*_$") for side in tied)
+        if name not in known and (last := name.rpartition(" ")[2]) in known:
+            name = last
         if out.setdefault(name, value) != value:
             return None
     return out or None

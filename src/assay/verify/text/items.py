@@ -136,6 +136,8 @@ def items_in(text: str, where: str = AnswerPlace.AUTO, separator: str = ",") -> 
         if not place:
             return []
     parts = [part for line in lines for part in line.removesuffix(separator).split(separator)]
+    if len(parts) > 1:  # "a, b, and c"
+        parts[-1] = parts[-1].strip().removeprefix("and ")
     items = [_BULLET.sub("", part.strip(), count=1).strip().strip("\"'`") for part in parts]
     return items if all(items) else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -10,7 +11,7 @@ from typing import Any
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, last_match, option, ruled
+from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 
 __all__ = ["Numeric", "Percent", "number_of"]
 
@@ -20,6 +21,7 @@ _RUN = re.compile(
 )
 _PLAIN = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?(?:\.[0-9]*)?")
 _WHOLE = re.compile("[0-9]+")
+_OR = re.compile(r"[ $*]{0,4}\bor\b[ $*]{0,4}")
 _INSIDE = ("^", "^{", "}{")
 """What stands before a number that is part of a formula: an exponent, a denominator."""
 _DIGITS, _POWER = 400, 400
@@ -40,8 +42,8 @@ class Numeric(AnswerVerifier):
 
     Numbers are read and compared as exact fractions: no rounding, no NaN, no infinity. Read are ``-1,234.50``, ``1e-3``, ``3/4``
     and ``50%``, ASCII digits only. A last number that is none of these (``1.2.3``, ``1,2``, more than 400 digits, an exponent
-    beyond 400, an exponent or denominator of a LaTeX formula) is ``unparsed``, and no earlier one counts in its place. Words
-    and units around the number are ignored unless ``alone``.
+    beyond 400, an exponent or denominator of a LaTeX formula) is ``unparsed``, and no earlier one counts in its place; so are
+    two different numbers with ``or`` between. Words and units around the number are ignored unless ``alone``.
 
     Attributes:
         absolute, relative: tolerances, 0 for equality.
@@ -88,22 +90,25 @@ class Numeric(AnswerVerifier):
 
 
 def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False) -> Fraction | None:
-    """The last number of a text; None where there is none, or the last one is malformed.
+    """The last number of a text; None where there is none, the last one is malformed, or it is one of two.
 
     >>> number_of("1,234.5 kg"), number_of("a 3/4 b"), number_of("1.2.3"), number_of("5 m", alone=True)
     (Fraction(2469, 2), Fraction(3, 4), None, None)
     """
-    last = last_match(_RUN, text)
+    found = deque(_RUN.finditer(text), maxlen=2)
+    last = found[-1] if found else None
     if last is None or (last["percent"] and percent == Percent.REFUSE) or text[: last.start()].endswith(_INSIDE):
         return None
     around = text[: last.start()] + text[last.end() :]
     if alone and around.strip(" \t\r\n$"):
         return None
-    value = _value(last)
-    return value / 100 if value is not None and last["percent"] and percent == Percent.FRACTION else value
+    value = _value(last, percent)
+    if len(found) > 1 and _OR.fullmatch(text[found[0].end() : last.start()]) and _value(found[0], percent) != value:
+        return None  # two numbers are no answer
+    return value
 
 
-def _value(found: re.Match[str]) -> Fraction | None:
+def _value(found: re.Match[str], percent: str) -> Fraction | None:
     whole = found["whole"].rstrip(",._")
     power = (found["power"] or "").replace("−", "-")
     under = (found["under"] or "1").rstrip(".,")
@@ -112,6 +117,8 @@ def _value(found: re.Match[str]) -> Fraction | None:
     if len(power) > 6 or "." in power or abs(int(power[1:] or 0)) > _POWER or not int(under):
         return None
     value = Fraction(whole.replace(",", "") + power) / int(under)
+    if found["percent"] and percent == Percent.FRACTION:
+        value /= 100
     return -value if found["sign"] in ("-", "−") else value
 
 
