@@ -174,7 +174,7 @@ class _Sibling:
         code = "import time\nprint('begun', flush=True)\ntime.sleep(0.2)\nprint('done')"
         self._thread = threading.Thread(target=lambda: self._results.append(zygote.run(Program(code=code), Limits(wall=60.0))))
         self._thread.start()
-        for _ in range(500):
+        for _ in range(5000):
             found = _children(zygote.pid)
             if found:
                 self.pid = found[-1]

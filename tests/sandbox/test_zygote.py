@@ -1,9 +1,12 @@
 """One zygote, end to end, at every level that this host grants."""
 
+import os
+import signal
+
 import pytest
 
-from assay.sandbox.backend import Refused
-from assay.sandbox.client import Zygote
+from assay.sandbox.backend import Refused, WorkerDied
+from assay.sandbox.client import Zygote, _status
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Program, Status
 
@@ -47,6 +50,52 @@ def test_a_call_gives_its_value(zygote):
 )
 def test_each_limit_has_its_verdict(zygote, code, limits, status):
     assert zygote.run(Program(code=code), limits).status is status
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "signalled", "noted", "status"),
+    [
+        ({"reason": "timeout"}, None, 9, "", Status.TIMEOUT),
+        ({}, 0, None, "", Status.OK),
+        ({"cpu": 9.0}, 0, None, "", Status.CPU),  # of all its processes together
+        ({}, None, signal.SIGXCPU, "", Status.CPU),
+        ({}, None, signal.SIGXFSZ, "", Status.DISK),
+        ({}, None, signal.SIGSYS, "", Status.BLOCKED),
+        ({}, None, signal.SIGKILL, "", Status.MEMORY),
+        ({"memory": 500 << 20}, 134, None, "", Status.MEMORY),
+        ({}, None, signal.SIGSEGV, "", Status.ERROR),
+        ({}, 1, None, "disk", Status.DISK),
+        ({}, 0, None, "memory", Status.OK),
+    ],
+)
+def test_how_an_end_is_read(end, code, signalled, noted, status):
+    full = {"reason": "", "cpu": 0.1, "memory": 1 << 20, **end}
+    assert _status(full, code, signalled, Limits(), noted) is status
+
+
+def test_a_zygote_that_ends_is_not_a_verdict(zygote, monkeypatch):
+    made = Zygote(zygote.level)
+    os.kill(made.pid, signal.SIGKILL)
+    made._process.wait()
+    with pytest.raises(WorkerDied):
+        made.run(Program(code="pass"), Limits())
+    made.close()
+    monkeypatch.setattr("assay.sandbox.client._GRACE", -60.0)
+    late = Zygote(zygote.level)
+    with pytest.raises(WorkerDied, match="no word"):
+        late.run(Program(code="pass"), Limits(wall=1.0))
+    late.close()
+
+
+def test_no_descriptors_are_no_verdict(zygote, monkeypatch):
+    def none(*_):
+        raise OSError(24, "Too many open files")
+
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr("os.pipe", none)
+    with pytest.raises(WorkerDied, match="Too many open files"):
+        zygote.run(Program(code="pass"), Limits())
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_program_that_cannot_be_executed_is_no_verdict(zygote):

@@ -8,6 +8,8 @@ import os
 import select
 import socket
 import struct
+from time import monotonic
+from typing import Any
 
 from assay.core.errors import DataError
 from assay.sandbox.result import Program
@@ -90,6 +92,8 @@ class Channels:
             more = os.read(fd, 1 << 16)
         except BlockingIOError:
             return True
+        except ConnectionResetError:  # it ended with something unread
+            return False
         data += more
         if len(data) > self._most:
             del data[self._most :]
@@ -103,22 +107,30 @@ class Channels:
         self.full = self.told = False
         self._most = most
 
-    def say(self, data: bytes) -> None:
-        """Sends to the program over the channel for values; without waiting, and as much as it takes."""
-        os.set_blocking(self.ours[2], True)
-        try:
-            while data:
+    def say(self, data: bytes, due: float) -> None:
+        """Sends to the program over the channel for values, as much as it takes until ``due`` (`time.monotonic`)."""
+        while data:
+            try:
                 data = data[os.write(self.ours[2], data) :]
-        except BrokenPipeError:  # it has ended: the zygote will say how
-            pass
-        finally:
-            os.set_blocking(self.ours[2], False)
+            except BlockingIOError:
+                if not select.select([], [self.ours[2]], [], max(0.0, due - monotonic()))[1]:
+                    return  # its time is up, and the zygote will say so
+            except OSError:
+                return  # it has ended: the zygote will say how
 
-    @property
-    def answered(self) -> bool:
-        """Whether a whole message has come over the channel for values."""
+    def answer(self, turn: int) -> dict[str, Any] | None:
+        """What the program said of that turn; anything else that came over the channel for values is dropped."""
         data = self.data[2]
-        return len(data) >= 8 and len(data) >= 8 + int.from_bytes(data[:8], "little")
+        while len(data) >= 8 and len(data) >= (end := 8 + int.from_bytes(data[:8], "little")):
+            text = bytes(data[8:end])
+            del data[:end]
+            try:
+                said: Any = json.loads(text)
+                if said["turn"] == turn and isinstance(said["error"], str):
+                    return said
+            except (ValueError, KeyError, TypeError, RecursionError):
+                continue
+        return None
 
     def drain(self) -> None:
         """Takes what is still in the pipes."""

@@ -29,7 +29,7 @@ __all__ = ["Zygote"]
 _MAIN = Path(__file__).parent / "zygote" / "__main__.py"
 _START = 20.0
 _END = 3.0
-_GRACE = 20.0
+_GRACE = 60.0
 """Seconds that a zygote may be late with a word before it counts as dead."""
 
 

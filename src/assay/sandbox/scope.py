@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import secrets
 import selectors
+import struct
 from contextlib import suppress
 from dataclasses import asdict, replace
 from time import monotonic
@@ -21,7 +22,7 @@ from assay.sandbox.result import Program, Result, Status
 __all__ = ["Scope"]
 
 _LOST = "the interpreter ended: what it had defined is lost"
-_GRACE = 20.0
+_GRACE = 60.0
 
 
 class Scope:
@@ -97,21 +98,22 @@ class Scope:
         began = monotonic()
         channels.clear(limits.output)
         self._zygote.send({"order": "turn", "wall": limits.wall, "cpu": limits.cpu}, [])
-        source = code.encode("utf-8", "surrogatepass")
-        channels.say(len(source).to_bytes(8, "little") + source)
-        end = self._listen(channels, began + limits.wall + _GRACE)
-        if end is None:
+        source, turn = code.encode("utf-8", "surrogatepass"), secrets.randbits(62)
+        channels.say(struct.pack("<QQ", len(source), turn) + source, began + limits.wall)
+        end = self._listen(channels, turn, began + limits.wall + _GRACE)
+        if "error" in end:
             self._zygote.send({"order": "rest"}, [])
-            end = self._zygote.hear()
-            if "cpu" in end and "status" not in end:
-                return self._said(channels, end["cpu"], monotonic() - began)
+            rest = self._zygote.hear()
+            if "status" not in rest and "infra" not in rest:
+                return self._said(channels, end["error"], rest["cpu"], monotonic() - began)
+            end = rest
         channels.drain()
         result = self._zygote.result(end, channels, limits, "run")
         self._lose()
         return replace(result, detail=f"{result.detail}; {_LOST}" if result.detail else _LOST)
 
-    def _listen(self, channels: Channels, due: float) -> dict[str, Any] | None:
-        """Reads until the turn is over, or the interpreter: then what the zygote says of its end."""
+    def _listen(self, channels: Channels, turn: int, due: float) -> dict[str, Any]:
+        """Reads until the turn is over, or the interpreter is: what the program says of the first, or the zygote of the other."""
         with selectors.DefaultSelector() as ready:
             for fd in (self._zygote.control.fileno(), *channels.ours):
                 ready.register(fd, selectors.EVENT_READ)
@@ -124,16 +126,12 @@ class Scope:
                         if channels.full and not channels.told:
                             channels.told = True
                             self._zygote.send({"order": "kill", "reason": "output"}, [])
-                if channels.answered and not channels.full:
-                    return None
+                if not channels.full and (said := channels.answer(turn)) is not None:
+                    return said
         raise WorkerDied(f"no word {_GRACE:g} s after the turn's time was up")
 
-    def _said(self, channels: Channels, cpu: float, seconds: float) -> Result:
+    def _said(self, channels: Channels, error: str, cpu: float, seconds: float) -> Result:
         channels.drain()
-        try:
-            error = str(json.loads(bytes(channels.data[2][8:]))["error"])
-        except (ValueError, KeyError, TypeError, RecursionError):
-            error = "its answer made no sense"
         return Result(
             status=Status.ERROR if error else Status.OK,
             stdout=channels.data[0].decode("utf-8", "replace"),

@@ -6,6 +6,7 @@ import ast
 import errno
 import json
 import os
+import struct
 import sys
 import threading
 import traceback
@@ -141,10 +142,10 @@ def _turns(module: ModuleType, channel: int) -> NoReturn:
     """Pieces of code in one namespace until the channel closes; the value of a last expression is shown, as in a notebook."""
     number = 0
     while True:
-        size = int.from_bytes(_exactly(channel, 8), "little")
+        size, turn = struct.unpack("<QQ", _exactly(channel, 16))
         source = _exactly(channel, size).decode()
         number += 1
-        name, told = f"turn {number}", {"error": ""}
+        name, told = f"turn {number}", {"turn": turn, "error": ""}
         try:
             _remember(name, source)
             for piece, mode in _pieces(source, name):
@@ -153,7 +154,7 @@ def _turns(module: ModuleType, channel: int) -> NoReturn:
             _end(_code(stop))
         except BaseException as error:
             _show(error)
-            told = {"error": type(error).__name__}
+            told["error"] = type(error).__name__
         for stream in (sys.stdout, sys.stderr):
             with suppress(BaseException):
                 stream.flush()

@@ -1,0 +1,93 @@
+"""`assay sandbox`: one JSON line per run, and the table of what holds here."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from assay.sandbox import Probe
+from assay.sandbox.levels import LEVELS
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text("import sys\nprint(int(input()) + 1)\nsys.exit(3)")
+    return path
+
+
+def test_run_prints_one_line(assay, file):
+    said = assay("sandbox", "run", "--lang", "python", "--backend", "auto", file, "--stdin", "41", "--limits", "wall=20,cpu=9")
+    row = json.loads(said.out)
+    assert said.code == 0
+    assert {k: row[k] for k in ("status", "exit_code", "stdout", "stderr")} == {
+        "status": "error", "exit_code": 3, "stdout": "42\n", "stderr": "",
+    }  # fmt: skip
+    assert list(row) == ["status", "exit_code", "stdout", "stderr", "seconds", "isolation"]
+    assert row["isolation"] in LEVELS and 0 < row["seconds"] < 20
+
+
+def test_our_own_input_is_passed_on(file):
+    done = subprocess.run(
+        [sys.executable, "-m", "assay", "sandbox", "run", file, "--stdin", "-"], input=b"1", capture_output=True, check=True
+    )
+    assert json.loads(done.stdout)["stdout"] == "2\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--lang", "pyhton"), "did you mean 'python'"),
+        (("--backend", "strnog"), "did you mean 'strong'"),
+        (("--backend", "rlimits"), "allow_unsafe=True"),
+        (("--limits", "wal=1"), "did you mean 'wall'"),
+    ],
+)
+def test_wrong_arguments(assay, file, arguments, says):
+    said = assay("sandbox", "run", file, *arguments)
+    assert (said.code, said.out) == (2, "")
+    assert says in said.err
+
+
+def test_a_file_that_is_missing(assay):
+    said = assay("sandbox", "run", "missing.py")
+    assert said.code == 2 and "cannot read missing.py" in said.err
+
+
+def test_an_unsafe_run_says_so(assay, file):
+    said = assay("sandbox", "run", file, "--backend", "rlimits", "--allow-unsafe", "--stdin", "1")
+    assert json.loads(said.out)["isolation"] == "rlimits (UNSAFE)"
+    assert "UNSAFE" in said.err
+
+
+def test_a_failing_sandbox_is_no_verdict(assay, file, monkeypatch):
+    from assay.sandbox import Result, Sandbox, Status
+
+    monkeypatch.setattr(Sandbox, "run", lambda *_: Result(status=Status.INFRA, detail="planted"))
+    said = assay("sandbox", "run", file)
+    assert (said.code, json.loads(said.out)["status"]) == (1, "infra")
+    assert "planted" in said.err
+
+
+def test_the_probe_prints_its_tables(assay):
+    said = assay("sandbox", "probe")
+    found = assay("sandbox", "probe", "--json").json
+    assert [level["isolation"] for level in found["levels"]] == list(LEVELS)
+    assert said.code == (0 if found["isolation"] else 1)
+    for word in ("layer", "landlock", "seccomp", "attack", "host read", "held"):
+        assert word in said.out
+    assert said.out.strip().splitlines()[-1].startswith("isolation: ")
+
+
+def test_the_probe_where_nothing_holds(assay, monkeypatch):
+    def planted(backend):
+        through = {"network": False, "memory": True} if backend.name == "landlock" else {}
+        return Probe(backend.name, False, "network" if through else "not granted: planted", {}, through)
+
+    monkeypatch.setattr("assay.sandbox.probing.attack", planted)
+    monkeypatch.setattr("assay.sandbox.probing._known", {})
+    said = assay("sandbox", "probe")
+    assert said.code == 1
+    assert "THROUGH" in said.out and "strong: not granted: planted" in said.out
+    assert said.out.strip().endswith("isolation: none; programs are refused")
