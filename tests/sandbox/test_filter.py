@@ -101,8 +101,11 @@ def test_other_architectures_and_numberings_are_killed(machine):
         ("socketpair", (2, 1), "EPERM", "EPERM"),
         ("fcntl", (5, 10), "EPERM", "EPERM"),
         ("fcntl", (5, 4), ALLOW, ALLOW),
-        ("ioctl", (0, 0x5412), "EPERM", "EPERM"),
-        ("ioctl", (0, 0x7F0000005412), "EPERM", "EPERM"),  # the kernel reads the low word, and so does the filter
+        ("ioctl", (0, 0x5412), "ENOTTY", "ENOTTY"),
+        ("ioctl", (0, 0x7F0000005412), "ENOTTY", "ENOTTY"),
+        ("ioctl", (0, 0x7F0000005401), ALLOW, ALLOW),  # the kernel reads the low word, and so does the filter
+        ("ioctl", (0, 0x40086602), "ENOTTY", "ENOTTY"),
+        ("fallocate", (3, 1), "ENOTSUP", ALLOW),
         ("ioctl", (0, 0x5401), ALLOW, ALLOW),
         ("openat", (0, 0, 0o1000), "EPERM", ALLOW),
         ("openat", (0, 0, 0o1001), ALLOW, ALLOW),

@@ -19,7 +19,7 @@ from assay.sandbox.scope import Scope
 
 __all__ = ["Sandbox"]
 
-K = TypeVar("K", bound=Hashable)
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 class Sandbox:
@@ -110,7 +110,7 @@ class Sandbox:
         """
         return self.run(Program(code=code, entry=entry, arguments=arguments), limits)
 
-    def map(self, programs: Mapping[K, Program | str], limits: Limits | None = None) -> dict[K, Result]:
+    def map(self, programs: Mapping[_Key, Program | str], limits: Limits | None = None) -> dict[_Key, Result]:
         """Runs programs, as many at once as there are workers; results by the programs' keys."""
         futures = self._submit(programs.items(), limits)
         return {key: future.result() for key, future in futures.items()}
@@ -119,7 +119,7 @@ class Sandbox:
         """As `run`, without blocking the event loop."""
         return await asyncio.wrap_future(self._threads().submit(self.run, program, limits))
 
-    async def amap(self, programs: Mapping[K, Program | str], limits: Limits | None = None) -> dict[K, Result]:
+    async def amap(self, programs: Mapping[_Key, Program | str], limits: Limits | None = None) -> dict[_Key, Result]:
         """As `map`, without blocking the event loop."""
         futures = self._submit(programs.items(), limits)
         return {key: await asyncio.wrap_future(future) for key, future in futures.items()}
@@ -208,6 +208,6 @@ class Sandbox:
                 self._executor = ThreadPoolExecutor(self.workers, thread_name_prefix="assay-sandbox")
             return self._executor
 
-    def _submit(self, programs: Iterable[tuple[K, Program | str]], limits: Limits | None) -> dict[K, Future[Result]]:
+    def _submit(self, programs: Iterable[tuple[_Key, Program | str]], limits: Limits | None) -> dict[_Key, Future[Result]]:
         threads = self._threads()
         return {key: threads.submit(self.run, program, limits) for key, program in programs}

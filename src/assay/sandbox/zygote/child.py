@@ -75,11 +75,9 @@ def run(job: Job) -> NoReturn:
         _limit(job)
         _contain(job)
         if header["argv"]:
-            _execute(header["argv"], job.scratch)
+            _execute(header["argv"])
     except BaseException as error:
         _refuse(error)
-    os.environ.clear()
-    os.environ.update(environment(job.scratch))
     os.write(_READY, b"R")
     os.close(_READY)
     python.run(header, blobs, _CHANNEL)
@@ -173,10 +171,10 @@ def _contain(job: Job) -> None:
     seccomp.install(job.filter(os.getpid()))
 
 
-def _execute(argv: list[str], scratch: str) -> NoReturn:
+def _execute(argv: list[str]) -> NoReturn:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     os.set_inheritable(_READY, False)
     os.write(_READY, b"R")
     sys.stdout.flush()
-    os.execvpe(argv[0], argv, environment(scratch))
+    os.execvp(argv[0], argv)

@@ -48,12 +48,16 @@ DENIED = (
     "kexec_load kexec_file_load",
     # memory that no limit counts, and channels between processes that share nothing else
     "memfd_create shmget shmat shmctl semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink mq_timedsend",
-    "mq_timedreceive mq_notify mq_getsetattr socket connect bind listen accept accept4",
+    "mq_timedreceive mq_notify mq_getsetattr socket connect bind listen accept accept4 setsockopt",
     # other processes' time, and who we are
     "setpriority ioprio_set sched_setscheduler sched_setparam sched_setattr migrate_pages move_pages",
     "setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups capset",
 )
 """Refused with EPERM at every level."""
+
+_IOCTLS = (0x5401, 0x540F, 0x5411, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+"""TCGETS, TIOCGPGRP, TIOCOUTQ, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: what programs ask of pipes and terminals. File
+systems have others that change a file opened for reading."""
 
 OF_HOST_FILES = (
     # Landlock does not see these: they would change host files that the same user owns and the program may read
@@ -71,10 +75,10 @@ def _refuse(code: int = errno.EPERM) -> Line:
 _PASS = (_RETURN, 0, 0, _ALLOW)
 
 
-def _only(argument: int, values: Sequence[int]) -> Code:
+def _only(argument: int, values: Sequence[int], code: int = errno.EPERM) -> Code:
     """Allowed when the low word of an argument is one of the values."""
     tests: Code = [(_EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
-    return [(_LOAD, 0, 0, _ARGS + 8 * argument), *tests, _refuse(), _PASS]
+    return [(_LOAD, 0, 0, _ARGS + 8 * argument), *tests, _refuse(code), _PASS]
 
 
 def _never(argument: int, values: Sequence[int]) -> Code:
@@ -96,11 +100,13 @@ def _bodies(forks: bool, private: bool) -> dict[str, Code]:
     out["prlimit64"] = out["sched_setaffinity"] = _only(0, (0, _SELF))
     out["prctl"] = _never(0, (1,))  # PR_SET_PDEATHSIG: it dies with its parent
     out["personality"] = _only(0, (0, 0xFFFFFFFF))
-    out["ioctl"] = _never(1, (0x5412, 0x541C, 0x8901, 0x8902))  # typing for others; who gets a descriptor's signals
+    out["ioctl"] = _only(1, _IOCTLS, errno.ENOTTY)
     out["fcntl"] = _never(1, (8, 10, 15, 1024, 1026))  # F_SETOWN, F_SETSIG, F_SETOWN_EX: kill by proxy; leases; watching
     if private:
         return out
     out |= {name: [_refuse()] for line in OF_HOST_FILES for name in line.split()}
+    # it allocates beyond every limit but the disk's; told that it is not supported, libraries write instead
+    out["fallocate"] = [_refuse(errno.EOPNOTSUPP)]
     out["kill"], out["tgkill"] = _only(0, (0, _SELF)), _only(0, (_SELF,))
     # truncation by opening to read: before its third version Landlock allows it
     bare: Code = [(_AND, 0, 0, os.O_ACCMODE | os.O_TRUNC), (_EQUAL, 0, 1, os.O_TRUNC), _refuse(), _PASS]

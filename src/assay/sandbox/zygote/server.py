@@ -79,6 +79,8 @@ class Server:
             self._filters = {many: seccomp.program(forks=many and self._forks, private=private) for many in (True, False)}
         drop_bounding()
         prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        os.environ.clear()
+        os.environ.update(child.environment(BOX if self._settings.level == "strong" else self._scratch))
         for number in range(1, signal.NSIG):  # programs begin as any other does, whatever our parent ignored
             if number not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, 32, 33):
                 signal.signal(number, signal.SIG_DFL)

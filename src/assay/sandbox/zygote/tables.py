@@ -32,6 +32,8 @@ CALLS: dict[str, tuple[int | None, int | None]] = {
     "swapon": (167, 224),
     "swapoff": (168, 225),
     "quotactl": (179, 60),
+    "setsockopt": (54, 208),
+    "fallocate": (285, 47),
     "sync": (162, 81),
     "syncfs": (306, 267),
     "acct": (163, 89),
