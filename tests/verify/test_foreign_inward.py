@@ -191,6 +191,8 @@ def test_what_verl_says_besides() -> None:
     score = VerlReward(verl)(task, attempt(task, "2"))
     assert score.primary == 1.0 and score.info["extra"] == {"turns": 9.0}
     assert VerlReward(verl, gold="target")(*posed("2", "2")).primary == 1.0
+    with pytest.raises(DataError, match="no gold for ground_truth"):
+        VerlReward(verl)(*posed(None, "2"))
     with pytest.raises(RewardError, match="without 'score'"):
         VerlReward(lambda solution_str, ground_truth: {"acc": 1.0})(*RIGHT)
     with pytest.raises(DataError, match=r"needs the columns \['level'\].*--gold"):

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import IO, Any
 
+from assay.cli.audit import audit_leaf
 from assay.cli.mirror import parse
 from assay.cli.recipe import scorer, source
 from assay.cli.show import cell, choose, grid, show, unquoted
@@ -59,10 +60,11 @@ class VerifyRunOptions:
 
 
 def verify_command(args: list[str]) -> int:
-    """``assay verify list | run NAME``."""
+    """``assay verify list | run NAME | audit NAME``."""
     return choose("verify", args, {
         "list": (_list, "the verifiers, their components and golds"),
         "run": (_run, "judge answers, JSON lines in and out; also with a function of your own"),
+        "audit": (audit_leaf, "measure a verifier, or your own reward: what it refuses, accepts, runs"),
     })  # fmt: skip
 
 

@@ -139,5 +139,5 @@ class Crew:
 
 
 def _stopped(end: End, verdict: str, error: str, printed: str) -> Outcome:
-    info = {"verdict": verdict, "error": error} | ({"printed": printed} if printed else {})
+    info = {"verdict": verdict, "error": error, "ended": end.value} | ({"printed": printed} if printed else {})
     return Outcome(end, Score(components={}, fault=Fault.INFRA, info=FrozenMap(info)))

@@ -1,0 +1,122 @@
+"""``assay verify audit``: a verifier measured, assay's or anybody's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from assay.cli.mirror import parse
+from assay.cli.show import busy, grid, lines, note, show
+from assay.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from assay.verify.audit import Audit, Check
+
+__all__ = ["audit_leaf"]
+
+_PLACE: dict[str, str] = {"metavar": "NAMES"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditOptions:
+    """Measures a verifier: what it refuses, what it accepts, what stops it, what it runs. Exit 1 past a threshold.
+
+    Attributes:
+        name: a verifier of assay's, package.module:name, or my_file.py:name: also reward functions of verl, TRL, OpenRLHF.
+        cases: JSONL file, a problem a line: gold, and if wanted prompt, solutions, wrong, unique. Built-ins have their own.
+        against: a second verifier of the same, to compare decisions with.
+        signature: whose signature it has, where the names of its parameters do not tell.
+        gold: the column in which the function looks for the right answer, if its name is unusual.
+        chat: hand over lists of messages, not text.
+        template: how an answer must stand, with {answer} in it; found out when not given.
+        accept: least value of an answer that counts as accepted.
+        seed: of the answers that are drawn.
+        items: cases looked at, at most.
+        deadline: seconds for one verdict.
+        must: forms of a right answer that must be read, by comma: whitespace,boxed,tag,...
+        inform: families of wrong answers that may be accepted, by comma.
+        skip: checks and families to leave out, by comma.
+        max_fn: share of right answers that may be refused.
+        max_fp: share of wrong answers that may be accepted, in any family.
+        max_disagreement: share of answers on which the second verifier may decide otherwise.
+        max_faults: share of answers, of any family, on which it may raise.
+        max_p99: seconds that the slowest hundredth may take.
+        html: write the report as one page.
+        json: print JSON.
+    """
+
+    name: str = field(metadata={"positional": True, "arg": {"metavar": "NAME"}})
+    cases: Path | None = field(default=None, metadata={"arg": {"metavar": "FILE.jsonl"}})
+    against: str | None = field(default=None, metadata={"arg": {"metavar": "NAME"}})
+    signature: Literal["assay", "plain", "verl", "verl-batch", "trl", "openrlhf", "verifiers"] | None = None
+    gold: str | None = field(default=None, metadata={"arg": {"metavar": "COLUMN"}})
+    chat: bool = False
+    template: str | None = field(default=None, metadata={"arg": {"metavar": "TEXT"}})
+    accept: float = 0.5
+    seed: int = 0
+    items: int = 24
+    deadline: float = 5.0
+    must: str = field(default="", metadata={"arg": _PLACE})
+    inform: str = field(default="", metadata={"arg": _PLACE})
+    skip: str = field(default="", metadata={"arg": _PLACE})
+    max_fn: float = 0.02
+    max_fp: float = 0.01
+    max_disagreement: float = 0.02
+    max_faults: float = 0.0
+    max_p99: float = 1.0
+    html: Path | None = field(default=None, metadata={"arg": {"metavar": "FILE"}})
+    json: bool = False
+
+
+def audit_leaf(args: list[str]) -> int:
+    """``assay verify audit NAME``."""
+    own = parse(AuditOptions, args, "assay verify audit")
+    from assay.verify.audit import Settings, audit, audit_page, read_cases, resolve
+
+    settings = Settings(
+        seed=own.seed, items=own.items, deadline=own.deadline, accept=own.accept, template=own.template, must=_names(own.must),
+        inform=_names(own.inform), skip=_names(own.skip), max_fn=own.max_fn, max_fp=own.max_fp,
+        max_disagreement=own.max_disagreement, max_faults=own.max_faults, max_p99=own.max_p99,
+    )  # fmt: skip
+    subject = resolve(own.name, signature=own.signature, gold=own.gold, chat=True if own.chat else None)
+    against = None if own.against is None else resolve(own.against)
+    cases = None if own.cases is None else read_cases(own.cases)
+    if own.html is not None and not own.html.parent.is_dir():
+        raise ConfigError(f"--html {own.html}: there is no folder {own.html.parent}; make it first")
+    with busy(f"auditing {own.name}"):
+        found = audit(subject, cases, against=against, settings=settings)
+    if own.html is not None:
+        own.html.write_text(audit_page(found), encoding="utf-8")
+        note(f"written: {own.html}")
+    show(own.json, found.json(), lambda: _print(found))
+    return 0 if found.passed else 1
+
+
+def _print(found: Audit) -> None:
+    grid(("check", "", "verdict"), [[c.name, str(c.status), c.says] for c in found.checks])
+    for check in found.checks:
+        if check.status == "fail":
+            _examples(check)
+    left = f", {found.left_out} left out" if found.left_out else ""
+    lines({
+        "verifier": f"{found.name}{f', against {found.against}' if found.against else ''}",
+        "judged": f"{found.probes} answers to {found.items} items{left}; written as {found.template!r}",
+        "result": "passed" if found.passed else f"failed: {', '.join(found.failed)}",
+    })  # fmt: skip
+
+
+def _examples(check: Check) -> None:
+    from assay.verify.audit.record import shown
+
+    print(f"{check.name}:")
+    for line in check.lines:
+        if line.counts and line.rate.failed:
+            print(f"  {line.name} ({line.says}): {line.rate}")
+    for x in check.examples[:4]:
+        print(f"    gold {shown(x.gold)!r}, answer {shown(x.answer)!r}: {shown(x.said)}")
+    print()
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())

@@ -1,0 +1,147 @@
+"""The audit: probes, judging, checks, one record."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from assay import __version__
+from assay.core.errors import UnknownNameError
+from assay.core.seeds import generator
+from assay.verify.audit import checks, repeats
+from assay.verify.audit.built_in import BUILT_IN, cases_of
+from assay.verify.audit.cases import Case
+from assay.verify.audit.hostile import Canary
+from assay.verify.audit.judging import Judging, Outcome, judging
+from assay.verify.audit.probes import FAMILIES, PLACE, TEMPLATES, Probe, filled, hostile, right_answers, wrong_answers
+from assay.verify.audit.record import Audit, Check, Settings
+from assay.verify.audit.subject import Subject, subject_of
+
+__all__ = ["CHECKS", "audit", "probes_of"]
+
+CHECKS = (
+    "gold", "formats", "wrong_answers", "tricks", "agreement", "determinism", "order", "threads", "missing_gold", "faults",
+    "hangs", "crashes", "latency", "execution",
+)  # fmt: skip
+"""Every question, in the order of the report."""
+
+
+def audit(
+    verifier: Any, cases: Sequence[Case] | None = None, *, against: Any = None, settings: Settings | None = None
+) -> Audit:  # fmt: skip
+    """Measure a verifier: false negatives and positives, tricks, determinism, order, threads, faults, hangs, speed, execution.
+
+    It runs in processes of its own that can be killed, never in this one. Equal seeds give equal answers to judge.
+
+    Args:
+        verifier: a verifier, a reward function with anybody's signature, or a name for `resolve`.
+        cases: problems with their gold; None for a built-in verifier's own.
+        against: a second verifier of the same, to compare decisions with.
+        settings: what it tolerates; for a built-in with its own cases, what its documentation promises counts besides.
+
+    Raises:
+        DataError: no cases, and the verifier is not built in.
+        UnknownNameError: a check or family of that name is not there.
+        ConfigError: what was named is no verifier.
+
+    >>> from assay.verify import ExactMatch
+    >>> from assay.verify.audit import case_of
+    >>> audit(ExactMatch(), [case_of({"gold": "42"})], settings=Settings(hostile_items=0)).check("gold").status.value
+    'pass'
+    """
+    subject = subject_of(verifier)
+    second = None if against is None else subject_of(against)
+    asked = Settings() if settings is None else settings
+    _check_names(asked)
+    if cases is None:
+        cases = cases_of(subject.built_in, subject.name, asked.seed, asked.items)
+        asked = _as_documented(asked, subject.built_in)
+    else:
+        cases = _drawn(cases, asked)
+    with judging(asked.seed, asked.deadline) as place:
+        template = asked.template or _template(subject, cases, asked, place)
+        probes = [p for p in probes_of(cases, template, asked, place.canary) if p.family not in asked.skip]
+        outcomes = place.outcomes(subject.verifier, probes)
+        made = _checks(subject, second, cases, outcomes, asked, place)
+    return Audit(
+        name=subject.name, against=None if second is None else second.name, template=template, settings=asked, items=len(cases),
+        probes=len(outcomes), left_out=len(probes) - len(outcomes), checks=tuple(made),
+        latency=checks.latency_of(outcomes, asked), versions={"python": platform.python_version(), "assay": __version__},
+    )  # fmt: skip
+
+
+def probes_of(cases: Sequence[Case], template: str, settings: Settings, canary: Canary) -> list[Probe]:
+    """All answers to judge, the same for the same seed; one text is tried once per case and family."""
+    texts: dict[tuple[str, str, str], Case] = {}
+    for index, case in enumerate(cases):
+        for family, text in (*right_answers(case, template), *wrong_answers(cases, index, template, settings.seed)):
+            texts.setdefault((case.task.id, family, text), case)
+    for case, family, text in hostile(cases[: settings.hostile_items], template, canary):
+        texts.setdefault((case.task.id, family, text), case)
+    return [Probe(f"probe {n}", case, family, text) for n, ((_, family, text), case) in enumerate(texts.items())]
+
+
+def _checks(
+    subject: Subject, second: Subject | None, cases: Sequence[Case], outcomes: list[Outcome], settings: Settings, place: Judging
+) -> list[Check]:
+    again = repeats.sampled(outcomes)
+    questions: dict[str, Callable[[], Check]] = {
+        "gold": lambda: checks.gold(outcomes, settings),
+        "formats": lambda: checks.formats(outcomes, settings),
+        "wrong_answers": lambda: checks.wrong(outcomes, settings),
+        "tricks": lambda: checks.tricks(outcomes, settings),
+        "determinism": lambda: repeats.determinism(subject, again, place),
+        "order": lambda: repeats.order(subject, again, place),
+        "threads": lambda: repeats.threads(subject, again, place),
+        "missing_gold": lambda: repeats.missing_gold(subject, cases[:8], place),
+        "faults": lambda: checks.faults(outcomes, settings),
+        "hangs": lambda: checks.hangs(outcomes, settings),
+        "crashes": lambda: checks.crashes(outcomes),
+        "latency": lambda: checks.slowness(outcomes, settings),
+        "execution": lambda: checks.execution(outcomes, place.traces()),
+    }
+    if second is not None:
+        others = place.outcomes(second.verifier, [o.probe for o in outcomes])
+        questions["agreement"] = lambda: checks.agreement(outcomes, others, settings)
+    return [questions[name]() for name in CHECKS if name in questions and name not in settings.skip]
+
+
+def _template(subject: Subject, cases: Sequence[Case], settings: Settings, place: Judging) -> str:
+    """The first of the usual forms in which most gold is read; the answer alone where none is."""
+    probes = [
+        Probe(f"form {t} {c}", case, "gold", filled(template, case.gold))
+        for t, template in enumerate(TEMPLATES) for c, case in enumerate(cases[:6])
+    ]  # fmt: skip
+    right = dict.fromkeys(TEMPLATES, 0)
+    for probe, outcome in zip(probes, place.outcomes(subject.verifier, probes), strict=False):
+        template = TEMPLATES[int(probe.id.split()[1])]
+        right[template] += outcome.value is not None and outcome.value >= settings.accept
+    best = max(right.values())
+    return next(t for t in TEMPLATES if right[t] == best) if best else PLACE
+
+
+def _drawn(cases: Sequence[Case], settings: Settings) -> list[Case]:
+    """As many cases as are wanted, drawn by seed, in their order."""
+    if len(cases) <= settings.items:
+        return list(cases)
+    chosen = generator("audit/cases", settings.seed).permutation(len(cases))[: settings.items]
+    return [cases[int(i)] for i in sorted(chosen)]
+
+
+def _as_documented(settings: Settings, name: str | None) -> Settings:
+    known = BUILT_IN[name or ""]
+    return replace(
+        settings, must=tuple(dict.fromkeys((*settings.must, *known.must))),
+        inform=tuple(dict.fromkeys((*settings.inform, *known.inform))), skip=tuple(dict.fromkeys((*settings.skip, *known.skip))),
+    )  # fmt: skip
+
+
+def _check_names(settings: Settings) -> None:
+    for name in settings.skip:
+        if name not in CHECKS and name not in FAMILIES:
+            raise UnknownNameError("check or family of answers", name, [*CHECKS, *FAMILIES])
+    for name in (*settings.must, *settings.inform):
+        if name not in FAMILIES:
+            raise UnknownNameError("family of answers", name, FAMILIES)

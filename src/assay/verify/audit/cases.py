@@ -1,0 +1,137 @@
+"""What an audit asks about: problems whose right answers are known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from assay.core.canon import FrozenMap, plain
+from assay.core.errors import DataError
+from assay.core.task import Task
+from assay.core.wire import task_from_wire
+from assay.verify.function import prompt_of
+
+__all__ = ["Case", "answer_text", "case_of", "read_cases"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A problem with its gold.
+
+    Attributes:
+        task: the problem; ``private["answer"]`` is the gold.
+        solutions: answers that are right, as a model would write them; the first is the gold as given.
+        wrong: answers that are wrong, as its author knows.
+        unique: no other answer is right. Otherwise near misses and other items' answers prove nothing, and are not tried.
+    """
+
+    task: Task
+    solutions: tuple[str, ...]
+    wrong: tuple[str, ...] = ()
+    unique: bool = True
+
+    @property
+    def gold(self) -> str:
+        """The gold as given."""
+        return self.solutions[0]
+
+    @property
+    def prompt(self) -> str:
+        """The problem's text."""
+        return prompt_of(self.task)
+
+    def without_gold(self) -> Task:
+        """The same problem, whose row has lost its answer."""
+        row = {n: v for n, v in cast("Mapping[str, Any]", self.task.private.get("row", {})).items() if n in ("prompt", "id")}
+        return Task(
+            id=f"{self.task.id} without gold", domain=self.task.domain, arm=self.task.arm, level=self.task.level,
+            split=self.task.split, index=self.task.index, public=self.task.public, private=FrozenMap({"row": row}),
+        )  # fmt: skip
+
+
+def answer_text(gold: Any) -> str:
+    """A gold as a model would write it: text as it is, anything else as JSON.
+
+    >>> answer_text("4"), answer_text([1, 2])
+    ('4', '[1, 2]')
+    """
+    return gold if isinstance(gold, str) else json.dumps(plain(gold), ensure_ascii=False)
+
+
+def case_of(row: Mapping[str, Any], index: int = 0) -> Case:
+    """A case from a row: ``{"gold": ...}`` or ``{"task": ...}``, and if wanted ``prompt``, ``solutions``, ``wrong``, ``unique``.
+
+    Further columns reach the verifier with the row. A task is written as `task_to_wire` writes it.
+
+    Raises:
+        DataError: neither gold nor task, or a field of the wrong type; names the row and the field.
+
+    >>> case_of({"gold": "4", "prompt": "2+2="}).gold
+    '4'
+    """
+    if "task" in row:
+        task = task_from_wire(row["task"])
+        if "answer" not in task.private and "solutions" not in row:
+            raise DataError(f"row {index + 1}: the task has no private 'answer', and the row no 'solutions'; give one of them")
+        gold = task.private.get("answer")
+    else:
+        gold = row.get("gold", row.get("answer"))
+        if gold is None:
+            raise DataError(f"row {index + 1} has neither 'gold' nor 'task'; it has {sorted(row)}")
+        own = {n: v for n, v in row.items() if n not in ("solutions", "wrong", "unique")}
+        prompt = str(row.get("prompt", ""))
+        task = Task(
+            id=str(row.get("id", f"case {index + 1}")), domain=str(row.get("data_source", "audit")), arm="audit", level=0,
+            split="test", index=index, public=FrozenMap({"prompt": prompt}),
+            private=FrozenMap({"answer": gold, "row": {**own, "prompt": prompt, "answer": gold}}),
+        )  # fmt: skip
+    solutions, wrong = _texts(row, "solutions", index), _texts(row, "wrong", index)
+    return Case(
+        task=task, solutions=solutions or (answer_text(gold),), wrong=wrong, unique=bool(row.get("unique", True))
+    )  # fmt: skip
+
+
+def read_cases(path: Path) -> tuple[Case, ...]:
+    """Cases from a JSONL file, one row a line; see `case_of`.
+
+    Raises:
+        DataError: the file cannot be read, has no rows, or a row is wrong; names file and line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read cases from {path}: {error}") from None
+    found: list[Case] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise DataError(f"{path}, line {number} is no JSON: {error}") from None
+        if not isinstance(row, dict):
+            raise DataError(f"{path}, line {number} is no object; write {{'gold': ..., 'prompt': ...}}")
+        try:
+            found.append(case_of(cast("dict[str, Any]", row), number - 1))
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from None
+    if not found:
+        raise DataError(f"{path} has no cases; write one JSON object per line, each with 'gold'")
+    return _named_apart(found, path)
+
+
+def _named_apart(cases: Iterable[Case], path: Path) -> tuple[Case, ...]:
+    out = tuple(cases)
+    if len({case.task.id for case in out}) < len(out):
+        raise DataError(f"{path}: two cases have one id; results are keyed by it")
+    return out
+
+
+def _texts(row: Mapping[str, Any], name: str, index: int) -> tuple[str, ...]:
+    value: object = row.get(name, [])
+    if not isinstance(value, list | tuple):
+        raise DataError(f"row {index + 1}: {name!r} is a {type(value).__name__}; give a list of answers")
+    return tuple(answer_text(v) for v in cast("list[Any]", value))

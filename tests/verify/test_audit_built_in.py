@@ -1,0 +1,51 @@
+"""Every built-in verifier ships its audit: its own gold, what its documentation promises, and it passes."""
+
+import pytest
+
+from assay.core.errors import DataError
+from assay.verify import attempt, verifier, verifiers
+from assay.verify.audit import Settings, audit
+from assay.verify.audit.built_in import BUILT_IN, cases_of
+from assay.verify.audit.probes import FAMILIES
+
+
+def test_every_built_in_verifier_has_gold_of_its_own() -> None:
+    assert sorted(BUILT_IN) == sorted(verifiers())
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_its_solutions_are_right_and_what_is_known_to_be_wrong_is_wrong(name: str) -> None:
+    judge_it = verifier(name)
+    for seed in range(3):
+        cases = cases_of(name, name, seed, 12)
+        assert cases == cases_of(name, name, seed, 12)
+        assert len({case.task.id for case in cases}) == 12
+        for case in cases:
+            for text in case.solutions:
+                assert judge_it(case.task, attempt(case.task, text)).primary == 1.0, text
+            assert case.wrong or case.unique
+            for text in case.wrong:
+                assert judge_it(case.task, attempt(case.task, text)).primary < 0.5, text
+    assert {*BUILT_IN[name].must, *BUILT_IN[name].inform} <= set(FAMILIES)
+
+
+def test_others_have_none() -> None:
+    with pytest.raises(DataError, match="mine has no cases of its own"):
+        cases_of(None, "mine", 0, 3)
+
+
+@pytest.mark.parametrize("name", ["numeric", "graph_path"])
+def test_what_is_documented_is_audited(name: str) -> None:
+    settings = Settings(items=4, hostile_items=0, deadline=20.0, skip=("determinism", "latency"), inform=("near",))
+    found = audit(name, settings=settings)
+    assert found.passed, [(c.name, c.says) for c in found.checks]
+    assert found.settings.must == BUILT_IN[name].must
+    assert found.settings.inform == ("near", *BUILT_IN[name].inform)
+    assert [line.name for line in found.check("formats").lines if line.counts] == list(BUILT_IN[name].must)
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_it_passes_its_audit(name: str) -> None:
+    found = audit(name, settings=Settings(deadline=20.0, max_p99=5.0))
+    assert found.passed, [(c.name, c.says, c.examples[:3]) for c in found.checks if c.name in found.failed]
