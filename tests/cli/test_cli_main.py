@@ -44,6 +44,7 @@ HELPS = (
         ["tasks", "list"],
         ["tasks", "show"],
         ["tasks", "check"],
+        ["verify", "audit"],
     ]
     + [["train", recipe] for recipe in RECIPES]
     + [["explain", "quickstart"]]

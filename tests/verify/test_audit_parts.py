@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import subprocess
+from importlib import import_module
 from pathlib import Path
 
 import planted
@@ -36,6 +37,7 @@ from assay.verify.audit.record import Example, shown
 from assay.verify.audit.subject import again, played, subject_of
 from assay.verify.audit.watched import Played, Watched, events_of
 from assay.verify.audit.wording import Kind, kind_of, lookalike, near_misses, number_in, respelled, same
+from assay.verify.foreign import adapt
 
 QUICK = Settings(hostile_items=0, deadline=20.0, skip=("determinism", "order", "threads", "latency"))
 FILE = Path(planted.__file__)
@@ -136,7 +138,8 @@ def test_lookalikes() -> None:
 
 
 def test_probes_are_the_same_for_the_same_seed_and_never_mix_right_with_wrong() -> None:
-    cases = [case_of({"gold": g, "prompt": "2 and 7?", "wrong": ["9"]}, i) for i, g in enumerate(["4", "4", "B", "Ab", "-3"])]
+    golds = ["4", "TRUE", "4", "B", "Ab", "-3"]
+    cases = [case_of({"gold": g, "prompt": "2 and 7?", "wrong": ["9"]}, i) for i, g in enumerate(golds)]
     canary = Canary("/nowhere", "token", 1)
     first = probes_of(cases, PLACE, Settings(), canary)
     assert [(p.id, p.answer) for p in first] == [(p.id, p.answer) for p in probes_of(cases, PLACE, Settings(), canary)]
@@ -145,6 +148,7 @@ def test_probes_are_the_same_for_the_same_seed_and_never_mix_right_with_wrong() 
     for p in first:
         if FAMILIES[p.family].side is Side.WRONG:
             assert p.answer.strip() != p.case.gold, p
+            assert p.family in ("others", "near") or p.answer.strip().upper() != p.case.gold.upper(), p
     assert len({(p.case.task.id, p.family, p.answer) for p in first}) == len(first)
 
 
@@ -223,7 +227,9 @@ def test_playing_several_attempts() -> None:
     for together in (False, True):
         batch = RewardFunction(lambda p, c, rows: [float(x == "2") for x in c], batched=True)
         assert Played(batch, tuple(items), together=together).values() == [1.0, 0.0]
-    assert Played(ExactMatch(), tuple(items), thread=True)(*items[0]).info["values"] == (1.0, 0.0)
+        assert Played(adapt(planted.honest_trl), tuple(items), together=together).values() == [1.0, 0.0]
+    for thread in (False, True):
+        assert Played(ExactMatch(), tuple(items), thread=thread)(*items[0]).info["values"] == (1.0, 0.0)
     broken = RewardFunction(lambda p, c, rows: [1.0], batched=True)
     assert Played(broken, tuple(items), together=True).values() == ["fault", "fault"]
     assert Played(RewardFunction(planted.raises_on_junk), (posed("2", "x"),)).values() == ["fault"]
@@ -239,6 +245,15 @@ def test_a_process_of_its_own() -> None:
         again(subject_of(lambda prompt, completion, row: 1.0), items, 1, 20.0)
     with pytest.raises(ConfigError, match="process of its own failed"):
         again(Subject("x", ExactMatch(), {"name": "gone:f"}), items, 1, 20.0)
+
+
+def test_a_verifier_without_a_name_is_not_tried_under_other_hash_seeds() -> None:
+    found = audit(lambda prompt, completion, row: float(completion == row["answer"]), [case_of({"gold": "4"})],
+                  settings=Settings(hostile_items=0, deadline=20.0, skip=("order", "threads", "latency")))  # fmt: skip
+    check = found.check("determinism")
+    assert check.status is Status.PASS and [line.name for line in check.lines] == ["another process", "again"]
+    assert "not tried under other hash seeds: it cannot be made again" in check.says
+    assert import_module("assay.verify.audit.child").__all__ == []
 
 
 def test_a_process_of_its_own_that_is_late(monkeypatch) -> None:

@@ -1,0 +1,104 @@
+"""`assay verify audit`: a table, a page, JSON, and an exit status that a pipeline can trust."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+REWARD = """
+def reward(prompt, completion, row):
+    return float(completion.strip() == row["answer"])
+
+def lax(prompts, completions, solution, **columns):
+    return [float(s in c) for s, c in zip(solution, completions)]
+
+def chatty(completions, key, **columns):
+    return [float(c[0]["content"].strip() == k) for c, k in zip(completions, key)]
+
+def marked(data_source, solution_str, ground_truth, extra_info=None):
+    return float(solution_str.split("####")[-1].strip() == ground_truth and "####" in solution_str)
+"""
+FAST = ("--skip", "determinism,order,threads,latency", "--items", "3", "--deadline", "20")
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "my_rewards.py").write_text(REWARD)
+    rows = [{"gold": g, "prompt": f"{g} = ?"} for g in ("ab", "cd", "ef", "gh")]
+    (tmp_path / "cases.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "marked.jsonl").write_text('{"gold": "12", "prompt": "9 + 3"}\n{"gold": "15", "prompt": "9 + 6"}\n')
+
+
+def test_a_built_in_verifier_passes(assay, files) -> None:
+    said = assay("verify", "audit", "exact", *FAST)
+    assert said.code == 0, said.out
+    assert "accepts the gold as given (3 answers)" in said.out
+    assert "result    passed" in said.out
+
+
+def test_a_reward_that_accepts_too_much_fails_and_says_where(assay, files, tmp_path) -> None:
+    said = assay("verify", "audit", "my_rewards.py:lax", "--cases", "cases.jsonl", *FAST, "--html", "audit.html")
+    assert said.code == 1
+    assert "hedge (several answers, one of them right): 15/15" in said.out
+    assert "    gold '" in said.out
+    assert "failed: wrong_answers" in said.out
+    assert "written: audit.html" in said.err
+    page = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>") and "Over its threshold: wrong_answers" in page
+    lax = ("my_rewards.py:lax", "--cases", "cases.jsonl", "--items", "2", "--deadline", "20")
+    known = "near,echo,options,hedge,two_boxes,negated,bytes_around"
+    assert assay("verify", "audit", *lax, "--skip", "determinism,order,threads,tricks", "--inform", known).code == 0
+    assert assay("verify", "audit", *lax, "--skip", "determinism,order,threads", "--max-fp", "1.0").code == 0
+
+
+def test_json(assay, files) -> None:
+    said = assay("verify", "audit", "my_rewards.py:reward", "--cases", "cases.jsonl", "--against", "exact", *FAST, "--json")
+    assert said.code == 1  # the one strips white space, the other does not
+    found = said.json
+    assert found["name"] == "my_rewards.py:reward" and found["against"] == "exact"
+    assert {c["name"]: c["status"] for c in found["checks"]}["agreement"] == "fail"
+    assert found["settings"]["items"] == 3
+
+
+def test_how_a_function_is_called_can_be_said(assay, files) -> None:
+    words = ("--cases", "cases.jsonl", *FAST, "--chat", "--gold", "key", "--signature", "trl")
+    assert assay("verify", "audit", "my_rewards.py:chatty", *words).code == 0
+    said = assay("verify", "audit", "my_rewards.py:marked", "--cases", "marked.jsonl", *FAST)
+    assert said.code == 0, said.out
+    assert "written as '#### {answer}'" in said.out
+
+
+def test_what_stops_its_judge_is_left_out(assay, files, tmp_path) -> None:
+    (tmp_path / "dies.py").write_text("import os\n\ndef reward(prompt, completion, row):\n    os._exit(1)\n")
+    said = assay("verify", "audit", "dies.py:reward", "--cases", "cases.jsonl", *FAST)
+    assert said.code == 1
+    assert " left out; written as" in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["exct"], "did you mean 'exact'"),
+        (["my_rewards.py:rewards"], "did you mean 'reward'"),
+        (["my_rewards.py:reward"], "no cases of its own"),
+        (["exact", "--cases", "none.jsonl"], "cannot read cases"),
+        (["exact", "--skip", "ordr"], "did you mean 'order'"),
+        (["exact", "--items", "0"], "items=0"),
+        (["exact", "--html", "none/audit.html"], "there is no folder none"),
+        (["json:loads", "--cases", "cases.jsonl"], "no known signature"),
+    ],
+)
+def test_usage(assay, files, words, said) -> None:
+    got = assay("verify", "audit", *words)
+    assert got.code == 2
+    assert said in got.err
+
+
+def test_an_audit_needs_no_torch() -> None:
+    code = (
+        "import sys; from assay.cli import main\n"
+        "done = main(['verify', 'audit', 'exact', '--items', '1', '--skip', 'determinism,payload', '--json'])\n"
+        "assert done == 0 and 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
