@@ -47,9 +47,10 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(?!assay\.).*"),
     (r"py:.*", r"assay\.(.*\.)?_.*"),
 ]
-# Types that signatures of public names mention and that no room offers: protocols which a reader never writes down.
+# Types that signatures of public names mention and that no room offers: protocols and parts which a reader never writes down.
 nitpick_ignore = [
     ("py:class", "assay.guide.curriculum.Weighting"),
+    ("py:class", "assay.sandbox.client.Zygote"),
     ("py:class", "assay.tasks.draws.Place"),
     ("py:class", "assay.train.run.ModelSource"),
 ]

@@ -185,15 +185,16 @@ def test_an_interrupted_run_gives_its_worker_up(broken):
 
 
 def test_a_closed_sandbox_says_so():
-    sandbox = Sandbox(workers=1)
-    sandbox.run("pass")
+    sandbox = Sandbox("rlimits", allow_unsafe=True, workers=1)
+    sandbox.run("open('left', 'w').close()")
     (worker,) = sandbox._idle
+    assert Path(worker._folder).exists()
     sandbox.close()
     sandbox.close()
     with pytest.raises(ConfigError, match="closed"):
         sandbox.run("pass")
     assert not Path(f"/proc/{worker.pid}").exists()
-    assert not worker._folder.exists()
+    assert not Path(worker._folder).exists()
 
 
 def test_a_forked_copy_has_workers_of_its_own(sandbox):
@@ -231,9 +232,9 @@ time.sleep(600)
 
 @pytest.mark.parametrize("forked", [False, True])
 @pytest.mark.parametrize("level", ["strong", "landlock"])
-def test_nothing_survives_a_kill_of_the_program(level, forked):
+def test_nothing_survives_a_kill_of_the_program(level, forked, tmp_path):
     arguments = [sys.executable, "-c", LONG_LIVED, level, *(["forked"] if forked else [])]
-    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)})
     assert process.stdout is not None
     line = process.stdout.readline()
     if not line:
@@ -241,6 +242,8 @@ def test_nothing_survives_a_kill_of_the_program(level, forked):
         pytest.skip(f"{level} is not granted here")
     family = descendants(process.pid)
     copies = [p for p in family if Path(f"/proc/{p}/cmdline").read_bytes() == Path(f"/proc/{process.pid}/cmdline").read_bytes()]
+    folders = set(tmp_path.glob("assay-sandbox-*"))
+    assert bool(folders) == (level == "landlock")
     process.kill()
     process.wait()
     watched = set(family) - set(copies)
@@ -249,6 +252,9 @@ def test_nothing_survives_a_kill_of_the_program(level, forked):
     while time.monotonic() < until and any(alive(p) for p in watched):
         time.sleep(0.05)
     assert [p for p in watched if alive(p)] == []
+    while time.monotonic() < until and any(f.exists() for f in folders):
+        time.sleep(0.05)
+    assert [f for f in folders if f.exists()] == []
     for pid in copies:
         os.kill(pid, signal.SIGKILL)
     process.stdout.close()
@@ -276,6 +282,7 @@ def alive(pid):
         (lambda: Sandbox("rlimits"), ConfigError, "allow_unsafe=True"),
         (lambda: Sandbox("strnog"), UnknownNameError, "did you mean 'strong'"),
         (lambda: ZygoteBackend("strong", ("relative",)), ConfigError, "absolute"),
+        (lambda: Sandbox(reads=["/no/such/folder"]), SandboxError, "No such file"),
         (lambda: ZygoteBackend("strong", ("/",)), ConfigError, "neither the root"),
         (lambda: Program(code="x", argv=("y",)), ConfigError, "either code or argv"),
         (lambda: Program(files={"../x": b""}), ConfigError, "below"),

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.sandbox.backend import Backend, Refused, Worker, WorkerDied
-    from assay.sandbox.client import Zygote
     from assay.sandbox.levels import ZygoteBackend, choose
     from assay.sandbox.limits import Limits
     from assay.sandbox.probing import Probe, probe
@@ -26,7 +25,6 @@ __all__ = [
     "Status",
     "Worker",
     "WorkerDied",
-    "Zygote",
     "ZygoteBackend",
     "choose",
     "probe",
@@ -34,7 +32,6 @@ __all__ = [
 
 _HOME = {
     "backend": "Backend Refused Worker WorkerDied",
-    "client": "Zygote",
     "levels": "ZygoteBackend choose",
     "limits": "Limits",
     "probing": "Probe probe",

@@ -39,6 +39,11 @@ class Zygote:
     Args:
         level: ``strong``, ``landlock`` or ``rlimits``.
         reads: host paths that programs may read besides Python's own.
+        python: the interpreter to start.
+
+    Attributes:
+        pid: its process id.
+        layers: what holds its programs, as `Worker` says.
 
     Raises:
         Refused: the host does not grant the level.
@@ -46,11 +51,9 @@ class Zygote:
 
     def __init__(self, level: str, reads: tuple[str, ...] = (), python: str = sys.executable) -> None:
         self.level = level
-        self._folder = Path(tempfile.mkdtemp(prefix="assay-sandbox-"))
-        self._folder.chmod(0o711)
-        scratch = self._folder / "box"
-        scratch.mkdir(0o700)
-        settings = json.dumps({"level": level, "scratch": str(scratch), "reads": list(reads)})
+        # where the host's files are in sight programs work in a folder there, which the zygote removes when it ends
+        self._folder = None if level == "strong" else tempfile.mkdtemp(prefix="assay-sandbox-")
+        settings = json.dumps({"level": level, "scratch": self._folder or "", "reads": list(reads)})
         self.control, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process = subprocess.Popen(
             [python, "-I", "-S", str(_MAIN), str(far.fileno()), settings],
@@ -58,7 +61,7 @@ class Zygote:
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=None if os.environ.get("ZDEBUG") else subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             pass_fds=[far.fileno()],
             start_new_session=True,
         )
@@ -107,8 +110,9 @@ class Zygote:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        with suppress(Exception):  # what a killed zygote left there is nothing worse than a leftover
-            shutil.rmtree(self._folder)
+        if self._folder is not None:
+            with suppress(Exception):  # what a killed zygote could not remove is nothing worse than a leftover
+                shutil.rmtree(self._folder)
 
     def hear(self) -> dict[str, Any]:
         """What the zygote says next."""

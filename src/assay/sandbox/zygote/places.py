@@ -13,7 +13,13 @@ _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo",
 
 
 def readable(more: Sequence[str]) -> list[str]:
-    """Real paths: shared libraries, the standard library, what is loaded from elsewhere, and ``more``; none inside another."""
+    """Real paths: shared libraries, the standard library, what is loaded from elsewhere, and ``more``; none inside another.
+
+    Raises:
+        OSError: one of ``more`` is not there.
+    """
+    for path in more:
+        os.stat(path)
     library = os.path.dirname(os.__file__)
     paths = {os.path.realpath(p) for p in (*_LIBRARIES, library, *_loaded(), *more)}
     found = sorted(p for p in paths if os.path.exists(p))

@@ -104,7 +104,14 @@ class Server:
         }
 
     def serve(self) -> None:
-        """Takes orders until the other side closes or is gone."""
+        """Takes orders until the other side closes or is gone; leaves no folder."""
+        try:
+            self._orders()
+        finally:
+            if self._settings.level != "strong":
+                os.rmdir(self._scratch)
+
+    def _orders(self) -> None:
         while True:
             ready, _, _ = select.select([self._control], [], [], _GLANCE)
             if not ready:
