@@ -38,7 +38,7 @@ def test_our_own_input_is_passed_on(file):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--lang", "pyhton"), "did you mean 'python'"),
+        (("--lang", "pythn"), "did you mean 'python'"),
         (("--backend", "strnog"), "did you mean 'strong'"),
         (("--backend", "rlimits"), "allow_unsafe=True"),
         (("--limits", "wal=1"), "did you mean 'wall'"),

@@ -9,7 +9,7 @@ from assay.core.errors import AssayError, MissingExtraError, UnknownNameError, n
 
 BUILTIN = {
     "ConfigError": ValueError, "UnknownNameError": KeyError, "DataError": ValueError, "EngineError": RuntimeError,
-    "NonFiniteError": ArithmeticError, "StorageError": OSError, "MissingExtraError": ImportError,
+    "NonFiniteError": ArithmeticError, "StorageError": OSError, "MissingExtraError": ImportError, "SandboxError": RuntimeError,
 }  # fmt: skip
 CLASSES = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error")]
 
