@@ -2,22 +2,19 @@
 
 import json
 import os
-import shutil
 import subprocess
-import sys
-from pathlib import Path
 
+import attack_page as page
 import pytest
-from table import HERE, LEVELS, Arena, attacks
+from attack_table import LEVELS, Arena, attacks
+from attack_users import NOBODY, public_tree, python_for
 
-import assay
 from assay.core.errors import SandboxError
 from assay.sandbox import Sandbox
 from assay.sandbox.backend import Refused
 from assay.sandbox.client import Zygote
 
 TABLE = attacks()
-NOBODY = 65534
 
 
 @pytest.fixture(scope="module")
@@ -68,36 +65,20 @@ def test_some_level_contains_programs_here():
 def test_no_attack_gets_through_to_an_ordinary_user(level, tmp_path):
     if os.getuid():
         pytest.skip("run by an ordinary user: the table above is this one")
-    tree = tmp_path / "tree"
-    shutil.copytree(Path(assay.__file__).parent, tree / "src" / "assay", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(HERE, tree / "tests" / "attacks", ignore=shutil.ignore_patterns("__pycache__"))
-    for folder in (tree, *tree.parents):
-        if folder.stat().st_mode & 0o005 != 0o005 and folder.is_relative_to(tmp_path.parents[2]):
-            folder.chmod(folder.stat().st_mode | 0o055)
-    python = next((p for p in (sys.executable, "/usr/bin/python3") if may_run(p)), None)
+    python = python_for(NOBODY)
     if python is None:
         pytest.skip("an ordinary user can run no Python here")
+    tree = public_tree(tmp_path)
+    script = str(tree / "tests" / "attacks" / "attack_table.py")
     done = subprocess.run(
-        [python, "-B", str(tree / "tests" / "attacks" / "table.py"), "--level", level, "--user", str(NOBODY), "--python", python],
-        env={"PYTHONPATH": str(tree / "src"), "PATH": os.environ["PATH"]}, cwd="/", capture_output=True, text=True, check=False,
+        [python, "-B", script, "--level", level, "--user", str(NOBODY), "--python", python],
+        env={"PYTHONPATH": str(tree / "src")}, cwd="/", capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode == 3:
         pytest.skip(f"{level} is not granted to an ordinary user: {done.stdout}")
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, done.stderr + "\n".join(str(r) for r in rows if r["ways"])
     assert len(rows) == sum(level in a.levels for a in TABLE)
-
-
-def may_run(python: str) -> bool:
-    """Whether an ordinary user can run it and it is new enough."""
-    try:
-        done = subprocess.run(
-            [python, "-I", "-c", "import sys, tomllib; open(tomllib.__file__)"], user=NOBODY, group=NOBODY, extra_groups=[],
-            cwd="/", capture_output=True, check=False,
-        )  # fmt: skip
-    except OSError:
-        return False
-    return done.returncode == 0
 
 
 def test_the_attacks_are_real():
@@ -135,3 +116,16 @@ def test_auto_refuses_where_nothing_is_granted(monkeypatch):
     monkeypatch.setattr("assay.sandbox.probing._known", {})
     with pytest.raises(SandboxError, match=r"planted.*\n.*planted(.|\n)*user namespaces"):
         Sandbox()
+
+
+@pytest.mark.evidence
+def test_the_page_of_the_attacks_is_written_anew():
+    assert page.main() == 0
+
+
+def test_the_page_names_every_attack():
+    rates = {"python -c": {"per_second": 1, "over_python": 1.0}, "cores": 1, "load": 0.0}
+    held = {f"{a.family}: {a.name}": "held" for a in TABLE}
+    text = page.page({"strong": held}, rates)
+    assert "**0 through**" in text and all(f"| {a.name} | held |" in text for a in TABLE)
+    assert "**1 through**" in page.page({"strong": held | {"network: serve": "**THROUGH**"}}, rates)

@@ -2,7 +2,7 @@
 
 Run by hand, or as another user, it prints one JSON line per attack:
 
-    python tests/attacks/table.py --level strong [--user 65534] [--quick]
+    python tests/attacks/attack_table.py --level strong [--user 65534] [--quick]
 """
 
 from __future__ import annotations
