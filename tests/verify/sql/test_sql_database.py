@@ -4,7 +4,7 @@ import sqlite3
 from typing import Any
 
 import pytest
-from sql_tasks import DATABASE, ONE, SCHEMA, TWO, sql_task
+from sql_tasks import DATABASE, ONE, SCHEMA, TWO
 
 from assay.core.errors import DataError
 from assay.verify import sql
@@ -27,7 +27,7 @@ def test_rows_as_data() -> None:
 
 
 def test_an_open_database_is_a_copy_that_cannot_be_written_to() -> None:
-    with Database.of(sql_task("", DATABASE)).open(0) as connection, pytest.raises(sqlite3.OperationalError, match="readonly"):
+    with Database.of(DATABASE).open(0) as connection, pytest.raises(sqlite3.OperationalError, match="readonly"):
         connection.execute("DELETE FROM city")
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         connection.execute("SELECT 1")
@@ -36,6 +36,8 @@ def test_an_open_database_is_a_copy_that_cannot_be_written_to() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        (None, r"the database is None; give \{'schema': ..., 'instances': \[..., ...\]\}"),
+        ("t.db", "the database is 't.db'; give"),
         ({"schema": SCHEMA}, r"lacks \['instances'\] and has unknown \[\]"),
         ({"schema": SCHEMA, "instances": [ONE, TWO], "rows": 1}, r"lacks \[\] and has unknown \['rows'\]"),
         ({"schema": SCHEMA, "instances": "INSERT"}, "is a str; give a list of two or more"),
@@ -49,7 +51,7 @@ def test_an_open_database_is_a_copy_that_cannot_be_written_to() -> None:
 )
 def test_what_is_no_database(given: object, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        Database.of(sql_task("SELECT 1", given))
+        Database.of(given)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_what_is_no_database(given: object, message: str) -> None:
         ({"t": ["ab"]}, {}, "column 'ab' of table 't' is no pair of a name and a type"),
         ({"t": [["a"]]}, {}, "is no pair"),
         ({"t": [[1, "TEXT"]]}, {}, "is no pair"),
-        ("CREATE TABEL t (a)", {}, 'cannot be built: near "TABEL"'),
+        ("CREATE THING t (a)", {}, 'cannot be built: near "THING"'),
     ],
 )
 def test_what_cannot_be_built(schema: Any, instance: Any, message: str) -> None:

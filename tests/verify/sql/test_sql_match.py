@@ -173,13 +173,15 @@ def test_settings_are_checked(settings: dict[str, object], message: str) -> None
             {"schema": SCHEMA, "instances": [ONE, ["x"]]},
             "task 'q': instance 1 .* cannot be built: an instance is a tuple",
         ),
-        ("SELECT 1", None, r"task 'q': no private 'database'.*\['answer', 'database'\]"),
+        ("SELECT 1", None, "task 'q': the database is None; give"),
+        ({"query": "SELECT 1"}, DATABASE, r"task 'q': the answer has the keys \['query'\]; give 'query' and 'database'"),
+        ({"query": "SELECT", "database": DATABASE}, None, "the gold query fails on instance 0, syntax"),
     ],
 )
-def test_a_bad_task_is_an_error_and_no_verdict(gold: str, database: object, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        judged(gold, "SELECT 1", database=database)
+def test_a_bad_task_is_an_error_and_no_verdict(gold: object, database: object, message: str) -> None:
     task = sql_task(gold, database)
+    with pytest.raises(DataError, match=message):
+        SqlMatch()(task, attempt(task, "SELECT 1"))
     assert judge(SqlMatch(), task, attempt(task, "SELECT 1")).fault is Fault.VERIFIER
 
 
@@ -203,6 +205,12 @@ def test_the_contract_of_verifiers() -> None:
         ("DROP TABLE city", 0.0),
     ]
     check_verifier(SqlMatch(), [(task, attempt(task, text), value) for text, value in cases])
+
+
+def test_query_and_database_may_stand_in_the_answer() -> None:
+    task = sql_task({"query": NAMES, "database": DATABASE}, None)
+    assert SqlMatch()(task, attempt(task, NAMES)).primary == 1.0
+    assert SqlMatch()(task, attempt(task, "SELECT name FROM city")).primary == 0.0
 
 
 def test_databases_as_scripts() -> None:

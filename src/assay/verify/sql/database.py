@@ -11,7 +11,6 @@ from math import isfinite
 from typing import Any, cast
 
 from assay.core.errors import DataError
-from assay.core.task import Task
 
 __all__ = ["Database"]
 
@@ -23,7 +22,7 @@ _WORD = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A schema and two or more instances of it, from ``task.private["database"]``.
+    """A schema and two or more instances of it.
 
     A query that is right on one instance by luck fails on another, so one instance is refused.
 
@@ -59,24 +58,21 @@ class Database:
             raise DataError(f"now is {self.now!r}; write a time like '2025-06-01 12:00:00'")
 
     @classmethod
-    def of(cls, task: Task) -> Database:
-        """The database of a task.
+    def of(cls, given: object) -> Database:
+        """A database from plain data: ``schema``, ``instances``, and ``now`` if it matters.
 
         Raises:
-            DataError: the task has none, or a bad one.
+            DataError: it has another form.
         """
-        given = task.private.get("database")
         if not isinstance(given, Mapping):
-            raise DataError(f"no private 'database' with a schema and instances; there is {sorted(task.private)}")
+            raise DataError(f"the database is {given!r}; give {{'schema': ..., 'instances': [..., ...]}}")
         found = cast("Mapping[str, Any]", given)
         missing, unknown = sorted({"schema", "instances"} - found.keys()), sorted(found.keys() - _KEYS)
         if missing or unknown:
-            raise DataError(f"private 'database' lacks {missing} and has unknown {unknown}; keys are {sorted(_KEYS)}")
+            raise DataError(f"the database lacks {missing} and has unknown {unknown}; keys are {sorted(_KEYS)}")
         instances = found["instances"]
         if isinstance(instances, str) or not isinstance(instances, Sequence):
-            raise DataError(
-                f"'instances' of private 'database' is a {type(instances).__name__}; give a list of two or more sets of rows"
-            )
+            raise DataError(f"'instances' is a {type(instances).__name__}; give a list of two or more sets of rows")
         return cls(found["schema"], tuple(cast("Sequence[Any]", instances)), *([found["now"]] if "now" in found else []))
 
     @contextmanager

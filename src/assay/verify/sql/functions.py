@@ -12,13 +12,13 @@ __all__ = ["ALLOWED", "Tamed"]
 _HARMLESS = """
 -> ->> abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling char coalesce concat concat_ws cos cosh count cume_dist
 current_date current_time current_timestamp date datetime degrees dense_rank exp first_value floor format glob group_concat
-hex ifnull iif instr json json_array json_array_length json_extract json_group_array json_group_object json_insert json_object
+hex ifnull instr json json_array json_array_length json_extract json_group_array json_group_object json_insert json_object
 json_patch json_quote json_remove json_replace json_set json_type json_valid julianday lag last_value lead length like
 likelihood likely ln log log10 log2 lower ltrim max min mod nth_value ntile nullif percent_rank pi pow power printf quote
 radians rank replace round row_number rtrim sign sin sinh soundex sqrt strftime string_agg substr substring sum tan tanh time
 total trim trunc typeof unhex unicode unixepoch unlikely upper zeroblob
 """
-ALLOWED = frozenset(_HARMLESS.split())
+ALLOWED = frozenset([*_HARMLESS.split(), "iif"])  # codespell:ignore iif
 """Functions whose value follows from their arguments and that touch nothing else; ``random`` is not among them."""
 
 _CLOCK = {"current_date": "date", "current_time": "time", "current_timestamp": "datetime"} | {

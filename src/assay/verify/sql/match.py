@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError
@@ -26,11 +26,13 @@ _PARTS = ("correct", "syntax", "schema_linking", "ngram", "format", "cell_precis
 class SqlMatch:
     """``correct`` is 1 when a query gives the gold query's result on every instance of the task's database, else 0.
 
-    The gold query is ``private["answer"]``, the database ``private["database"]`` (`Database`). The answer's query stands in its
-    last ``sql`` fence, else its last ``<answer>``, else it is the whole text. It may only read, within `Limits`. Rows are
-    compared as multisets, in order only if the gold has an ``ORDER BY`` of its own; rows that it leaves tied may come in any
-    order. NULLs equal each other, integers and floats
-    of one value too; text never equals a number; names of columns do not matter.
+    The gold query is ``private["answer"]``, the database ``private["database"]`` (`Database`), or the answer holds both, as
+    ``{"query": ..., "database": ...}``. The query that is judged stands in the text's last ``sql`` fence, else its last
+    ``<answer>``, else it is the whole text. It may only read, within `Limits`.
+
+    Rows are compared as multisets, in order only if the gold has an ``ORDER BY`` of its own; rows that it leaves tied may come in
+    any order. NULLs equal each other, integers and floats of one value too; text never equals a number; names of columns do not
+    matter.
 
     The other components are raw parts of published rewards; their weights belong to an objective's `Scalarise`.
 
@@ -97,9 +99,9 @@ class SqlMatch:
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         """Judge one attempt."""
-        wanted = expected(task)
+        wanted, database = _asked(task)
         try:
-            return self._judged(Database.of(task), self._gold(wanted), rollout)
+            return self._judged(Database.of(database), self._gold(wanted), rollout)
         except DataError as error:
             raise DataError(f"task {task.id!r}: {error}") from error
 
@@ -161,6 +163,19 @@ class SqlMatch:
             info=FrozenMap({"verdict": str(refusal.verdict), "reason": refusal.reason}),
             fault=Fault.POLICY if refusal.verdict is Verdict.LIMIT else Fault.NONE,
         )
+
+
+def _asked(task: Task) -> tuple[str, object]:
+    """The gold query, and the database as data."""
+    answer = task.private.get("answer")
+    if not isinstance(answer, Mapping):
+        return expected(task), task.private.get("database")
+    both = cast("Mapping[str, object]", answer)
+    if set(both) != {"query", "database"}:
+        raise DataError(
+            f"task {task.id!r}: the answer has the keys {sorted(both)}; give 'query' and 'database', or a query alone"
+        )
+    return str(both["query"]), both["database"]
 
 
 def _runs(guard: Guard, query: Statement) -> Runs:
