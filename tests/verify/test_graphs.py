@@ -41,6 +41,7 @@ CASES = [
     "a a b c d": "invalid"}),
     ("coloring", SQUARE | {"colors": ["red", "blue"]}, {"a: red, b: blue, c: red, d: blue": "equal", '{"a": "red"}': "invalid",
      "a red": "unparsed", "a: red, b: red, c: red, d: blue": "invalid", "a: red, b: sky, c: red, d: sky": "invalid"}),
+    ("coloring", SQUARE | {"colors": 2}, {"a: 1, b: 2, c: 1, d: 3": "invalid", "a: 1, b: 2, c: 1, d: 2": "equal"}),
     ("coloring", SQUARE | {"value": 2}, {"a: 1, b: 2, c: 1, d: 3": "suboptimal", "a=1; b=2; c=1; d=2": "equal"}),
     ("components", PARTS, {"[[1, 2], [3]]": "equal", "1 2\n3": "equal", "[[1], [2], [3]]": "invalid", "[[1, 2]]": "invalid",
      "[[1, 2], [3]] and x": "unparsed", "{2, 1}; {3}": "equal"}),
@@ -102,6 +103,7 @@ def test_reading() -> None:
     assert names_in("-1 -> 2", ("-1", "2")) == ["-1", "2"]
     assert groups_in("", "a") is None and pairs_in("", "a") is None and table_in("") is None
     assert groups_in("(a) (z)", "a") is None and pairs_in("(a, b), c", "abc") is None
+    assert table_in("a=1, a=2") is None and table_in("a=1, a=1, b=2") == {"a": "1", "b": "2"}
     assert names_in("**a -> b.**", "ab") == names_in("a to b", "ab") == names_in("a, and b.", "ab") == ["a", "b"]
     assert names_in("a and b", ("a", "and", "b")) == ["a", "and", "b"] and names_in("and", "ab") is None
     assert groups_in("{a} and {b}.", "ab") == [["a"], ["b"]] and groups_in("{a} or {b}", "ab") is None
