@@ -124,7 +124,7 @@ def test_bytes_that_are_no_text(assay, tmp_path):
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("numerc",), "did you mean 'numeric'"), (("numeric", "--set", "relativ=1"), "did you mean 'relative'"),
+        (("numerc",), "did you mean 'numeric'"), (("numeric", "--set", "relative_=1"), "did you mean 'relative'"),
         (("numeric", "--set", "relative"), "write KEY=VALUE"), (("numeric", "--set"), "write KEY=VALUE"),
         (("numeric", "--set", "relative=x"), "relative"), (("numeric", "--deadline", "0"), "give seconds above 0"),
         (("exact", "absent.jsonl"), "absent.jsonl is no file"), (("mine_judge.py",), "names a file only"),

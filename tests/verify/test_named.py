@@ -169,22 +169,22 @@ def test_a_million_characters_take_seconds(name: str) -> None:
 
 @pytest.mark.prove
 @pytest.mark.parametrize("name", PURE)
-def test_every_million_characters_take_seconds(name: str) -> None:
+def test_every_long_pattern_takes_seconds(name: str) -> None:
     task, _ = posed(GOLDS[name][0], "")
     for pattern in LONG:
-        rollout = posed(None, (pattern * 1_000_000)[:1_000_000] + "x")[1]
+        rollout = posed(None, (pattern * 200_000)[:200_000] + "x")[1]
         began = time.process_time()
         verifier(name)(task, rollout)
-        assert time.process_time() - began < 15.0, pattern
+        assert time.process_time() - began < 5.0, pattern
 
 
 def test_names_and_settings() -> None:
-    with pytest.raises(UnknownNameError, match="unknown verifier 'exat': did you mean 'exact'"):
-        verifier("exat")
+    with pytest.raises(UnknownNameError, match="unknown verifier 'exactt': did you mean 'exact'"):
+        verifier("exactt")
     with pytest.raises(UnknownNameError, match="did you mean 'absolute'"):
-        verifier("numeric", absolut=1)
+        verifier("numeric", absolute_=1)
     with pytest.raises(ConfigError, match="relative"):
-        about("numeric") and verifier("numeric", relative="much")
+        verifier("numeric", relative="much")
     assert about("format").settings == {"tags": ("think", "answer"), "filled": False}
     assert judge(verifier("numeric"), *posed("x", "1")).fault is Fault.VERIFIER  # a wrong gold is no zero
     assert verifier("json_schema", schema={"type": "integer"})(*posed(None, "3")).primary == 1.0
