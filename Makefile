@@ -42,7 +42,7 @@ $(VENV)/.installed-train: pyproject.toml constraints.txt | $(VENV)/.made
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/.made
 	@echo "installing assay and its development tools (a minute or two, once)"
-	@$(PIP) -e '.[train,report,verify,serve,tensorboard,wandb,dev]'
+	@$(PIP) -e '.[train,report,math,verify,serve,tensorboard,wandb,dev]'
 	@touch $(VENV)/.installed-train $@
 
 install: $(VENV)/.installed-dev  ## the environment with every tool, nothing run

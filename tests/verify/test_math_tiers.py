@@ -24,7 +24,6 @@ from assay.verify import ExactMatch, FormatIs, MathAnswer, ScoringPool, Together
 from assay.verify.ahead import Ahead
 from assay.verify.math import Verdict, compare, elsewhere, symbolic
 from assay.verify.math.equality import exact
-from assay.verify.math.extract import final_answer
 from assay.verify.math.guards import tame
 from assay.verify.math.verifier import gold_of
 
@@ -235,6 +234,7 @@ def test_a_pool_starts_no_process_for_the_exact_tier_alone() -> None:
 
 def test_it_stands_together_with_other_verifiers() -> None:
     both = Together((MathAnswer(), FormatIs(".*boxed.*")))
+    both.prepare()
     batch = items(("7", "\\boxed{7}"), (IDENTITY[0], f"\\boxed{{{IDENTITY[1]}}}"), ("7", "7"))
     with ScoringPool(both, SLOW) as pool:
         verdicts = pool.score(batch)
@@ -293,14 +293,34 @@ def test_what_a_reader_means_is_tried() -> None:
 def test_the_symbolic_tier_in_this_process() -> None:
     assert symbolic.same("\\sin ( 2 t )", "2 \\sin t \\cos t") is True
     assert symbolic.same("\\sin t", "\\cos t") is False
-    assert symbolic.same("\\frac{1}{", "5") is None
-    assert symbolic.same("5", "\\frac{1}{") is None
+    assert symbolic.same("\\frac { 1 }", "5") is None
+    assert symbolic.same("5", "^ 2") is None
     assert symbolic.same("\\log ( - 2 )", "\\log ( - 2 )") is True  # complex on both sides
     assert symbolic.same("\\log ( - 2 )", "\\log ( - 3 )") is False
     assert symbolic.same("x = 2", "x = 2") is True  # no expression: the library's own comparison
     assert symbolic.same("\\infty", "\\infty") is True
+    assert symbolic.same("( - 1 ) ^ n", "\\cos ( n \\pi )") is True  # a letter that counts
+    assert symbolic.same("\\sin ( 0.5 )", "\\sin ( \\frac { 1 } { 2 } )") is True
     assert exact(*IDENTITY, oracle=symbolic.same) is True
-    assert final_answer("7") == "7"
+
+
+def test_what_workers_do_works_in_this_process_too() -> None:
+    judge = MathAnswer(symbolic=True)
+    judge.prepare()
+    ((t, right), (_, wrong), (_, huge)) = items(IDENTITY, (IDENTITY[0], "\\cos x"), (IDENTITY[0], "9^{9^{9^{9}}}+\\sin x"))
+    deferred = elsewhere._Deferred()  # pyright: ignore[reportPrivateUsage]
+    deferred.prepare()
+    assert deferred(replace(t, private=FrozenMap({"answer": IDENTITY[0], "judge": judge})), right).primary == 1.0
+    assert judge.decide(t, wrong).info["verdict"] == "different"
+    assert judge.decide(t, huge).info["note"] == "neither tier can tell"
+
+
+def test_the_subpackage_names_what_it_offers() -> None:
+    import assay.verify.math as room
+
+    assert set(room.__all__) <= set(dir(room))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = room.nothing
 
 
 @pytest.mark.prove

@@ -152,19 +152,18 @@ class _Judge:
         return found
 
     def _many(self, gold: Value, answer: Value) -> bool | None:
-        first, second = _items(gold), _items(answer)
-        if first is None or second is None:
+        if not (isinstance(gold, Many) and isinstance(answer, Many)):
             return False
-        kinds = {first.kind, second.kind}
+        kinds = {gold.kind, answer.kind}
         if "set" in kinds and not kinds <= {"set", "list"}:
             return False
         if "ratio" in kinds:
-            return self._proportional(first, second) if kinds == {"ratio"} else False
+            return self._proportional(gold, answer) if kinds == {"ratio"} else False
         if kinds <= {"set", "list"}:
-            return self._unordered(first, second)
-        if len(first.items) != len(second.items) or (kinds == {"row", "tuple"} and len(first.items) == 2):
+            return self._unordered(gold, answer)
+        if len(gold.items) != len(answer.items) or (kinds == {"row", "tuple"} and len(gold.items) == 2):
             return False  # two in square brackets look like an interval, never like a point
-        return self._all(list(zip(first.items, second.items, strict=True)))
+        return self._all(list(zip(gold.items, answer.items, strict=True)))
 
     def _unordered(self, gold: Many, answer: Many) -> bool | None:
         if len(gold.items) > _MOST or len(answer.items) > _MOST:
@@ -295,14 +294,6 @@ def _letter(value: Value) -> str | None:
     if isinstance(value, Choice):
         return value.letter
     return value.source.upper() if isinstance(value, Formula) and len(value.source) == 1 else None
-
-
-def _items(value: Value) -> Many | None:
-    if isinstance(value, Many):
-        return value
-    if isinstance(value, Intervals) and not value.pieces:
-        return Many("set", ())
-    return None
 
 
 def _with_symbol(united: Formula, bare: Formula) -> bool | None:

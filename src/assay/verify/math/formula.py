@@ -145,11 +145,11 @@ class _Reader:
     def _mixed(self) -> Ratio | None:
         r"""``2\frac{1}{2}`` and ``2 1/2``: a whole number and a proper fraction beside it are added."""
         rest = self._tokens[self.at : self.at + 8]
-        if len(rest) < 4 or not rest[0].isdigit():
+        if len(rest) < 3 or not rest[0].isdigit():
             return None
         if rest[1] == "\\frac" and len(rest) == 8 and rest[2] == rest[5] == "{" and rest[4] == rest[7] == "}":
             top, bottom, length = rest[3], rest[6], 8
-        elif rest[1].isdigit() and rest[2] == "/":
+        elif len(rest) > 3 and rest[1].isdigit() and rest[2] == "/":
             top, bottom, length = rest[1], rest[3], 4
         elif rest[1] == "\\frac" and len(rest[2]) == 2 and rest[2].isdigit():
             top, bottom, length = rest[2][0], rest[2][1], 3

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from assay.verify.math.poly import BITS, ONE, Mono, Num, Poly, Undecidable, product
+from assay.verify.math.poly import BITS, ONE, Mono, Num, Undecidable, product
 from assay.verify.math.ratio import Ratio, number, symbol
 
 __all__ = ["FUNCTIONS", "absolute", "binomial", "factorial", "logarithm", "opaque", "power", "root"]
@@ -110,21 +110,19 @@ def _fractional(base: Ratio, by: Fraction) -> Ratio | None:
     if term is None:
         return base if not base.top and by > 0 else None
     mono, value = term
+    if any(atom == "i" for atom, _ in mono):
+        return None
     odd = len(mono) == 1 and mono[0][1] == 1 and value > 0  # the root of one symbol stays a power of it
     if not odd and any(atom[0] not in "#" and atom not in ("pi", "e") for atom, _ in mono):
         return None
     sign = number(1)
     if value < 0:
-        if mono and any(atom == "i" for atom, _ in mono):
-            return None
         if by.denominator == 2:
             sign = _whole(symbol("i"), by.numerator) or sign
         elif by.denominator % 2:
             sign = number(-1 if by.numerator % 2 else 1)
         else:
             return None
-    if any(atom == "i" for atom, _ in mono):
-        return None
     return _rational(abs(value), by, _raised(mono, by), sign)
 
 
@@ -193,11 +191,10 @@ def logarithm(value: Ratio, base: Ratio | None = None) -> Ratio:
     if base is not None:
         return logarithm(value) / logarithm(base)
     term = value.term
-    if term is not None and term[1] > 0 and all(atom == "e" or atom[0] in "#" or atom == "^e^" for atom, _ in term[0]):
+    if term is not None and term[1] > 0 and all(atom == "e" or atom[0] == "#" for atom, _ in term[0]):
         primes = _split(term[1])
         if primes is not None:
-            out: Poly = {}
-            total = Ratio(out, ONE)
+            total = number(0)
             for p, e in primes.items():
                 total = total + symbol(f"%{p}") * number(e)
             for atom, exponent in term[0]:

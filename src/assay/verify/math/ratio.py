@@ -96,7 +96,7 @@ def quotient(top: Poly, bottom: Poly) -> Ratio:
     Raises:
         Undecidable: a division by zero, or numbers that grow too large.
     """
-    for _ in range(6):
+    while True:  # each round takes a root out of the denominator
         if not bottom:
             raise Undecidable("a division by zero")
         if len(bottom) == 1:
@@ -105,10 +105,9 @@ def quotient(top: Poly, bottom: Poly) -> Ratio:
             return Ratio(mul(top, {inverse: small(Fraction(factor) / value)}), ONE)
         root = _root(bottom)
         if root is None:
-            break
+            return Ratio(top, bottom)
         other = {mono: -value if any(atom == root for atom, _ in mono) else value for mono, value in bottom.items()}
         top, bottom = mul(top, other), mul(bottom, other)
-    return Ratio(top, bottom)
 
 
 def _inverse(mono: Mono) -> tuple[Mono, Num]:

@@ -397,7 +397,7 @@ def _formula(parts: list[str]) -> Formula:
     source = " ".join(parts)
     if not parts:
         raise Undecidable("nothing beside a sign")
-    if parts[-1] in ("\\infty",) and len(parts) <= 2:
+    if parts in (["\\infty"], ["-", "\\infty"], ["+", "\\infty"]):
         return Formula(symbol("\\infty") * number(-1 if parts[0] == "-" else 1), source)
     value = formula(parts)
     term = value.term

@@ -217,7 +217,7 @@ def _inside(words: str, out: list[str]) -> None:
     low = words.lower()
     if low in ("or", "and"):
         out.append(",")
-    elif low in ("cis", "arcsin", "lcm", "gcd", *FUNCTIONS):
+    elif low in FUNCTIONS:
         out.append("\\" + low)
     elif not words:
         return
