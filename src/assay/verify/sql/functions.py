@@ -24,6 +24,8 @@ ALLOWED = frozenset([*_HARMLESS.split(), "iif"])  # codespell:ignore iif
 _CLOCK = {"current_date": "date", "current_time": "time", "current_timestamp": "datetime"} | {
     name: name for name in ("date", "datetime", "julianday", "strftime", "time", "unixepoch")
 }
+_PRESENT = frozenset({"now", "subsec", "subsecond"})
+_PRINTS = {"printf": "printf", "format": "printf"}
 _WIDE = re.compile(r"%[^%A-Za-z]*(?:\*|\d{4})")
 
 
@@ -44,7 +46,7 @@ class Tamed:
         self._originals.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, cell)
         self._now = now
         self.exceeded = ""  # which limit a call ran into, in words
-        for name in (*_CLOCK, "printf", "format"):
+        for name in (*_CLOCK, *_PRINTS):
             connection.create_function(name, -1, _Call(self, name), deterministic=True)
 
     def close(self) -> None:
@@ -59,19 +61,24 @@ class Tamed:
             sqlite3.Error: as the function itself.
         """
         if name in _CLOCK:
-            name, given = _CLOCK[name], self._at(int(name == "strftime"), given)
-        elif given and isinstance(given[0], str) and _WIDE.search(given[0]):
+            given = self._at(int(name == "strftime"), given)
+        elif given and _WIDE.search(_text(given[0])):
             self.exceeded = "printf with a width of four digits, or one that is computed"
             raise ValueError(self.exceeded)
-        return self._originals.execute(f"SELECT {name}({','.join('?' * len(given))})", given).fetchone()[0]
+        return self._originals.execute(f"SELECT {(_CLOCK | _PRINTS)[name]}({','.join('?' * len(given))})", given).fetchone()[0]
 
     def _at(self, place: int, given: tuple[Any, ...]) -> tuple[Any, ...]:
         if len(given) == place:
             return (*given, self._now)
-        time = given[place] if len(given) > place else None
-        if isinstance(time, str) and time.strip().lower() == "now":
+        if len(given) > place and _text(given[place]).lower() in _PRESENT:
             return (*given[:place], self._now, *given[place + 1 :])
         return given
+
+
+def _text(value: Any) -> str:
+    """How SQLite reads a value as text, up to the first zero byte; nothing for a number."""
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return text.partition("\0")[0] if isinstance(text, str) else ""
 
 
 @dataclass(frozen=True, slots=True)

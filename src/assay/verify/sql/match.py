@@ -160,7 +160,7 @@ class SqlMatch:
         """The score of an attempt without a result."""
         return Score(
             components={name: found.get(name, 0.0) for name in self.parts},
-            info=FrozenMap({"verdict": str(refusal.verdict), "reason": refusal.reason}),
+            info=FrozenMap({"verdict": str(refusal.verdict), "reason": refusal.reason[:300]}),
             fault=Fault.POLICY if refusal.verdict is Verdict.LIMIT else Fault.NONE,
         )
 
