@@ -60,7 +60,7 @@ def speed() -> dict[str, Any]:
 
 def page(columns: dict[str, dict[str, str]], rates: dict[str, Any]) -> str:
     """The text of the page."""
-    names = ", ".join(columns)
+    names = "; ".join(columns)
     tried = sum(len(c) for c in columns.values())
     through = sum(v != "held" for c in columns.values() for v in c.values())
     out = [HEAD + f"{tried} attacks tried ({names}), **{through} through**.\n"]
