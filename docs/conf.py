@@ -58,10 +58,10 @@ nitpick_ignore = [
 
 def _materialise_rooms() -> None:
     """Bind the lazy names of every room in its namespace, where autodoc looks for them."""
-    for found in pkgutil.iter_modules(assay.__path__, "assay."):
-        if found.ispkg:
-            room = import_module(found.name)
-            vars(room).update({name: getattr(room, name) for name in getattr(room, "__all__", ())})
+    names = [found.name for found in pkgutil.iter_modules(assay.__path__, "assay.") if found.ispkg]
+    for name in [*names, "assay.verify.audit", "assay.verify.foreign"]:
+        room = import_module(name)
+        vars(room).update({offered: getattr(room, offered) for offered in getattr(room, "__all__", ())})
 
 
 _materialise_rooms()

@@ -19,7 +19,7 @@ COMMANDS = {
     "runs": ("look", "list, show or compare runs"),
     "tasks": ("catalog", "list, show or check task families"),
     "recipes": ("catalog", "list the recipes"),
-    "verify": ("verify", "list verifiers, or judge answers with one"),
+    "verify": ("verify", "list verifiers, judge answers with one, or measure one"),
     "methods": ("methods", "list or show objectives, and what other libraries call them"),
     "serve": ("serve", "judge answers over HTTP, for trainers of any kind"),
     "sandbox": ("sandbox", "run a program contained, or see what holds it on this machine"),

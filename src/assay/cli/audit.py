@@ -96,7 +96,7 @@ def audit_leaf(args: list[str]) -> int:
 def _print(found: Audit) -> None:
     grid(("check", "", "verdict"), [[c.name, str(c.status), c.says] for c in found.checks])
     for check in found.checks:
-        if check.status == "fail":
+        if check.status == "fail" and check.examples:
             _examples(check)
     left = f", {found.left_out} left out" if found.left_out else ""
     lines({
@@ -114,7 +114,7 @@ def _examples(check: Check) -> None:
         if line.counts and line.rate.failed:
             print(f"  {line.name} ({line.says}): {line.rate}")
     for x in check.examples[:4]:
-        print(f"    gold {shown(x.gold)!r}, answer {shown(x.answer)!r}: {shown(x.said)}")
+        print(f"    gold '{shown(x.gold)}', answer '{shown(x.answer)}': {shown(x.said)}")
     print()
 
 

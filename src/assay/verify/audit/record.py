@@ -164,7 +164,7 @@ class Check:
         """A check that fails where a line that counts is over its limit; ``{worst}`` in ``bad`` is the worst such line."""
         over = [line for line in lines if line.counts and line.rate.value > limit]
         worst = max(over, key=lambda line: line.rate.value, default=None)
-        shown = sorted(examples, key=lambda e: (len(e.answer), e.answer))[:8]
+        shown = sorted(dict.fromkeys(examples), key=lambda e: (len(e.answer), e.answer))[:8]
         says = good if worst is None else bad.replace("{worst}", f"{worst.name}: {worst.rate}")
         status = Status.PASS if worst is None else Status.FAIL
         return cls(name=name, status=status, says=says, limit=limit, lines=tuple(lines), examples=tuple(shown))

@@ -41,7 +41,7 @@ class Subject:
     @property
     def batched(self) -> bool:
         """Whether it has a form that takes several attempts at once."""
-        return isinstance(self.verifier, ForeignReward) or (isinstance(self.verifier, RewardFunction) and self.verifier.batched)
+        return isinstance(self.verifier, ForeignReward | RewardFunction) and self.verifier.batched
 
     @property
     def built_in(self) -> str | None:

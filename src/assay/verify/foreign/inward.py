@@ -43,6 +43,11 @@ class ForeignReward(ABC):
         """Components that it gives."""
         return ("reward",)
 
+    @property
+    def batched(self) -> bool:
+        """Whether the function judges several attempts in one call."""
+        return False
+
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         """Judge one attempt.
 
@@ -104,6 +109,11 @@ class VerlReward(ForeignReward):
 
     batch: bool = False
 
+    @property
+    def batched(self) -> bool:
+        """As ``batch`` says."""
+        return self.batch
+
     def many(self, items: Sequence[Pair]) -> list[Score]:
         if not self.batch:
             return [self._one(self._call(self._of(item)), row_of(item[0])) for item in items]
@@ -147,6 +157,11 @@ class TrlReward(ForeignReward):
     ('reward',)
     """
 
+    @property
+    def batched(self) -> bool:
+        """It always does."""
+        return True
+
     def many(self, items: Sequence[Pair]) -> list[Score]:
         rows = [self.columns(task) for task, _ in items]
         reserved = {"prompt", "completion", "completion_ids", "messages"}
@@ -174,6 +189,11 @@ class OpenRlhfReward(ForeignReward):
     >>> OpenRlhfReward(lambda queries, prompts, labels: [1.0 for _ in queries]).names
     ('reward',)
     """
+
+    @property
+    def batched(self) -> bool:
+        """It always does."""
+        return True
 
     def many(self, items: Sequence[Pair]) -> list[Score]:
         prompts = [prompt_of(task) for task, _ in items]
