@@ -63,6 +63,15 @@ def _number(rng: np.random.Generator, i: int) -> dict[str, Any]:
     return _asked(gold, wrong=(f"{gold}1", f"1{gold}" if whole > 0 else "77777"))
 
 
+def _formula(rng: np.random.Generator, i: int) -> dict[str, Any]:
+    """Numbers, and what only a reader of mathematics reads."""
+    if i % 4 < 3:
+        return _number(rng, i)
+    a, b = (int(n) for n in rng.integers(2, 30, 2))
+    forms = (rf"\frac{{{a}}}{{{a + 1}}}", rf"{a}\sqrt{{2}}", f"({a}, {b})", f"x^2 + {a}x")
+    return _asked(forms[i // 4 % 4], wrong=(rf"\frac{{{a}}}{{{a + 2}}}", rf"{a + 1}\sqrt{{2}}", f"({a}, {b + 1})", f"x^2 - {a}x"))
+
+
 def _choice(rng: np.random.Generator, i: int) -> dict[str, Any]:
     letter = "ABCD"[int(rng.integers(4))]
     options = {"A": "copper", "B": "iron", "C": "tin", "D": "zinc"}
@@ -140,7 +149,7 @@ def _planted(draw: Callable[[np.random.Generator], dict[str, Any]]) -> Callable[
 
 
 _READ = ("whitespace", "boxed", "tag")
-"""Places that `assay.verify.Where.AUTO` reads an answer in."""
+"""Places that `assay.verify.AnswerPlace.AUTO` reads an answer in."""
 
 _FENCED = ("whitespace", "fence", "tag")
 
@@ -153,6 +162,7 @@ BUILT_IN: dict[str, BuiltIn] = {
     "set": BuiltIn(_set, must=_READ),
     "list": BuiltIn(_list, must=_READ),
     "numeric": BuiltIn(_number, must=_READ, inform=_LAST),
+    "math": BuiltIn(_formula, must=_READ),
     "json": BuiltIn(_json, must=_FENCED, inform=(*_LAST, "options", "two_boxes")),
     "json_schema": BuiltIn(_schema, must=_FENCED, inform=(*_LAST, "options", "two_boxes")),
     "regex": BuiltIn(_regex, must=_READ),
