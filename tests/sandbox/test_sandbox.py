@@ -106,6 +106,26 @@ def test_several_processes_where_the_limit_allows_them():
         assert refused.status is Status.PROCESSES
 
 
+def test_several_processes_where_only_one_can_be_contained_are_refused():
+    try:
+        made = Sandbox("landlock", workers=1)
+    except SandboxError as error:
+        pytest.skip(str(error))
+    with made as sandbox:
+        sandbox.run("pass")
+        (worker,) = sandbox._idle
+        with pytest.raises(ConfigError, match=r"processes=4.*several need 'strong'"):
+            sandbox.run("pass", Limits(processes=4))
+        with pytest.raises(ConfigError, match="processes=4"):
+            sandbox.scope(Limits(processes=4))
+        assert sandbox.run("pass").ok
+        assert sandbox._idle == [worker]
+
+
+def test_the_least_memory_is_enough_for_a_small_program(sandbox):
+    assert sandbox.run("print(sum(range(1000)))", Limits(memory=64 << 20)).stdout == "499500\n"
+
+
 def test_a_killed_worker_is_replaced_and_its_program_run_again():
     with Sandbox(workers=1) as sandbox:
         sandbox.run("pass")

@@ -18,6 +18,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from assay.core.errors import ConfigError
 from assay.sandbox.backend import Refused, WorkerDied
 from assay.sandbox.channels import Channels, payload
 from assay.sandbox.limits import Limits
@@ -83,7 +84,9 @@ class Zygote:
 
         Raises:
             WorkerDied: the zygote must be replaced; says nothing about the program.
+            ConfigError: limits that cannot be kept here.
         """
+        self.admit(limits)
         mode = "call" if program.entry else "run"
         text = payload(program, mode)
         try:
@@ -94,6 +97,18 @@ class Zygote:
             self.send({"order": "run", "limits": asdict(limits)}, channels.theirs)
             channels.handed()
             return self.result(self._collect(channels, limits), channels, limits, mode)
+
+    def admit(self, limits: Limits) -> None:
+        """Refuses what would fail every program, and look like the program's fault.
+
+        Raises:
+            ConfigError: several processes where only one can be contained.
+        """
+        if limits.processes > 1 and self.layers.get("processes") == "one":
+            raise ConfigError(
+                f"Limits.processes={limits.processes}: at the level {self.level!r} a program is one process here; "
+                "several need 'strong' and Linux 5.14 or newer ('assay sandbox probe' says what is granted)"
+            )
 
     def send(self, order: Mapping[str, Any], fds: list[int]) -> None:
         """An order to the zygote."""

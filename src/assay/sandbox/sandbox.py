@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, TypeVar
 
-from assay.core.errors import ConfigError
+from assay.core.errors import ConfigError, DataError
 from assay.sandbox.backend import Backend, Refused, Worker, WorkerDied
 from assay.sandbox.levels import ZygoteBackend, choose
 from assay.sandbox.limits import Limits
@@ -75,7 +75,12 @@ class Sandbox:
         return self.probe.manifest()
 
     def run(self, program: Program | str, limits: Limits | None = None) -> Result:
-        """Runs a program, or Python source, to its end."""
+        """Runs a program, or Python source, to its end.
+
+        Raises:
+            ConfigError: limits that cannot be kept here, as several processes at ``landlock``.
+            DataError: arguments that JSON cannot say.
+        """
         made = Program(code=program) if isinstance(program, str) else program
         allowed = limits or self.limits
         for last in (False, True):
@@ -88,6 +93,9 @@ class Sandbox:
                 self._give(worker, broken=True)
                 if last:
                     return self._failed(f"two workers failed; the second: {error}")
+            except (ConfigError, DataError):
+                self._give(worker)  # nothing was begun
+                raise
             except BaseException:
                 self._give(worker, broken=True)  # it is in the middle of a run
                 raise

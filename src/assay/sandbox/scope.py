@@ -11,7 +11,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any
 
-from assay.core.errors import SandboxError
+from assay.core.errors import ConfigError, SandboxError
 from assay.sandbox.backend import Refused, WorkerDied
 from assay.sandbox.channels import Channels, payload
 from assay.sandbox.client import Zygote
@@ -43,13 +43,19 @@ class Scope:
 
     Raises:
         SandboxError: no zygote can be started.
+        ConfigError: limits that cannot be kept here.
     """
 
     def __init__(self, backend: ZygoteBackend, limits: Limits) -> None:
         self.starts = 0
         self._backend, self._limits = backend, limits
-        self._zygote = self._begin()
         self._channels: Channels | None = None
+        self._zygote = self._begin()
+        try:
+            self._zygote.admit(limits)
+        except ConfigError:
+            self._zygote.close()
+            raise
 
     def run(self, code: str, limits: Limits | None = None) -> Result:
         """One turn.
