@@ -6,8 +6,18 @@ import sys
 
 import pytest
 
-from assay.sandbox import Probe
+from assay.core.errors import SandboxError
+from assay.sandbox import Probe, Sandbox
 from assay.sandbox.levels import LEVELS
+
+
+@pytest.fixture(scope="module", autouse=True)
+def contained():
+    """Where no level holds there is nothing to test here; `make prove` fails there and says why."""
+    try:
+        Sandbox(workers=1).close()
+    except SandboxError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture

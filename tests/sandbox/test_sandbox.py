@@ -16,6 +16,15 @@ from assay.sandbox import Limits, Program, Refused, Result, Sandbox, Status, Wor
 from assay.sandbox.client import Zygote
 
 
+@pytest.fixture(scope="module", autouse=True)
+def contained():
+    """Where no level holds there is nothing to test here; `make prove` fails there and says why."""
+    try:
+        Sandbox(workers=1).close()
+    except SandboxError as error:
+        pytest.skip(str(error))
+
+
 @pytest.fixture(scope="module")
 def sandbox():
     with Sandbox(workers=2) as made:
