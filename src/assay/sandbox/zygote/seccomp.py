@@ -102,8 +102,8 @@ def _bodies(forks: bool, private: bool) -> dict[str, Code]:
     out["personality"] = _only(0, (0, 0xFFFFFFFF))
     out["ioctl"] = _only(1, _IOCTLS, errno.ENOTTY)
     out["fcntl"] = _never(1, (8, 10, 15, 1024, 1026))  # F_SETOWN, F_SETSIG, F_SETOWN_EX: kill by proxy; leases; watching
-    if private:
-        return out
+    if private:  # process 1 is ours: the kernel drops such signals, and Landlock refuses them, but not every host has it
+        return out | dict.fromkeys(("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"), _never(0, (1,)))
     out |= {name: [_refuse()] for line in OF_HOST_FILES for name in line.split()}
     # it allocates beyond every limit but the disk's; told that it is not supported, libraries write instead
     out["fallocate"] = [_refuse(errno.EOPNOTSUPP)]
