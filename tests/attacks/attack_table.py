@@ -71,6 +71,8 @@ class Arena:
 
     def __init__(self, level: str, python: str = sys.executable) -> None:
         self.level = level
+        self.zygote = Zygote(level, python=python)
+        self.other = Zygote(level, python=python)
         self.folder = Path(tempfile.mkdtemp(prefix="assay-attacked-"))
         self.folder.chmod(0o777)
         self.secret = secrets.token_hex(16)
@@ -88,8 +90,6 @@ class Arena:
             door.setblocking(False)
         os.environ["ASSAY_ATTACKED"] = self.secret
         self.victim = subprocess.Popen([python, "-c", "import time; time.sleep(3600)"], env={"SECRET": self.secret})
-        self.zygote = Zygote(level, python=python)
-        self.other = Zygote(level, python=python)
         self.seen = {path: _state(Path(path)) for path in (str(self.file), os.__file__)}
 
     def close(self) -> None:
