@@ -133,12 +133,15 @@ def measure_mixed(n: int) -> None:
     theirs = [judge(p.gold, p.answer) for p in pairs]
     alone = time.perf_counter() - start
     say(
-        "mixed", answers=n, times=round(alone / ours, 1), ours_per_second=round(n / ours),
+        "mixed",
+        answers=n,
+        times=round(alone / ours, 1),
+        ours_per_second=round(n / ours),
         math_verify_per_second=round(n / alone),
         tiers=dict(Counter(str(v.info["tier"]) for v in verdicts.values())),
         wrong_ours=sum((verdicts[r.id].primary == 1.0) is not p.equal for (_, r), p in zip(items, pairs, strict=True)),
         wrong_math_verify=sum(t is not p.equal for t, p in zip(theirs, pairs, strict=True)),
-    )  # fmt: skip
+    )
 
 
 def measure_hanging(n: int) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from assay.verify.math.poly import Num, Poly, Undecidable, constant, mul
+from assay.verify.math.intervals import merged
+from assay.verify.math.poly import Num, Poly, Undecidable, mul
 from assay.verify.math.ratio import Ratio, number, symbol
 from assay.verify.math.read import as_intervals, read
 from assay.verify.math.units import Unit
@@ -223,7 +224,7 @@ class _Judge:
             return False
         if None not in (first.variable, second.variable) and first.variable != second.variable:
             return False
-        left, right = _merged(first.pieces), _merged(second.pieces)
+        left, right = merged(first.pieces), merged(second.pieces)
         if left is None or right is None:  # ends that cannot be ordered exactly
             left, right = list(first.pieces), list(second.pieces)
             found = self._pieces(left, right) if len(left) == len(right) else None
@@ -362,31 +363,3 @@ def _cleared(top: Poly) -> Poly:
                 lowest[atom] = min(power, lowest.get(atom, 0))
     factor: Poly = {tuple(sorted((atom, -power) for atom, power in lowest.items())): 1}
     return mul(top, factor)
-
-
-def _merged(pieces: Sequence[Piece]) -> list[Piece] | None:
-    """Disjoint pieces in ascending order, joined where they touch; None where ends are no rationals."""
-    ends: list[tuple[tuple[float | Fraction, int], tuple[float | Fraction, int], Piece]] = []
-    for piece in pieces:
-        low, high = _edge(piece.low, 1), _edge(piece.high, -1)
-        if low is None or high is None:
-            return list(pieces) if len(pieces) == 1 else None
-        if low <= high:
-            ends.append((low, high, piece))
-    ends.sort(key=lambda t: (t[0], t[1]))
-    out: list[tuple[tuple[float | Fraction, int], Piece]] = []
-    for low, high, piece in ends:
-        if out and (low <= out[-1][0] or (low[0] == out[-1][0][0] and low[1] - out[-1][0][1] <= 1)):
-            if high > out[-1][0]:
-                out[-1] = (high, Piece(out[-1][1].low, piece.high))
-        else:
-            out.append((high, piece))
-    return [piece for _, piece in out]
-
-
-def _edge(bound: Bound, side: int) -> tuple[float | Fraction, int] | None:
-    """A sort key: the place, and -1, 0, 1 for just before, at, just after."""
-    if bound.at is None:
-        return (float("-inf") if side > 0 else float("inf"), 0)
-    value = constant(bound.at.top) if bound.at.value is not None else None
-    return None if value is None else (Fraction(value), 0 if bound.closed else side)

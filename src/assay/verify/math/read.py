@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from assay.verify.math.formula import CLOSERS, OPENERS, formula
+from assay.verify.math.intervals import crossed
 from assay.verify.math.poly import Undecidable
 from assay.verify.math.ratio import Ratio, number, symbol
 from assay.verify.math.tokens import clean, tokens
@@ -30,6 +31,7 @@ from assay.verify.math.values import (
 __all__ = ["read"]
 
 _RELATIONS = frozenset(["=", "<", ">", "\\le", "\\ge", "\\ne", "\\in", "\\approx", "\\equiv"])
+_SEPARATORS = frozenset([",", ";", "\\or", "\\and"])
 _LETTER = re.compile(r"(?:\\text\s*\{\s*)?\(?\s*([A-Za-z])\s*\)?(?:\s*\})?\.?")
 _LABELLED = re.compile(r"(?:\\text\s*\{\s*)?\(\s*([A-Z])\s*\)(?:\s*\})?[\s:.]+\S.*", re.DOTALL)
 _CLOCK = re.compile(r"(\d{1,2})\s*:\s*(\d\d)")
@@ -134,11 +136,12 @@ def _step(token: str) -> int:
 def _value(parts: list[str], depth: int) -> Value:
     if depth > _DEEPEST:
         raise Undecidable("brackets in brackets without end")
-    listed = [piece for piece in _split(parts, (",", ";")) if piece]
+    between, signs = _cut(parts, _SEPARATORS)
+    listed = [piece for piece in between if piece]
     if not listed:
         raise Undecidable("nothing at all")
     if len(listed) > 1:
-        return _together([_value(piece, depth + 1) for piece in listed])
+        return _together([_value(piece, depth + 1) for piece in listed], set(signs))
     parts = listed[0]
     united = _split(parts, ("\\cup",))
     if len(united) > 1:
@@ -149,10 +152,16 @@ def _value(parts: list[str], depth: int) -> Value:
     return _bracketed(parts, depth) or _special(parts) or _signs(parts, depth) or _ratio(parts) or _formula(parts)
 
 
-def _together(items: list[Value]) -> Value:
-    """A list; ``x = 1, x = -1`` is the list of the values, ``x < 1, x > 3`` the union."""
+def _together(items: list[Value], signs: set[str]) -> Value:
+    """A list; ``x = 1, x = -1`` is the list of the values.
+
+    Of inequalities, ``or`` makes the union and ``and`` what they have in common; so does a comma where they have anything.
+    """
     if all(isinstance(item, Intervals) for item in items):
-        return _union(items)
+        if "\\or" in signs:
+            return _union(items)
+        common = crossed([item for item in items if isinstance(item, Intervals)])
+        return common if common.pieces or "\\and" in signs else _union(items)
     names = {
         item.left.source for item in items if isinstance(item, Relation) and item.sign == "=" and isinstance(item.left, Formula)
     }
@@ -358,6 +367,8 @@ def _special(parts: list[str]) -> Value | None:
         named = number_word(words)
         if named is not None:
             return Formula(number(named), str(named))
+        if words in ("all real numbers", "all reals", "all real"):
+            return Intervals((Piece(Bound(None, False), Bound(None, False)),))
         if len(parts) > 12 or "@?" in parts:
             raise Undecidable("more words than an answer has")
         return Text(" ".join(words.lower().replace(".", " ").split()))

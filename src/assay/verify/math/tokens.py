@@ -56,7 +56,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3})((?:,\d{3})+)(?![\d,])")
-_SPACED = re.compile(r"(?<![\d.,])(\d{1,3})((?:(?:\\[,;:! ]|\{,\}|,\\!)\d{3})+)(?!\d)")
+_SPACED = re.compile(r"(?<![\d.,])(\d{1,3})((?:(?:\\[,;:! ]|\{,\}|,\\!) ?\d{3})+)(?!\d)")
 _BARE_UNIT = re.compile(
     r"(?<=[\d})])\s*((?:sq(?:uare)?\.? |cubic )?[A-Za-z£]{2,}\.?[A-Za-z0-9 /^{}.*]*"
     r"|\s[mgshLlNJWV](?:\^?\{?\d\}?)?(?:/[a-z]+(?:\^?\{?\d\}?)?)?)\s*$"
@@ -97,8 +97,9 @@ _NAMES = {
     "infinity": "\\infty",
     "oo": "\\infty",
     "theta": "\\theta",
-    "or": ",",
-    "and": ",",
+    "or": "\\or",
+    "and": "\\and",
+    "percent": "%",
     "U": "\\cup",
 }
 _WORDS = frozenset(
@@ -136,7 +137,7 @@ def clean(text: str) -> str:
     r"""The text without wrappers that carry no meaning: math delimiters, spacing, sizes, a full stop, bold.
 
     >>> clean(r"$\left( 1{,}000 \right)$.")
-    '( 1000 )'
+    '( 1000  )'
     """
     text = text.strip()
     if not text.isascii():
@@ -215,8 +216,8 @@ def _command(text: str, at: int, name: str, out: list[str]) -> int:
 def _inside(words: str, out: list[str]) -> None:
     r"""Words in a ``\text``: a separator, a unit behind a number, or a text."""
     low = words.lower()
-    if low in ("or", "and"):
-        out.append(",")
+    if low in ("or", "and", "percent"):
+        out.append(_NAMES[low])
     elif low in FUNCTIONS:
         out.append("\\" + low)
     elif not words:

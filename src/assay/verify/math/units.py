@@ -51,6 +51,10 @@ def _table() -> dict[str, Unit]:
         "W": ("watt", 1, "watt watts"),
         "V": ("volt", 1, "volt volts"),
         "Hz": ("hertz", 1, "hertz"),
+        "cup": ("cup", 1, "cups"),
+        "gallon": ("gallon", 1, "gallons gal"),
+        "quart": ("gallon", Fraction(1, 4), "quarts"),
+        "pint": ("gallon", Fraction(1, 8), "pints"),
         "mph": ("", Fraction(1609344, 3600000), ""),
         "kph": ("", Fraction(1000, 3600), "kmh"),
     }
@@ -64,7 +68,7 @@ def _table() -> dict[str, Unit]:
 
 _UNITS = _table()
 _POWERS = {"square": 2, "squared": 2, "sq": 2, "cubic": 3, "cubed": 3}
-_PART = re.compile(r"\s*([*/]|per\b|)\s*([A-Za-z£]+)\s*\.?\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?")
+_PART = re.compile(r"\s*([*/]|per\b|)\s*([A-Za-z£]+)\.?(?:\s*\^\s*\{?\s*(-?\d)\s*\}?|(\d))?\s*")
 
 
 def unit_of(text: str, label: bool = False) -> Unit | None:
@@ -82,7 +86,8 @@ def unit_of(text: str, label: bool = False) -> Unit | None:
         if match is None or match.end() == at or len(dimension) > 6:
             return None
         at = match.end()
-        sign, word, written = match.groups()
+        sign, word, raised, beside = match.groups()
+        written = raised or beside
         if word.lower() in _POWERS:
             if word.lower() in ("squared", "cubed"):
                 return None

@@ -1,0 +1,72 @@
+"""Unions of intervals: joined where they touch, and what several have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import product
+
+from assay.verify.math.poly import Undecidable
+from assay.verify.math.values import Bound, Intervals, Piece
+
+__all__ = ["Edge", "crossed", "edge", "merged"]
+
+Edge = tuple[float | Fraction, int]
+"""Where an end is, and -1, 0, 1 for just before, at, just after."""
+
+
+def crossed(items: Sequence[Intervals]) -> Intervals:
+    """What all have in common.
+
+    Raises:
+        Undecidable: ends that are no rationals, or inequalities of several variables.
+    """
+    if len({item.variable for item in items}) > 1 or len(items) > 4:
+        raise Undecidable("inequalities of several variables")
+    pieces = list(items[0].pieces)
+    for item in items[1:]:
+        pieces = [common for one, other in product(pieces, item.pieces) if (common := _common(one, other)) is not None]
+    return Intervals(tuple(pieces), items[0].variable)
+
+
+def _common(one: Piece, other: Piece) -> Piece | None:
+    lows, highs = [_known(p.low, 1) for p in (one, other)], [_known(p.high, -1) for p in (one, other)]
+    low, high = max(lows), min(highs)
+    if low > high:
+        return None
+    return Piece((one, other)[lows.index(low)].low, (one, other)[highs.index(high)].high)
+
+
+def _known(bound: Bound, side: int) -> Edge:
+    found = edge(bound, side)
+    if found is None:
+        raise Undecidable("ends whose order is not known")
+    return found
+
+
+def merged(pieces: Sequence[Piece]) -> list[Piece] | None:
+    """Disjoint pieces in ascending order, joined where they touch; None where ends are no rationals."""
+    ends: list[tuple[Edge, Edge, Piece]] = []
+    for piece in pieces:
+        low, high = edge(piece.low, 1), edge(piece.high, -1)
+        if low is None or high is None:
+            return list(pieces) if len(pieces) == 1 else None
+        if low <= high:
+            ends.append((low, high, piece))
+    ends.sort(key=lambda t: (t[0], t[1]))
+    out: list[tuple[Edge, Piece]] = []
+    for low, high, piece in ends:
+        if out and (low <= out[-1][0] or (low[0] == out[-1][0][0] and low[1] - out[-1][0][1] <= 1)):
+            if high > out[-1][0]:
+                out[-1] = (high, Piece(out[-1][1].low, piece.high))
+        else:
+            out.append((high, piece))
+    return [piece for _, piece in out]
+
+
+def edge(bound: Bound, side: int) -> Edge | None:
+    """The end of an interval as a sort key; None where it is no rational. ``side``: 1 for a lower end, -1 for an upper one."""
+    if bound.at is None:
+        return (float("-inf") if side > 0 else float("inf"), 0)
+    value = bound.at.value
+    return None if value is None else (Fraction(value), 0 if bound.closed else side)
