@@ -34,6 +34,7 @@ _RELATIONS = frozenset(["=", "<", ">", "\\le", "\\ge", "\\ne", "\\in", "\\approx
 _SEPARATORS = frozenset([",", ";", "\\or", "\\and"])
 _LETTER = re.compile(r"(?:\\text\s*\{\s*)?\(?\s*([A-Za-z])\s*\)?(?:\s*\})?\.?")
 _LABELLED = re.compile(r"(?:\\text\s*\{\s*)?\(\s*([A-Z])\s*\)(?:\s*\})?[\s:.]+\S.*", re.DOTALL)
+_HEDGED = re.compile(r"\(\s*[A-Z]\s*\)|\b(?:or|and|not|nor|[A-Z])\b")
 _CLOCK = re.compile(r"(\d{1,2})\s*:\s*(\d\d)")
 _BASED = re.compile(r"([0-9A-Fa-f]+)_\{?(\d{1,2})\}?")
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{(.*)\}", re.DOTALL)
@@ -74,7 +75,7 @@ def _plain(text: str) -> Value | None:
     if letter is not None and letter.group(1) in ("abcdefghijABCDEFGHIJ" if text[-1] in ")}" else "ABCDEFGHIJ"):
         return Choice(letter.group(1).upper())
     labelled = _LABELLED.fullmatch(text)
-    if labelled is not None:
+    if labelled is not None and _HEDGED.search(text, labelled.end(1)) is None:
         return Choice(labelled.group(1))
     clock = _CLOCK.fullmatch(text)
     if clock is not None:

@@ -61,6 +61,8 @@ _BARE_UNIT = re.compile(
     r"(?<=[\d})])\s*((?:sq(?:uare)?\.? |cubic )?[A-Za-z£]{2,}\.?[A-Za-z0-9 /^{}.*]*"
     r"|\s[mgshLlNJWV](?:\^?\{?\d\}?)?(?:/[a-z]+(?:\^?\{?\d\}?)?)?)\s*$"
 )
+_ZEROS = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+_LARGE = re.compile(rf"(?<=\d)\s*(?:\\(?:text|mathrm)\{{\s*({'|'.join(_ZEROS)})\s*\}}|({'|'.join(_ZEROS)})\b)")
 _TEXT = re.compile(r"\\text\s*\{([^{}]*)\}")
 
 FUNCTIONS = frozenset(
@@ -155,6 +157,8 @@ def clean(text: str) -> str:
             text = text[1:-1]
         text = _MONEY.sub(r" \\text{dollars} ", text)
         text = _DROP.sub(" ", text)
+    if "illion" in text or "hundred" in text or "thousand" in text:
+        text = _LARGE.sub(lambda m: rf" \times 10^{{{_ZEROS[m.group(1) or m.group(2)]}}} ", text)
     return text.strip().rstrip(".;,").strip()
 
 

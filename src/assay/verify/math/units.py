@@ -67,6 +67,38 @@ def _table() -> dict[str, Unit]:
 
 
 _UNITS = _table()
+_NO_LABEL = frozenset(
+    [
+        "not",
+        "nor",
+        "and",
+        "maybe",
+        "either",
+        "neither",
+        "wrong",
+        "false",
+        "incorrect",
+        "plus",
+        "minus",
+        "times",
+        "hundred",
+        "thousand",
+        "million",
+        "billion",
+        "trillion",
+        "dozen",
+        "half",
+        "third",
+        "quarter",
+        "thirds",
+        "quarters",
+        "percent",
+        "mod",
+        "modulo",
+        "base",
+    ]
+)
+"""Words behind a number that make it another number, or take it back."""
 _POWERS = {"square": 2, "squared": 2, "sq": 2, "cubic": 3, "cubed": 3}
 _PART = re.compile(r"\s*([*/]|per\b|)\s*([A-Za-z£]+)\.?(?:\s*\^\s*\{?\s*(-?\d)\s*\}?|(\d))?\s*")
 
@@ -95,7 +127,7 @@ def unit_of(text: str, label: bool = False) -> Unit | None:
             continue
         unit = _UNITS.get(word) or (_UNITS.get(word.lower()) if len(word) > 2 else None)
         if unit is None:
-            if not label or len(word) < 3:
+            if not label or len(word) < 3 or word.lower() in _NO_LABEL or number_word(word) is not None:
                 return None
             unit = (1, ((_singular(word.lower()), 1),))
         power = pending * int(written or 1) * (-1 if sign in ("/", "per") else 1)
