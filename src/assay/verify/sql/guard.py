@@ -17,6 +17,8 @@ __all__ = ["Cell", "Guard", "Limits", "Result", "Rows"]
 Cell = None | int | float | str | bytes
 Rows = tuple[tuple[Cell, ...], ...]
 
+_LONG = (str, bytes)
+
 _PULSE = 100
 """Steps between two looks at the limits."""
 
@@ -66,15 +68,15 @@ class Limits:
         ConfigError: a limit that is not positive.
 
     >>> Limits(rows=100).steps
-    5000000
+    2000000
     """
 
-    steps: int = 5_000_000
+    steps: int = 2_000_000
     seconds: float = 2.0
     rows: int = 10_000
     size: int = 8_000_000
     cell: int = 16_384
-    memory: int = 128_000_000
+    memory: int = 64_000_000
     characters: int = 10_000
 
     def __post_init__(self) -> None:
@@ -168,7 +170,7 @@ class Guard:
         size = 0
         for row in cursor:
             rows.append(row)
-            size += sum(len(cell) if isinstance(cell, str | bytes) else 8 for cell in row)
+            size += sum([len(cell) if isinstance(cell, _LONG) else 8 for cell in row])
             if len(rows) > self._limits.rows:
                 raise Refusal(Verdict.LIMIT, f"more than {self._limits.rows} rows")
             if size > self._limits.size:
