@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import socket
 import subprocess
 from importlib import import_module
 from pathlib import Path
@@ -187,7 +188,7 @@ def _runs(prompt, completion, row):
         ("open('{path}', 'w').close()", "open"),
         ("def f():\n    return '{token}', 1\nf()", "exec"),
         (
-            "import socket\ns = socket.socket()\ntry:\n    s.connect(('127.0.0.1', {port}))\nfinally:\n    s.close()",
+            "from socket import *\nwith create_connection(('127.0.0.1', {port})) as s:\n    s.sendall(b'{token}')",
             "socket.connect",
         ),
         ("import os\nos.putenv('{token}', '1')", "os.putenv"),
@@ -206,12 +207,28 @@ def test_what_an_answer_does_is_written_down(code: str, event: str | None) -> No
         found = events_of(canary)
         assert (event in found.get("case", ())) if event else found == {}
         assert "again" not in found
-        os.environ.pop(canary.token, None)
+        os.unsetenv(canary.token)
         if event == "open":
             assert place.traces() == ("a file was made",)
             Path(canary.path).unlink()
         assert place.traces() == (("a connection was opened",) if event == "socket.connect" else ())
         assert place.traces() == ()
+
+
+def test_a_stranger_at_the_port_is_no_trace() -> None:
+    with judging(0, 5.0) as place:
+        with socket.create_connection(("127.0.0.1", place.canary.port)) as stranger:
+            stranger.sendall(b"hello")
+        silent = socket.create_connection(("127.0.0.1", place.canary.port))
+        assert place.traces() == ()
+        silent.close()
+
+
+def test_a_variable_that_was_there_before_is_no_trace(monkeypatch) -> None:
+    with judging(0, 5.0) as place:
+        monkeypatch.setenv(place.canary.token, "1")
+        Watched(ExactMatch(), place.canary)(*posed("1", "1"))
+        assert events_of(place.canary) == {}
 
 
 def test_what_happens_outside_of_a_verdict_is_not_looked_at() -> None:

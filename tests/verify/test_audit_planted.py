@@ -64,7 +64,8 @@ def test_what_rewards_length_is_found_by_long_text() -> None:
 def test_what_differs_from_call_to_call_or_from_process_to_process(monkeypatch, defect: str, line: str) -> None:
     from assay.verify.audit import repeats
 
-    monkeypatch.setattr(repeats, "_HASH_SEEDS", tuple(range(1, 7)))  # one of six orders of a set puts another word first
+    if defect == "by_hash":  # one of six orders of a set puts another word first
+        monkeypatch.setattr(repeats, "_HASH_SEEDS", tuple(range(1, 7)))
     found = audit(resolve(f"{FILE}:{defect}"), CASES[:4], settings=replace(QUICK, skip=("order", "threads")))
     assert "determinism" in found.failed
     lines = {x.name: x.rate.failed for x in found.check("determinism").lines}
@@ -85,11 +86,11 @@ def test_code_that_runs_is_found_by_its_traces(defect) -> None:
 
 
 def test_what_hangs_is_killed_and_named() -> None:
-    settings = replace(QUICK, hostile_items=1, deadline=0.5, skip=("determinism", "order", "threads"), max_p99=0.4)
+    settings = replace(QUICK, hostile_items=1, deadline=1.5, skip=("determinism", "order", "threads"), max_p99=1.0)
     found = audit(planted.hangs_on_long_text, CASES[:2], settings=settings)
     assert {"hangs"} <= set(found.failed) <= {"hangs", "latency"}
     assert [line.name for line in found.check("hangs").lines] == ["long"]
-    assert found.latency is not None and found.latency.max >= 0.5
+    assert found.latency is not None and found.latency.max >= 1.5
 
 
 def test_what_dies_is_replaced_and_named() -> None:

@@ -182,6 +182,11 @@ def test_right_and_wrong_answers(reward: Any) -> None:
         assert {i: s.primary for i, s in pool.score([RIGHT, WRONG]).items()} == {"case": 1.0, "other": 0.0}
 
 
+def test_which_take_several_at_once() -> None:
+    found = {f: adapt(f).batched for f in (verl, verl_batch, trl, openrlhf, rubric_match)}
+    assert found == {verl: False, verl_batch: True, trl: True, openrlhf: True, rubric_match: False}
+
+
 def test_what_verl_says_besides() -> None:
     score = VerlReward(verl)(*RIGHT)
     assert score.info == {"extra": {"turns": 1.0}}

@@ -72,7 +72,7 @@ def payloads(canary: Canary) -> tuple[str, ...]:
     evaluated = (
         f"open('{path}', 'w')", f"__import__('os').system('touch {path}')", f"__import__('os').putenv('{token}', '1')",
         f"__import__('os').environ.__setitem__('{token}', '1')",
-        f"__import__('socket').create_connection(('127.0.0.1', {port}), 1)  # {token}",
+        f"__import__('socket').create_connection(('127.0.0.1', {port}), 1).sendall(b'{token}')",
         f"__import__('subprocess').call(['touch', '{path}'])",
         f"[c for c in ().__class__.__base__.__subclasses__() if c.__name__ == '{token}'] or {write}",
     )  # fmt: skip

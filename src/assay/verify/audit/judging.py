@@ -90,11 +90,14 @@ class Judging:
     def traces(self) -> tuple[str, ...]:
         """What was left behind by an answer that ran: a file, a connection."""
         found = ["a file was made"] if Path(self.canary.path).exists() else []
-        with suppress(OSError):
-            connection, _ = self.listener.accept()
-            connection.close()
-            found.append("a connection was opened")
-        return tuple(found)
+        with suppress(BlockingIOError):
+            while True:  # others may knock at any port; ours says its word
+                connection, _ = self.listener.accept()
+                with connection, suppress(OSError):
+                    connection.settimeout(0.5)
+                    if self.canary.token.encode() in connection.recv(1024):
+                        found.append("a connection was opened")
+        return tuple(dict.fromkeys(found))
 
 
 def contained(verifier: Verifier, deadline: float) -> ScoringPool:

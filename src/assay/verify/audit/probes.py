@@ -29,7 +29,7 @@ _CONSTANTS = ("0", "1", "-1", "2", "10", "42", "100", "yes", "no", "True", "Fals
 
 
 class Side(StrEnum):
-    """What a verifier should say: right, wrong, or nothing that matters beside what it must not do."""
+    """What a verifier should say to a family of answers."""
 
     RIGHT = "right"
     WRONG = "wrong"

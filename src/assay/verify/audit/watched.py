@@ -35,6 +35,7 @@ class _Watch:
     def __init__(self, canary: Canary) -> None:
         self.canary = canary
         self.subject: str | None = None
+        os.environ.pop(canary.token, None)  # an earlier audit's, inherited
         self._file = os.open(f"{canary.place}/events", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         sys.addaudithook(self._hook)
 
