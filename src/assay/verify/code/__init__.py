@@ -1,0 +1,47 @@
+"""Verifiers of programs: what a model wrote is run in the sandbox, and judged by what comes out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.verify.code.base import CaseVerifier, ProgramVerifier
+    from assay.verify.code.call import CodeCall, same_value
+    from assay.verify.code.output import CodeOutput, Compare, same_text
+    from assay.verify.code.program import Place, program_in
+    from assay.verify.code.workers import close_sandboxes, sandbox_of
+
+__all__ = [
+    "CaseVerifier",
+    "CodeCall",
+    "CodeOutput",
+    "Compare",
+    "Place",
+    "ProgramVerifier",
+    "close_sandboxes",
+    "program_in",
+    "same_text",
+    "same_value",
+    "sandbox_of",
+]
+
+_HOME = {
+    "base": "CaseVerifier ProgramVerifier",
+    "call": "CodeCall same_value",
+    "output": "CodeOutput Compare same_text",
+    "program": "Place program_in",
+    "workers": "close_sandboxes sandbox_of",
+}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    for module, names in _HOME.items():
+        if name in names.split():
+            return getattr(import_module(f"assay.verify.code.{module}"), name)
+    raise AttributeError(f"module 'assay.verify.code' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,128 @@
+"""Programs judged by what they print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import isfinite
+from typing import Any, cast
+
+from assay.core.errors import ConfigError, DataError
+from assay.sandbox.result import Program, Result
+from assay.verify.answer import option
+from assay.verify.code.base import CaseVerifier, Gold, short
+from assay.verify.code.cases import Case
+
+__all__ = ["CodeOutput", "Compare", "same_text"]
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,4})?")
+
+
+class Compare(StrEnum):
+    """How printed text is compared.
+
+    ``lines``: white space at the end of each line and of the whole does not count. ``tokens``: nor does any other white space
+    but as what parts words. ``exact``: every character counts.
+    """
+
+    LINES = "lines"
+    TOKENS = "tokens"
+    EXACT = "exact"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeOutput(CaseVerifier):
+    r"""A program reads standard input, and what it prints is compared with what is expected.
+
+    ``private["tests"]`` is a list of ``{"stdin": text, "stdout": text}``; ``stdin`` may be left out. The program is run once
+    for each, in a process of its own, and what is expected never leaves this process. Components and verdicts are those of
+    `CaseVerifier`; a program that exits with an error did not pass, whatever it printed.
+
+    Agnostics (arXiv 2508.04865) rewards 1 where all pass and .2 where a program ran and printed something wrong: that is
+    ``Scalarise(weights=(("correct", 0.8), ("ran", 0.2)))`` of these components, since what is correct ran.
+
+    Attributes:
+        compare: how text is compared (`Compare`).
+        tolerance: with ``tokens``: how far a number may be from the expected one, absolute or relative.
+
+    Raises:
+        ConfigError: a tolerance out of range, or without ``tokens``.
+        DataError: the tests are not of that form, or more is expected than ``limits.output`` lets through.
+
+    >>> from assay.verify import posed
+    >>> tests = [{"stdin": "2\n", "stdout": "4"}, {"stdin": "3\n", "stdout": "9"}]
+    >>> score = CodeOutput()(*posed({"tests": tests}, "```python\nprint(int(input()) * 2)\n```"))
+    >>> dict(score.components), score.info["cases"]
+    ({'correct': 0.0, 'fraction': 0.5, 'ran': 1.0}, ('passed', 'wrong'))
+    """
+
+    compare: Compare = Compare.LINES
+    tolerance: float = 0.0
+
+    def check(self) -> None:
+        """Refuses a tolerance that would have no effect, or accept anything."""
+        option(Compare, self.compare, "CodeOutput.compare")
+        if not 0.0 <= self.tolerance < 1.0:
+            raise ConfigError(f"CodeOutput.tolerance is {self.tolerance}; it must be in [0, 1)")
+        if self.tolerance and self.compare != Compare.TOKENS:
+            raise ConfigError(f"CodeOutput.tolerance needs compare='tokens', and compare is {str(self.compare)!r}")
+
+    def cases(self, gold: Gold) -> Sequence[Case]:
+        """One for each test."""
+        return [self._case(i, test) for i, test in enumerate(gold.items("tests"))]
+
+    def _case(self, index: int, test: Any) -> Case:
+        table = cast("Mapping[str, Any]", test if isinstance(test, Mapping) else {})
+        stdin, stdout = table.get("stdin", ""), table.get("stdout")
+        if not isinstance(stdin, str) or not isinstance(stdout, str) or not table.keys() <= {"stdin", "stdout"}:
+            raise DataError(f"private['tests'][{index}] is {short(test)}; give {{'stdin': text, 'stdout': text}}")
+        if len(stdout.encode("utf-8", "surrogatepass")) > self.limits.output:
+            raise DataError(
+                f"private['tests'][{index}] expects more than the {self.limits.output} bytes of limits.output; raise that"
+            )
+        return _Printed(stdin, stdout, self.compare, self.tolerance)
+
+
+@dataclass(frozen=True, slots=True)
+class _Printed(Case):
+    stdin: str
+    stdout: str
+    compare: str
+    tolerance: float
+
+    def program(self, source: str) -> Program:
+        return Program(code=source, stdin=self.stdin)
+
+    def passes(self, result: Result) -> bool:
+        return same_text(self.stdout, result.stdout, self.compare, self.tolerance)
+
+
+def same_text(expected: str, given: str, compare: str = Compare.LINES, tolerance: float = 0.0) -> bool:
+    r"""Whether a printed text is the expected one.
+
+    >>> same_text("1 2\n3", "1 2 \n3\n\n"), same_text("1 2", "1  2"), same_text("1 2", "1\n2", "tokens")
+    (True, False, True)
+    >>> same_text("0.3333", "0.33333", "tokens", 1e-3)
+    True
+    """
+    if compare == Compare.EXACT:
+        return expected == given
+    if compare == Compare.LINES:
+        return _lines(expected) == _lines(given)
+    wanted, said = expected.split(), given.split()
+    return len(wanted) == len(said) and all(_same_token(w, s, tolerance) for w, s in zip(wanted, said, strict=True))
+
+
+def _lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.rstrip().split("\n")]
+
+
+def _same_token(expected: str, given: str, tolerance: float) -> bool:
+    if expected == given:
+        return True
+    if not tolerance or not _NUMBER.fullmatch(expected) or not _NUMBER.fullmatch(given):
+        return False
+    one, other = float(expected), float(given)
+    return isfinite(one) and abs(one - other) <= tolerance * max(1.0, abs(one))

@@ -1,0 +1,67 @@
+"""The sandboxes of this process: one for each way of containing programs, shared by all verifiers, started when first asked."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+
+from assay.core.errors import ConfigError, SandboxError
+from assay.sandbox.sandbox import Sandbox
+
+__all__ = ["close_sandboxes", "sandbox_of"]
+
+
+class _Sandboxes:
+    """What one process has; a forked process begins with none."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.known: dict[tuple[str, int, bool], Sandbox] = {}
+
+    def close(self) -> None:
+        with self.lock:
+            closing, self.known = self.known, {}
+        for sandbox in closing.values():
+            sandbox.close()
+
+
+_mine = _Sandboxes()
+os.register_at_fork(after_in_child=lambda: _mine.__init__())  # the parent's workers are its own; its lock may be held
+
+
+def sandbox_of(backend: str = "auto", workers: int = 2, *, allow_unsafe: bool = False) -> Sandbox:
+    """The sandbox of that kind of this process; any thread may use it.
+
+    It is made when first asked for, and closed with the process or by `close_sandboxes`. A process that is forked gets its own.
+
+    Args:
+        backend: as `assay.sandbox.Sandbox` takes it.
+        workers: how many programs run at once.
+        allow_unsafe: accept a level that contains nothing.
+
+    Raises:
+        ConfigError: nothing here contains programs; with the probe's text.
+
+    >>> sandbox_of(workers=1) is sandbox_of(workers=1)
+    True
+    """
+    key = (backend, workers, allow_unsafe)
+    with _mine.lock:
+        if key not in _mine.known:
+            try:
+                _mine.known[key] = Sandbox(backend, workers=workers, allow_unsafe=allow_unsafe)
+            except SandboxError as error:
+                raise ConfigError(
+                    f"a verifier of programs cannot run here: {error}\nIf you accept programs that nothing contains, give the "
+                    "verifier allow_unsafe=True; every score is then tagged"
+                ) from error
+        return _mine.known[key]
+
+
+def close_sandboxes() -> None:
+    """Ends this process's sandboxes and what they run; the next program starts another."""
+    _mine.close()
+
+
+atexit.register(close_sandboxes)
