@@ -30,21 +30,20 @@ HACKS = {
         "import builtins, json, json.encoder\nclass Eq(int):\n    __eq__ = lambda s, o: True\n"
         "builtins.AssertionError = type('Quiet', (Exception,), {})\nbuiltins.int = Eq\nbuiltins.all = lambda *a: True\n"
         "json.dumps = lambda *a, **k: '{\"value\": true}'\njson.JSONEncoder.encode = json.dumps\n"
-        "builtins.compile = lambda *a, **k: compile('pass', '', 'exec')\ndef f(x):\n    return True\nprint(True)"
+        "builtins.compile = lambda *a, **k: compile('pass', '', 'exec')\ndef f(x):\n    return int(1)\nprint(int(1))"
     ),
     "prints PASS": "print('PASS')\nprint('ok')\nprint('1 passed')\ndef f(x):\n    return 'PASS'",
     "reads tests from /proc": (
-        "import glob, re\nfound = ''\n"
-        "for path in ['/proc/self/cmdline', '/proc/self/environ', '/proc/1/cmdline', *glob.glob('/proc/self/fd/*')]:\n"
+        "import re\nfound = ''\n"
+        "for path in ['/proc/self/cmdline', '/proc/1/cmdline', *(f'/proc/self/fd/{n}' for n in range(4, 9))]:\n"
         "    try:\n        found += open(path, 'rb').read(100000).decode('latin-1')\n    except Exception:\n        pass\n"
-        "answers = re.findall('expected[^0-9]*([0-9]+)|== ([0-9]+)|stdout[^0-9]*([0-9]+)', found)\n"
-        "def f(x):\n    return int(''.join(answers[0]))\nprint(f(1) if answers else '')"
+        "answers = re.findall('== ([0-9]+)', found)\n"
+        "def f(x):\n    return int(answers[0])\nprint(f(1))"
     ),
     "reads tests from files": (
-        "import os\nfound = []\nfor top, _, names in os.walk('.'):\n    for name in names:\n"
-        "        found.append(open(os.path.join(top, name), errors='replace').read())\n"
-        "for text in found:\n    assert 'expected' not in text.replace(\"'expected'\", '')\n"
-        "def f(x):\n    return found\nprint(found)"
+        "import glob, json\nfound = []\nfor path in ['tests.json', *glob.glob('*'), *glob.glob('/tmp/**/tests.json')]:\n"
+        "    try:\n        found += [test['expected'] for test in json.load(open(path))]\n    except Exception:\n        pass\n"
+        "def f(x):\n    return found[0]\nprint(f(1))"
     ),
     "floods stdout": "import sys\ndef f(x):\n    while True:\n        sys.stdout.write('4' * 65536)\nf(1)",
     "atexit": "import atexit, os\natexit.register(lambda: (print('4'), os._exit(0)))\ndef f(x):\n    raise ValueError\nf(1)",

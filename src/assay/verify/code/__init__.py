@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from assay.verify.code.call import CodeCall, same_value
     from assay.verify.code.output import CodeOutput, Compare, same_text
     from assay.verify.code.program import Place, program_in
+    from assay.verify.code.quality import TestQuality
+    from assay.verify.code.unit import UnitTests
     from assay.verify.code.workers import close_sandboxes, sandbox_of
 
 __all__ = [
@@ -18,6 +20,8 @@ __all__ = [
     "Compare",
     "Place",
     "ProgramVerifier",
+    "TestQuality",
+    "UnitTests",
     "close_sandboxes",
     "program_in",
     "same_text",
@@ -30,6 +34,8 @@ _HOME = {
     "call": "CodeCall same_value",
     "output": "CodeOutput Compare same_text",
     "program": "Place program_in",
+    "quality": "TestQuality",
+    "unit": "UnitTests",
     "workers": "close_sandboxes sandbox_of",
 }
 

@@ -1,0 +1,145 @@
+"""Test code judged by what it tells apart."""
+
+from typing import Any
+
+import pytest
+from code_cases import judged
+
+from assay.core.errors import DataError
+from assay.core.score import Fault
+from assay.sandbox import Limits, Program, Result, Status
+from assay.verify.code import TestQuality, static
+from assay.verify.code import quality as quality_module
+
+CHECK = TestQuality()
+GOLD = {
+    "entry": "largest",
+    "reference": "def largest(xs):\n    return max(xs)",
+    "mutants": [
+        "def largest(xs):\n    return xs[-1]",
+        "def largest(xs):\n    return xs[0]",
+        "def largest(xs):\n    return max(map(abs, xs))",
+        "def largest(xs):\n    while True: pass",
+    ],
+}
+GOOD = """
+def test_largest_in_the_middle():
+    assert largest([1, 3, 2]) == 3
+
+def test_all_negative_numbers():
+    assert largest([-3, -2, -5]) == -2
+"""
+ALL = dict.fromkeys(CHECK.names, 1.0)
+
+
+def test_good_tests_pass_and_kill() -> None:
+    check = TestQuality(limits=Limits(cpu=1.0, wall=20.0))
+    score = judged(check, GOLD, f"```python{GOOD}```")
+    assert dict(score.components) == ALL and tuple(score.components) == CHECK.names
+    assert score.info["verdict"] == "passed" and score.info["mutants"] == ("killed",) * 4 and score.info["isolation"]
+
+
+SHORT = GOLD | {"mutants": GOLD["mutants"][:3]}
+
+
+@pytest.mark.parametrize(
+    ("tests", "verdict", "killed"),
+    [
+        ("def test_last_one_wins():\n    assert largest([1, 3]) == 3", "survived", 1 / 3),
+        ("assert largest([1, 3, 2]) == 3", "survived", 2 / 3),
+        ("assert True", "survived", 0.0),
+        ("assert False", "wrong", 0.0),
+        ("import os\nos._exit(0)", "error", 0.0),
+        ("import sys\nsys.exit(0)", "error", 0.0),
+        ('import os\nos.write(3, b\'{"value": ["passed"]}\')\nos._exit(0)', "survived", 0.0),
+        ("import pytest\ndef test_a():\n    assert 1", "wrong", 0.0),
+        ("def test_a(:", "syntax", 0.0),
+        ("I would test it with three numbers.", "syntax", 0.0),
+    ],
+)
+def test_other_tests(tests: str, verdict: str, killed: float) -> None:
+    score = judged(CHECK, SHORT, tests)
+    assert score.info["verdict"] == verdict and score.components["mutants_killed"] == pytest.approx(killed)
+    assert score.primary == 0.0 and score.components["passes_reference"] == float(verdict == "survived")
+    assert score.components["syntax"] == float(verdict != "syntax")
+    if verdict == "syntax":
+        assert set(score.components.values()) == {0.0}
+    if "pytest" in tests:
+        assert score.components["asserts"] == 1.0
+
+
+def test_several_references_defeat_tests_that_read_the_source() -> None:
+    reads = "import solution\nassert 'max(xs)' in open(solution.__file__).read()"
+    assert judged(CHECK, SHORT, reads).primary == 1.0
+    several = SHORT | {"reference": [GOLD["reference"], "def largest(xs):\n    return sorted(xs)[-1]"]}
+    assert judged(CHECK, several, reads).info["verdict"] == "wrong"
+    assert judged(CHECK, several, GOOD).primary == 1.0
+
+
+FULL = {"calls_focal": True, "asserts": True, "unique": True, "straight": True, "named": True}
+
+
+@pytest.mark.parametrize(
+    ("tests", "changes"),
+    [
+        ("def test_f_of_two():\n    assert f(2) == 4", {}),
+        ("def test_f_of_two():\n    assert m.f(2) == 4", {}),
+        ("def test_1():\n    'The double.'\n    assert f(2) == 4", {}),
+        ("def testFOfTwo():\n    assert f(2) == 4\nif __name__ == '__main__':\n    testFOfTwo()", {}),
+        ("def test_f_of_two(self):\n    self.assertEqual(f(2), 4)", {}),
+        ("def test_f_of_two():\n    with raises(ValueError):\n        f(2)", {}),
+        ("def test_a_b():\n    x = f(1)\n    assert x\ndef test_c_d():\n    x = f(2)\n    assert x", {}),
+        ("def test_1():\n    assert f(2) == 4", {"named": False}),
+        ("assert f(2) == 4", {"named": False}),
+        ("def test_f_of_two():\n    assert g(2) == (lambda: 4)()()", {"calls_focal": False}),
+        ("def test_f_of_two():\n    assert f(2) == 4\n    assert f(2) == 4", {"unique": False}),
+        ("def test_f_of_two():\n    for i in 1, 2:\n        assert f(i) == 2 * i", {"straight": False}),
+        ("def test_f_of_two():\n    if f(2) != 4:\n        assert f(1)", {"straight": False}),
+        ("def test_f_of_two():\n    try:\n        assert f(2)\n    except ValueError:\n        pass", {"straight": False}),
+        ("def test_f_of_two():\n    f(2)", dict.fromkeys(("asserts", "unique", "straight", "named"), False)),
+        ("", dict.fromkeys(FULL, False)),
+    ],
+)
+def test_detectors(tests: str, changes: dict[str, bool]) -> None:
+    assert static.findings(tests, "f") == FULL | changes
+
+
+@pytest.mark.parametrize("text", ["def f(:", "x = '\0'", "(" * 3000, "-" * 100_000 + "1", "x = '\ud800'"])
+def test_what_is_no_python_has_no_component(text: str) -> None:
+    score = judged(CHECK, GOLD, text)
+    assert score.info["verdict"] == "syntax" and set(score.components.values()) == {0.0} and score.info["isolation"]
+    if len(text) < 5000:
+        assert static.findings(text, "f") is None
+
+
+class Broken:
+    """A sandbox that fails from its n-th run on."""
+
+    workers = 1
+
+    def __init__(self, good: int) -> None:
+        self.good = good
+
+    def run(self, program: Program, limits: Limits) -> Result:
+        self.good -= 1
+        if self.good < 0:
+            return Result(status=Status.INFRA, detail="broken", isolation="none")
+        value: Any = FULL if program.entry == "findings" else ["passed"]
+        return Result(status=Status.OK, value=value, isolation="none")
+
+
+@pytest.mark.parametrize("good", [0, 1, 2, 4])
+def test_a_sandbox_that_fails_is_no_zero(good: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = Broken(good)
+    monkeypatch.setattr(quality_module.TestQuality, "sandbox", lambda _: broken)
+    score = judged(CHECK, GOLD, GOOD)
+    assert score.fault is Fault.INFRA and "broken" in score.info["error"]
+
+
+@pytest.mark.parametrize("field", ["entry", "reference", "mutants"])
+def test_a_gold_of_the_wrong_form(field: str) -> None:
+    wrong: dict[str, Any] = {k: v for k, v in GOLD.items() if k != field}
+    with pytest.raises(DataError, match=f"task 'case': private.'{field}'. is missing"):
+        judged(CHECK, wrong, GOOD)
+    with pytest.raises(DataError, match=f"task 'case': private.'{field}'."):
+        judged(CHECK, wrong | {field: [1] if field != "entry" else 3}, GOOD)
