@@ -1,5 +1,6 @@
 """``python -I -S .../zygote/__main__.py CONTROL SETTINGS``: started by `assay.sandbox`, never by hand."""
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
 import gc
 import json
 import os
