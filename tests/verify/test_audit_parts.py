@@ -132,7 +132,8 @@ def test_a_number_in_other_words(gold: str, expected: list[str]) -> None:
 
 def test_lookalikes() -> None:
     assert lookalike("Aa") == "\u0410\u0430"
-    assert lookalike("7") is None
+    assert lookalike("7") is None and lookalike("7.30") is None
+    assert lookalike("10.30") == "lO.3"
 
 
 # ---- probes

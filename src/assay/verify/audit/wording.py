@@ -140,6 +140,8 @@ def lookalike(text: str) -> str | None:
     >>> lookalike("10") == "lO", lookalike("7") is None
     (True, True)
     """
+    if kind_of(text) is Kind.DECIMAL and "." in text:
+        text = text.rstrip("0")  # read as a unit, an O there would leave the number as it is
     other = text.translate(_ALIKE)
     return other if other != text else None
 
