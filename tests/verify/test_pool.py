@@ -448,3 +448,18 @@ def test_a_pool_that_refuses_nothing_gives_every_verdict() -> None:
     with ScoringPool(RewardFunction(reward), deadline=0.2, refuse=False) as pool:
         faults = [pool.score([posed("x", said, id=said)])[said].fault for said in ("raise", "hang1", "hang2", "hang3", "ok")]
     assert faults == [Fault.VERIFIER, Fault.POLICY, Fault.POLICY, Fault.POLICY, Fault.NONE]
+
+
+class Minds:
+    """Looks after a limit of its own, which some answers exceed."""
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        if rollout.text == "huge":
+            return Score(components={"correct": 0.0}, fault=Fault.POLICY, info=FrozenMap({"verdict": "limit"}))
+        return Score(components={"correct": 1.0})
+
+
+def test_what_the_verifier_itself_blames_on_the_policy_is_a_verdict() -> None:
+    with ScoringPool(Minds(), LONG) as pool:
+        verdicts = pool.score(items("huge", "huge", "huge", "huge", "fine"))
+    assert [s.primary for s in verdicts.values()] == [0.0, 0.0, 0.0, 0.0, 1.0]

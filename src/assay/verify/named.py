@@ -34,7 +34,10 @@ _VERIFIERS = {
     "classification": (f"{_TEXT}.label:Classification", "a label"),
     "ranking": (f"{_TEXT}.ranking:Ranking", "{'gains': {name: gain}}, or {'candidates': list, 'relevant': list}"),
     "constraints": ("assay.verify.constraints:Instructions", "a list of {'constraint': name, setting: value, ...}"),
-    "sql": ("assay.verify.sql:SqlMatch", "a query; the task has its databases"),
+    "sql": (
+        "assay.verify.sql:SqlMatch",
+        "{'query': SQL, 'database': {'schema': tables or SQL, 'instances': two or more sets of rows}}",
+    ),
     "assignment": (f"{_GRAPH}.roles:Assignment", "a table of names and roles"),
     "maze": (f"{_GRAPH}.maze:MazePath", "{'maze': rows of text, 'value': fewest moves}"),
     "sat": (f"{_GRAPH}.sat:Satisfies", "{'clauses': lists of literals, 'names': list}, or also 'satisfiable': false"),

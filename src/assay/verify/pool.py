@@ -230,7 +230,7 @@ class ScoringPool:
             )
 
     def _refuse_blindness(self, items: Sequence[_Pair], verdicts: Sequence[Score]) -> None:
-        ended = [s.fault is Fault.POLICY and self._crew is not None for s in verdicts]
+        ended = [s.fault is Fault.POLICY and "ended" in s.info for s in verdicts]  # not what the verifier itself calls so
         enough = sum(ended) >= _HANGS  # an answer or two may hang or kill their judge; most answers of a batch do not
         silent = [not s.valid or (floored and enough) for s, floored in zip(verdicts, ended, strict=True)]
         failed = [(item, score) for item, score, none in zip(items, verdicts, silent, strict=True) if none]

@@ -144,6 +144,45 @@ def _constraints(rng: np.random.Generator, i: int) -> dict[str, Any]:
     return _asked(gold, said, wrong=(f"{said} tin", " ".join(["tin,"] * n), "tin")) | {"unique": False}
 
 
+def _query(rng: np.random.Generator, i: int) -> dict[str, Any]:
+    """A filter, a sum and a join over two small instances, on which near misses give other rows."""
+    n = int(rng.integers(3, 9))
+    rows = [[[k, f"m{k % 3}", int(v)] for k, v in enumerate(rng.integers(0, 12, 12))] for _ in range(2)]
+    makers = [[f"m{k}", f"town {k}"] for k in range(3)]
+    schema = {
+        "item": [["id", "INTEGER"], ["maker", "TEXT"], ["price", "INTEGER"]],
+        "maker": [["name", "TEXT"], ["town", "TEXT"]],
+    }
+    queries = (
+        (
+            f"SELECT id FROM item WHERE price >= {n}",
+            f"SELECT id FROM item WHERE NOT price < {n}",
+            f"SELECT id FROM item WHERE price < {n}",
+        ),
+        (
+            "SELECT maker, sum(price) FROM item GROUP BY maker",
+            "SELECT i.maker, total FROM (SELECT maker, sum(price) AS total FROM item GROUP BY 1) AS i",
+            "SELECT maker, max(price) FROM item GROUP BY maker",
+        ),
+        (
+            "SELECT town, count(*) FROM item JOIN maker ON maker = name GROUP BY town ORDER BY town",
+            "SELECT m.town, count(i.id) FROM maker m, item i WHERE i.maker = m.name GROUP BY m.town ORDER BY 1",
+            "SELECT town, count(*) FROM item JOIN maker ON maker = name GROUP BY town ORDER BY town DESC",
+        ),
+    )
+    gold, other, wrong = queries[i % 3]
+    database = {"schema": schema, "instances": [{"item": table, "maker": makers} for table in rows]}
+    broken = (
+        wrong,
+        f"{gold} LIMIT 1",
+        "SELECT 1",
+        "SELECT * FROM item",
+        "DROP TABLE item",
+        gold.replace("SELECT", "SELECT 0,", 1),
+    )
+    return _asked({"query": gold, "database": database}, gold, other, wrong=broken) | {"unique": False}
+
+
 def _planted(draw: Callable[[np.random.Generator], dict[str, Any]]) -> Callable[[np.random.Generator, int], dict[str, Any]]:
     return lambda rng, _: draw(rng)
 
@@ -171,6 +210,7 @@ BUILT_IN: dict[str, BuiltIn] = {
     "classification": BuiltIn(_label, must=("whitespace", "tag")),
     "ranking": BuiltIn(_ranking, must=_READ),
     "constraints": BuiltIn(_constraints),
+    "sql": BuiltIn(_query, must=("whitespace", "tag")),
     "assignment": BuiltIn(_planted(assignment), must=_READ),
     "maze": BuiltIn(_planted(maze), must=_READ),
     "sat": BuiltIn(_planted(sat), must=_READ),

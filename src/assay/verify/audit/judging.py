@@ -12,7 +12,7 @@ from typing import Any
 
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
-from assay.core.score import Fault, Score
+from assay.core.score import Score
 from assay.core.seeds import derive
 from assay.core.task import Task
 from assay.verify.attempts import attempt
@@ -130,7 +130,7 @@ def _outcome(probe: Probe, score: Score) -> Outcome:
     if "ended" in score.info:
         return Outcome(probe, None, str(score.info["ended"]), error=error)
     seconds = score.info.get("seconds")
-    if score.fault is Fault.NONE:
+    if score.valid:  # also what the verifier itself calls the policy's fault: a limit that it looked after
         return Outcome(probe, score.primary, "verdict", seconds)
     return Outcome(probe, None, "none" if score.info.get("verdict") == "none" else "raised", seconds, error)
 
