@@ -62,6 +62,10 @@ GOLDS = {
     "graph_clique": (GRAPH | {"value": 3}, "a, b, c"),
     "graph_vertex_cover": (GRAPH | {"value": 2}, "a, c"),
     "graph_dominating_set": (GRAPH | {"value": 1}, "a"),
+    "code_output": ({"tests": [{"stdin": "2", "stdout": "4"}]}, "print(int(input()) * 2)"),
+    "code_call": ({"entry": "f", "tests": [{"args": [2], "expected": 4}]}, "def f(x): return x * 2"),
+    "unit_tests": ({"tests": ["assert f(2) == 4"]}, "def f(x): return x * 2"),
+    "test_quality": ({"entry": "f", "reference": "f = lambda x: x * 2", "mutants": ["f = lambda x: 4"]}, "assert f(3) == 6"),
 }  # fmt: skip
 """For each name a gold and an answer that is right."""
 
@@ -85,7 +89,8 @@ PURE = [name for name in NAMES if about(name).trusted]
 
 def test_there_is_a_gold_for_each() -> None:
     assert list(GOLDS) == NAMES
-    assert set(NAMES) - set(PURE) == {"json_schema", "math", "regex", "sql"}
+    impure = {"json_schema", "math", "regex", "sql", "code_output", "code_call", "unit_tests", "test_quality"}
+    assert set(NAMES) - set(PURE) == impure
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -141,8 +146,9 @@ def fuzzed(name: str, seed: int, count: int) -> tuple[int, float]:
 def test_no_text_makes_it_raise(name: str) -> None:
     for text in HOSTILE:
         verifier(name)(*posed(GOLDS[name][0], text))
-    some, _ = fuzzed(name, 0, 300)
-    assert 0 < some < 300
+    count = 100 if about(name).kind.startswith("assay.verify.code") else 300  # each of them is a few processes
+    some, _ = fuzzed(name, 0, count)
+    assert 0 < some < count
 
 
 @pytest.mark.evidence
@@ -150,6 +156,13 @@ def test_no_text_makes_it_raise(name: str) -> None:
 def test_no_text_of_a_hundred_thousand_makes_it_raise(name: str) -> None:
     some, longest = fuzzed(name, 1, 100_000)
     assert 0 < some < 100_000 and longest < 5.0
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("name", [name for name in NAMES if about(name).kind.startswith("assay.verify.code")])
+def test_no_text_of_a_thousand_makes_it_raise(name: str) -> None:
+    some, _ = fuzzed(name, 1, 1000)
+    assert 0 < some < 1000
 
 
 LONG = [

@@ -18,7 +18,7 @@ from assay.core.protocols import Verifier
 
 __all__ = ["NamedVerifier", "about", "verifier", "verifiers"]
 
-_TEXT, _GRAPH = "assay.verify.text", "assay.verify.structure"
+_TEXT, _GRAPH, _CODE = "assay.verify.text", "assay.verify.structure", "assay.verify.code"
 _VERIFIERS = {
     "exact": ("assay.verify.exact:ExactMatch", "a text, or a list of texts of which any one is right"),
     "math": ("assay.verify.math.verifier:MathAnswer", "a number, formula, set, interval or matrix as text, LaTeX or plain"),
@@ -57,6 +57,10 @@ _VERIFIERS = {
     "graph_clique": (f"{_GRAPH}.subsets:Clique", "a graph; 'value' if it must be a largest one"),
     "graph_vertex_cover": (f"{_GRAPH}.subsets:VertexCover", "a graph; 'value' if it must be a least one"),
     "graph_dominating_set": (f"{_GRAPH}.subsets:DominatingSet", "a graph; 'value' if it must be a least one"),
+    "code_output": (f"{_CODE}.output:CodeOutput", "{'tests': list of {'stdin': text, 'stdout': text}}"),
+    "code_call": (f"{_CODE}.call:CodeCall", "{'entry': name, 'tests': list of {'args': list, 'expected': value}}"),
+    "unit_tests": (f"{_CODE}.unit:UnitTests", "{'tests': list of test code}"),
+    "test_quality": (f"{_CODE}.quality:TestQuality", "{'entry': name, 'reference': code, 'mutants': list of code}"),
 }
 """Name to class and gold. A graph is ``{'edges': [[from, to], [from, to, weight]], 'nodes': list, 'directed': bool}``."""
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from assay.core.errors import DataError
 from assay.core.seeds import generator
+from assay.verify.audit.built_code import called, printed, tested, tests
 from assay.verify.audit.built_graphs import GRAPHS, assignment, maze, sat
 from assay.verify.audit.cases import Case, case_of
 
@@ -215,5 +216,9 @@ BUILT_IN: dict[str, BuiltIn] = {
     "maze": BuiltIn(_planted(maze), must=_READ),
     "sat": BuiltIn(_planted(sat), must=_READ),
     **{f"graph_{name}": BuiltIn(_planted(draw), must=_READ) for name, draw in GRAPHS.items()},
+    "code_output": BuiltIn(printed, must=("fence", "tag")),
+    "code_call": BuiltIn(called, must=("fence", "tag")),
+    "unit_tests": BuiltIn(tested, must=("fence", "tag"), inform=("trick_equal",)),
+    "test_quality": BuiltIn(tests, must=("fence", "tag")),
 }
 """Name in `assay.verify.named` to how it is audited. A verifier without an entry is audited on cases that are given."""
