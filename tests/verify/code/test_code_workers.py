@@ -16,7 +16,7 @@ from assay.core.task import Task
 from assay.sandbox import Limits, Program, Result, Sandbox, Status, WorkerDied
 from assay.sandbox import levels as levels_module
 from assay.sandbox.probing import Probe
-from assay.verify import ScoringPool, attempt, posed
+from assay.verify import ScoringPool, attempt, code, posed
 from assay.verify.code import CodeCall, CodeOutput, close_sandboxes, sandbox_of
 from assay.verify.code import base as base_module
 
@@ -133,3 +133,9 @@ def test_unsafe_scores_are_tagged(capfd: pytest.CaptureFixture[str]) -> None:
     close_sandboxes()
     with pytest.raises(ConfigError, match="allow_unsafe=True"):
         judged(CodeOutput(backend="rlimits"), PRINTED, RIGHT)
+
+
+def test_what_the_package_offers() -> None:
+    assert set(code.__all__) <= set(dir(code)) and all(getattr(code, name) for name in code.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'CodeCal'"):
+        _ = code.CodeCal  # pyright: ignore[reportAttributeAccessIssue]
