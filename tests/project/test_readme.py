@@ -108,7 +108,7 @@ def test_the_room_table_is_complete() -> None:
 def test_the_parts_that_contributing_walks_through_are_offered() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([A-Z][a-z]\w+|check_\w+)`", text)) - {"Makefile"}
-    assert {"Entropy", "FormatIs", "Scalarise", "check_term", "check_verifier", "check_task_source"} <= named
+    assert {"Entropy", "Classification", "Scalarise", "check_term", "check_verifier", "check_task_source"} <= named
     offered = {name for room in assay.__all__ for name in getattr(assay, room).__all__}
     assert named - offered == set()
 
