@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from assay.core.errors import ConfigError, DataError
-from assay.verify import ExactMatch
+from assay.verify import ExactMatch, service
 from assay.verify.service import (
     Desk,
     RewardClient,
@@ -101,6 +101,7 @@ def test_what_the_service_says_of_itself(exact: RewardClient) -> None:
         ({"gold": "4"}, "item 1: there is no 'answer'"),
         ({"gold": "4", "answer": 4}, "item 1: 'answer' is a int"),
         ({"answer": "4"}, "item 1: it has neither of 'gold' and 'task'"),
+        ({"gold": "4", "answer": "4", "prompt": 4}, "item 1: 'prompt' is a int; give text"),
         ({"task": {"lvel": 3}, "answer": "4"}, "item 1: 'task': unknown field 'lvel'"),
     ],
 )
@@ -239,6 +240,12 @@ def test_wrong_settings() -> None:
             serve(desk, host="0.0.0.0")
         with pytest.raises(ConfigError, match=r"cannot listen on 203\.0\.113\.1, port 1: "):
             serve(desk, host="203.0.113.1", port=1, token="t")
+
+
+def test_the_package_offers_what_it_names() -> None:
+    assert set(service.__all__) <= set(dir(service))
+    with pytest.raises(AttributeError, match="no attribute 'Dask'"):
+        _ = service.Dask  # pyright: ignore
 
 
 def test_the_pages_python(exact: RewardClient) -> None:
