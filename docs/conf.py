@@ -53,6 +53,8 @@ nitpick_ignore = [
     ("py:class", "assay.sandbox.client.Zygote"),
     ("py:class", "assay.tasks.draws.Place"),
     ("py:class", "assay.train.run.ModelSource"),
+    ("py:class", "assay.verify.code.base.Gold"),
+    ("py:class", "assay.verify.code.cases.Case"),
 ]
 
 

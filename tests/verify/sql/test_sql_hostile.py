@@ -6,7 +6,7 @@ from sql_tasks import judged
 from test_sql_limits import RUNAWAY
 
 from assay.core.score import Fault
-from assay.verify.sql import Limits, SqlMatch
+from assay.verify.sql import QueryLimits, SqlMatch
 from assay.verify.sql.statement import Verdict
 
 GOLD = "SELECT name, people FROM city WHERE people > 100 ORDER BY people"
@@ -43,7 +43,7 @@ def hostile(rng: random.Random) -> str:
 
 def test_whatever_the_text_there_is_a_verdict() -> None:
     rng = random.Random("sql/hostile")
-    small = SqlMatch(limits=Limits(steps=20_000, rows=100, size=10_000, cell=5_000))
+    small = SqlMatch(limits=QueryLimits(steps=20_000, rows=100, size=10_000, cell=5_000))
     seen: dict[str, int] = {}
     for _ in range(1_000):
         text = hostile(rng)

@@ -7,11 +7,11 @@ from assay.core.errors import ConfigError
 from assay.core.score import Fault
 from assay.testing import attempt
 from assay.verify import ScoringPool
-from assay.verify.sql import Limits, SqlMatch
+from assay.verify.sql import QueryLimits, SqlMatch
 
 GOLD = "SELECT name FROM city"
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
-SMALL = Limits(steps=200_000, rows=1_000, size=100_000, cell=20_000, characters=100_000)
+SMALL = QueryLimits(steps=200_000, rows=1_000, size=100_000, cell=20_000, characters=100_000)
 
 
 def chain(length: int, first: str, more: str, last: str) -> str:
@@ -73,15 +73,15 @@ def test_chance_is_forbidden(text: str) -> None:
 @pytest.mark.parametrize(
     ("limits", "text", "reason"),
     [
-        (Limits(steps=1_000), "SELECT count(*) FROM trip a, trip b, trip c, trip d", "more than 1000 steps"),
-        (Limits(seconds=1e-9), "SELECT count(*) FROM trip a, trip b, trip c, trip d", "s of processor time"),
-        (Limits(rows=3), "SELECT 1 FROM trip", "more than 3 rows"),
-        (Limits(size=30), "SELECT 1, 'abcd' FROM trip", "a result of more than 30 bytes"),
-        (Limits(cell=500), "SELECT hex(zeroblob(300))", "string or blob too big"),
-        (Limits(characters=25), "SELECT 1, 2, 3, 4, 5, 6, 7", "a query of 26 characters"),
+        (QueryLimits(steps=1_000), "SELECT count(*) FROM trip a, trip b, trip c, trip d", "more than 1000 steps"),
+        (QueryLimits(seconds=1e-9), "SELECT count(*) FROM trip a, trip b, trip c, trip d", "s of processor time"),
+        (QueryLimits(rows=3), "SELECT 1 FROM trip", "more than 3 rows"),
+        (QueryLimits(size=30), "SELECT 1, 'abcd' FROM trip", "a result of more than 30 bytes"),
+        (QueryLimits(cell=500), "SELECT hex(zeroblob(300))", "string or blob too big"),
+        (QueryLimits(characters=25), "SELECT 1, 2, 3, 4, 5, 6, 7", "a query of 26 characters"),
     ],
 )
-def test_each_limit_by_itself(limits: Limits, text: str, reason: str) -> None:
+def test_each_limit_by_itself(limits: QueryLimits, text: str, reason: str) -> None:
     score = judged(GOLD, text, verifier=SqlMatch(limits=limits))
     assert score.fault is Fault.POLICY
     assert reason in score.info["reason"]
@@ -96,7 +96,7 @@ def test_what_grows_while_it_is_compiled_meets_the_limit_of_memory() -> None:
         **{f"honest {i}": GOLD for i in range(3)},
     }
     task = sql_task(GOLD)
-    with ScoringPool(SqlMatch(limits=Limits(memory=16_000_000, seconds=60.0)), deadline=120.0, workers=1) as pool:
+    with ScoringPool(SqlMatch(limits=QueryLimits(memory=16_000_000, seconds=60.0)), deadline=120.0, workers=1) as pool:
         scores = pool.score([(task, attempt(task, text, id=name)) for name, text in texts.items()])
     for name in ("expansion", "substitution", "kept rows"):
         assert (scores[name].info["verdict"], scores[name].fault) == ("limit", Fault.POLICY)
@@ -106,8 +106,8 @@ def test_what_grows_while_it_is_compiled_meets_the_limit_of_memory() -> None:
 
 @pytest.mark.parametrize("name", ["steps", "seconds", "rows", "size", "cell", "memory", "characters"])
 def test_limits_are_positive(name: str) -> None:
-    with pytest.raises(ConfigError, match=rf"Limits.{name} is 0; a limit is positive"):
-        Limits(**{name: 0})
+    with pytest.raises(ConfigError, match=rf"QueryLimits.{name} is 0; a limit is positive"):
+        QueryLimits(**{name: 0})
 
 
 def test_a_query_within_the_limits_is_not_disturbed() -> None:

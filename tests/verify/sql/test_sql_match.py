@@ -10,7 +10,7 @@ from assay.core.score import Fault
 from assay.core.task import Task
 from assay.testing import attempt, check_verifier
 from assay.verify import ScoringPool, Together, judge
-from assay.verify.sql import Limits, SqlMatch
+from assay.verify.sql import QueryLimits, SqlMatch
 
 NAMES = "SELECT name FROM city WHERE people > 100"
 SUMS = "SELECT c.name, SUM(t.cost) FROM city c JOIN trip t ON t.city = c.id GROUP BY c.id"
@@ -249,7 +249,7 @@ def test_in_the_pool_a_limit_is_the_answers_fault_and_scores_the_floor() -> None
     task = sql_task(NAMES)
     bomb = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
     texts = {"good": f"```sql\n{NAMES}\n```", "bomb": bomb}
-    with ScoringPool(SqlMatch(limits=Limits(steps=100_000))) as pool:
+    with ScoringPool(SqlMatch(limits=QueryLimits(steps=100_000))) as pool:
         scores = pool.score([(task, attempt(task, text, id=name)) for name, text in texts.items()])
     assert scores["good"].primary == 1.0
     assert (scores["bomb"].fault, scores["bomb"].info["verdict"]) == (Fault.POLICY, "limit")

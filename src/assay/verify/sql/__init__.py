@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.verify.sql.database import Database
-    from assay.verify.sql.guard import Limits
+    from assay.verify.sql.guard import QueryLimits
     from assay.verify.sql.match import SqlMatch
 
-__all__ = ["Database", "Limits", "SqlMatch"]
+__all__ = ["Database", "QueryLimits", "SqlMatch"]
 
-_HOME = {"Database": "database", "Limits": "guard", "SqlMatch": "match"}
+_HOME = {"Database": "database", "QueryLimits": "guard", "SqlMatch": "match"}
 
 
 def __getattr__(name: str) -> object:

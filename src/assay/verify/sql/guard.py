@@ -12,7 +12,7 @@ from assay.core.errors import ConfigError
 from assay.verify.sql.functions import ALLOWED, Tamed
 from assay.verify.sql.statement import Refusal, Verdict
 
-__all__ = ["Cell", "Guard", "Limits", "Result", "Rows"]
+__all__ = ["Cell", "Guard", "QueryLimits", "Result", "Rows"]
 
 Cell = None | int | float | str | bytes
 Rows = tuple[tuple[Cell, ...], ...]
@@ -51,7 +51,7 @@ _TOO_MUCH = (
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class QueryLimits:
     """How much one run of one query may cost.
 
     Attributes:
@@ -67,7 +67,7 @@ class Limits:
     Raises:
         ConfigError: a limit that is not positive.
 
-    >>> Limits(rows=100).steps
+    >>> QueryLimits(rows=100).steps
     2000000
     """
 
@@ -82,7 +82,7 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             if not getattr(self, field.name) > 0:
-                raise ConfigError(f"Limits.{field.name} is {getattr(self, field.name)}; a limit is positive")
+                raise ConfigError(f"QueryLimits.{field.name} is {getattr(self, field.name)}; a limit is positive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Guard:
         now: what date functions take for the present moment.
     """
 
-    def __init__(self, connection: sqlite3.Connection, limits: Limits, now: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, limits: QueryLimits, now: str) -> None:
         self._connection = connection
         self._limits = limits
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")

@@ -14,7 +14,7 @@ from assay.core.task import Task
 from assay.verify.exact import expected
 from assay.verify.sql.compare import Runs, agree, cardinality, level, precision, settled
 from assay.verify.sql.database import Database
-from assay.verify.sql.guard import Guard, Limits
+from assay.verify.sql.guard import Guard, QueryLimits
 from assay.verify.sql.statement import Refusal, Statement, Verdict, extract, read
 
 __all__ = ["SqlMatch"]
@@ -28,7 +28,7 @@ class SqlMatch:
 
     The gold query is ``private["answer"]``, the database ``private["database"]`` (`Database`), or the answer holds both, as
     ``{"query": ..., "database": ...}``. The query that is judged stands in the text's last ``sql`` fence, else its last
-    ``<answer>``, else it is the whole text. It may only read, within `Limits`.
+    ``<answer>``, else it is the whole text. It may only read, within `QueryLimits`.
 
     Rows are compared as multisets, in order only if the gold has an ``ORDER BY`` of its own; rows that it leaves tied may come in
     any order. NULLs equal each other, integers and floats of one value too; text never equals a number; names of columns do not
@@ -80,7 +80,7 @@ class SqlMatch:
     tolerance: float = 1e-12
     any_columns: bool = False
     gram: int = 2
-    limits: Limits = field(default_factory=Limits)
+    limits: QueryLimits = field(default_factory=QueryLimits)
     trusted: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
