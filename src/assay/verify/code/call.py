@@ -11,6 +11,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.sandbox.result import Program, Result
 from assay.verify.code.base import CaseVerifier, Gold, short
 from assay.verify.code.cases import FILE, Case
+from assay.verify.text.jsonvalue import alike
 
 __all__ = ["CALL", "CodeCall", "same_value"]
 
@@ -102,22 +103,7 @@ def same_value(expected: Any, given: Any, tolerance: float = 0.0, *, typed: bool
     >>> same_value(0.1 + 0.2, 0.3), same_value(0.1 + 0.2, 0.3, 1e-9)
     (False, True)
     """
-    pairs: list[tuple[Any, Any]] = [(expected, given)]
-    while pairs:
-        x, y = pairs.pop()
-        if isinstance(x, dict) and isinstance(y, dict):
-            one, other = cast("dict[str, Any]", x), cast("dict[str, Any]", y)
-            if one.keys() != other.keys():
-                return False
-            pairs += [(one[key], other[key]) for key in one]
-        elif isinstance(x, list) and isinstance(y, list):
-            these, those = cast("list[Any]", x), cast("list[Any]", y)
-            if len(these) != len(those):
-                return False
-            pairs += zip(these, those, strict=True)
-        elif not _same_leaf(x, y, tolerance, typed):
-            return False
-    return True
+    return alike(expected, given, lambda x, y: _same_leaf(x, y, tolerance, typed))
 
 
 def _same_leaf(expected: Any, given: Any, tolerance: float, typed: bool) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
@@ -13,7 +13,7 @@ from typing import Any, cast
 from assay.core.score import Score
 from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 
-__all__ = ["JsonMatch", "NoJson", "json_in", "read_json", "same_json"]
+__all__ = ["JsonMatch", "NoJson", "alike", "json_in", "read_json", "same_json"]
 
 _FENCE = re.compile(r"^[ \t]{0,3}```([^\n`]*)$", re.MULTILINE)
 _DEPTH = 100
@@ -100,6 +100,15 @@ def same_json(a: Any, b: Any, *, unordered: bool = False) -> bool:
     """
     if unordered:
         return _key(a) == _key(b)
+    return alike(a, b, lambda x, y: isinstance(x, bool) == isinstance(y, bool) and x == y)
+
+
+def alike(a: Any, b: Any, leaf: Callable[[Any, Any], bool]) -> bool:
+    """Whether two JSON values have the same shape, and leaves that are equal by ``leaf``; however deep they are.
+
+    >>> alike([1, {"a": 2}], [1.2, {"a": 2.3}], lambda x, y: int(x) == int(y))
+    True
+    """
     pairs: list[tuple[Any, Any]] = [(a, b)]
     while pairs:
         x, y = pairs.pop()
@@ -113,7 +122,7 @@ def same_json(a: Any, b: Any, *, unordered: bool = False) -> bool:
             if len(these) != len(those):
                 return False
             pairs += zip(these, those, strict=True)
-        elif isinstance(x, bool) != isinstance(y, bool) or x != y:
+        elif not leaf(x, y):
             return False
     return True
 
