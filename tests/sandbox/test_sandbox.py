@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import ConfigError, DataError, SandboxError, UnknownNameError
-from assay.sandbox import Limits, Program, Refused, Result, Sandbox, Status, WorkerDied, ZygoteBackend
+from assay.sandbox import Limits, Program, Refused, Result, Sandbox, Status, WorkerDied, ZygoteBackend, probing
 from assay.sandbox.client import Zygote
 
 
@@ -344,3 +344,11 @@ def test_unsafe_ends_what_hides(capsys):
         assert sandbox.run(code).judged
         (worker,) = sandbox._idle
         assert descendants(worker.pid) == []
+
+
+def test_a_fork_amid_the_probe_of_another_thread_can_probe():
+    with probing._lock:
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0 if probing._lock.acquire(timeout=2.0) else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

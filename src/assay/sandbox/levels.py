@@ -69,7 +69,9 @@ def choose(backend: str | Backend, *, allow_unsafe: bool = False, reads: tuple[s
     else:
         wanted = (ZygoteBackend(backend, reads),)
     if any(b.name == UNSAFE for b in wanted) and not allow_unsafe:
-        raise ConfigError("the sandbox level 'rlimits' contains nothing; if you accept that, say allow_unsafe=True")
+        raise ConfigError(
+            "the sandbox level 'rlimits' contains nothing; if you accept that, say allow_unsafe=True (--allow-unsafe)"
+        )
     failed: list[Probe] = []
     for one in wanted:
         found = probe(one)

@@ -141,6 +141,15 @@ _known: dict[Backend, Probe] = {}
 _lock = threading.Lock()
 
 
+def _renew() -> None:
+    """In a forked child: a thread of the parent may have held the lock, and does not live here to release it."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew)
+
+
 def probe(backend: Backend) -> Probe:
     """How the backend withstands the attack probe; asked once per process."""
     with _lock:
