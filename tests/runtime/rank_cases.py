@@ -20,10 +20,10 @@ from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.errors import RankError
 from assay.core.sample import STREAMS
-from assay.objective import Entropy, Lowest, Moments, Objective, Sum, TdLoss, grpo
+from assay.objective import Entropy, HeadValue, Lowest, Moments, Objective, Sum, TdLoss, grpo
 from assay.objective.methods import methods
 from assay.objective.reduce import F, Local, Partials, Reducer
-from assay.runtime import AdamW, LearnerSettings, Ranks, TorchLearner, ValueHead, char_tokenizer, init_model
+from assay.runtime import AdamW, LearnerSettings, Ranks, TorchLearner, Trunk, ValueHead, char_tokenizer, init_model
 from assay.runtime.typed import array_of
 from assay.testing.objective import evaluate, head_widths, random_batch, random_live, shard
 
@@ -96,10 +96,11 @@ def everything(reducer: Reducer, groups: Sequence[int]) -> dict[str, Any]:
 
 
 def stepped(objective: Objective, groups: Sequence[int], ranks: Ranks | None) -> dict[str, Any]:
-    """Two optimiser steps of a learner with a critic on the attempts of ``groups``."""
+    """Two optimiser steps of a learner with critics on the attempts of ``groups``."""
     model = init_model(replace(SHAPE, vocab_size=32), char_tokenizer("0123456789>"), seed=0, init="fan_in")
     optimizer = AdamW(lr=1e-3)
-    settings = LearnerSettings(optimizer=optimizer, heads=(ValueHead(),), clip_norm=0.05, micro_tokens=64)
+    heads = (ValueHead(), ValueHead(name="own", trunk="critic"))
+    settings = LearnerSettings(optimizer=optimizer, heads=heads, trunks=(Trunk(),), clip_norm=0.05, micro_tokens=64)
     learner = TorchLearner(model, settings, total_steps=2, ranks=ranks)
     program = objective.compile(updates=2, reducer=ranks)
     batch = random_batch(0, ("logp_engine", *program.plan.columns), groups=GROUPS, size=SIZE)
@@ -117,9 +118,10 @@ def stepped(objective: Objective, groups: Sequence[int], ranks: Ranks | None) ->
     }
 
 
+OWN = TdLoss(value=HeadValue(name="own"), label="own")
 STEPPED = {
     "grpo": lambda: grpo(kl=0.1),
-    "with a critic": lambda: replace(grpo(kl=0.0), terms=(TdLoss(), Entropy(coef=0.01))),
+    "with critics": lambda: replace(grpo(kl=0.0), terms=(TdLoss(), OWN, Entropy(coef=0.01))),
 }
 
 

@@ -20,7 +20,7 @@ from assay.objective.loss.td_fits import Bce, HlGauss, TwoHot
 from assay.objective.loss.vocab import ChoiceLogp, MaxLogp
 from assay.runtime.learner import TorchLearner
 from assay.runtime.packing import pack_offsets
-from assay.runtime.settings import AdamW, LearnerSettings, Muon, ValueHead
+from assay.runtime.settings import AdamW, LearnerSettings, Muon, Trunk, ValueHead
 
 V = ValueHead(init=1.0)
 BOTH = Plan(live=("logp_new", "values"))
@@ -345,15 +345,116 @@ def test_a_loss_that_is_not_finite_names_a_heads_weight():
         made.step(random_batch(), BOTH, Critic())
 
 
+# ---- trunks -------------------------------------------------------------------------------------------------------------
+
+TRUNK = Trunk()
+ON = ValueHead(name="b", init=1.0, trunk="critic")
+
+
+def trunk_weights(made: TorchLearner) -> dict[str, np.ndarray]:
+    head = made.tensors()["heads"]
+    return {n: t.numpy().copy() for n, t in head.items() if n.startswith("critic/") and not n.startswith("critic/target/")}
+
+
+def test_a_trunk_begins_as_the_policy_and_only_its_heads_losses_move_it():
+    made, batch = learner(V, ON, trunks=(TRUNK,)), random_batch()
+    whole = {f"critic/{n}": p.detach().numpy().copy() for n, p in made.policy.named_parameters() if n != "lm_head.weight"}
+    assert trunk_weights(made).keys() == whole.keys()
+    assert all((trunk_weights(made)[n] == w).all() for n, w in whole.items())
+    filled = made.annotate(batch, Forward("values_old"), Forward("b_old"), Forward("logp_old"))
+    np.testing.assert_allclose(at(filled, "b_old"), outputs(made, batch, "b")[:, 0], atol=1e-5)
+    # the policy's loss and that of the head on its states leave the trunk alone
+    made.step(batch, Plan(live=("logp_new", "values", "b")), Critic(actor=1.0))
+    assert all((trunk_weights(made)[n] == w).all() for n, w in whole.items())
+    # its own head's loss moves all of it, and nothing of the policy
+    other = learner(ON, trunks=(TRUNK,))
+    start = {n: p.detach().clone() for n, p in other.policy.named_parameters()}
+    stats = other.step(batch, Plan(live=("logp_new", "b")), Critic(names=("b",))).metrics
+    assert stats["grad/critic"] > 0 and stats["grad/b"] > 0 and stats["grad/norm"] == 0
+    now = trunk_weights(other)
+    assert all((now[n] != w).any() for n, w in whole.items())
+    assert all(torch.equal(p, start[n]) for n, p in other.policy.named_parameters())
+    assert not any("critic" in name for name in other.publish().tensors)
+
+
+def test_a_detached_head_learns_from_a_trunk_that_another_teaches():
+    batch, taught = random_batch(), learner(ON, trunks=(TRUNK,))
+    both = learner(ON, replace(ON, name="d", detach=True), trunks=(TRUNK,))
+    taught.step(batch, Plan(live=("logp_new", "b")), Critic(names=("b",)))
+    both.step(batch, Plan(live=("logp_new", "b", "d")), Critic(names=("b", "d")))
+    assert all((trunk_weights(both)[n] == w).all() for n, w in trunk_weights(taught).items())
+    assert (head_of(both, "d")[0] != head_of(learner(*both.settings.heads, trunks=(TRUNK,)), "d")[0]).any()
+
+
+def test_a_policy_that_moves_does_not_take_its_critics_states_along():
+    made, batch = learner(V, ON, trunks=(TRUNK,), policy_every=1), random_batch()
+    before = made.annotate(batch, Forward("b_now"), Forward("values_now"))
+    made.step(batch, BOTH, Critic(names=(), actor=1.0))
+    after = made.annotate(batch, Forward("b_now"), Forward("values_now"))
+    np.testing.assert_array_equal(before.token("b_now"), after.token("b_now"))
+    assert (at(before, "values_now") != at(after, "values_now")).any()
+
+
+def test_target_weights_of_a_head_read_those_of_its_trunk():
+    on = replace(ON, tau=0.5)
+    lone, both = (learner(on, trunks=(replace(TRUNK, tau=tau),)) for tau in (0.0, 0.5))
+    batch = random_batch()
+    for made in (lone, both):
+        made.step(batch, Plan(live=("logp_new", "b")), Critic(names=("b",)))
+    kept, moved = trunk_weights(learner(on, trunks=(TRUNK,))), trunk_weights(both)
+    found = both.tensors()["heads"]
+    for name, weight in moved.items():
+        expected = torch.from_numpy(kept[name]).lerp(torch.from_numpy(weight), 0.5)
+        torch.testing.assert_close(found[name.replace("critic/", "critic/target/")], expected)
+    target, alone = (m.annotate(batch, Forward("b_target"), Forward("b_now")) for m in (both, lone))
+    np.testing.assert_array_equal(target.token("b_now"), alone.token("b_now"))
+    assert (at(target, "b_target") != at(alone, "b_target")).any()
+    for key, tensor in found.items():  # with both target weights those of now, target and present values are one
+        if "/target/" in key:
+            tensor.copy_(found[key.replace("/target/", "/")])
+    same = both.annotate(batch, Forward("b_target"), Forward("b_now"))
+    np.testing.assert_array_equal(same.token("b_target"), same.token("b_now"))
+
+
+def test_a_trunk_moves_by_its_own_optimiser_and_period():
+    batch = random_batch()
+    made = learner(ON, trunks=(Trunk(period=2, optimizer=AdamW(lr=0.0)),))
+    start = trunk_weights(made)
+    for _ in range(2):
+        made.step(batch, Plan(live=("logp_new", "b")), Critic(names=("b",)))
+    assert all((trunk_weights(made)[n] == w).all() for n, w in start.items())
+    for period, moved in ((1, True), (2, False)):
+        made = learner(ON, trunks=(Trunk(period=period, optimizer=Muon()),))
+        made.step(batch, Plan(live=("logp_new", "b")), Critic(names=("b",)))
+        assert any((trunk_weights(made)[n] != w).any() for n, w in start.items()) == moved
+
+
+def test_a_later_stage_takes_trunk_and_heads_over():
+    first, batch = learner(ON, trunks=(replace(TRUNK, tau=0.0),)), random_batch()
+    first.step(batch, Plan(live=("logp_new", "b")), Critic(names=("b",)))
+    second = learner(ON, V, trunks=(TRUNK,), seed=5)
+    second.heads.carry(first.heads)
+    assert all((trunk_weights(second)[n] == w).all() for n, w in trunk_weights(first).items())
+    assert (head_of(second, "b")[0] == head_of(first, "b")[0]).all()
+    on_policy = learner(replace(ON, trunk=""), seed=5)  # the same head on other states means another thing
+    on_policy.heads.carry(first.heads)
+    assert (head_of(on_policy, "b")[0] != head_of(first, "b")[0]).any()
+
+
 # ---- state --------------------------------------------------------------------------------------------------------------
 
+TRUNKS = (Trunk(tau=0.2, period=2), Trunk(name="other", optimizer=Muon()))
 MANY = (
     replace(V, tau=0.1),
+    replace(ON, tau=0.3),
+    ValueHead(name="o", trunk="other", behind=True, init=1.0),
     ValueHead(name="q", behind=True, form="hl_gauss", outputs=5, optimizer=AdamW(lr=0.01, weight_decay=0.1), init=0.5),
     ValueHead(name="slow", detach=True, period=3, init=1.0),
 )
-NAMES = ("values", "q", "slow")
-ALL = Plan(live=("logp_new", *NAMES), forwards=(Forward("values_target", "policy", "step"),))
+NAMES = ("values", "b", "o", "q", "slow")
+ALL = Plan(
+    live=("logp_new", *NAMES), forwards=(Forward("values_target", "policy", "step"), Forward("b_target", "policy", "step"))
+)
 FILES = [
     "anchors.safetensors", "heads.safetensors", "heads_optimizer.safetensors", "learner.json", "optimizer.safetensors",
     "weights.safetensors",
@@ -361,7 +462,7 @@ FILES = [
 
 
 def trained(steps: int = 4, **changes: Any) -> TorchLearner:
-    made = learner(*MANY, policy_after=1, policy_every=2, **changes)
+    made = learner(*MANY, trunks=TRUNKS, policy_after=1, policy_every=2, **changes)
     for seed in range(steps):
         made.step(random_batch(seed=seed), ALL, Critic(names=NAMES, actor=1.0))
     return made
@@ -373,7 +474,7 @@ def test_a_learner_with_heads_continues_bit_for_bit(steps, changes, tmp_path):
     first = trained(steps, **changes)
     first.save(tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == FILES
-    second = learner(*MANY, policy_after=1, policy_every=2, seed=9, **changes)
+    second = learner(*MANY, trunks=TRUNKS, policy_after=1, policy_every=2, seed=9, **changes)
     second.tensors()["heads"]["values/target/bias"].fill_(3.0)
     assert second.state_digest() != first.state_digest()
     second.load(tmp_path)
@@ -395,19 +496,22 @@ def test_every_part_of_the_state_is_in_the_digest():
 
 
 @pytest.mark.parametrize(
-    ("heads", "says"),
+    ("heads", "trunks", "says"),
     [
-        ((), "heads is {.*} there and None here"),
-        ((V, *MANY[1:]), "heads is"),
-        ((replace(MANY[0], name="other"), *MANY[1:]), "heads is"),
-        ((MANY[0], replace(MANY[1], low=-1.0), MANY[2]), "heads is"),
-        ((MANY[0], replace(MANY[1], behind=False), MANY[2]), "heads is"),
-        (MANY[:2], "heads is"),
+        ((), (), "heads is {.*} there and None here"),
+        ((V, *MANY[1:]), TRUNKS, "heads is"),
+        ((replace(MANY[0], name="another"), *MANY[1:]), TRUNKS, "heads is"),
+        ((*MANY[:3], replace(MANY[3], low=-1.0), MANY[4]), TRUNKS, "heads is"),
+        ((*MANY[:3], replace(MANY[3], behind=False), MANY[4]), TRUNKS, "heads is"),
+        (MANY[:4], TRUNKS, "heads is"),
+        ((MANY[0], replace(MANY[1], trunk="other"), *MANY[2:]), TRUNKS[1:], "heads is"),
+        (MANY, (replace(TRUNKS[0], tau=0.0), TRUNKS[1]), "heads is"),
+        (MANY, (TRUNKS[0], replace(TRUNKS[1], optimizer=AdamW())), "heads is"),
     ],
 )
-def test_a_checkpoint_of_other_heads_is_refused(heads, says, tmp_path):
+def test_a_checkpoint_of_other_heads_is_refused(heads, trunks, says, tmp_path):
     trained().save(tmp_path)
-    stranger = learner(*heads)
+    stranger = learner(*heads, trunks=trunks)
     before = stranger.state_digest()
     with pytest.raises(CheckpointError, match=says):
         stranger.load(tmp_path)
@@ -472,6 +576,14 @@ def test_bad_heads_are_named():
         (lambda: ValueHead(period=0), "ValueHead.period=0"),
         (lambda: ValueHead(tau=1.5), "ValueHead.tau=1.5"),
         (lambda: LearnerSettings(heads=(V, V)), "a name of its own"),
+        (lambda: LearnerSettings(heads=(V, ON), trunks=(Trunk(name="values"), TRUNK)), "a name of its own"),
+        (lambda: LearnerSettings(heads=(ON,)), r"trunks are \[\]; give trunks=\(Trunk\(name='critic'\),\)"),
+        (lambda: LearnerSettings(heads=(V,), trunks=(TRUNK,)), "no head teaches it"),
+        (lambda: LearnerSettings(heads=(replace(ON, detach=True),), trunks=(TRUNK,)), "no head teaches it"),
+        (lambda: LearnerSettings(heads=(ON,), trunks=(replace(TRUNK, tau=0.1),)), "none of its heads has target weights"),
+        (lambda: Trunk(name="a/b"), "Trunk.name='a/b' is no word"),
+        (lambda: Trunk(tau=2.0), "Trunk.tau=2.0"),
+        (lambda: Trunk(period=0), "Trunk.period=0"),
         (lambda: LearnerSettings(policy_after=3), "without heads nothing would move"),
         (lambda: LearnerSettings(policy_every=2), "without heads"),
         (lambda: LearnerSettings(heads=(V,), policy_every=0), "policy_every=0"),
@@ -488,6 +600,6 @@ def test_settings_offer_their_heads():
 
 
 def test_heads_are_written_to_a_file_and_read_back():
-    settings = LearnerSettings(heads=MANY, policy_after=2, policy_every=3)
+    settings = LearnerSettings(heads=MANY, trunks=TRUNKS, policy_after=2, policy_every=3)
     assert from_dict(LearnerSettings, loads_toml(dumps_toml(to_dict(settings)))) == settings
     assert from_dict(LearnerSettings, {"micro_tokens": 7}) == LearnerSettings(micro_tokens=7)

@@ -18,7 +18,7 @@ from assay.objective.methods import methods
 from assay.objective.objective import Objective
 from assay.recipes.sorting import SHOWN, base
 from assay.runtime.anchors import Anchor, Every
-from assay.runtime.settings import AdamW, LearnerSettings, Schedule, ValueHead
+from assay.runtime.settings import AdamW, LearnerSettings, Schedule, Trunk, ValueHead
 from assay.tasks import SortDigits
 from assay.train.models import Built, cache_folder
 from assay.train.run import Evaluation, Reinforce, Run, WarmUp
@@ -27,19 +27,27 @@ __all__ = ["method_cell", "reader"]
 
 SCHEDULE = Schedule(kind="linear", warmup=5, start=0.5, floor=0.1)
 
+RATE = 3e-4
+
 _FIRST = AdamW(lr=3e-3)
 
 HEADS: Mapping[str, tuple[ValueHead, ...]] = {
     "archer": (
-        *(ValueHead(name=name, tau=0.1, init=0.1, detach=True, optimizer=_FIRST) for name in ("v1", "v2")),
-        *(ValueHead(name=name, tau=0.1, init=0.1, detach=True, optimizer=_FIRST, behind=True) for name in ("q1", "q2")),
+        *(ValueHead(name=name, trunk="critic", tau=0.1, init=0.1, optimizer=_FIRST) for name in ("v1", "v2")),
+        *(ValueHead(name=name, trunk="critic", tau=0.1, init=0.1, optimizer=_FIRST, behind=True) for name in ("q1", "q2")),
     ),
     "b_coder": (ValueHead(tau=0.1, optimizer=_FIRST),),
     "vapo": (ValueHead(optimizer=_FIRST),),
 }
 """Heads that say more than their shape; all others are made from what the loss fits."""
 
-POLICY_AFTER: Mapping[str, int] = {"archer": 15, "b_coder": 15, "vapo": 20}
+TRUNKS: Mapping[str, tuple[Trunk, ...]] = {"archer": (Trunk(tau=0.1, optimizer=AdamW(lr=1e-3)),)}
+"""Models of critics' own."""
+
+RATES: Mapping[str, float] = {"archer": 3e-5}
+"""Learning rates of the policy that are not the study's."""
+
+POLICY_AFTER: Mapping[str, int] = {"archer": 40, "b_coder": 15, "vapo": 20}
 """Optimiser steps in which the heads learn alone, for methods whose source has them learn first."""
 
 GROUPS: Mapping[str, tuple[int, int]] = {"grpo_passk": (128, 2)}
@@ -118,17 +126,18 @@ def _practised(name: str, objective: Objective, steps: int) -> Reinforce:
         composer=COMPOSERS.get(name, Compose()), experts=name in EXPERTS,
         guidance=Privileged(text=_PRIVILEGED) if "privileged" in models_of(objective) else Plain(),
         curriculum=SuccessVariance(floor=0.1),
-        learner=_learner(HEADS.get(name, _heads(objective)), POLICY_AFTER.get(name, 0), _anchors(objective)),
+        learner=LearnerSettings(
+            optimizer=AdamW(lr=RATES.get(name, RATE)), schedule=SCHEDULE, anchors=_anchors(objective),
+            heads=HEADS.get(name, _heads(objective)), trunks=TRUNKS.get(name, ()), policy_after=POLICY_AFTER.get(name, 0),
+        ),
     )  # fmt: skip
 
 
 def _supervised(objective: Objective, steps: int) -> WarmUp:
     """Likelihood of the family's own answers, on all levels."""
-    return WarmUp(steps=steps, batch=64, demonstrations=10_000, noise=0.0, objective=objective, learner=_learner())
-
-
-def _learner(heads: tuple[ValueHead, ...] = (), after: int = 0, anchors: tuple[Anchor, ...] = (Anchor(),)) -> LearnerSettings:
-    return LearnerSettings(optimizer=AdamW(lr=3e-4), schedule=SCHEDULE, heads=heads, policy_after=after, anchors=anchors)
+    return WarmUp(steps=steps, batch=64, demonstrations=10_000, noise=0.0, objective=objective,
+        learner=LearnerSettings(optimizer=AdamW(lr=RATE), schedule=SCHEDULE),
+    )  # fmt: skip
 
 
 def _anchors(objective: Objective) -> tuple[Anchor, ...]:

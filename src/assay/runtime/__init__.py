@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from assay.runtime.learner import TorchLearner
     from assay.runtime.model import Model, init_model, parameter_shapes
     from assay.runtime.ranks import Ranks
-    from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule, ValueHead
+    from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule, Trunk, ValueHead
     from assay.runtime.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Ranks",
     "Schedule",
     "TorchLearner",
+    "Trunk",
     "ValueHead",
     "char_tokenizer",
     "init_model",
@@ -48,7 +49,7 @@ _HOME = {
     "learner": "TorchLearner",
     "model": "Model init_model parameter_shapes",
     "ranks": "Ranks",
-    "settings": "AdamW DecoderShape LearnerSettings Muon Schedule ValueHead",
+    "settings": "AdamW DecoderShape LearnerSettings Muon Schedule Trunk ValueHead",
     "tokenizer": "ChatTemplate HubTokenizer char_tokenizer",
 }
 

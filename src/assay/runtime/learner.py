@@ -25,8 +25,9 @@ from assay.core.sample import Sample
 from assay.runtime import snapshot
 from assay.runtime.batching import micro_batches
 from assay.runtime.copies import Copies, decoder_of
+from assay.runtime.critics import flat_gradient
 from assay.runtime.finite import check_gradient, check_loss
-from assay.runtime.heads import Heads, flat_gradient
+from assay.runtime.heads import Heads
 from assay.runtime.model import Model
 from assay.runtime.optim import build_optimizer
 from assay.runtime.packing import Packing
@@ -91,7 +92,7 @@ class TorchLearner:
         self.parameters = dict(self.policy.named_parameters())
         self.gradient = flat_gradient(self.parameters.values())
         self.optimizer = build_optimizer(settings.optimizer, self.parameters)
-        self.heads = Heads(settings, model.shape.hidden_size)
+        self.heads = Heads(settings, model)
         self.passes = Passes(self.policy, self.anchors, self.heads, settings)
         self._trained = self.parameters | self.heads.parameters
 

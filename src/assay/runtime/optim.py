@@ -12,7 +12,7 @@ from assay.core.errors import CheckpointError
 from assay.runtime.settings import AdamW, Muon
 from assay.runtime.typed import l2_norm
 
-__all__ = ["AdamWOptimizer", "MuonOptimizer", "build_optimizer", "newton_schulz"]
+__all__ = ["AdamWOptimizer", "MuonOptimizer", "Optimizer", "build_optimizer", "newton_schulz"]
 
 Named = Mapping[str, torch.nn.Parameter]
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -152,7 +152,11 @@ class MuonOptimizer:
             self.momenta[shape] = torch.stack([mine[f"momentum/{n}"] for n in names])
 
 
-def build_optimizer(settings: AdamW | Muon, parameters: Named) -> AdamWOptimizer | MuonOptimizer:
+Optimizer = AdamWOptimizer | MuonOptimizer
+"""Steps parameters by their gradients; its state can be saved and restored exactly."""
+
+
+def build_optimizer(settings: AdamW | Muon, parameters: Named) -> Optimizer:
     """The optimiser that ``settings`` describe."""
     return MuonOptimizer(settings, parameters) if isinstance(settings, Muon) else AdamWOptimizer(settings, parameters)
 

@@ -18,8 +18,9 @@ from assay.core.plan import Forward, Plan
 from assay.core.vocab import FullEntropy, VocabStat
 from assay.runtime.batching import micro_batches
 from assay.runtime.copies import Copies
+from assay.runtime.critics import states
 from assay.runtime.decoder import Decoder
-from assay.runtime.heads import Heads, States, states
+from assay.runtime.heads import Found, Heads
 from assay.runtime.kernels import head_columns
 from assay.runtime.packing import Packing, pack_offsets
 from assay.runtime.privileged import behind_privilege
@@ -131,13 +132,12 @@ class Passes:
     def _pass(self, batch: Batch, model: str, wanted: Mapping[str, Quantity]) -> dict[str, NDArray[np.float32]]:
         """``[N]`` values by column, 0 on tokens without loss."""
         out = {column: np.zeros(int(batch.offsets[-1]), np.float32) for column in wanted}
-        heads = [name for name in self.heads if name in wanted.values()]
+        heads = [column for column, kind in wanted.items() if kind in self.heads]
         with torch.no_grad(), self.autocast():
             for rows in micro_batches(batch, self.settings.micro_tokens):
                 micro = batch.micro(rows)
-                found, both = self._read(model, self.inputs(micro, model), micro, wanted, heads)
-                if both is not None:
-                    found |= {c: self.heads.values(c, both) for c, kind in wanted.items() if kind in heads}
+                found, states_of = self._read(model, self.inputs(micro, model), micro, wanted, heads)
+                found |= {column: self.heads.values(column, states_of) for column in heads}
                 here = _tokens_of(batch, rows)[micro.token("mask")]
                 for column, values in found.items():
                     out[column][here] = array_of(values)
@@ -150,23 +150,28 @@ class Passes:
         wanted: dict[str, Quantity] = {s.name: s for s in plan.vocab}
         wanted |= {name: kind for name, kind in _LIVE.items() if name in plan.live and name not in wanted}
         heads = [name for name in self.heads if name in plan.live]
-        found, both = self._read("policy", inputs, micro, wanted, heads)
-        return found if both is None else found | {name: self.heads.live(name, both) for name in heads}
+        found, states_of = self._read("policy", inputs, micro, wanted, heads)
+        return found | {name: self.heads.live(name, states_of) for name in heads}
 
     # ---- one pass
 
     def _read(
         self, model: str, inputs: Inputs, micro: Batch, wanted: Mapping[str, Quantity], heads: Sequence[str]
-    ) -> tuple[dict[str, Tensor], States | None]:
-        """``[M]`` log-probabilities, entropies and statistics by column, and what heads read where some are asked for."""
+    ) -> tuple[dict[str, Tensor], Found]:
+        """``[M]`` log-probabilities, entropies and statistics by column, and the states behind the columns ``heads``."""
         decoder, (ids, _, where) = self.model(model), inputs
         stats = {column: kind for column, kind in wanted.items() if isinstance(kind, VocabStat)}
         plain = {column: kind for column, kind in wanted.items() if kind in ("logp", "entropy")}
         entropy = "entropy" in plain.values()
-        if not heads and not stats:
+        found = self.heads.beside(*inputs, heads)
+        own = self.heads.on_policy(self.heads.named(column) or "" for column in heads)
+        if not own and not stats:
+            if not plain:
+                return {}, found
             logp, spread = decoder.columns(*inputs, entropy)
-            return {column: spread if kind == "entropy" else logp for column, kind in plain.items()}, None
-        both = states(decoder, *inputs, self.heads.behind(heads))
+            return {column: spread if kind == "entropy" else logp for column, kind in plain.items()}, found
+        both = states(decoder, *inputs, self.heads.behind(own))
+        found["", False] = both
         made: dict[str, Tensor] = {}
         if stats:
             if entropy:  # one pass of the head gives all of them
@@ -175,14 +180,14 @@ class Passes:
             columns = {n: tensor_of(np.array(micro.token(n)[mask], np.float32)) for s in stats.values() for n in s.needs}
             models = {"policy": self.policy, **self.anchors}
             rows = self._rows(model, micro, tuple(stats.values()))
-            found = decoder.statistics(*inputs, tuple(stats.values()), models, columns, both[0], rows)
-            made |= dict(zip(stats, found[1:], strict=True))
-            made |= {column: found[0] for column, kind in plain.items() if kind == "logp"}
+            made_of = decoder.statistics(*inputs, tuple(stats.values()), models, columns, both[0], rows)
+            made |= dict(zip(stats, made_of[1:], strict=True))
+            made |= {column: made_of[0] for column, kind in plain.items() if kind == "logp"}
         elif plain:
             with torch.autocast("cpu", enabled=False):
                 logp, spread = head_columns(both[0], decoder.head, ids[where], entropy)
             made |= {column: spread if kind == "entropy" else logp for column, kind in plain.items()}
-        return made, both
+        return made, found
 
     def _rows(self, model: str, micro: Batch, stats: Sequence[VocabStat]) -> dict[str, Inputs]:
         """Where other models of ``stats`` find the tokens, if not in the rows that ``model`` reads."""

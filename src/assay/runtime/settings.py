@@ -9,7 +9,7 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.plan import Offers
 from assay.runtime.anchors import Anchor, check_names
 
-__all__ = ["AdamW", "DecoderShape", "LearnerSettings", "Muon", "Schedule", "ValueHead"]
+__all__ = ["AdamW", "DecoderShape", "LearnerSettings", "Muon", "Schedule", "Trunk", "ValueHead"]
 
 FORMS = ("scalar", "bernoulli", "two_hot", "hl_gauss")
 """How the outputs of a value head stand for a value."""
@@ -154,7 +154,7 @@ class Muon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueHead:
-    """A critic: a linear head on the policy's last hidden states, beside the one that gives logits. It is never published.
+    """A critic: a linear head on last hidden states, the policy's or those of a `Trunk`. It is never published.
 
     Its outputs, with gradient, are the live column ``NAME``. The values that they stand for fill ``NAME_old`` (at the start of
     the rollout batch), ``NAME_now`` (before the step) and ``NAME_target`` (before the step, by the target weights).
@@ -168,12 +168,14 @@ class ValueHead:
         low, high: range of the values; a scalar has none.
         behind: False: a token's entry is the value of the state in which it is chosen, ``V(s_t)``. True: of the state behind it,
             ``Q(s_t, a_t)``.
-        detach: its loss teaches the head alone, and nothing of the policy below it.
+        trunk: name of the `Trunk` whose states it reads; empty: the policy's.
+        detach: its loss teaches the head alone, and nothing of the policy or trunk below it.
         init: spread of its first outputs, in units of a hidden state's norm; 0 starts every value at the middle of its range (a
             scalar at 0). Two heads that shall differ need it.
         optimizer: its own; the learner's (for `Muon` that of the other tensors) when None.
         period: it moves at every ``period``-th step; what its gradient was at the others is dropped.
-        tau: target weights, which follow it by ``target += tau (head - target)`` each time it moves; 0 for none.
+        tau: target weights, which follow it by ``target += tau (head - target)`` each time it moves; 0 for none. They read the
+            trunk's target weights where that has any.
 
     >>> ValueHead(form="hl_gauss", outputs=51, low=-0.1, high=1.1).spec
     ('hl_gauss', 51, -0.1, 1.1)
@@ -185,6 +187,7 @@ class ValueHead:
     low: float = 0.0
     high: float = 1.0
     behind: bool = False
+    trunk: str = ""
     detach: bool = False
     init: float = 0.0
     optimizer: AdamW | None = None
@@ -217,6 +220,36 @@ class ValueHead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trunk:
+    """A model of critics' own, below one head or several: it begins as a copy of the policy, and only their losses move it.
+
+    A head on the policy's states sees what the policy needs to choose a token; whether an answer is right may not stand there.
+    A trunk costs another model's memory, passes and optimiser state. It is never published.
+
+    Attributes:
+        name: of its weights and of its gradient's norm, ``grad/NAME``.
+        optimizer: its own; the learner's when None.
+        period: it moves at every ``period``-th step; what its gradient was at the others is dropped.
+        tau: target weights, which follow it by ``target += tau (trunk - target)`` each time it moves, and which the target
+            weights of its heads read; 0 for none.
+
+    >>> LearnerSettings(trunks=(Trunk(tau=0.1),), heads=(ValueHead(trunk="critic", tau=0.1),)).offers.targets
+    ('values',)
+    """
+
+    name: str = "critic"
+    optimizer: AdamW | Muon | None = None
+    period: int = 1
+    tau: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.name.isidentifier():
+            raise ConfigError(f"Trunk.name={self.name!r} is no word; use one such as 'critic'")
+        _check(self, "period", 1)
+        _check(self, "tau", 0, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LearnerSettings:
     """How a learner steps.
 
@@ -229,6 +262,7 @@ class LearnerSettings:
         anchors: weights beside the policy's that columns are computed with: the reference, teachers, lagged copies. By default
             ``ref``, what the stage starts from, frozen.
         heads: critics, trained in the same gradient pass. Each one's gradient is clipped and applied by itself.
+        trunks: models of the critics' own, which heads read that name them.
         policy_after: steps at the start of a stage in which only the heads move.
         policy_every: from then on the policy moves at every ``policy_every``-th step, the heads at each.
     """
@@ -240,6 +274,7 @@ class LearnerSettings:
     micro_tokens: int = 2048
     anchors: tuple[Anchor, ...] = (Anchor(),)
     heads: tuple[ValueHead, ...] = ()
+    trunks: tuple[Trunk, ...] = ()
     policy_after: int = 0
     policy_every: int = 1
 
@@ -251,14 +286,37 @@ class LearnerSettings:
         _check(self, "policy_after", 0)
         _check(self, "policy_every", 1)
         check_names(self.anchors)
-        names = [h.name for h in self.heads]
+        names = [part.name for part in (*self.heads, *self.trunks)]
         if len(set(names)) < len(names):
-            raise ConfigError(f"LearnerSettings.heads are called {names}; give each a name of its own")
+            raise ConfigError(f"LearnerSettings.heads and trunks are called {names}; give each a name of its own")
+        self._check_trunks()
         if (self.policy_after or self.policy_every > 1) and not self.heads:
             raise ConfigError(
                 f"LearnerSettings(policy_after={self.policy_after}, policy_every={self.policy_every}): without heads nothing "
                 "would move at the steps between; leave both at their defaults or give heads=(ValueHead(),)"
             )
+
+    def _check_trunks(self) -> None:
+        """Refuses heads without the trunk that they name, and trunks that would stay as they are or keep what nobody reads."""
+        names = [t.name for t in self.trunks]
+        for head in self.heads:
+            if head.trunk and head.trunk not in names:
+                raise ConfigError(
+                    f"ValueHead(name={head.name!r}, trunk={head.trunk!r}): LearnerSettings.trunks are {names}; give "
+                    f"trunks=(Trunk(name={head.trunk!r}),)"
+                )
+        for trunk in self.trunks:
+            mine = [h for h in self.heads if h.trunk == trunk.name]
+            if all(h.detach for h in mine):
+                raise ConfigError(
+                    f"Trunk(name={trunk.name!r}): no head teaches it, so it would stay as it is; give "
+                    f"heads=(ValueHead(trunk={trunk.name!r}),), detach=False"
+                )
+            if trunk.tau and not any(h.tau for h in mine):
+                raise ConfigError(
+                    f"Trunk(name={trunk.name!r}, tau={trunk.tau}): none of its heads has target weights, so nothing would read "
+                    "the trunk's; give one a tau too"
+                )
 
     @property
     def offers(self) -> Offers:

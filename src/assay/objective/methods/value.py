@@ -140,10 +140,12 @@ def archer(gamma: float = 0.95, value: float = 1.0) -> Objective:
         value: weight of each critic's loss, a mean over attempts of its sum over turns.
 
     The heads: ``v1``, ``v2`` and, with ``behind=True``, ``q1``, ``q2``; all with ``tau=0.1`` and ``init`` above 0, without which
-    both critics would stay alike. ``LearnerSettings(policy_after=..., policy_every=...)`` gives them more steps than the actor.
+    both critics would stay alike. As in the source they share a model of their own: ``trunk="critic"`` of each, and
+    ``LearnerSettings(trunks=(Trunk(tau=0.1),))``. The actor climbs what the critics believe, so they must be ahead of it:
+    ``policy_after`` and ``policy_every`` give them more steps, and a rate well above the policy's.
 
-    Unsure: critics here share the policy's trunk (a model of its own there); ``V`` learns from the attempt's own action instead
-    of one drawn anew. Left out: a baseline per token, and replay, which needs actions drawn anew.
+    Unsure: ``V`` learns from the attempt's own action instead of one drawn anew. Left out: a baseline per token, and replay,
+    which needs actions drawn anew.
     """
     terms: list[LossTerm] = []
     for k in ("1", "2"):
