@@ -8,9 +8,11 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 
+import assay.sandbox.sandbox as sandboxes
 from assay.core.errors import ConfigError, DataError, SandboxError, UnknownNameError
 from assay.sandbox import Limits, Program, Refused, Result, Sandbox, Status, WorkerDied, ZygoteBackend, probing
 from assay.sandbox.client import Zygote
@@ -241,6 +243,62 @@ def test_a_forked_copy_has_workers_of_its_own(sandbox):
     os.close(read)
     os.waitpid(pid, 0)
     assert sandbox.run("print('parent')").stdout == "parent\n"
+
+
+class Owned:
+    """A backend whose workers say in which process they were started."""
+
+    name = "owned"
+    layers = MappingProxyType({})
+
+    def start(self):
+        made = Owned()
+        made.pid = os.getpid()
+        return made
+
+    def run(self, program, limits):
+        return Result(status=Status.OK, stdout=str(self.pid))
+
+    def close(self):
+        pass
+
+
+def test_two_threads_of_a_forked_copy_begin_at_once(monkeypatch):
+    """The second comes while the first would still be making the copy's own state: neither may get a worker of the parent."""
+    monkeypatch.setattr(sandboxes, "choose", lambda *_, **__: (Owned(), None))
+    sandbox = Sandbox(workers=1)
+    assert sandbox.run("pass").stdout == str(os.getpid())
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            began, ended, said = threading.Event(), threading.Event(), []
+
+            def slow(made=threading.Condition):
+                began.set()
+                ended.wait(1.0)
+                return made()
+
+            def first():
+                said.append(sandbox.run("pass").stdout)
+                began.set()
+
+            sandboxes.threading = SimpleNamespace(Condition=slow)
+            one = threading.Thread(target=first)
+            one.start()
+            began.wait()
+            said.append(sandbox.run("pass").stdout)
+            ended.set()
+            one.join()
+            os.write(write, " ".join(said).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    said = os.read(read, 100).decode()
+    os.close(read)
+    os.waitpid(pid, 0)
+    assert said == f"{pid} {pid}"
+    assert sandbox.run("pass").stdout == str(os.getpid())
 
 
 LONG_LIVED = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import weakref
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
@@ -64,6 +65,7 @@ class Sandbox:
         self.workers = workers
         self.backend, self.probe = choose(backend, allow_unsafe=allow_unsafe, reads=tuple(reads))
         self._fresh()
+        _alive.add(self)
 
     @property
     def isolation(self) -> str:
@@ -163,7 +165,6 @@ class Sandbox:
     # ---- workers
 
     def _fresh(self) -> None:
-        self._owner = os.getpid()
         self._condition = threading.Condition()
         self._idle: list[Worker] = []
         self._count = 0
@@ -172,8 +173,6 @@ class Sandbox:
 
     def _take(self) -> Worker | str:
         """A worker of ours alone, or why none can be had."""
-        if os.getpid() != self._owner:  # forked: the workers belong to our parent
-            self._fresh()
         with self._condition:
             while not self._idle and self._count >= self.workers and not self._closed:
                 self._condition.wait()
@@ -209,8 +208,6 @@ class Sandbox:
         return Result(status=Status.INFRA, isolation=self.backend.name, detail=why)
 
     def _threads(self) -> ThreadPoolExecutor:
-        if os.getpid() != self._owner:
-            self._fresh()
         with self._condition:
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(self.workers, thread_name_prefix="assay-sandbox")
@@ -219,3 +216,15 @@ class Sandbox:
     def _submit(self, programs: Iterable[tuple[_Key, Program | str]], limits: Limits | None) -> dict[_Key, Future[Result]]:
         threads = self._threads()
         return {key: threads.submit(self.run, program, limits) for key, program in programs}
+
+
+_alive: weakref.WeakSet[Sandbox] = weakref.WeakSet()
+
+
+def _renew() -> None:
+    """In a forked child, before it has a second thread: the workers belong to the parent, whose threads may hold the locks."""
+    for sandbox in _alive:
+        sandbox._fresh()  # pyright: ignore[reportPrivateUsage]
+
+
+os.register_at_fork(after_in_child=_renew)
