@@ -1,5 +1,6 @@
 """The report: self-contained, right in what it says, and there for every kind of folder."""
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -175,6 +176,17 @@ def test_report_of_a_run_killed_early(run_folder: Make) -> None:
     for said in ("line 33: cut off", "rollouts.jsonl is missing", "versions.json is missing"):
         assert said in found.text, said
     assert "Sampled rollouts" not in found.text
+
+
+def test_a_run_whose_programs_nothing_contained_has_a_red_banner(run_folder: Make) -> None:
+    folder = run_folder(last=70)
+    said = {"reward": {"tag": "strong", "held": True}, "check": {"tag": "rlimits (UNSAFE)", "held": False}}
+    (folder / "isolation.json").write_text(json.dumps(said), encoding="utf-8")
+    page, found = written(folder)
+    assert page.count('class="unsafe"') == 1 and "reward.tag" in found.text
+    assert "UNSAFE: the check ran programs at rlimits (UNSAFE), which contains nothing" in found.text
+    (folder / "isolation.json").write_text(json.dumps({"reward": said["reward"]}), encoding="utf-8")
+    assert 'class="unsafe"' not in written(folder)[0]
 
 
 @pytest.mark.parametrize("kept", ["run.toml", "versions.json", "metrics.jsonl", "evals.jsonl", "rollouts.jsonl", "events.jsonl"])

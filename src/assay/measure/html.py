@@ -95,6 +95,8 @@ header { border-bottom: 1px solid var(--line); padding-bottom: 28px; margin-bott
 .eyebrow { color: var(--muted); font-size: 13px; letter-spacing: .06em; margin: 0 0 6px; overflow-wrap: anywhere; }
 h1 { font-size: 30px; line-height: 1.2; letter-spacing: -.015em; margin: 0 0 14px; font-weight: 650; overflow-wrap: anywhere; }
 .verdict { font-size: 20px; line-height: 1.45; margin: 0; max-width: 46em; text-wrap: pretty; }
+.unsafe { background: var(--alarm); color: var(--paper); font-weight: 650; border-radius: 6px; padding: 10px 16px;
+  margin: 0 0 16px; }
 h2 { font-size: 20px; letter-spacing: -.01em; margin: 52px 0 6px; font-weight: 650; }
 h3 { font-size: 14px; font-weight: 600; margin: 0 0 8px; }
 .lead { color: var(--muted); margin: 0 0 16px; max-width: 46em; }

@@ -69,7 +69,17 @@ def _header(run: RunView) -> str:
     facts = "".join(f"<div><dt>{e(n)}</dt><dd>{e(v)}<small>{e(s)}</small></dd></div>" for n, v, s in _facts(run))
     return (
         f'<header><p class="eyebrow">assay run report</p><h1>{e(run.settings.get("name", run.name))}</h1>'
-        f'<p class="verdict">{e(verdict(run))}</p><dl class="facts">{facts}</dl></header>'
+        f'{_unsafe(run)}<p class="verdict">{e(verdict(run))}</p><dl class="facts">{facts}</dl></header>'
+    )
+
+
+def _unsafe(run: RunView) -> str:
+    """A red banner where programs that the policy wrote were run with nothing around them."""
+    return "".join(
+        f'<p class="unsafe">UNSAFE: the {e(name)} ran programs at {e(str(said["tag"]))}, which contains nothing: they could read '
+        "and write files, use the network and change their own scores.</p>"
+        for name, said in run.isolation.items()
+        if "UNSAFE" in said.get("tag", "")
     )
 
 
@@ -286,6 +296,7 @@ def _record(run: RunView) -> str:
         f'<ul class="missing">{missing}</ul>' if missing else "",
         details("Resolved settings", run.settings),
         details("Versions and machine", run.versions),
+        details("Isolation of programs", run.isolation) if run.isolation else "",
         details(f"Events ({len(run.events)})", told),
         f'<p class="lead">Folder: {e(run.folder.resolve().name)}</p>',
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -89,6 +89,7 @@ class RunView:
         folder: where it is.
         settings: ``run.toml``.
         versions: ``versions.json``.
+        isolation: ``isolation.json``: by judge, what contains the programs that it starts; empty where none does.
         metrics, evals, events, rollouts: the lines of the four journals, in order of step.
         finished: whether the run says that it reached its end (``done.json``).
         problems: sentences on what is missing or was cut off.
@@ -97,6 +98,7 @@ class RunView:
     folder: Path
     settings: Mapping[str, Any]
     versions: Mapping[str, Any]
+    isolation: Mapping[str, Any] = field(default_factory=dict[str, Any])
     metrics: tuple[MetricLine, ...] = ()
     evals: tuple[EvalLine, ...] = ()
     events: tuple[EventLine, ...] = ()
@@ -195,6 +197,7 @@ def read_run(folder: Path) -> RunView:
         folder=folder,
         settings=_document(folder / "run.toml", tomllib.loads, problems),
         versions=_document(folder / "versions.json", json.loads, problems),
+        isolation=_document(folder / "isolation.json", json.loads, problems, needed=False),
         metrics=_sorted(_lines(folder / "metrics.jsonl", _metric_line, problems)),
         evals=_sorted(_lines(folder / "evals.jsonl", _eval_line, problems)),
         events=_sorted(_lines(folder / "events.jsonl", _event_line, problems, needed=False)),
@@ -209,9 +212,10 @@ def _sorted(lines: list[Any]) -> Any:
     return tuple(sorted(lines, key=lambda x: x.step))
 
 
-def _document(path: Path, parse: Callable[[str], Any], problems: list[str]) -> Mapping[str, Any]:
+def _document(path: Path, parse: Callable[[str], Any], problems: list[str], needed: bool = True) -> Mapping[str, Any]:
     if not path.exists():
-        problems.append(f"{path.name} is missing")
+        if needed:
+            problems.append(f"{path.name} is missing")
         return {}
     try:
         value = parse(path.read_text(encoding="utf-8"))

@@ -118,6 +118,15 @@ class Probe:
     attacks: Mapping[str, bool]
 
     @property
+    def tag(self) -> str:
+        """What stands in results and scores as their isolation.
+
+        >>> Probe("rlimits", False, "network", {}, {}).tag
+        'rlimits (UNSAFE)'
+        """
+        return self.name if self.held else f"{self.name} (UNSAFE)"
+
+    @property
     def line(self) -> str:
         """One line for people.
 

@@ -72,9 +72,14 @@ class Sandbox:
         """What holds programs here, in one line."""
         return self.probe.line
 
+    @property
+    def tag(self) -> str:
+        """What stands in results and scores as their isolation: in one word, with ``(UNSAFE)`` where nothing is held."""
+        return self.probe.tag
+
     def manifest(self) -> dict[str, Any]:
         """The isolation as plain values, for a run's manifest."""
-        return self.probe.manifest()
+        return {**self.probe.manifest(), "tag": self.tag, "line": self.isolation}
 
     def run(self, program: Program | str, limits: Limits | None = None) -> Result:
         """Runs a program, or Python source, to its end.
@@ -205,7 +210,7 @@ class Sandbox:
             worker.close()
 
     def _failed(self, why: str) -> Result:
-        return Result(status=Status.INFRA, isolation=self.backend.name, detail=why)
+        return Result(status=Status.INFRA, isolation=self.tag, detail=why)
 
     def _threads(self) -> ThreadPoolExecutor:
         with self._condition:

@@ -212,6 +212,7 @@ class Driver:
         set_threads(self.run.threads)
 
     def _drive(self, model: Model, found: Path | None, state: Any) -> Outcome:
+        self._tell_isolation(int(state["session"]["step"]) if found else 0)
         self.desk.trackers = self.watch(self.run, self.folder, int(state["session"]["step"]) + 1 if found else 0)
         run, deadline = self.run, self.run.reward_deadline
         pool = ScoringPool(run.tasks.verifier(), deadline, workers=run.reward_workers)
@@ -227,6 +228,13 @@ class Driver:
             self.desk.journal.close()
             for tracker in self.desk.trackers:
                 tracker.close()
+
+    def _tell_isolation(self, step: int) -> None:
+        """Says what contains the programs that judges start, before any is started."""
+        judges = {"reward": self.run.tasks.verifier()} | ({"check": self.run.check.verifier} if self.run.check else {})
+        for line in record.isolation(self.folder, judges):
+            print(line, file=sys.stderr, flush=True)
+            self.desk.journal.event(step, "isolation", line)
 
     async def _stages(self, model: Model, pool: ScoringPool, checker: Checker | None, found: Path | None, state: Any) -> Outcome:
         first, step, last = 0, 0, len(self.run.stages) - 1

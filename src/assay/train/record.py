@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from assay.core.canon import digest
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import CheckpointError, ConfigError
+from assay.core.protocols import Verifier
 from assay.train import lock, machine, storage
 from assay.train.journal import Journal
 from assay.train.run import Run
@@ -17,7 +19,7 @@ from assay.train.run import Run
 if TYPE_CHECKING:
     from assay.train.session import Session
 
-__all__ = ["claim", "load_run", "refuse_used", "run_digest", "run_id", "tidy", "unclaim", "write_run"]
+__all__ = ["claim", "isolation", "load_run", "refuse_used", "run_digest", "run_id", "tidy", "unclaim", "write_run"]
 
 CLAIM = ("run.toml", "versions.json", "recipe.json")
 """Files that a run has before it has done anything; without ``run.toml`` they are leftovers of a process that was killed."""
@@ -51,6 +53,26 @@ def unclaim(folder: Path) -> None:
 def write_run(folder: Path, run: Run) -> None:
     """Writes ``run.toml``."""
     storage.write_text(folder / "run.toml", dumps_toml(to_dict(run)))
+
+
+def isolation(folder: Path, judges: Mapping[str, Verifier]) -> list[str]:
+    """Writes ``isolation.json``, where any judge starts programs: what contains them.
+
+    Args:
+        folder: a run folder.
+        judges: by what each is for.
+
+    Returns:
+        A line for each judge whose programs are contained otherwise than the folder says; all of them in a new run.
+    """
+    asked = {name: getattr(judge, "isolation", None) for name, judge in judges.items()}
+    found: dict[str, Any] = {name: ask() for name, ask in asked.items() if callable(ask)}
+    path = folder / "isolation.json"
+    if not found:
+        return []
+    before: dict[str, Any] = storage.read_json(path) if path.exists() else {}
+    storage.write_json(path, found)
+    return [f"{name}: {now['line']}" for name, now in found.items() if before.get(name, {}).get("line") != now["line"]]
 
 
 def load_run(folder: Path, run: Run | None = None) -> Run:

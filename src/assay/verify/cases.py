@@ -71,7 +71,7 @@ def case_of(row: object, place: str, *, id: str = "case", family: TaskSource | N
 
 def verdict_row(score: Score, seconds: float | None = None) -> dict[str, Any]:
     """A verdict as a JSON object: ``value`` (None for a fault), ``components``, ``fault``, ``verdict``; ``seconds`` where they
-    are known; for a fault its ``error``.
+    are known; for a fault its ``error``; where programs were run, in what ``isolation``.
 
     >>> verdict_row(Score(components={"correct": 1.0}))
     {'value': 1.0, 'components': {'correct': 1.0}, 'fault': 'none', 'verdict': None}
@@ -82,7 +82,7 @@ def verdict_row(score: Score, seconds: float | None = None) -> dict[str, Any]:
     }  # fmt: skip
     if seconds is not None:
         row["seconds"] = round(seconds, 6)
-    return row if "error" not in score.info else {**row, "error": str(score.info["error"])}
+    return row | {name: str(score.info[name]) for name in ("error", "isolation") if name in score.info}
 
 
 def _task(given: Any, place: str, family: TaskSource | None) -> Task:

@@ -49,7 +49,8 @@ class ScoringPool:
 
     A verifier may have more than ``__call__``. What its ``at_once(task, rollout)`` judges needs no worker; attempts to which its
     ``key(task, rollout)`` gives the same name are judged once, and the verdict is kept; ``prepare()`` imports in the keeper what
-    every worker needs; ``deadline`` is the most seconds that one verdict may take, where the pool's own is longer.
+    every worker needs; ``deadline`` is the most seconds that one verdict may take, where the pool's own is longer;
+    ``isolation()`` says what contains the programs that it starts, for a run's record.
 
     Use it as a context manager, or call `close`; processes also end when the pool is collected or the program ends.
 

@@ -17,6 +17,7 @@ from assay.sandbox import Limits, Program, Result, Sandbox, Status, WorkerDied
 from assay.sandbox import levels as levels_module
 from assay.sandbox.probing import Probe
 from assay.verify import ScoringPool, attempt, code, posed
+from assay.verify.cases import verdict_row
 from assay.verify.code import CodeCall, CodeOutput, close_sandboxes, sandbox_of
 from assay.verify.code import base as base_module
 
@@ -34,6 +35,17 @@ def test_verifiers_share_one_sandbox_until_it_is_closed() -> None:
     with pytest.raises(ConfigError, match="closed"):
         first.run("1")
     assert judged(CodeOutput(), PRINTED, RIGHT).primary == 1.0
+
+
+def test_every_score_says_what_contained_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    unsafe = CodeOutput(backend="rlimits", allow_unsafe=True)
+    for answer in (RIGHT, WRONG, " "):
+        score = judged(unsafe, PRINTED, answer)
+        assert score.info["isolation"] == verdict_row(score)["isolation"] == "rlimits (UNSAFE)"
+    assert unsafe.isolation()["tag"] == "rlimits (UNSAFE)" and unsafe.isolation()["held"] is False
+    assert "UNSAFE" in capsys.readouterr().err
+    here = CodeOutput()
+    assert judged(here, PRINTED, " ").info["isolation"] == here.isolation()["tag"] == here.sandbox().run("1").isolation
 
 
 def test_a_verifier_is_a_value() -> None:

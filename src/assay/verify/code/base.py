@@ -92,6 +92,10 @@ class ProgramVerifier(ABC):
         """The sandbox of this process; its workers are started when a program needs one."""
         return sandbox_of(self.backend, self.workers, allow_unsafe=self.allow_unsafe)
 
+    def isolation(self) -> dict[str, Any]:
+        """What contains the programs, as plain values for a run's record."""
+        return self.sandbox().manifest()
+
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         """Judge one attempt.
 
@@ -100,7 +104,7 @@ class ProgramVerifier(ABC):
         """
         source = program_in(rollout.text, self.where) if rollout.stop is Stop.DONE else None
         if source is None:
-            return self.nothing("unparsed" if rollout.stop is Stop.DONE else "unfinished")
+            return self.nothing("unparsed" if rollout.stop is Stop.DONE else "unfinished", isolation=self.sandbox().tag)
         try:
             return self.rule(Gold(task.private), source)
         except DataError as error:
