@@ -14,7 +14,7 @@ import pytest
 
 import assay.sandbox.sandbox as sandboxes
 from assay.core.errors import ConfigError, DataError, SandboxError, UnknownNameError
-from assay.sandbox import Limits, Program, Refused, Result, Sandbox, Status, WorkerDied, ZygoteBackend, probing
+from assay.sandbox import Limits, Probe, Program, Refused, Result, Sandbox, Status, WorkerDied, ZygoteBackend, probing
 from assay.sandbox.client import Zygote
 
 
@@ -180,7 +180,7 @@ class Broken:
 @pytest.fixture
 def broken(monkeypatch):
     backend = Broken()
-    monkeypatch.setattr("assay.sandbox.sandbox.choose", lambda given, **_: (given, None))
+    monkeypatch.setattr("assay.sandbox.sandbox.choose", lambda given, **_: (given, Probe(given.name, True, "", {}, {})))
     with Sandbox(backend, workers=1) as made:
         yield backend, made
 

@@ -1,6 +1,7 @@
 """One zygote, end to end, at every level that this host grants."""
 
 import os
+import resource
 import signal
 
 import pytest
@@ -28,6 +29,36 @@ def test_input_output_and_exit_code(zygote):
         Program(code="import sys\nprint(int(input()) + 1)\nsys.stderr.write('é')\nsys.exit(3)", stdin="41\n"), Limits()
     )
     assert (result.status, result.exit_code, result.stdout, result.stderr) == (Status.ERROR, 3, "42\n", "é")
+
+
+def test_streams_are_those_of_an_interpreter(zygote):
+    """They are made before the program is known: what they say of themselves is what an interpreter's own would."""
+    code = (
+        "import sys\nfor s in (sys.stdin, sys.stdout, sys.stderr):\n"
+        "    print(s.fileno(), s.mode, s.encoding, s.errors, s.seekable(), s.line_buffering, s is getattr(sys, '__std' + "
+        "('in', 'out', 'err')[s.fileno()] + '__'))\n"
+        "print(repr(sys.stdin.readline()), sys.stdin.buffer.tell(), repr(sys.stdin.read()))"
+    )
+    expected = (
+        "0 r utf-8 surrogateescape True False True\n1 w utf-8 surrogateescape False False True\n"
+        "2 w utf-8 backslashreplace False True True\n'one\\n' 11 'two\\nthr'\n"
+    )
+    assert zygote.run(Program(code=code, stdin="one\ntwo\nthr"), Limits()).stdout == expected
+    assert zygote.run(Program(code=code, stdin="one\ntwo\nthr"), Limits()).stdout == expected
+
+
+def test_more_descriptors_than_an_old_call_can_wait_for(zygote):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2048:
+        pytest.skip(f"no process may open 2048 files here, only {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2048, hard))
+    kept = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
+    try:
+        assert zygote.run(Program(code="print('y' * 300000)"), Limits()).stdout == "y" * 300000 + "\n"
+    finally:
+        for fd in kept:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_call_gives_its_value(zygote):

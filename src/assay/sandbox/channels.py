@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import marshal
 import os
 import select
 import socket
@@ -16,6 +17,9 @@ from assay.sandbox.result import Program
 
 __all__ = ["Channels", "payload"]
 
+_FORM = 4
+"""Of `marshal`: what every Python from 3.4 on reads, since a zygote may have another than ours."""
+
 
 def payload(program: Program, mode: str) -> bytes:
     """A program as its process reads it: how it is to be run, then its source and files.
@@ -24,19 +28,20 @@ def payload(program: Program, mode: str) -> bytes:
         DataError: arguments that JSON cannot say.
     """
     blobs = [program.code.encode("utf-8", "surrogatepass"), *program.files.values()]
-    header = {
-        "mode": mode,
-        "argv": list(program.argv),
-        "args": list(program.args),
-        "entry": program.entry,
-        "arguments": list(program.arguments),
-        "files": list(program.files),
-        "sizes": [len(b) for b in blobs],
-    }
     try:
-        text = json.dumps(header).encode()
+        arguments = json.dumps(list(program.arguments))
     except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"Program.arguments must be plain values that JSON can say: {error}") from None
+    header = {
+        "mode": mode,
+        "argv": [str(a) for a in program.argv],
+        "args": [str(a) for a in program.args],
+        "entry": str(program.entry),
+        "arguments": arguments,
+        "files": [str(name) for name in program.files],
+        "sizes": [len(b) for b in blobs],
+    }
+    text = marshal.dumps(header, _FORM)  # which its process reads in a fraction of the time that JSON takes
     return b"".join((struct.pack("<q", len(text)), text, *blobs))
 
 
@@ -113,7 +118,7 @@ class Channels:
             try:
                 data = data[os.write(self.ours[2], data) :]
             except BlockingIOError:
-                if not select.select([], [self.ours[2]], [], max(0.0, due - monotonic()))[1]:
+                if not _ready(self.ours[2], select.POLLOUT, max(0.0, due - monotonic())):
                     return  # its time is up, and the zygote will say so
             except OSError:
                 return  # it has ended: the zygote will say how
@@ -135,8 +140,15 @@ class Channels:
     def drain(self) -> None:
         """Takes what is still in the pipes."""
         for fd in self.ours:
-            while not self.full and self.read(fd) and select.select([fd], [], [], 0)[0]:
+            while not self.full and self.read(fd) and _ready(fd, select.POLLIN, 0.0):
                 pass
+
+
+def _ready(fd: int, events: int, seconds: float) -> bool:
+    """Whether a descriptor is, within so many seconds; also one above 1024, which `select.select` cannot ask for."""
+    asked = select.poll()
+    asked.register(fd, events)
+    return bool(asked.poll(seconds * 1000))
 
 
 def _pair() -> tuple[int, int]:

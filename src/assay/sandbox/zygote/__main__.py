@@ -31,6 +31,7 @@ def main() -> None:
             __import__(name)
         server = Server(control, Settings(settings["level"], settings["scratch"], tuple(settings["reads"])))
         said = server.prepare()
+        python.open_streams()
     except BaseException as error:
         control.send(json.dumps({"refused": f"{type(error).__name__}: {error}"}).encode())
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-import json
+import marshal
 import os
 import resource
 import signal
@@ -108,7 +108,7 @@ def _payload() -> tuple[dict[str, Any], list[bytes]]:
     size = os.fstat(_PAYLOAD).st_size
     data = os.pread(_PAYLOAD, size, 0)
     end = 8 + int.from_bytes(data[:8], "little")
-    header: dict[str, Any] = json.loads(data[8:end])
+    header: dict[str, Any] = marshal.loads(data[8:end])
     blobs: list[bytes] = []
     for length in header["sizes"]:
         blobs.append(data[end : end + length])

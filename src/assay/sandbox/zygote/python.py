@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import atexit
 import errno
 import json
 import os
@@ -14,7 +15,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any, NoReturn
 
-__all__ = ["NAME", "run"]
+__all__ = ["NAME", "open_streams", "run"]
 
 NAME = "program.py"
 _NOTES = {MemoryError: "memory", PermissionError: "blocked", BlockingIOError: "processes"}
@@ -26,12 +27,12 @@ def run(header: dict[str, Any], blobs: list[bytes], channel: int) -> NoReturn:
     """Runs a program and ends with it.
 
     Args:
-        header: ``mode`` is ``run``, ``call`` or ``scope``; ``args`` are its arguments; ``entry`` and ``arguments`` the call's.
+        header: ``mode`` is ``run``, ``call`` or ``scope``; ``args`` are its arguments; ``entry`` and ``arguments`` (as JSON)
+            the call's.
         blobs: the first is its source.
         channel: where notes and values go; turns come from there.
     """
     del blobs[1:]
-    _open_streams()
     sys.argv = [NAME, *header["args"]]
     sys.path.insert(0, os.getcwd())
     module = ModuleType("__main__")
@@ -40,12 +41,13 @@ def run(header: dict[str, Any], blobs: list[bytes], channel: int) -> NoReturn:
     if header["mode"] == "scope":
         _turns(module, channel)
     say, code = _Note(channel), 1
+    arguments: list[Any] = json.loads(header["arguments"]) if header["mode"] == "call" else []
     try:
         source = blobs[0].decode()
         _remember(NAME, source)
         exec(compile(source, NAME, "exec", dont_inherit=True), module.__dict__)
         if header["mode"] == "call":
-            say.value(module.__dict__, header["entry"], header["arguments"])
+            say.value(module.__dict__, header["entry"], arguments)
         code = 0
     except SystemExit as stop:
         code = _code(stop)
@@ -81,11 +83,21 @@ class _Note:
             data = data[self._send(self._channel, data) :]
 
 
-def _open_streams() -> None:
-    """The ones made at the start belong to other files."""
+def open_streams() -> None:
+    """The streams of programs to come, made by the zygote once over files of the kinds that programs get: they keep in mind
+    whether these can be sought, never what lies in them.
+    """
+    kept = [os.dup(number) for number in range(3)]
+    given, (near, far) = os.memfd_create("streams"), os.pipe()
+    for number, source in enumerate((given, far, far)):
+        os.dup2(source, number)
     sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stderr = sys.__stderr__ = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    for number, source in enumerate(kept):
+        os.dup2(source, number)
+    for number in (*kept, given, near, far):
+        os.close(number)
 
 
 def _show(error: BaseException) -> None:
@@ -116,8 +128,6 @@ def _code(stop: SystemExit) -> int:
 
 def _end(code: int) -> NoReturn:
     """What an interpreter does last: other threads, exit functions, buffers."""
-    import atexit
-
     try:
         threading._shutdown()  # pyright: ignore
         atexit._run_exitfuncs()  # pyright: ignore

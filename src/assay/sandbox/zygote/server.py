@@ -169,6 +169,10 @@ class Server:
 
     def _bury(self) -> None:
         """Ends what a program that could start processes has left: as their reaper, we inherit them however they hide."""
+        try:
+            os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:  # none at all, the usual case, and cheap to know
+            return
         while left := read_at(self._proc, f"{os.getpid()}/task/{os.getpid()}/children").split():
             for pid in map(int, left):
                 with suppress(ProcessLookupError):

@@ -54,6 +54,7 @@ class Watch:
         self._spent = self._turn = 0.0
         self._first: dict[str, Any] | None = None
         self._reason = ""
+        self._due = self._began + _LOOK
 
     def until_end(self) -> dict[str, Any]:
         """How it ended."""
@@ -151,8 +152,9 @@ class Watch:
             self._reason = "timeout"
         elif self._used() >= self._cpu_end:
             self._reason = "cpu"
-        elif self._scratch is not None:
+        elif self._scratch is not None and time.monotonic() >= self._due:
             self._reason = self._reason or self._look()
+            self._due = time.monotonic() + _LOOK
         return bool(self._reason)
 
     def _used(self) -> float:
