@@ -46,6 +46,7 @@ GOLDS = {
     "assignment": ({"Ann": "knight", "Bob": "knave"}, "Ann is a knight, Bob is a knave"),
     "maze": ({"maze": ["S.", "#G"], "value": 2}, "right, down"),
     "sat": ({"clauses": [[1, -2], [2]]}, "x1=True, x2=True"),
+    "smt": ({"smt": "(declare-const x Int) (assert (> (* x x) 8))"}, "x = -3"),
     "graph_path": (GRAPH, "a -> b -> c"),
     "graph_shortest_path": (GRAPH | {"value": 2}, "a, d, c"),
     "graph_cycle": (GRAPH, "a b c"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["GRAPHS", "assignment", "maze", "sat"]
+__all__ = ["GRAPHS", "assignment", "maze", "sat", "smt"]
 
 Row = dict[str, Any]
 Edges = list[list[str]]
@@ -185,6 +185,16 @@ def sat(rng: np.random.Generator) -> Row:
     values = ", ".join(f"x{i + 1}={'true' if sign > 0 else 'false'}" for i, sign in enumerate(signs))
     first = -signs[0], -clauses[0][1] // abs(clauses[0][1]) * (abs(clauses[0][1]))
     return _row({"clauses": clauses}, values, f"{first[0]} {first[1]} 0", "unsat", "x9=true", "x1=true, x1=false")
+
+
+def smt(rng: np.random.Generator) -> Row:
+    """Constraints that planted numbers keep."""
+    x, y = (int(rng.integers(2, 30)) for _ in range(2))
+    text = (
+        f"(declare-const x Int) (declare-const y Int) (assert (= (+ x y) {x + y})) (assert (>= x {x})) (assert (>= y {y - 1}))"
+        f" (assert (= (mod x 2) {x % 2}))"
+    )
+    return _row({"smt": text}, f"x = {x}, y = {y}", f"x = {x}, y = {y + 1}", f"x = {x - 1}, y = {y + 1}", f"x = {x}", "unsat")
 
 
 def assignment(rng: np.random.Generator) -> Row:

@@ -12,7 +12,7 @@ import numpy as np
 from assay.core.errors import DataError
 from assay.core.seeds import generator
 from assay.verify.audit.built_code import called, printed, tested, tests
-from assay.verify.audit.built_graphs import GRAPHS, assignment, maze, sat
+from assay.verify.audit.built_graphs import GRAPHS, assignment, maze, sat, smt
 from assay.verify.audit.cases import Case, case_of
 
 __all__ = ["BUILT_IN", "BuiltIn", "cases_of"]
@@ -215,6 +215,7 @@ BUILT_IN: dict[str, BuiltIn] = {
     "assignment": BuiltIn(_planted(assignment), must=_READ),
     "maze": BuiltIn(_planted(maze), must=_READ),
     "sat": BuiltIn(_planted(sat), must=_READ),
+    "smt": BuiltIn(_planted(smt), must=_READ),
     **{f"graph_{name}": BuiltIn(_planted(draw), must=_READ) for name, draw in GRAPHS.items()},
     "code_output": BuiltIn(printed, must=("fence", "tag")),
     "code_call": BuiltIn(called, must=("fence", "tag")),

@@ -11,12 +11,13 @@ from assay.core.score import Score
 from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 from assay.verify.structure.reading import table_in
 
-__all__ = ["Satisfies"]
+__all__ = ["NONE", "Satisfies"]
 
 _DIMACS = re.compile(r"(?:v\s+)?[-+]?[0-9]{1,9}(?:[\s,v]+[-+]?[0-9]{1,9})*+")
 _LITERAL = re.compile(r"[-+]?[0-9]+")
 _TRUE, _FALSE = frozenset({"true", "t", "1", "yes"}), frozenset({"false", "f", "0", "no"})
-_NONE = frozenset({"unsat", "unsatisfiable", "none", "no solution"})
+NONE = frozenset({"unsat", "unsatisfiable", "none", "no solution"})
+"""How an answer says that there is no solution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Satisfies(AnswerVerifier):
         place = answer_in(text, self.where)
         if not place:
             return self.nothing("unparsed")
-        none = place.casefold().strip(" .*_`") in _NONE
+        none = place.casefold().strip(" .*_`") in NONE
         if not gold.get("satisfiable", True):
             return ruled("equal", dict.fromkeys(self.names, 1.0)) if none else self.nothing("different")
         if none:
