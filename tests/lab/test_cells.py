@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,24 @@ def test_a_cell_of_another_recipe_is_made_anew(tmp_path: Path) -> None:
     assert (first["steps"], second["steps"]) == (1, 2)
     assert first["digest"] != second["digest"]
     assert run_cell(MAKER, "small", 0, tmp_path, 2)["digest"] == second["digest"]
+
+
+@pytest.mark.parametrize(
+    ("line", "now", "same"),
+    [
+        ("prove_weights = true\n", "", True),  # a setting that came later: its default is what the run did
+        ("prove_weights = true\n", "prove_weights = false\n", False),
+        ("prove_weights = true\n", "no_such_setting = 1\n", False),  # of a version that this one cannot read
+    ],
+)
+def test_a_cell_is_known_by_what_its_settings_mean_now(line, now, same, tmp_path, monkeypatch):
+    made, toml = run_cell(MAKER, "small", 0, tmp_path, 1), tmp_path / "small-0" / "run.toml"
+    text = toml.read_text()
+    assert text.count(line) == 1
+    toml.write_text(text.replace(line, now))
+    monkeypatch.setattr(cells, "train", never)
+    with nullcontext() if same else pytest.raises(AssertionError, match="this cell is done"):
+        assert run_cell(MAKER, "small", 0, tmp_path, 1) == made
 
 
 def test_a_cell_of_another_recipe_that_was_stopped_is_not_gone_on_with(tmp_path: Path) -> None:

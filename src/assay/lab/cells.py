@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.core.canon import digest
-from assay.core.config import dumps_toml, to_dict
+from assay.core.config import from_dict, loads_toml, to_dict
 from assay.core.errors import AssayError
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
@@ -69,14 +69,13 @@ def run_cell(maker: str, kind: str, seed: int, out: Path, steps: int | None = No
     """
     module, _, name = maker.partition(":")
     cell = cast(Maker, getattr(import_module(module), name))(kind, seed, steps)
-    record, folder, recipe = out / f"{kind}-{seed}.json", out / f"{kind}-{seed}", digest(to_dict(cell.run), 8)
-    known = _read(record) if record.exists() else {}
-    if known.get("recipe") == recipe:
+    record, folder = out / f"{kind}-{seed}.json", out / f"{kind}-{seed}"
+    known, begun = _read(record) if record.exists() else {}, folder / "run.toml"
+    alike = begun.exists() and _reads_as(begun, cell.run)
+    if alike and known and "failed" not in known:
         return known
     record.unlink(missing_ok=True)
-    begun = folder / "run.toml"
-    other = not begun.exists() or begun.read_text(encoding="utf-8") != dumps_toml(to_dict(cell.run))  # of another recipe
-    if other or "failed" in known:
+    if not alike or "failed" in known:
         shutil.rmtree(folder, ignore_errors=True)
     before = load()
     outcome = resume(folder) if begun.exists() else train(cell.run, folder)
@@ -84,7 +83,7 @@ def run_cell(maker: str, kind: str, seed: int, out: Path, steps: int | None = No
         "kind": kind,
         "seed": seed,
         "steps": cell.run.steps,
-        "recipe": recipe,
+        "recipe": digest(to_dict(cell.run), 8),
         "digest": outcome.digest,
         "cpu_seconds": cpu_seconds(folder),
         "machine": machine(),
@@ -157,6 +156,18 @@ def _start(maker: str, cell: tuple[str, int, int | None], out: Path) -> tuple[st
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
     with (out / f"{kind}-{seed}.log").open("w") as log:
         return kind, seed, subprocess.Popen(words, stdout=log, stderr=log, text=True, env=environment)
+
+
+def _reads_as(path: Path, run: Run) -> bool:
+    """Whether a run's settings, as this version reads them, are those of ``run``.
+
+    A file spells out every setting that there was. One that came later has its default, which changes nothing, so a study does
+    not begin anew with each; a default that has changed since does.
+    """
+    try:
+        return from_dict(Run, loads_toml(path.read_text(encoding="utf-8"))) == run
+    except AssayError:
+        return False
 
 
 def _evaluated(cell: Cell, folder: Path) -> dict[str, Any]:
