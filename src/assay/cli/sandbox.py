@@ -10,26 +10,27 @@ from typing import TYPE_CHECKING
 
 from assay.cli.mirror import parse
 from assay.cli.show import choose, grid, show
-from assay.core.errors import DataError, UnknownNameError
+from assay.core.errors import DataError
 
 if TYPE_CHECKING:
     from assay.sandbox.probing import Probe
+    from assay.sandbox.toolchain import Language
 
 __all__ = ["sandbox_command"]
-
-LANGUAGES = ("python",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """Runs a program contained, and prints one line of JSON: status, exit_code, stdout, stderr, seconds, isolation.
 
+    One that does not compile has the status compile, and the rest is said of the compiler.
+
     Attributes:
         file: the program's source.
-        lang: its language.
+        lang: its language, as `assay sandbox languages` lists them, or the path of a TOML file of your own.
         backend: auto, or a level: strong, landlock, rlimits (which contains nothing).
         stdin: what it reads from its standard input; - passes on our own.
-        limits: as in wall=2,cpu=1,memory=268435456,output=65536,processes=4; times in seconds, sizes in bytes.
+        limits: of the run, as in wall=2,cpu=1,memory=268435456,output=65536,processes=4; times in seconds, sizes in bytes.
         allow_unsafe: accept the level rlimits.
     """
 
@@ -39,6 +40,17 @@ class RunOptions:
     stdin: str = field(default="", metadata={"arg": {"metavar": "TEXT"}})
     limits: str = field(default="", metadata={"arg": {"metavar": "KEY=VALUE,..."}})
     allow_unsafe: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguagesOptions:
+    """Lists the languages that programs may be written in, and what is missing here to run them.
+
+    Attributes:
+        json: print JSON.
+    """
+
+    json: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,28 +65,29 @@ class ProbeOptions:
 
 
 def sandbox_command(args: list[str]) -> int:
-    """``assay sandbox run FILE`` and ``assay sandbox probe``."""
+    """``assay sandbox run FILE``, ``assay sandbox languages`` and ``assay sandbox probe``."""
     known = {
         "run": (_run, "run a program contained; prints one line of JSON"),
+        "languages": (_languages, "languages that programs may be written in, and what is missing here"),
         "probe": (_probe, "what is granted on this machine, and what holds"),
     }
     return choose("sandbox", args, known)
 
 
 def _run(args: list[str]) -> int:
-    from assay.sandbox import Limits, Program, Sandbox
+    from assay.sandbox import Limits, Sandbox, language
 
     own = parse(RunOptions, args, "assay sandbox run")
-    if own.lang not in LANGUAGES:
-        raise UnknownNameError("language", own.lang, LANGUAGES)
+    spoken = language(own.lang)
     limits = Limits.parse(own.limits)
     try:
         code = own.file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {own.file}: {error}") from None
     stdin = sys.stdin.buffer.read() if own.stdin == "-" else own.stdin
-    with Sandbox(own.backend, workers=1, allow_unsafe=own.allow_unsafe) as sandbox:
-        result = sandbox.run(Program(code=code, stdin=stdin), limits)
+    with Sandbox(own.backend, workers=1, languages=(spoken,), allow_unsafe=own.allow_unsafe) as sandbox:
+        built = sandbox.compile(spoken, code)
+        result = built.refused or sandbox.run(built.program(stdin), limits)
     said = {
         "status": result.status.value, "exit_code": result.exit_code, "stdout": result.stdout, "stderr": result.stderr,
         "seconds": result.seconds, "isolation": result.isolation,
@@ -83,6 +96,26 @@ def _run(args: list[str]) -> int:
     if not result.judged:
         print(f"assay: the sandbox failed, which says nothing about the program: {result.detail}", file=sys.stderr)
     return 0 if result.judged else 1
+
+
+def _languages(args: list[str]) -> int:
+    from assay.sandbox import languages
+
+    own = parse(LanguagesOptions, args, "assay sandbox languages")
+    known = languages()
+    rows = [
+        {"name": one.name, "names": list(one.names), "toolchain": one.found(), "missing": list(one.missing()), "note": one.note}
+        for one in known
+    ]
+    show(own.json, rows, lambda: grid(("language", "names", "toolchain", "note"), [_language(one) for one in known]))
+    return 0
+
+
+def _language(one: Language) -> list[str]:
+    here = ", ".join(filter(None, one.found().values())) or "the sandbox's own"
+    missing = one.missing()
+    toolchain = f"missing: apt-get install {' '.join(missing)}" if missing else here
+    return [one.name, ", ".join(one.names), toolchain, one.note or "–"]
 
 
 def _probe(args: list[str]) -> int:

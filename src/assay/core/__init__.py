@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         RewardError,
         SandboxError,
         StorageError,
+        ToolchainError,
         UnknownNameError,
         WeightProofError,
         nearest,
@@ -140,6 +141,7 @@ __all__ = [
     "Tokenizer",
     "Tool",
     "ToolResult",
+    "ToolchainError",
     "Tracker",
     "UnknownNameError",
     "Verifier",
@@ -186,7 +188,7 @@ _HOME = {
         "errors": (
             "AssayError CheckpointError ConfigError DataError EngineError GateError InexactResumeError "
             "MissingExtraError NonFiniteError PlanError RankError RewardError SandboxError StorageError "
-            "UnknownNameError WeightProofError nearest"
+            "ToolchainError UnknownNameError WeightProofError nearest"
         ),
         "group": "Draw Group",
         "manifest": "Manifest TensorInfo manifest_of",

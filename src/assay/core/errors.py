@@ -3,6 +3,7 @@
     AssayError
     ├── ConfigError (ValueError)         a setting is wrong or contradicts another
     │   ├── UnknownNameError (KeyError)  a name nobody registered; carries the nearest known one
+    │   ├── ToolchainError               a compiler or interpreter is not installed; names its package
     │   └── PlanError                    an objective chain that cannot be right
     ├── DataError (ValueError)           the user's rows, files or records are wrong
     ├── RewardError                      a reward function broke its contract on too many rollouts
@@ -41,6 +42,7 @@ __all__ = [
     "RewardError",
     "SandboxError",
     "StorageError",
+    "ToolchainError",
     "UnknownNameError",
     "WeightProofError",
     "nearest",
@@ -74,6 +76,10 @@ class UnknownNameError(ConfigError, KeyError):
 
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, tuple[str, ...]]]:
         return type(self), (self.kind, self.name, self.known)
+
+
+class ToolchainError(ConfigError):
+    """A compiler or an interpreter that a language needs is not here; names the program and the package that has it."""
 
 
 class PlanError(ConfigError):

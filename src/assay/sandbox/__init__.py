@@ -6,15 +6,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.sandbox.backend import Backend, Refused, Worker, WorkerDied
+    from assay.sandbox.built import Built
     from assay.sandbox.levels import ZygoteBackend, choose
     from assay.sandbox.limits import Limits
     from assay.sandbox.probing import Probe, probe
     from assay.sandbox.result import Program, Result, Status
     from assay.sandbox.sandbox import Sandbox
     from assay.sandbox.scope import Scope
+    from assay.sandbox.toolchain import Language, language, languages
 
 __all__ = [
     "Backend",
+    "Built",
+    "Language",
     "Limits",
     "Probe",
     "Program",
@@ -27,17 +31,21 @@ __all__ = [
     "WorkerDied",
     "ZygoteBackend",
     "choose",
+    "language",
+    "languages",
     "probe",
 ]
 
 _HOME = {
     "backend": "Backend Refused Worker WorkerDied",
+    "built": "Built",
     "levels": "ZygoteBackend choose",
     "limits": "Limits",
     "probing": "Probe probe",
     "result": "Program Result Status",
     "sandbox": "Sandbox",
     "scope": "Scope",
+    "toolchain": "Language language languages",
 }
 
 

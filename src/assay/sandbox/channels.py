@@ -53,17 +53,22 @@ class Channels:
         stdin: the program's input.
         most: bytes to read of each of output, errors and values.
         both_ways: whether turns go to the program over the channel for values.
+        keep: whether files come back.
     """
 
-    def __init__(self, payload: bytes, stdin: str | bytes, most: int, both_ways: bool = False) -> None:
+    def __init__(self, payload: bytes, stdin: str | bytes, most: int, both_ways: bool = False, keep: bool = False) -> None:
         self._most = most
         self.full = self.told = False
         text = stdin.encode("utf-8", "surrogatepass") if isinstance(stdin, str) else stdin
         self.theirs: list[int] = []
         self.ours: list[int] = []
+        self.kept: int | None = None
         self.data = [bytearray() for _ in range(3)]  # output, errors, value
         try:
             self._open(payload, text, both_ways)
+            if keep:
+                self.kept = os.memfd_create("assay", os.MFD_CLOEXEC)
+                self.theirs.append(os.dup(self.kept))
         except BaseException:
             self.__exit__()
             raise
@@ -84,6 +89,9 @@ class Channels:
         self.handed()
         while self.ours:
             os.close(self.ours.pop())
+        if self.kept is not None:
+            os.close(self.kept)
+            self.kept = None
 
     def handed(self) -> None:
         """Ours are the only copies of the near ends; the far ends live on in the program."""
@@ -136,6 +144,21 @@ class Channels:
             except (ValueError, KeyError, TypeError, RecursionError):
                 continue
         return None
+
+    def files(self) -> dict[str, bytes] | None:
+        """The files that came back, as `zygote.kept` writes them; None where they were too large."""
+        assert self.kept is not None
+        data = os.pread(self.kept, os.fstat(self.kept).st_size, 0)
+        if data == b"!":
+            return None
+        out: dict[str, bytes] = {}
+        at = 0
+        while at < len(data):
+            name, size = int.from_bytes(data[at : at + 4], "little"), int.from_bytes(data[at + 4 : at + 12], "little")
+            begin = at + 12 + name
+            out[data[at + 12 : begin].decode("utf-8", "surrogateescape")] = data[begin : begin + size]
+            at = begin + size
+        return out
 
     def drain(self) -> None:
         """Takes what is still in the pipes."""

@@ -90,11 +90,12 @@ class Zygote:
         mode = "call" if program.entry else "run"
         text = payload(program, mode)
         try:
-            made = Channels(text, program.stdin, limits.output)
+            made = Channels(text, program.stdin, limits.output, keep=bool(program.keep))
         except OSError as error:
             raise WorkerDied(f"no descriptors for a run: {error}") from None
         with made as channels:
-            self.send({"order": "run", "limits": asdict(limits)}, channels.theirs)
+            order = {"order": "run", "limits": asdict(limits), "keep": list(program.keep)}
+            self.send(order, channels.theirs)
             channels.handed()
             return self.result(self._collect(channels, limits), channels, limits, mode)
 
@@ -180,6 +181,9 @@ class Zygote:
             status = Status.OUTPUT
         if mode == "call" and status is Status.OK and not found:
             status, detail = Status.ERROR, "it ended without a value"
+        files = {} if channels.kept is None else channels.files()
+        if files is None and status is Status.OK:
+            status, detail = Status.DISK, "the files to keep are larger than Limits.disk"
         return Result(
             status=status,
             exit_code=exit_code if not end["reason"] else None,
@@ -191,6 +195,7 @@ class Zygote:
             isolation=tag,
             value=value if status is Status.OK and mode == "call" else None,
             detail=detail,
+            files=files or {},
         )
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
 from assay.core.errors import ConfigError
+from assay.sandbox.limits import Limits
 
 __all__ = ["Program", "Result", "Status"]
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Status(StrEnum):
@@ -34,6 +37,8 @@ class Status(StrEnum):
     """It failed because it may start no more processes or threads."""
     BLOCKED = "blocked"
     """It failed because it tried what is not allowed."""
+    COMPILE = "compile"
+    """Its compiler refused it, or needed more than a compiler may; ``detail`` says how that ended, ``stderr`` why."""
     INFRA = "infra"
     """The sandbox failed: this says nothing about the program, and is no verdict on it."""
 
@@ -50,6 +55,10 @@ class Program:
         args: ``sys.argv[1:]`` of Python source.
         entry: a function of the source to call after it ran; its return value is the result's ``value``.
         arguments: what ``entry`` is called with: plain values that JSON can say.
+        keep: files, or folders of files, that come back in `Result.files` when it ended by itself.
+        extra: what its runtime takes for itself, by the limits' names, as address space that an interpreter reserves and does
+            not use: `Sandbox.run` adds it to the limits. ``{memory}`` in its ``argv`` is then what they said before, in MiB.
+        no_memory: what it writes to its standard error when it fails for want of memory: an ``error`` that says so is ``memory``.
 
     Raises:
         ConfigError: neither source nor ``argv``, both, or a file outside the folder.
@@ -61,19 +70,42 @@ class Program:
     code: str = ""
     argv: tuple[str, ...] = ()
     stdin: str | bytes = b""
-    files: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}))
+    files: Mapping[str, bytes] = field(default_factory=lambda: _NOTHING)
     args: tuple[str, ...] = ()
     entry: str = ""
     arguments: Sequence[Any] = ()
+    keep: tuple[str, ...] = ()
+    extra: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    no_memory: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if bool(self.argv) and bool(self.code or self.entry):
             raise ConfigError("a Program has either code or argv; to give a program a source file, put it into files")
+        for kind, names in (("files", self.files), ("keep", self.keep)):
+            for name in names:
+                if not name or name.startswith("/") or ".." in name.split("/") or "\0" in name:
+                    raise ConfigError(f"Program.{kind}[{name!r}]: give a path below the program's own folder")
         for name in self.files:
-            if not name or name.startswith("/") or ".." in name.split("/") or "\0" in name:
-                raise ConfigError(f"Program.files[{name!r}]: give a path below the program's own folder")
             if any(other.startswith(f"{name}/") for other in self.files):
                 raise ConfigError(f"Program.files[{name!r}] is a folder of another file; give it another name")
+
+    def fitted(self, limits: Limits) -> tuple[Program, Limits]:
+        """It and the limits as a backend runs them: with what its runtime takes for itself.
+
+        >>> program, limits = Program(argv=("node", "--max-old-space-size={memory}"), extra={"memory": 2 << 30}).fitted(Limits())
+        >>> program.argv[1], limits.memory >> 20
+        ('--max-old-space-size=512', 2560)
+        """
+        if not self.extra:
+            return self, limits
+        raised = {name: getattr(limits, name) + value for name, value in self.extra.items()}
+        argv = tuple(word.replace("{memory}", str(limits.memory >> 20)) for word in self.argv)
+        return replace(self, argv=argv), replace(limits, **raised)
+
+    def told(self, result: Result) -> Result:
+        """Its result, where what it says of its failure is known to mean a lack of memory."""
+        short = result.status is Status.ERROR and any(word in result.stderr for word in self.no_memory)
+        return replace(result, status=Status.MEMORY) if short else result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +121,8 @@ class Result:
         cpu_seconds: processor time of all its processes.
         isolation: what held it: ``strong``, ``landlock``, or ``rlimits (UNSAFE)``.
         value: what ``Program.entry`` returned, as JSON carries it (tuples as lists).
-        detail: why, where the status alone does not say: for ``infra``, and for a call without a value.
+        detail: why, where the status alone does not say: for ``infra``, ``compile``, and for a call without a value.
+        files: what it was to keep: relative path to content.
     """
 
     status: Status
@@ -102,6 +135,7 @@ class Result:
     isolation: str = ""
     value: Any = None
     detail: str = ""
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
 
     @property
     def ok(self) -> bool:

@@ -13,10 +13,12 @@ from typing import Any, TypeVar
 
 from assay.core.errors import ConfigError, DataError
 from assay.sandbox.backend import Backend, Refused, Worker, WorkerDied
+from assay.sandbox.built import Built, build
 from assay.sandbox.levels import ZygoteBackend, choose
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Program, Result, Status
 from assay.sandbox.scope import Scope
+from assay.sandbox.toolchain import Language, language
 
 __all__ = ["Sandbox"]
 
@@ -38,11 +40,14 @@ class Sandbox:
         workers: how many programs run at once.
         limits: of programs that bring none.
         reads: host paths that programs may read besides Python's own libraries.
+        languages: that `compile` is to take: names, or paths of TOML files; their toolchains come into the programs' sight.
         allow_unsafe: accept the level ``rlimits``, which contains nothing: it says so at each start, and every result is tagged.
 
     Raises:
         SandboxError: no level that was asked for holds here; with the probe's findings and a fix.
-        ConfigError: no workers, or ``rlimits`` without ``allow_unsafe``.
+        ConfigError: no workers, ``rlimits`` without ``allow_unsafe``, or a language that needs several processes where only one
+            can be contained.
+        ToolchainError: a language's compiler or interpreter is not installed.
 
     >>> with Sandbox(workers=1) as sandbox:
     ...     print(sandbox.run("print(6 * 7)").stdout, sandbox.call("def f(x): return x + 1", "f", 41).value)
@@ -57,13 +62,20 @@ class Sandbox:
         workers: int = 2,
         limits: Limits | None = None,
         reads: Sequence[str] = (),
+        languages: Sequence[str | Language] = (),
         allow_unsafe: bool = False,
     ) -> None:
         if workers < 1:
             raise ConfigError(f"Sandbox.workers={workers}; use at least 1")
         self.limits = limits or Limits()
         self.workers = workers
-        self.backend, self.probe = choose(backend, allow_unsafe=allow_unsafe, reads=tuple(reads))
+        self.languages = tuple(language(one) if isinstance(one, str) else one for one in languages)
+        for one in self.languages:
+            one.require()
+        seen = tuple(dict.fromkeys((*reads, *(place for one in self.languages for place in one.places()))))
+        self.backend, self.probe = choose(backend, allow_unsafe=allow_unsafe, reads=seen)
+        for one in self.languages:
+            one.admit(self.probe.layers)
         self._fresh()
         _alive.add(self)
 
@@ -89,7 +101,7 @@ class Sandbox:
             DataError: arguments that JSON cannot say.
         """
         made = Program(code=program) if isinstance(program, str) else program
-        allowed = limits or self.limits
+        made, allowed = made.fitted(limits or self.limits)
         for last in (False, True):
             worker = self._take()
             try:
@@ -109,7 +121,7 @@ class Sandbox:
             else:
                 self._give(worker)
                 if result.judged or last:
-                    return result
+                    return made.told(result)
         raise AssertionError
 
     def call(self, code: str, entry: str, *arguments: Any, limits: Limits | None = None) -> Result:
@@ -124,6 +136,23 @@ class Sandbox:
             limits: of this run.
         """
         return self.run(Program(code=code, entry=entry, arguments=arguments), limits)
+
+    def compile(self, language: str | Language, source: str) -> Built:
+        """A program of another language, ready to be run many times.
+
+        Its source is not trusted, so the compiler is contained too, with limits of the language's own.
+
+        Args:
+            language: one of `languages`, by any of its names; ``python`` always is.
+            source: the program.
+
+        Returns:
+            what to run; `Built.refused` says why not, where it did not compile.
+
+        Raises:
+            ConfigError: this sandbox was made without the language.
+        """
+        return build(self, language, source)
 
     def map(self, programs: Mapping[_Key, Program | str], limits: Limits | None = None) -> dict[_Key, Result]:
         """Runs programs, as many at once as there are workers; results by the programs' keys."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import child, landlock, seccomp
+from .kept import send
 from .namespaces import BOX, enter, furnish
 from .places import DEVICES, empty, hidden, readable, split
 from .system import CLONE_NEWNS, CLONE_NEWPID, MACHINE, clone, drop_bounding, prctl
@@ -123,20 +124,24 @@ class Server:
                 return
             order = json.loads(data)
             if order["order"] == "run":
-                self._control.send(json.dumps(self._run(order["limits"], list(fds))).encode())
+                self._control.send(json.dumps(self._run(order["limits"], order.get("keep", []), list(fds))).encode())
 
-    def _run(self, limits: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+    def _run(self, limits: dict[str, Any], keep: list[str], fds: list[int]) -> dict[str, Any]:
+        kept = fds.pop() if keep else -1
         try:
             if self._settings.level == "strong":
-                return self._strong(limits, fds)
+                return self._strong(limits, fds, keep, kept)
             try:
-                return self._plain(limits, fds)
+                end = self._plain(limits, fds)
+                if keep and not end.get("reason", "infra"):
+                    send(kept, self._scratch, keep, limits["disk"])
+                return end
             finally:
                 empty(self._scratch)
         except Exception as error:
             return {"infra": f"{type(error).__name__}: {error}"}
         finally:
-            _close(fds)
+            _close([*fds, kept] if keep else fds)
 
     def _plain(self, limits: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """A child of ours among the host's processes."""
@@ -153,14 +158,14 @@ class Server:
         finally:
             self._bury()
 
-    def _strong(self, limits: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+    def _strong(self, limits: dict[str, Any], fds: list[int], keep: list[str], kept: int) -> dict[str, Any]:
         """A child with process ids of its own: a first process that waits, and beside it the program."""
         told, ready = os.pipe()
         filter = self._filters[limits["processes"] > 1]
         pid = clone(CLONE_NEWPID | CLONE_NEWNS)
         if pid == 0:
             try:
-                _first(child.Job("strong", limits, fds, ready, None, BOX, None, 1, 2, filter))
+                _first(child.Job("strong", limits, fds, ready, None, BOX, None, 1, 2, filter), keep, kept)
             finally:
                 os._exit(70)
         os.close(ready)
@@ -187,14 +192,15 @@ class Server:
             os.close(told)
 
 
-def _first(job: child.Job) -> None:
+def _first(job: child.Job, keep: list[str], kept: int) -> None:
     """Process 1 of the program's namespace: starts it, buries whoever dies, ends with it; then the kernel ends all others."""
     prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
     prctl(_PR_SET_DUMPABLE, 0)  # its memory is not for its children
     below = 2
-    for kept in (*sorted((job.ready, *job.fds)), 1 << 20):
-        os.closerange(below + 1, kept)
-        below = kept
+    held = [job.ready, *job.fds] + ([kept] if keep else [])
+    for number in (*sorted(held), 1 << 20):
+        os.closerange(below + 1, number)
+        below = number
     try:
         furnish(job.limits["disk"], job.limits["entries"])
     except BaseException as error:
@@ -208,8 +214,24 @@ def _first(job: child.Job) -> None:
     while True:
         ended, status = os.wait()
         if ended == pid:
+            if keep:
+                try:
+                    _alone()
+                    send(kept, job.scratch, keep, job.limits["disk"])
+                except BaseException as error:
+                    os.write(job.ready, b"E" + f"{type(error).__name__}: {error}".encode()[:2000])
+                    return
             os.write(job.ready, b"S" + status.to_bytes(4, "little"))
             os._exit(0)
+
+
+def _alone() -> None:
+    """Process 1 ends all others of its namespace, so that nothing changes their files any more."""
+    with suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
 
 
 def _kernel() -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from assay.core.task import Task
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Result, Status
 from assay.sandbox.sandbox import Sandbox
+from assay.sandbox.toolchain import Language, language
 from assay.verify.answer import option, ruled
 from assay.verify.code.cases import Case, run_cases
 from assay.verify.code.program import Place, program_in
@@ -88,9 +89,13 @@ class ProgramVerifier(ABC):
         """Finds out how programs are contained here, so that no worker of a pool has to."""
         self.sandbox()
 
+    def written_in(self) -> Language:
+        """The language of the programs that it judges."""
+        return language("python")
+
     def sandbox(self) -> Sandbox:
         """The sandbox of this process; its workers are started when a program needs one."""
-        return sandbox_of(self.backend, self.workers, allow_unsafe=self.allow_unsafe)
+        return sandbox_of(self.backend, self.workers, allow_unsafe=self.allow_unsafe, language=self.written_in())
 
     def isolation(self) -> dict[str, Any]:
         """What contains the programs, as plain values for a run's record."""
@@ -102,7 +107,7 @@ class ProgramVerifier(ABC):
         Raises:
             DataError: the task lacks what the verifier needs, or has it in a wrong form; names the task.
         """
-        source = program_in(rollout.text, self.where) if rollout.stop is Stop.DONE else None
+        source = program_in(rollout.text, self.where, self.written_in().names) if rollout.stop is Stop.DONE else None
         if source is None:
             return self.nothing("unparsed" if rollout.stop is Stop.DONE else "unfinished", isolation=self.sandbox().tag)
         try:
@@ -192,7 +197,10 @@ class CaseVerifier(ProgramVerifier):
 
     def rule(self, gold: Gold, source: str) -> Score:
         """Run the cases."""
-        cases = self.cases(gold)
+        return self.judge(self.cases(gold), source)
+
+    def judge(self, cases: Sequence[Case], source: str) -> Score:
+        """The verdict on a program by what it does on the cases."""
         words, results = run_cases(self.sandbox(), cases, source, self.limits, self._ending())
         if str(Status.INFRA) in words:
             return lost(results[-1])
@@ -225,6 +233,14 @@ def lost(result: Result) -> Score:
 def reason(result: Result) -> str:
     """The last line of what a program said of its failure; empty where it said nothing."""
     return (result.stderr.rstrip().rpartition("\n")[2] or result.detail)[:_WHY]
+
+
+def refusal(result: Result) -> str:
+    """What a compiler said first of a source that it refused."""
+    lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line.lower()), lines[0] if lines else f"the compiler: {result.detail}")[
+        :_WHY
+    ]
 
 
 def short(value: Any) -> str:

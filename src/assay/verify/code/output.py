@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import isfinite
 from typing import Any, cast
 
 from assay.core.errors import ConfigError, DataError
+from assay.core.score import Score
+from assay.sandbox.built import Built
 from assay.sandbox.result import Program, Result
+from assay.sandbox.toolchain import Language, language
 from assay.verify.answer import option
-from assay.verify.code.base import CaseVerifier, Gold, short
+from assay.verify.code.base import CaseVerifier, Gold, lost, refusal, short
+from assay.verify.code.builds import build
 from assay.verify.code.cases import Case
 
 __all__ = ["CodeOutput", "Compare", "same_text"]
@@ -43,12 +47,19 @@ class CodeOutput(CaseVerifier):
     Agnostics (arXiv 2508.04865) rewards 1 where all pass and .2 where a program ran and printed something wrong: that is
     ``Scalarise(weights=(("correct", 0.8), ("ran", 0.2)))`` of these components, since what is correct ran.
 
+    A program of another `language` is compiled once for all cases, contained as it runs; one that does not compile has the
+    verdict ``compile``, with the compiler's error under ``info["why"]``. Equal answers are compiled once.
+
     Attributes:
+        language: what it is written in: a name of `assay.sandbox.languages`, or the path of a TOML file of your own.
         compare: how text is compared (`Compare`).
         tolerance: with ``tokens``: how far a number may be from the expected one, absolute or relative.
 
     Raises:
-        ConfigError: a tolerance out of range, or without ``tokens``.
+        ConfigError: a tolerance out of range, or without ``tokens``; a language's file that is wrong; when judging, a language
+            that needs more processes than can be contained here.
+        UnknownNameError: no such language.
+        ToolchainError: when judging or preparing: the language's compiler or interpreter is not installed; names its package.
         DataError: the tests are not of that form, or more is expected than ``limits.output`` lets through.
 
     >>> from assay.verify import posed
@@ -58,22 +69,41 @@ class CodeOutput(CaseVerifier):
     ({'correct': 0.0, 'fraction': 0.5, 'ran': 1.0}, ('passed', 'wrong'))
     """
 
+    language: str = "python"
     compare: Compare = Compare.LINES
     tolerance: float = 0.0
 
     def check(self) -> None:
-        """Refuses a tolerance that would have no effect, or accept anything."""
+        """Refuses a tolerance that would have no effect, or accept anything, and a language that is none."""
+        language(self.language)
         option(Compare, self.compare, "CodeOutput.compare")
         if not 0.0 <= self.tolerance < 1.0:
             raise ConfigError(f"CodeOutput.tolerance is {self.tolerance}; it must be in [0, 1)")
         if self.tolerance and self.compare != Compare.TOKENS:
             raise ConfigError(f"CodeOutput.tolerance needs compare='tokens', and compare is {str(self.compare)!r}")
 
-    def cases(self, gold: Gold) -> Sequence[Case]:
+    def written_in(self) -> Language:
+        """As `language` says."""
+        return language(self.language)
+
+    def rule(self, gold: Gold, source: str) -> Score:
+        """Compile it, and run the cases."""
+        cases, own = self.cases(gold), self.written_in()
+        if not own.run:
+            return self.judge(cases, source)
+        built = build(self.sandbox(), own, source)
+        if built.refused is None:
+            return self.judge([replace(case, built=built) for case in cases], source)
+        if not built.refused.judged:
+            return lost(built.refused)
+        words = ("compile", *["skipped"] * (len(cases) - 1))
+        return self.nothing("compile", cases=words, isolation=built.refused.isolation, why=refusal(built.refused))
+
+    def cases(self, gold: Gold) -> Sequence[_Printed]:
         """One for each test."""
         return [self._case(i, test) for i, test in enumerate(gold.items("tests"))]
 
-    def _case(self, index: int, test: Any) -> Case:
+    def _case(self, index: int, test: Any) -> _Printed:
         table = cast("Mapping[str, Any]", test if isinstance(test, Mapping) else {})
         stdin, stdout = table.get("stdin", ""), table.get("stdout")
         if not isinstance(stdin, str) or not isinstance(stdout, str) or not table.keys() <= {"stdin", "stdout"}:
@@ -91,9 +121,10 @@ class _Printed(Case):
     stdout: str
     compare: str
     tolerance: float
+    built: Built | None = None
 
     def program(self, source: str) -> Program:
-        return Program(code=source, stdin=self.stdin)
+        return Program(code=source, stdin=self.stdin) if self.built is None else self.built.program(self.stdin)
 
     def passes(self, result: Result) -> bool:
         return same_text(self.stdout, result.stdout, self.compare, self.tolerance)

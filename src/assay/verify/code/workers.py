@@ -8,6 +8,7 @@ import threading
 
 from assay.core.errors import ConfigError, SandboxError
 from assay.sandbox.sandbox import Sandbox
+from assay.sandbox.toolchain import Language
 
 __all__ = ["close_sandboxes", "sandbox_of"]
 
@@ -17,7 +18,7 @@ class _Sandboxes:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.known: dict[tuple[str, int, bool], Sandbox] = {}
+        self.known: dict[tuple[str, int, bool, Language | None], Sandbox] = {}
 
     def close(self) -> None:
         with self.lock:
@@ -30,7 +31,9 @@ _mine = _Sandboxes()
 os.register_at_fork(after_in_child=lambda: _mine.__init__())  # the parent's workers are its own; its lock may be held
 
 
-def sandbox_of(backend: str = "auto", workers: int = 2, *, allow_unsafe: bool = False) -> Sandbox:
+def sandbox_of(
+    backend: str = "auto", workers: int = 2, *, allow_unsafe: bool = False, language: Language | None = None
+) -> Sandbox:
     """The sandbox of that kind of this process; any thread may use it.
 
     It is made when first asked for, and closed with the process or by `close_sandboxes`. A process that is forked gets its own.
@@ -39,18 +42,22 @@ def sandbox_of(backend: str = "auto", workers: int = 2, *, allow_unsafe: bool = 
         backend: as `assay.sandbox.Sandbox` takes it.
         workers: how many programs run at once.
         allow_unsafe: accept a level that contains nothing.
+        language: what programs are written in, besides Python.
 
     Raises:
-        ConfigError: nothing here contains programs; with the probe's text.
+        ConfigError: nothing here contains programs, with the probe's text; or not those of that language.
+        ToolchainError: the language's compiler or interpreter is not installed.
 
     >>> sandbox_of(workers=1) is sandbox_of(workers=1)
     True
     """
-    key = (backend, workers, allow_unsafe)
+    opened = language if language is not None and language.run else None  # Python needs nothing more to be seen
+    key = (backend, workers, allow_unsafe, opened)
     with _mine.lock:
         if key not in _mine.known:
             try:
-                _mine.known[key] = Sandbox(backend, workers=workers, allow_unsafe=allow_unsafe)
+                more = () if opened is None else (opened,)
+                _mine.known[key] = Sandbox(backend, workers=workers, languages=more, allow_unsafe=allow_unsafe)
             except SandboxError as error:
                 raise ConfigError(
                     f"a verifier of programs cannot run here: {error}\nIf you accept programs that nothing contains, give the "
