@@ -38,6 +38,58 @@ def test_run_prints_one_line(assay, file):
     assert row["isolation"] in LEVELS and 0 < row["seconds"] < 20
 
 
+LUA = "print(io.read('n') + 1)\nos.exit(3)"
+
+
+@pytest.mark.parametrize(
+    ("lang", "code"),
+    [
+        ("lua", LUA),
+        ("pl", "print <STDIN> + 1, qq(\\n); exit 3;"),
+        ("js", "console.log(Number(require('fs').readFileSync(0)) + 1); process.exitCode = 3"),
+        ("c", '#include <stdio.h>\nint main(void) { int x; scanf("%d", &x); printf("%d\\n", x + 1); return 3; }'),
+    ],
+)
+def test_run_takes_other_languages(assay, tmp_path, lang, code):
+    path = tmp_path / "program"
+    path.write_text(code)
+    said = assay("sandbox", "run", "--lang", lang, path, "--stdin", "41")
+    if said.code == 2:
+        pytest.skip(said.err)  # its toolchain is missing, or only one process can be contained
+    row = json.loads(said.out)
+    assert {k: row[k] for k in ("status", "exit_code", "stdout", "stderr")} == {
+        "status": "error", "exit_code": 3, "stdout": "42\n", "stderr": "",
+    }  # fmt: skip
+
+
+def test_what_does_not_compile_has_a_status_of_its_own(assay, tmp_path):
+    path = tmp_path / "program.c"
+    path.write_text("int main(void) { return x; }")
+    said = assay("sandbox", "run", "--lang", "c", path)
+    if said.code == 2:
+        pytest.skip(said.err)
+    row = json.loads(said.out)
+    assert list(row) == ["status", "exit_code", "stdout", "stderr", "seconds", "isolation"]
+    assert (said.code, row["status"], row["exit_code"]) == (0, "compile", 1) and "undeclared" in row["stderr"]
+
+
+def test_a_missing_toolchain_names_its_package(assay, file, monkeypatch):
+    monkeypatch.setattr("assay.sandbox.toolchain.PATH", "/nowhere")
+    said = assay("sandbox", "run", "--lang", "r", file)
+    assert (said.code, said.out) == (2, "") and "apt-get install r-base-core" in said.err
+    assert "missing: apt-get install r-base-core" in assay("sandbox", "languages").out
+    rows = {row["name"]: row for row in assay("sandbox", "languages", "--json").json}
+    assert rows["rust"]["missing"] == ["rustc", "gcc"] and rows["rust"]["toolchain"] == {"rustc": None, "gcc": None}
+
+
+def test_the_languages_are_listed(assay):
+    said = assay("sandbox", "languages")
+    rows = assay("sandbox", "languages", "--json").json
+    assert [row["name"] for row in rows] == sorted(row["name"] for row in rows) and len(rows) == 12
+    assert rows[9] == {"name": "python", "names": ["python", "py", "python3"], "toolchain": {}, "missing": [], "note": ""}
+    assert said.code == 0 and "the sandbox's own" in said.out and "main is in a class called Main" in said.out
+
+
 def test_our_own_input_is_passed_on(file):
     done = subprocess.run(
         [sys.executable, "-m", "assay", "sandbox", "run", file, "--stdin", "-"], input=b"1", capture_output=True, check=True
