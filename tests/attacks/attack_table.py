@@ -24,9 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from assay.sandbox.backend import Refused
+from assay.sandbox.built import build
 from assay.sandbox.client import Zygote
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Program, Result
+from assay.sandbox.toolchain import Language, language
 
 HERE = Path(__file__).parent
 PRELUDE = (HERE / "prelude.py").read_text(encoding="utf-8")
@@ -38,7 +40,8 @@ class Attack:
     """One attack.
 
     `mode` is ``run`` (through when it says so, when its status is not one of `held`, or when the host was touched), ``call``
-    (through when its value is right), or one of the two controls.
+    (through when its value is right), or one of the two controls. One with a `language` is a source whose compiler is attacked,
+    and what it made: through when either shows the secret; SECRET in it stands for the secret's file.
     """
 
     family: str
@@ -46,7 +49,8 @@ class Attack:
     code: str
     before: str = ""
     mode: str = "run"
-    held: tuple[str, ...] = ("ok", "error", "memory", "disk", "processes", "blocked", "timeout", "cpu", "output")
+    language: str = ""
+    held: tuple[str, ...] = ("ok", "error", "memory", "disk", "processes", "blocked", "timeout", "cpu", "output", "compile")
     limits: dict[str, float] = field(default_factory=dict)
     levels: tuple[str, ...] = LEVELS
     machines: tuple[str, ...] = ()
@@ -71,6 +75,7 @@ class Arena:
 
     def __init__(self, level: str, python: str = sys.executable) -> None:
         self.level = level
+        self.python = python
         self.zygote = Zygote(level, python=python)
         self.other = Zygote(level, python=python)
         self.folder = Path(tempfile.mkdtemp(prefix="assay-attacked-"))
@@ -105,6 +110,8 @@ class Arena:
 
     def ways(self, attack: Attack) -> list[str]:
         """By which ways the attack got through; empty when it was held."""
+        if attack.language:
+            return self._compiled(attack)
         if attack.mode != "run":
             return self._graded(attack)
         limits = Limits(**{"wall": 20.0, "cpu": 10.0, **attack.limits})
@@ -135,6 +142,27 @@ class Arena:
             return [] if right else [f"a right program was refused: {result}"]
         return [f"taken for right: {result}"] if right else [f"no verdict: {result}"] if not result.judged else self._touched()
 
+    def lacks(self, attack: Attack) -> str:
+        """Why the attack cannot be tried here: its compiler is not installed; empty where it can."""
+        return " ".join(language(attack.language).missing()) if attack.language else ""
+
+    def _compiled(self, attack: Attack) -> list[str]:
+        one = language(attack.language)
+        zygote = Zygote(self.level, one.places(), python=self.python)
+        try:
+            compiler = _Compiler(zygote, one)
+            found = build(compiler, one, attack.code.replace("SECRET", str(self.file)))
+            results = [found.result] if found.result is not None else []
+            if found.refused is None:
+                results.append(compiler.run(found.program(), Limits(wall=3.0)))
+            out: list[str] = []
+            for result in results:
+                out += [f"it shows the secret: {result}"] if self.secret in result.stdout + result.stderr else []
+                out += _said(result, attack)
+            return [*out, *self._touched()]
+        finally:
+            zygote.close()
+
     def _touched(self) -> list[str]:
         """What the host shows, whatever the program said."""
         out: list[str] = []
@@ -160,6 +188,16 @@ class Arena:
         if follow.stdout != "[]\n":
             out.append(f"the next run is not clean: {follow}")
         return out
+
+
+class _Compiler:
+    """A zygote as `build` uses a sandbox."""
+
+    def __init__(self, zygote: Zygote, one: Language) -> None:
+        self._zygote, self.languages = zygote, (one,)
+
+    def run(self, program: Program, limits: Limits | None = None) -> Result:
+        return self._zygote.run(*program.fitted(limits or Limits()))
 
 
 class _Sibling:
@@ -241,6 +279,8 @@ def main() -> int:
         for attack in attacks():
             fits = given.level in attack.levels and os.uname().machine in (attack.machines or (os.uname().machine,))
             if not fits or (given.quick and attack.heavy) or given.only not in f"{attack.family}: {attack.name}":
+                continue
+            if arena.lacks(attack):
                 continue
             began = time.monotonic()
             ways = arena.ways(attack)

@@ -10,7 +10,7 @@ from attack_table import LEVELS, Arena, attacks
 from attack_users import NOBODY, public_tree, python_for
 
 from assay.core.errors import SandboxError
-from assay.sandbox import Sandbox
+from assay.sandbox import Sandbox, language
 from assay.sandbox.backend import Refused
 from assay.sandbox.client import Zygote
 
@@ -50,7 +50,10 @@ def cases():
 def test_no_attack_gets_through(arenas, level, attack):
     if attack.machines and os.uname().machine not in attack.machines:
         pytest.skip(f"an attack for {attack.machines}")
-    assert arenas(level).ways(attack) == []
+    arena = arenas(level)
+    if arena.lacks(attack):
+        pytest.skip(f"its compiler is not installed: apt-get install {arena.lacks(attack)}")
+    assert arena.ways(attack) == []
 
 
 @pytest.mark.prove
@@ -78,7 +81,8 @@ def test_no_attack_gets_through_to_an_ordinary_user(level, tmp_path):
         pytest.skip(f"{level} is not granted to an ordinary user: {done.stdout}")
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, done.stderr + "\n".join(str(r) for r in rows if r["ways"])
-    assert len(rows) == sum(level in a.levels for a in TABLE)
+    here = [a for a in TABLE if level in a.levels and not (a.language and language(a.language).missing())]
+    assert len(rows) == len(here)
 
 
 def test_the_attacks_are_real():
@@ -88,12 +92,15 @@ def test_the_attacks_are_real():
         "the home, the repository, the secret",
         "abstract unix socket of the host",
         "serve",
+        "C: the assembler takes in a file of the host",
+        "C: include files of the host",
     )
     arena = Arena("rlimits")
     try:
         for name in harmless:
             (attack,) = (a for a in TABLE if a.name == name)
-            assert any("THROUGH" in way for way in arena.ways(attack)), name
+            if not arena.lacks(attack):
+                assert any("THROUGH" in way or "secret" in way for way in arena.ways(attack)), name
     finally:
         arena.close()
 

@@ -177,6 +177,12 @@ def test_a_language_of_your_own(tmp_path):
         ('names = ["x"]\nfile = "x"\ncompile = ["cc"]\nkeep = ["x"]', "compile needs run"),
         (OWN + "[extra]\nmemry = 5", "did you mean 'memory'"),
         (OWN + "[compile_limits]\nwal = 5", "did you mean 'wall'"),
+        (OWN + "compile_limits = 5", "compile_limits = 5; give limits"),
+        (OWN + "note = 5", "note = 5; give a text"),
+        (OWN + "keep = 'x'", "keep = 'x'; give texts"),
+        (OWN + "reads = [1]", r"reads = \[1\]; give texts"),
+        (OWN + "[extra]\nmemory = 'x'", "give a table of numbers"),
+        (OWN.replace("file", "note"), "the key 'file' is missing"),
     ],
 )
 def test_a_wrong_file_names_the_file_and_the_key(tmp_path, text, says):

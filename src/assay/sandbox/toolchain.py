@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from glob import glob
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, cast
 
-from assay.core.canon import FrozenMap
-from assay.core.config import from_dict, loads_toml
-from assay.core.errors import AssayError, ConfigError, ToolchainError, UnknownNameError
+from assay.core.errors import ConfigError, ToolchainError, UnknownNameError
 from assay.sandbox.limits import Limits
 
 __all__ = ["PATH", "Language", "language", "languages"]
@@ -26,6 +26,11 @@ _EVERYWHERE = ("/usr/bin", "/usr/local/bin", "/etc/alternatives")
 _LIMITS = frozenset(f.name for f in dataclasses.fields(Limits))
 
 _COMPILER = Limits()
+_KEYS = {
+    "names": "texts", "file": "text", "run": "texts", "compile": "texts", "keep": "texts", "needs": "table of texts",
+    "reads": "texts", "compile_limits": "limits", "extra": "table of numbers", "no_memory": "texts", "note": "text",
+}  # fmt: skip
+"""What a TOML file may say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,16 +60,14 @@ class Language:
     run: tuple[str, ...] = ()
     compile: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
-    needs: Mapping[str, str] = FrozenMap()
+    needs: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     reads: tuple[str, ...] = ()
     compile_limits: Limits = _COMPILER
-    extra: Mapping[str, int] = FrozenMap()
+    extra: Mapping[str, int] = field(default_factory=dict[str, int], hash=False)
     no_memory: tuple[str, ...] = ()
     note: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "needs", FrozenMap(self.needs))
-        object.__setattr__(self, "extra", FrozenMap(self.extra))
         if not self.names or any(not n or n != n.lower() or n.split() != [n] for n in self.names):
             raise ConfigError(f"Language.names={list(self.names)}: give at least one word in lower case")
         if not self.file or "/" in self.file:
@@ -180,6 +183,34 @@ def language(name: str) -> Language:
 
 def _parsed(text: str, name: str) -> Language:
     try:
-        return from_dict(Language, loads_toml(text))
-    except AssayError as error:
-        raise ConfigError(f"{name}: {error}") from None
+        table = tomllib.loads(text)
+        for key in table:
+            if key not in _KEYS:
+                raise UnknownNameError("key", key, _KEYS)
+        for key in ("names", "file"):
+            if key not in table:
+                raise ConfigError(f"the key {key!r} is missing")
+        return Language(**{key: _value(key, value) for key, value in table.items()})
+    except (tomllib.TOMLDecodeError, ConfigError) as error:
+        said = f"not TOML: {error}" if isinstance(error, tomllib.TOMLDecodeError) else str(error)
+        raise ConfigError(f"{name}: {said}") from None
+
+
+def _value(key: str, value: Any) -> Any:
+    """A key's value as `Language` takes it."""
+    kind = _KEYS[key]
+    if kind == "texts" and isinstance(value, list) and _all(cast("list[Any]", value), str):
+        return tuple(cast("list[str]", value))
+    if isinstance(value, dict):
+        table = cast("dict[str, Any]", value)
+        if kind == "limits":
+            return Limits.parse(",".join(f"{k}={v}" for k, v in table.items()))
+        if (kind == "table of texts" and _all(table.values(), str)) or (kind == "table of numbers" and _all(table.values(), int)):
+            return table
+    if kind == "text" and isinstance(value, str):
+        return value
+    raise ConfigError(f"{key} = {value!r}; give {'' if kind in ('texts', 'limits') else 'a '}{kind}")
+
+
+def _all(items: Iterable[Any], kind: type) -> bool:
+    return all(type(item) is kind for item in items)
