@@ -61,6 +61,14 @@ def test_more_descriptors_than_an_old_call_can_wait_for(zygote):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def test_a_program_may_open_its_output_by_name(zygote):
+    if zygote.layers.get("proc", "").startswith("none"):
+        pytest.skip("the host masks /proc")
+    code = "for name in ('stdout', 'stderr'):\n    with open(f'/dev/{name}', 'w') as file:\n        print(name, file=file)"
+    result = zygote.run(Program(code=code), Limits())
+    assert (result.status, result.stdout, result.stderr) == (Status.OK, "stdout\n", "stderr\n")
+
+
 def test_a_call_gives_its_value(zygote):
     program = Program(code="def f(a, b):\n    return {'sum': a + b, 'pair': (a, None)}", entry="f", arguments=(1, 2.5))
     result = zygote.run(program, Limits())

@@ -1,6 +1,7 @@
 """Every built-in verifier ships its audit: its own gold, what its documentation promises, and it passes."""
 
 import pytest
+from needed_tools import with_tools
 
 from assay.core.errors import DataError
 from assay.verify import attempt, verifier, verifiers
@@ -13,7 +14,7 @@ def test_every_built_in_verifier_has_gold_of_its_own() -> None:
     assert set(verifiers()) <= set(BUILT_IN)
 
 
-@pytest.mark.parametrize("name", verifiers())
+@pytest.mark.parametrize("name", with_tools(verifiers()))
 def test_its_solutions_are_right_and_what_is_known_to_be_wrong_is_wrong(name: str) -> None:
     judge_it = verifier(name)
     for seed in range(3):
@@ -50,7 +51,7 @@ def test_what_is_documented_is_audited(name: str) -> None:
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("name", verifiers())
+@pytest.mark.parametrize("name", with_tools(verifiers()))
 def test_it_passes_its_audit(name: str) -> None:
     found = audit(name, settings=Settings(deadline=20.0, max_p99=5.0))
     assert found.passed, [(c.name, c.says, c.examples[:3]) for c in found.checks if c.name in found.failed]

@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from needed_tools import with_tools
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, UnknownNameError
@@ -67,6 +68,8 @@ GOLDS = {
     "code_call": ({"entry": "f", "tests": [{"args": [2], "expected": 4}]}, "def f(x): return x * 2"),
     "unit_tests": ({"tests": ["assert f(2) == 4"]}, "def f(x): return x * 2"),
     "test_quality": ({"entry": "f", "reference": "f = lambda x: x * 2", "mutants": ["f = lambda x: 4"]}, "assert f(3) == 6"),
+    "verilog": ("module f(input [3:0] a, output y); assign y = &a; endmodule",
+                "module f(input [3:0] a, output y); assign y = a == 15; endmodule"),
 }  # fmt: skip
 """For each name a gold and an answer that is right."""
 
@@ -86,15 +89,17 @@ HOSTILE = [
 
 NAMES = list(verifiers())
 PURE = [name for name in NAMES if about(name).trusted]
+SLOW = [name for name in NAMES if about(name).kind.startswith(("assay.verify.code", "assay.verify.hardware"))]
+"""Each verdict is a few processes."""
 
 
 def test_there_is_a_gold_for_each() -> None:
     assert list(GOLDS) == NAMES
-    impure = {"json_schema", "math", "regex", "sql", "code_output", "code_call", "unit_tests", "test_quality"}
+    impure = {"json_schema", "math", "regex", "sql", "code_output", "code_call", "unit_tests", "test_quality", "verilog"}
     assert set(NAMES) - set(PURE) == impure
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", with_tools(NAMES))
 def test_the_right_answer_is_right_and_little_else(name: str) -> None:
     judge_it, (gold, said) = verifier(name), GOLDS[name]
     wrong = ["", " ", "I do not know."] if name != "constraints" else ["", " "]
@@ -142,12 +147,12 @@ def fuzzed(name: str, seed: int, count: int) -> tuple[int, float]:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in NAMES if name not in ("math", "sql")]
+    "name", with_tools(name for name in NAMES if name not in ("math", "sql"))
 )  # they have tests of this kind of their own
 def test_no_text_makes_it_raise(name: str) -> None:
     for text in HOSTILE:
         verifier(name)(*posed(GOLDS[name][0], text))
-    count = 100 if about(name).kind.startswith("assay.verify.code") else 300  # each of them is a few processes
+    count = 100 if name in SLOW else 300
     some, _ = fuzzed(name, 0, count)
     assert 0 < some < count
 
@@ -160,7 +165,7 @@ def test_no_text_of_a_hundred_thousand_makes_it_raise(name: str) -> None:
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("name", [name for name in NAMES if about(name).kind.startswith("assay.verify.code")])
+@pytest.mark.parametrize("name", with_tools(SLOW))
 def test_no_text_of_a_thousand_makes_it_raise(name: str) -> None:
     some, _ = fuzzed(name, 1, 1000)
     assert 0 < some < 1000

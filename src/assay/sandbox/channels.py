@@ -79,6 +79,8 @@ class Channels:
         for number in range(3):
             near, far = _pair() if both_ways and number == 2 else os.pipe()
             os.set_blocking(near, False)
+            if number < 2:
+                os.fchmod(far, 0o622)  # a program that is another user may open /dev/stdout too
             self.ours.append(near)
             self.theirs.append(far)
 

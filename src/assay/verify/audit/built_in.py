@@ -12,6 +12,7 @@ import numpy as np
 from assay.core.errors import DataError
 from assay.core.seeds import generator
 from assay.verify.audit.built_code import called, printed, tested, tests
+from assay.verify.audit.built_designs import designed
 from assay.verify.audit.built_graphs import GRAPHS, assignment, maze, sat, smt
 from assay.verify.audit.cases import Case, case_of
 
@@ -221,5 +222,6 @@ BUILT_IN: dict[str, BuiltIn] = {
     "code_call": BuiltIn(called, must=("fence", "tag")),
     "unit_tests": BuiltIn(tested, must=("fence", "tag"), inform=("trick_equal",)),
     "test_quality": BuiltIn(tests, must=("fence", "tag")),
+    "verilog": BuiltIn(designed, must=("fence", "tag")),
 }
 """Name in `assay.verify.named` to how it is audited. A verifier without an entry is audited on cases that are given."""

@@ -93,6 +93,11 @@ class ProgramVerifier(ABC):
         """The language of the programs that it judges."""
         return language("python")
 
+    @property
+    def fences(self) -> Sequence[str]:
+        """What fenced blocks of its language are tagged with."""
+        return self.written_in().names
+
     def sandbox(self) -> Sandbox:
         """The sandbox of this process; its workers are started when a program needs one."""
         return sandbox_of(self.backend, self.workers, allow_unsafe=self.allow_unsafe, language=self.written_in())
@@ -107,7 +112,7 @@ class ProgramVerifier(ABC):
         Raises:
             DataError: the task lacks what the verifier needs, or has it in a wrong form; names the task.
         """
-        source = program_in(rollout.text, self.where, self.written_in().names) if rollout.stop is Stop.DONE else None
+        source = program_in(rollout.text, self.where, self.fences) if rollout.stop is Stop.DONE else None
         if source is None:
             return self.nothing("unparsed" if rollout.stop is Stop.DONE else "unfinished", isolation=self.sandbox().tag)
         try:

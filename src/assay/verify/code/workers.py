@@ -18,7 +18,7 @@ class _Sandboxes:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.known: dict[tuple[str, int, bool, Language | None], Sandbox] = {}
+        self.known: dict[tuple[str, int, bool, Language | None, tuple[str, ...]], Sandbox] = {}
 
     def close(self) -> None:
         with self.lock:
@@ -32,8 +32,9 @@ os.register_at_fork(after_in_child=lambda: _mine.__init__())  # the parent's wor
 
 
 def sandbox_of(
-    backend: str = "auto", workers: int = 2, *, allow_unsafe: bool = False, language: Language | None = None
-) -> Sandbox:
+    backend: str = "auto", workers: int = 2, *, allow_unsafe: bool = False, language: Language | None = None,
+    reads: tuple[str, ...] = (),
+) -> Sandbox:  # fmt: skip
     """The sandbox of that kind of this process; any thread may use it.
 
     It is made when first asked for, and closed with the process or by `close_sandboxes`. A process that is forked gets its own.
@@ -43,6 +44,7 @@ def sandbox_of(
         workers: how many programs run at once.
         allow_unsafe: accept a level that contains nothing.
         language: what programs are written in, besides Python.
+        reads: host paths that programs may read besides Python's own and the language's.
 
     Raises:
         ConfigError: nothing here contains programs, with the probe's text; or not those of that language.
@@ -52,12 +54,12 @@ def sandbox_of(
     True
     """
     opened = language if language is not None and language.run else None  # Python needs nothing more to be seen
-    key = (backend, workers, allow_unsafe, opened)
+    key = (backend, workers, allow_unsafe, opened, reads)
     with _mine.lock:
         if key not in _mine.known:
             try:
                 more = () if opened is None else (opened,)
-                _mine.known[key] = Sandbox(backend, workers=workers, languages=more, allow_unsafe=allow_unsafe)
+                _mine.known[key] = Sandbox(backend, workers=workers, languages=more, allow_unsafe=allow_unsafe, reads=reads)
             except SandboxError as error:
                 raise ConfigError(
                     f"a verifier of programs cannot run here: {error}\nIf you accept programs that nothing contains, give the "
