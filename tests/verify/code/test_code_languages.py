@@ -3,13 +3,14 @@
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from code_cases import PRINTED, judged
 
 from assay.core.errors import ConfigError, SandboxError, ToolchainError, UnknownNameError
 from assay.core.score import Fault
-from assay.sandbox import Limits, Result, Sandbox, Status, language
+from assay.sandbox import Built, Limits, Result, Sandbox, Status, ZygoteBackend, language
 from assay.verify.code import CodeOutput, builds
 from assay.verify.code.base import refusal
 
@@ -81,38 +82,46 @@ def test_an_answer_is_compiled_once_for_its_cases_and_for_equals(monkeypatch):
     assert compiled == [DOUBLE["c"], "int x;"]
 
 
+class Canned:
+    """A sandbox whose compiler always ends in one way."""
+
+    backend = ZygoteBackend("strong")
+
+    def __init__(self, **result) -> None:
+        self.result = Result(**result)
+        self.compiled: list[str] = []
+
+    def compile(self, own, source):
+        self.compiled.append(source)
+        return Built(language=own, files={"main": bytes(10_000)}, result=self.result)
+
+
 def test_what_is_kept_is_bounded(monkeypatch):
-    c = check("c")
-    monkeypatch.setattr(builds, "_MOST", 20_000)  # one program
-    other = DOUBLE["c"] + "\n"
-    for source in (DOUBLE["c"], other):
-        builds.build(c.sandbox(), language("c"), source)
-    assert [key[2] for key in builds._mine.known] == [other]
-    assert 0 < builds._mine.size <= 20_000
-    builds._mine.add(next(iter(builds._mine.known)), builds.build(c.sandbox(), language("c"), other))  # another thread's
-    assert len(builds._mine.known) == 1
+    monkeypatch.setattr(builds, "_MOST", 25_000)  # two programs
+    canned, c = Canned(status=Status.OK), language("c")
+    for source in ("a", "b", "a", "c", "a", "b"):
+        built = builds.build(cast("Sandbox", canned), c, source)
+    assert canned.compiled == ["a", "b", "c", "b"]  # the one that was used longest ago goes first
+    assert [key[2] for key in builds._mine.known] == ["a", "b"] and builds._mine.size == 20_002
+    builds._mine.add(next(iter(builds._mine.known)), built)  # another thread was faster
+    assert builds._mine.size == 20_002
 
 
-class Failing:
-    """A sandbox that compiles nothing."""
-
-    def __init__(self, status: Status, detail: str) -> None:
-        self.result = Result(status=status, detail=detail, stderr="")
-
-    def __call__(self, sandbox, own, source):
-        from assay.sandbox import Built
-
-        return Built(language=own, files={}, result=self.result)
+@pytest.mark.parametrize("status", [Status.INFRA, Status.COMPILE])
+def test_a_limit_that_was_met_is_not_remembered(monkeypatch, status):
+    canned = Canned(status=status, detail="timeout")
+    for _ in range(2):
+        builds.build(cast("Sandbox", canned), language("c"), "a")
+    assert canned.compiled == ["a", "a"]
 
 
-def test_a_sandbox_that_fails_to_compile_is_a_fault_and_not_remembered(monkeypatch):
-    c = check("c")
-    monkeypatch.setattr(Sandbox, "compile", lambda *a: Failing(Status.INFRA, "planted")(*a))
-    score = judged(c, PRINTED, "int x;")
+def test_a_sandbox_that_fails_to_compile_is_a_fault(monkeypatch):
+    perl = check("perl")
+    monkeypatch.setattr(Sandbox, "compile", lambda _, *a: Canned(status=Status.INFRA, detail="planted").compile(*a))
+    score = judged(perl, PRINTED, "1;")
     assert score.fault is Fault.INFRA and "planted" in score.info["error"]
-    monkeypatch.setattr(Sandbox, "compile", lambda *a: Failing(Status.COMPILE, "timeout")(*a))
-    assert judged(c, PRINTED, "int x;").info["why"] == "the compiler: timeout"
-    assert not builds._mine.known
+    monkeypatch.setattr(Sandbox, "compile", lambda _, *a: Canned(status=Status.COMPILE, detail="timeout").compile(*a))
+    assert judged(perl, PRINTED, "2;").info["why"] == "the compiler: timeout"
 
 
 def test_a_missing_toolchain_is_no_score(monkeypatch):
