@@ -3,8 +3,13 @@
 import json
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
+
+from assay.core.errors import SandboxError
+from assay.sandbox import Sandbox
 
 REWARD = """
 def reward(prompt, completion, row):
@@ -19,7 +24,7 @@ def chatty(completions, key, **columns):
 def marked(data_source, solution_str, ground_truth, extra_info=None):
     return float(solution_str.split("####")[-1].strip() == ground_truth and "####" in solution_str)
 """
-FAST = ("--skip", "determinism,order,threads,latency", "--items", "3", "--deadline", "20")
+FAST = ("--skip", "determinism,order,threads,latency", "--items", "3", "--deadline", "20", "--no-sandbox")
 
 
 @pytest.fixture
@@ -34,7 +39,7 @@ def test_a_built_in_verifier_passes(assay, files) -> None:
     said = assay("verify", "audit", "exact", *FAST)
     assert said.code == 0, said.out
     assert "accepts the gold as given (3 answers)" in said.out
-    assert "result    passed" in said.out
+    assert "result     passed" in said.out
 
 
 def test_a_reward_that_accepts_too_much_fails_and_says_where(assay, files, tmp_path) -> None:
@@ -46,7 +51,7 @@ def test_a_reward_that_accepts_too_much_fails_and_says_where(assay, files, tmp_p
     assert "written: audit.html" in said.err
     page = (tmp_path / "audit.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>") and "Over its threshold: wrong_answers" in page
-    lax = ("my_rewards.py:lax", "--cases", "cases.jsonl", "--items", "2", "--deadline", "20")
+    lax = ("my_rewards.py:lax", "--cases", "cases.jsonl", "--items", "2", "--deadline", "20", "--no-sandbox")
     known = "near,echo,options,hedge,two_boxes,negated,bytes_around"
     assert assay("verify", "audit", *lax, "--skip", "determinism,order,threads,tricks", "--inform", known).code == 0
     assert assay("verify", "audit", *lax, "--skip", "determinism,order,threads", "--max-fp", "1.0").code == 0
@@ -59,6 +64,22 @@ def test_json(assay, files) -> None:
     assert found["name"] == "my_rewards.py:reward" and found["against"] == "exact"
     assert {c["name"]: c["status"] for c in found["checks"]}["agreement"] == "fail"
     assert found["settings"]["items"] == 3
+
+
+def test_a_foreign_reward_is_contained_or_that_it_is_not_is_said(assay, files) -> None:
+    short = ("--cases", "cases.jsonl", "--items", "1", "--deadline", "20", "--skip", f"{FAST[1]},tricks,payload")
+    free = assay("verify", "audit", "my_rewards.py:reward", *short, "--no-sandbox")
+    assert free.code == 0 and "warning: my_rewards.py:reward was judged without containment" in free.err
+    try:
+        Sandbox(workers=1).close()
+    except SandboxError as error:
+        pytest.skip(str(error))
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)  # where root runs this, the sandbox's user is another
+        Path(place, "mine.py").write_text(REWARD)
+        held = assay("verify", "audit", f"{place}/mine.py:reward", *short, "--json")
+    assert held.code == 0 and "warning" not in held.err, held.err
+    assert held.json["isolation"].startswith(("strong", "landlock"))
 
 
 def test_how_a_function_is_called_can_be_said(assay, files) -> None:
@@ -86,6 +107,7 @@ def test_what_stops_its_judge_is_left_out(assay, files, tmp_path) -> None:
         (["exact", "--skip", "ordr"], "did you mean 'order'"),
         (["exact", "--items", "0"], "items=0"),
         (["exact", "--html", "none/audit.html"], "there is no folder none"),
+        (["exact", "--no-sandbox", "--backend", "strong"], "give one of them"),
         (["json:loads", "--cases", "cases.jsonl"], "no known signature"),
     ],
 )

@@ -8,6 +8,7 @@ from assay.verify import attempt, verifier, verifiers
 from assay.verify.audit import Settings, audit
 from assay.verify.audit.built_in import BUILT_IN, cases_of
 from assay.verify.audit.probes import FAMILIES
+from assay.verify.audit.watched import EFFECTS
 
 
 def test_every_built_in_verifier_has_gold_of_its_own() -> None:
@@ -27,7 +28,7 @@ def test_its_solutions_are_right_and_what_is_known_to_be_wrong_is_wrong(name: st
             assert case.wrong or case.unique
             for text in case.wrong:
                 assert judge_it(case.task, attempt(case.task, text)).primary < 0.5, text
-    assert {*BUILT_IN[name].must, *BUILT_IN[name].inform} <= set(FAMILIES)
+    assert {*BUILT_IN[name].must, *BUILT_IN[name].inform} <= {*FAMILIES, *EFFECTS}
 
 
 def test_mathematics_has_forms_beside_numbers() -> None:

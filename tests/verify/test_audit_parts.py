@@ -193,12 +193,18 @@ def _runs(prompt, completion, row):
             "socket.connect",
         ),
         ("import os\nos.putenv('{token}', '1')", "os.putenv"),
+        ("open('/dev/null', 'w').close()\nopen('/proc/self/stat').close()", None),
+        ("import os\nfor _ in range(2): os.close(os.open('{path}', os.O_RDWR | os.O_CREAT))", "open"),
+        ("from tempfile import TemporaryFile\nTemporaryFile().close()", "writes_files"),
+        ("import subprocess\nsubprocess.run(['true'])", "starts_programs"),
+        ("import socket\nsocket.socket(socket.AF_INET).close()\nsocket.socketpair()", "uses_network"),
+        ("import socket\nsocket.getaddrinfo('localhost', 80)", "uses_network"),
         ("import pickle\npickle.loads(b'cos\\nsystem\\n.')", None),
         ("1 + 1", None),
     ],
 )
 def test_what_an_answer_does_is_written_down(code: str, event: str | None) -> None:
-    with judging(0, 5.0) as place:
+    with judging(Settings()) as place:
         canary = place.canary
         task, rollout = posed("1", code.format(token=canary.token, path=canary.path, port=canary.port))
         watched = Watched(RewardFunction(_runs), canary)
@@ -217,7 +223,7 @@ def test_what_an_answer_does_is_written_down(code: str, event: str | None) -> No
 
 
 def test_a_stranger_at_the_port_is_no_trace() -> None:
-    with judging(0, 5.0) as place:
+    with judging(Settings()) as place:
         with socket.create_connection(("127.0.0.1", place.canary.port)) as stranger:
             stranger.sendall(b"hello")
         silent = socket.create_connection(("127.0.0.1", place.canary.port))
@@ -226,14 +232,14 @@ def test_a_stranger_at_the_port_is_no_trace() -> None:
 
 
 def test_a_variable_that_was_there_before_is_no_trace(monkeypatch) -> None:
-    with judging(0, 5.0) as place:
+    with judging(Settings()) as place:
         monkeypatch.setenv(place.canary.token, "1")
         Watched(ExactMatch(), place.canary)(*posed("1", "1"))
         assert events_of(place.canary) == {}
 
 
 def test_what_happens_outside_of_a_verdict_is_not_looked_at() -> None:
-    with judging(0, 5.0) as place:
+    with judging(Settings()) as place:
         Watched(ExactMatch(), place.canary)(*posed("1", "1"))
         Path(place.canary.path).touch()
         subprocess.run(["true", place.canary.token], check=True)

@@ -12,7 +12,8 @@ from assay.verify.audit import Settings, Status, audit, case_of, resolve
 GOLDS = ["4", "17", "42", "7", "7", "120", "-3", "58"]
 CASES = [case_of({"gold": gold, "prompt": f"What is {int(gold) - 1} + 1?"}, i) for i, gold in enumerate(GOLDS)]
 NAMES = [case_of({"gold": gold}, i) for i, gold in enumerate(("Ida", "IDA", "Ada Lovelace", "iron"))]
-QUICK = Settings(hostile_items=0, deadline=20.0, skip=("determinism", "latency"))
+HONEST = Settings(hostile_items=1, deadline=20.0, max_p99=20.0)
+QUICK = Settings(hostile_items=0, deadline=20.0, skip=("determinism", "latency"), backend="none")  # of boxes elsewhere
 FILE = Path(planted.__file__)
 
 
@@ -59,7 +60,7 @@ def test_what_rewards_length_is_found_by_long_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("defect", "line"), [("random_value", "again"), ("by_time", "again"), ("by_hash", "PYTHONHASHSEED=1")]
+    ("defect", "line"), [("random_value", "again"), ("by_time", "again"), ("by_hash", "fresh interpreter 1")]
 )  # fmt: skip
 def test_what_differs_from_call_to_call_or_from_process_to_process(monkeypatch, defect: str, line: str) -> None:
     from assay.verify.audit import repeats
@@ -110,7 +111,7 @@ def test_what_is_slow() -> None:
 
 @pytest.mark.parametrize("name", ["honest", "honest_literal", "last_box", "honest_trl"])
 def test_honest_rewards_of_every_signature_pass(name: str) -> None:
-    found = audit(resolve(f"{FILE}:{name}"), CASES, settings=Settings(hostile_items=1, deadline=20.0, max_p99=20.0))
+    found = audit(resolve(f"{FILE}:{name}"), CASES, settings=replace(HONEST, backend="none"))
     assert found.passed, [(c.name, c.says, c.examples[:3]) for c in found.checks if c.status is Status.FAIL]
     assert found.template == (r"\boxed{{answer}}" if name == "last_box" else "{answer}")
     assert [c.name for c in found.checks if c.status is Status.SKIPPED] == []

@@ -13,6 +13,7 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.score import Fault
 from assay.testing.contracts import check_verifier
+from assay.testing.slips import HOSTILE_TEXTS, slipped
 from assay.verify import about, judge, posed, verifier, verifiers
 from assay.verify.constraints import CONSTRAINTS
 
@@ -73,20 +74,6 @@ GOLDS = {
 }  # fmt: skip
 """For each name a gold and an answer that is right."""
 
-HOSTILE = [
-    "", " ", "\x00", "\ud800", "\udfff\ud800", "\u202e123", "é", "é", "١٢٣", "４２", "²", "½", "Ⅷ", "\u200b", "\ufeff4", "ß", "İ",
-    "ﬁ",
-    "a" * 1000, "(" * 500 + ")" * 500, "[" * 500 + "]" * 500, "{" * 500 + "}" * 500, "<answer>" * 500, "</answer>" * 500,
-    "\\boxed{" * 500, "\\boxed{" * 300 + "}" * 300, "```" * 500, "\n```\n" * 300, "Answer:" * 500, "-" * 500, "->" * 500,
-    "1/" * 500,
-    "1e" * 500, "1" * 5000, "0." * 500, "," * 500, "1," * 500, "nan", "inf", "-inf", "1e999999999", "%" * 100, '"' * 500,
-    '\\"' * 500,
-    '{"a": ' * 500, "A or B", "\n" * 500, "\t\r\v\f\x1c\x85\u2028", "<<" * 300, "*" * 501, "[a" * 300, "a: " * 300, "a=b=c",
-    "x1=" * 300, "0 0 0",
-    "a is a " * 200, "#" * 500, "• " * 200, "null", "true", '{"a": NaN}', "None", "none", "unsat", "\U0001f600" * 300,
-    "a\u0301" * 300, "…" * 300,
-]  # fmt: skip
-
 NAMES = list(verifiers())
 PURE = [name for name in NAMES if about(name).trusted]
 SLOW = [name for name in NAMES if about(name).kind.startswith(("assay.verify.code", "assay.verify.hardware"))]
@@ -111,22 +98,6 @@ def test_the_right_answer_is_right_and_little_else(name: str) -> None:
     assert isinstance(judge_it(*posed(gold, said)).info["verdict"], str)
 
 
-def mutated(rng: random.Random, said: str) -> str:
-    """A hostile text, the right answer with slips, or pieces of both."""
-    kind = rng.random()
-    if kind < 0.1:
-        return rng.choice(HOSTILE)
-    alphabet = "abcdxyzAB0129.,;:-+/%*_#=<>()[]{}\"'\\|&!? \n\t$^~`é١\u2028\ud800\U0001f600→−"
-    text = said if kind < 0.7 else "".join(rng.choices(alphabet, k=rng.randint(0, 30)))
-    for _ in range(rng.randint(0, 4)):
-        at, end = sorted((rng.randint(0, len(text)), rng.randint(0, len(text))))
-        piece = rng.choice(
-            [rng.choice(alphabet), "<answer>", "</answer>", "\\boxed{", "Answer: ", "```\n", "1e9", text[at:end], said]
-        )
-        text = text[:at] + piece + text[at if rng.random() < 0.5 else min(end, at + 2) :]
-    return text
-
-
 def fuzzed(name: str, seed: int, count: int) -> tuple[int, float]:
     """How many of so many texts get a verdict that is not 0, and the longest time that one took."""
     rng, judge_it, (gold, said) = random.Random(seed), verifier(name), GOLDS[name]
@@ -134,7 +105,7 @@ def fuzzed(name: str, seed: int, count: int) -> tuple[int, float]:
     some, longest = 0, 0.0
     task, rollout = posed(gold, "")
     for _ in range(count):
-        text = mutated(rng, said)
+        text = slipped(rng, said)
         rollout = posed(gold, text)[1]
         began = time.process_time()
         score = judge_it(task, rollout)
@@ -150,7 +121,7 @@ def fuzzed(name: str, seed: int, count: int) -> tuple[int, float]:
     "name", with_tools(name for name in NAMES if name not in ("math", "sql"))
 )  # they have tests of this kind of their own
 def test_no_text_makes_it_raise(name: str) -> None:
-    for text in HOSTILE:
+    for text in HOSTILE_TEXTS:
         verifier(name)(*posed(GOLDS[name][0], text))
     count = 100 if name in SLOW else 300
     some, _ = fuzzed(name, 0, count)

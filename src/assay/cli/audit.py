@@ -42,6 +42,8 @@ class AuditOptions:
         max_disagreement: share of answers on which the second verifier may decide otherwise.
         max_faults: share of answers, of any family, on which it may raise.
         max_p99: seconds that the slowest hundredth may take.
+        backend: where a foreign verifier is judged: auto, strong or landlock; naming it contains a verifier of assay's too.
+        no_sandbox: judge in plain processes of this user.
         html: write the report as one page.
         json: print JSON.
     """
@@ -65,6 +67,8 @@ class AuditOptions:
     max_disagreement: float = 0.02
     max_faults: float = 0.0
     max_p99: float = 1.0
+    backend: Literal["auto", "strong", "landlock"] | None = None
+    no_sandbox: bool = False
     html: Path | None = field(default=None, metadata={"arg": {"metavar": "FILE"}})
     json: bool = False
 
@@ -74,10 +78,13 @@ def audit_leaf(args: list[str]) -> int:
     own = parse(AuditOptions, args, "assay verify audit")
     from assay.verify.audit import Settings, audit, audit_page, read_cases, resolve
 
+    if own.no_sandbox and own.backend:
+        raise ConfigError(f"--no-sandbox and --backend {own.backend}: give one of them")
     settings = Settings(
         seed=own.seed, items=own.items, deadline=own.deadline, accept=own.accept, template=own.template, must=_names(own.must),
         inform=_names(own.inform), skip=_names(own.skip), max_fn=own.max_fn, max_fp=own.max_fp,
         max_disagreement=own.max_disagreement, max_faults=own.max_faults, max_p99=own.max_p99,
+        backend="none" if own.no_sandbox else own.backend,
     )  # fmt: skip
     subject = resolve(own.name, signature=own.signature, gold=own.gold, chat=True if own.chat else None)
     against = None if own.against is None else resolve(own.against)
@@ -86,6 +93,8 @@ def audit_leaf(args: list[str]) -> int:
         raise ConfigError(f"--html {own.html}: there is no folder {own.html.parent}; make it first")
     with busy(f"auditing {own.name}"):
         found = audit(subject, cases, against=against, settings=settings)
+    if subject.built_in is None and found.isolation.startswith("none"):
+        note(f"warning: {own.name} was judged without containment, as a process of yours ({found.isolation})")
     if own.html is not None:
         own.html.write_text(audit_page(found), encoding="utf-8")
         note(f"written: {own.html}")
@@ -102,6 +111,7 @@ def _print(found: Audit) -> None:
     lines({
         "verifier": f"{found.name}{f', against {found.against}' if found.against else ''}",
         "judged": f"{found.probes} answers to {found.items} items{left}; written as {found.template!r}",
+        "isolation": found.isolation,
         "result": "passed" if found.passed else f"failed: {', '.join(found.failed)}",
     })  # fmt: skip
 

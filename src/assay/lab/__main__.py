@@ -9,7 +9,8 @@ __all__ = ["main"]
 
 USAGE = """usage:
   python -m assay.lab cell MODULE:FUNCTION KIND SEED OUT [STEPS]   one cell of a study
-  python -m assay.lab evidence [STUDY ...]                         its page in docs/evidence, or all pages, made anew"""
+  python -m assay.lab evidence [STUDY ...]                         its page in docs/evidence, or all pages, made anew
+  python -m assay.lab audit CELL OUT                               one cell of the study of verifiers"""
 
 
 def main(args: list[str]) -> int:
@@ -23,6 +24,11 @@ def main(args: list[str]) -> int:
         from assay.lab.evidence import make
 
         return make(Path("docs/evidence"), args[1:])
+    if args[:1] == ["audit"] and len(args) == 3:
+        from assay.lab.audits.running import one
+
+        one(args[1], Path(args[2]))
+        return 0
     print(USAGE, file=sys.stderr)
     return 2
 

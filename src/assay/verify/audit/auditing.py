@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 from assay import __version__
-from assay.core.errors import UnknownNameError
+from assay.core.errors import ConfigError, SandboxError, UnknownNameError
 from assay.core.seeds import generator
+from assay.sandbox import Sandbox
 from assay.verify.audit import checks, repeats
+from assay.verify.audit.boxed import sandbox_for
 from assay.verify.audit.built_in import BUILT_IN, cases_of
 from assay.verify.audit.cases import Case
 from assay.verify.audit.hostile import Canary
@@ -18,12 +21,13 @@ from assay.verify.audit.judging import Judging, Outcome, judging
 from assay.verify.audit.probes import FAMILIES, PLACE, TEMPLATES, Probe, filled, hostile, right_answers, wrong_answers
 from assay.verify.audit.record import Audit, Check, Settings
 from assay.verify.audit.subject import Subject, subject_of
+from assay.verify.audit.watched import EFFECTS
 
 __all__ = ["CHECKS", "audit", "probes_of"]
 
 CHECKS = (
     "gold", "formats", "wrong_answers", "tricks", "agreement", "determinism", "order", "threads", "missing_gold", "faults",
-    "hangs", "crashes", "latency", "execution",
+    "hangs", "crashes", "latency", "execution", "effects",
 )  # fmt: skip
 """Every question, in the order of the report."""
 
@@ -33,7 +37,8 @@ def audit(
 ) -> Audit:  # fmt: skip
     """Measure a verifier: false negatives and positives, tricks, determinism, order, threads, faults, hangs, speed, execution.
 
-    It runs in processes of its own that can be killed, never in this one. Equal seeds give equal answers to judge.
+    It runs in processes of its own that can be killed, never in this one: inside the sandbox where it is foreign and came by name
+    (`Settings.backend`). Equal seeds give equal answers to judge.
 
     Args:
         verifier: a verifier, a reward function with anybody's signature, or a name for `resolve`.
@@ -44,7 +49,8 @@ def audit(
     Raises:
         DataError: no cases, and the verifier is not built in.
         UnknownNameError: a check or family of that name is not there.
-        ConfigError: what was named is no verifier.
+        ConfigError: what was named is no verifier, or cannot be made inside the sandbox.
+        SandboxError: a backend was asked for that does not hold here.
 
     >>> from assay.verify import ExactMatch
     >>> from assay.verify.audit import case_of
@@ -60,16 +66,37 @@ def audit(
         asked = _as_documented(asked, subject.built_in)
     else:
         cases = _drawn(cases, asked)
-    with judging(asked.seed, asked.deadline) as place:
+    sandbox, isolation = _sandbox([s for s in (subject, second) if s is not None], asked)
+    with sandbox or nullcontext(), judging(asked, sandbox) as place:
         template = asked.template or _template(subject, cases, asked, place)
         probes = [p for p in probes_of(cases, template, asked, place.canary) if p.family not in asked.skip]
-        outcomes = place.outcomes(subject.verifier, probes)
+        outcomes = place.outcomes(subject, probes)
         made = _checks(subject, second, cases, outcomes, asked, place)
     return Audit(
         name=subject.name, against=None if second is None else second.name, template=template, settings=asked, items=len(cases),
         probes=len(outcomes), left_out=len(probes) - len(outcomes), checks=tuple(made),
-        latency=checks.latency_of(outcomes, asked), versions={"python": platform.python_version(), "assay": __version__},
+        latency=checks.latency_of(outcomes, asked), isolation=isolation,
+        versions={"python": platform.python_version(), "assay": __version__},
     )  # fmt: skip
+
+
+def _sandbox(subjects: Sequence[Subject], settings: Settings) -> tuple[Sandbox | None, str]:
+    """Where the subjects run, and that in words: contained if one is foreign and came by name, or if a backend was asked for."""
+    named = [s for s in subjects if s.recipe is not None]
+    if settings.backend == "none" or (settings.backend is None and all(s.built_in for s in named)):
+        return None, "none: processes of this user, which can be killed"
+    if len(named) < len(subjects):
+        lone = next(s.name for s in subjects if s.recipe is None)
+        if settings.backend is None:
+            return None, f"none: {lone} is an object of this process, and only what has a name can be made in the sandbox"
+        raise ConfigError(f"{lone} is an object of this process; name it package.module:name or file.py:name to contain it")
+    try:
+        made = sandbox_for([s.name for s in named], settings.backend or "auto")
+    except SandboxError as error:
+        if settings.backend is not None:
+            raise
+        return None, f"none: {str(error).splitlines()[0]}"
+    return made, made.isolation.removeprefix("isolation: ")
 
 
 def probes_of(cases: Sequence[Case], template: str, settings: Settings, canary: Canary) -> list[Probe]:
@@ -101,9 +128,10 @@ def _checks(
         "crashes": lambda: checks.crashes(outcomes),
         "latency": lambda: checks.slowness(outcomes, settings),
         "execution": lambda: checks.execution(outcomes, place.traces()),
+        "effects": lambda: checks.effects(outcomes, settings),
     }
     if second is not None:
-        others = place.outcomes(second.verifier, [o.probe for o in outcomes])
+        others = place.outcomes(second, [o.probe for o in outcomes])
         questions["agreement"] = lambda: checks.agreement(outcomes, others, settings)
     return [questions[name]() for name in CHECKS if name in questions and name not in settings.skip]
 
@@ -115,7 +143,7 @@ def _template(subject: Subject, cases: Sequence[Case], settings: Settings, place
         for t, template in enumerate(TEMPLATES) for c, case in enumerate(cases[:6])
     ]  # fmt: skip
     right = dict.fromkeys(TEMPLATES, 0)
-    for probe, outcome in zip(probes, place.outcomes(subject.verifier, probes), strict=False):
+    for probe, outcome in zip(probes, place.outcomes(subject, probes), strict=False):
         template = TEMPLATES[int(probe.id.split()[1])]
         right[template] += outcome.value is not None and outcome.value >= settings.accept
     best = max(right.values())
@@ -142,6 +170,9 @@ def _check_names(settings: Settings) -> None:
     for name in settings.skip:
         if name not in CHECKS and name not in FAMILIES:
             raise UnknownNameError("check or family of answers", name, [*CHECKS, *FAMILIES])
-    for name in (*settings.must, *settings.inform):
+    for name in settings.must:
         if name not in FAMILIES:
             raise UnknownNameError("family of answers", name, FAMILIES)
+    for name in settings.inform:
+        if name not in FAMILIES and name not in EFFECTS:
+            raise UnknownNameError("family of answers or effect", name, [*FAMILIES, *EFFECTS])

@@ -197,6 +197,9 @@ _FENCED = ("whitespace", "fence", "tag")
 _LAST = ("hedge", "negated", "bytes_around")
 """What a reader of the last number, letter or JSON value of a text takes for an answer."""
 
+_SANDBOX = ("starts_programs", "uses_network", "writes_files")
+"""What the sandbox does when it starts: it tries its own attacks."""
+
 BUILT_IN: dict[str, BuiltIn] = {
     "exact": BuiltIn(_exact),
     "choice": BuiltIn(_choice, must=_READ, inform=(*_LAST, "echo", "two_boxes")),
@@ -218,10 +221,10 @@ BUILT_IN: dict[str, BuiltIn] = {
     "sat": BuiltIn(_planted(sat), must=_READ),
     "smt": BuiltIn(_planted(smt), must=_READ),
     **{f"graph_{name}": BuiltIn(_planted(draw), must=_READ) for name, draw in GRAPHS.items()},
-    "code_output": BuiltIn(printed, must=("fence", "tag")),
-    "code_call": BuiltIn(called, must=("fence", "tag")),
-    "unit_tests": BuiltIn(tested, must=("fence", "tag"), inform=("trick_equal",)),
-    "test_quality": BuiltIn(tests, must=("fence", "tag")),
-    "verilog": BuiltIn(designed, must=("fence", "tag")),
+    "code_output": BuiltIn(printed, must=("fence", "tag"), inform=_SANDBOX),
+    "code_call": BuiltIn(called, must=("fence", "tag"), inform=_SANDBOX),
+    "unit_tests": BuiltIn(tested, must=("fence", "tag"), inform=("trick_equal", *_SANDBOX)),
+    "test_quality": BuiltIn(tests, must=("fence", "tag"), inform=_SANDBOX),
+    "verilog": BuiltIn(designed, must=("fence", "tag"), inform=_SANDBOX),
 }
 """Name in `assay.verify.named` to how it is audited. A verifier without an entry is audited on cases that are given."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from assay.verify.audit.judging import Outcome
 from assay.verify.audit.probes import FAMILIES, Side
 from assay.verify.audit.record import Check, Example, Latency, Line, Rate, Settings, Status
+from assay.verify.audit.watched import EFFECTS
 
 __all__ = [
     "agreement",
     "crashes",
+    "effects",
     "example",
     "execution",
     "faults",
@@ -76,11 +79,15 @@ def tricks(outcomes: Outcomes, settings: Settings) -> Check:
 def _refuses(name: str, outcomes: Outcomes, settings: Settings, rough: bool, what: str) -> Check:
     mine = [o for o in outcomes if FAMILIES[o.probe.family].side is Side.WRONG and rough is _rough(o.probe.family)]
     bad = [o for o in mine if _accepted(o, settings)]
-    lines = _lines(mine, bad, lambda family: family not in settings.inform)
+    lines = [replace(x, highest=_highest(mine, x.name)) for x in _lines(mine, bad, lambda family: family not in settings.inform)]
     return Check.of(
         name, lines, settings.max_fp, f"refuses {what} ({len(mine)} answers)", f"accepts {what}; {{worst}}",
         [example(o) for o in bad],
     )  # fmt: skip
+
+
+def _highest(mine: Outcomes, family: str) -> float | None:
+    return max((o.value for o in mine if o.probe.family == family and o.value is not None), default=None)
 
 
 def _rough(family: str) -> bool:
@@ -126,6 +133,17 @@ def execution(outcomes: Outcomes, traces: Sequence[str]) -> Check:
     return Check.of(
         "execution", lines, 0.0, "runs no answer as code", f"runs answers as code outside of any sandbox ({words})", shown
     )  # fmt: skip
+
+
+def effects(outcomes: Outcomes, settings: Settings) -> Check:
+    """Whether it does more than judge, whatever the answer: writes files, uses a network, starts programs."""
+    bad = [o for o in outcomes if o.effects]
+    lines = [
+        Line(name, says, Rate(sum(name in o.effects for o in bad), len(outcomes)), name not in settings.inform)
+        for name, says in EFFECTS.items()
+    ]
+    shown = [Example(o.probe.family, o.probe.case.gold, o.probe.answer, ", ".join(o.effects)) for o in bad]
+    return Check.of("effects", lines, 0.0, "does nothing but judge", "does more than judge; {worst}", shown)
 
 
 def latency_of(outcomes: Outcomes, settings: Settings) -> Latency | None:

@@ -6,19 +6,24 @@ import socket
 import tempfile
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from assay.core.errors import ConfigError
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.seeds import derive
 from assay.core.task import Task
+from assay.sandbox import Sandbox
 from assay.verify.attempts import attempt
+from assay.verify.audit.boxed import Boxed
 from assay.verify.audit.hostile import Canary
 from assay.verify.audit.probes import Probe
-from assay.verify.audit.watched import Played, Watched, events_of
+from assay.verify.audit.record import Settings
+from assay.verify.audit.subject import Subject, again
+from assay.verify.audit.watched import EFFECTS, Played, Watched, events_of
 from assay.verify.pool import ScoringPool
 
 __all__ = ["Judging", "Outcome", "contained", "judging"]
@@ -42,6 +47,7 @@ class Outcome:
         seconds: of the call; None where it did not return.
         error: what went wrong, in words.
         events: what the verifier did with the answer's words, as the interpreter reported it.
+        effects: what it did besides judging (`EFFECTS`), whatever the answer.
     """
 
     probe: Probe
@@ -50,6 +56,7 @@ class Outcome:
     seconds: float | None = None
     error: str = ""
     events: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,16 +66,20 @@ class Judging:
     Attributes:
         deadline: seconds for one verdict.
         canary: by what code of an answer is known.
+        sandbox: where subjects run that came by name; None for processes that can be killed and are not contained.
+        built_ins: there also those of assay.
     """
 
     deadline: float
     canary: Canary
     listener: socket.socket
+    sandbox: Sandbox | None = None
+    built_ins: bool = False
 
-    def outcomes(self, verifier: Verifier, probes: Sequence[Probe]) -> list[Outcome]:
+    def outcomes(self, subject: Subject, probes: Sequence[Probe]) -> list[Outcome]:
         """Outcomes in order; fewer than there are probes where too many stopped their judge."""
         out: list[Outcome] = []
-        with contained(Watched(verifier, self.canary), self.deadline) as pool:
+        with self._boxed(subject) or contained(Watched(subject.verifier, self.canary), self.deadline) as pool:
             for start in range(0, len(probes), _CHUNK):
                 chunk = probes[start : start + _CHUNK]
                 scores = pool.score([(p.case.task, said(p.case.task, p.answer, p.id)) for p in chunk])
@@ -78,14 +89,40 @@ class Judging:
         done = events_of(self.canary)
         return [_with(o, done.get(o.probe.id, ())) for o in out]
 
-    def played(self, verifier: Verifier, items: Iterable[tuple[Task, Rollout]], **how: Any) -> tuple[float | str, ...] | None:
+    def played(self, subject: Subject, items: Iterable[tuple[Task, Rollout]], **how: Any) -> tuple[float | str, ...] | None:
         """Values of several items judged in one process (`Played`); None without any, or where that process hung or died."""
         given = tuple(items)
         if not given:
             return None
-        with contained(Played(verifier, given, **how), min(self.deadline * len(given), _LONGEST)) as pool:
+        seconds = min(self.deadline * len(given), _LONGEST)
+        if (box := self._boxed(subject)) is not None:
+            with box:
+                return box.played(given, seconds, **how)
+        with contained(Played(subject.verifier, given, **how), seconds) as pool:
             (score,) = pool.score(given[:1]).values()
         return tuple(score.info["values"]) if "values" in score.info else None
+
+    def again(self, subject: Subject, items: Sequence[tuple[Task, Rollout]], hash_seed: int) -> Sequence[float | str]:
+        """Values from a fresh interpreter whose hashes of text are seeded otherwise: by chance where it is contained.
+
+        Raises:
+            ConfigError: the verifier cannot be made in another process, or that process failed.
+        """
+        if not self._holds(subject):
+            return again(subject, items, hash_seed, self.deadline)
+        values = self.played(subject, items)
+        if values is None:
+            raise ConfigError("a process of its own gave no verdicts in time")
+        return values
+
+    def _boxed(self, subject: Subject) -> Boxed | None:
+        if not self._holds(subject):
+            return None
+        assert self.sandbox is not None and subject.recipe is not None
+        return Boxed(self.sandbox, subject.recipe, self.canary, self.deadline)
+
+    def _holds(self, subject: Subject) -> bool:
+        return self.sandbox is not None and subject.recipe is not None and (self.built_ins or subject.built_in is None)
 
     def traces(self) -> tuple[str, ...]:
         """What was left behind by an answer that ran: a file, a connection."""
@@ -101,23 +138,26 @@ class Judging:
 
 
 def contained(verifier: Verifier, deadline: float) -> ScoringPool:
-    """The pool in which a foreign verifier runs: a process of its own that is killed when it hangs.
-
-    Every call of an audited verifier but those of a fresh interpreter (`assay.verify.audit.subject.again`) goes through here.
-    """
+    """The pool of a verifier that is not boxed: a process of its own that is killed when it hangs."""
     return ScoringPool(verifier, deadline, refuse=False)
 
 
 @contextmanager
-def judging(seed: int, deadline: float) -> Generator[Judging]:
+def judging(settings: Settings, sandbox: Sandbox | None = None) -> Generator[Judging]:
     """A folder and a listener that an audit's canaries know, for as long as it lasts."""
     with (
         tempfile.TemporaryDirectory(prefix="assay-audit-", ignore_cleanup_errors=True) as place,
         socket.create_server(("127.0.0.1", 0)) as listener,
     ):
         listener.settimeout(0.0)
-        token = f"canary_{derive('audit/canary', seed):016x}"
-        yield Judging(deadline, Canary(place=place, token=token, port=listener.getsockname()[1]), listener)
+        token = f"canary_{derive('audit/canary', settings.seed):016x}"
+        yield Judging(
+            settings.deadline,
+            Canary(place=place, token=token, port=listener.getsockname()[1]),
+            listener,
+            sandbox,
+            settings.backend is not None,
+        )
 
 
 def said(task: Task, text: str, id: str) -> Rollout:
@@ -136,4 +176,5 @@ def _outcome(probe: Probe, score: Score) -> Outcome:
 
 
 def _with(outcome: Outcome, events: tuple[str, ...]) -> Outcome:
-    return Outcome(outcome.probe, outcome.value, outcome.ended, outcome.seconds, outcome.error, events)
+    effects = tuple(e for e in events if e in EFFECTS)
+    return replace(outcome, events=tuple(e for e in events if e not in EFFECTS), effects=effects)

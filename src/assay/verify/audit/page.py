@@ -29,7 +29,8 @@ def audit_page(found: Audit) -> str:
         f'<header><p class="eyebrow">assay verify audit{_e(against)}</p><h1>{_e(title)}</h1>'
         f'<p class="verdict {"pass" if found.passed else "fail"}">{_e(verdict)}</p>'
         f"<p>{found.items} items, {found.probes:,} answers{left}, seed {found.settings.seed}; answers are written as "
-        f"<code>{_e(found.template)}</code>; accepted from {found.settings.accept:g} on. {_e(versions)}.</p></header>",
+        f"<code>{_e(found.template)}</code>; accepted from {found.settings.accept:g} on. {_e(versions)}.</p>"
+        f"<p>Isolation: {_e(found.isolation)}.</p></header>",
         _summary(found), *(_section(check) for check in found.checks),
         "<footer><p>Intervals are Wilson's, 95 %. A threshold holds for each family by itself; families in grey inform and "
         "hold no threshold.</p></footer>",

@@ -37,13 +37,16 @@ class Settings:
         accept: least value of an answer that counts as accepted.
         template: how an answer must stand, with ``{answer}``; None to find the first of the usual forms that gold is read in.
         must: families of right answers that must be accepted beside the gold as given.
-        inform: families of wrong answers whose acceptance is known and documented: they are shown, and do not fail the audit.
+        inform: families of wrong answers whose acceptance is known and documented, and effects likewise: they are shown, and do
+            not fail the audit.
         skip: checks and families to leave out.
         max_fn: share of right answers refused.
         max_fp: share of wrong answers accepted.
         max_disagreement: share of answers on which a second verifier decides otherwise.
         max_faults: share of answers on which the verifier raises.
         max_p99: seconds, of the slowest hundredth.
+        backend: ``auto``, ``strong`` or ``landlock`` to judge inside the sandbox, ``none`` not to. None: ``auto`` for what is
+            foreign and came by name, as far as this machine contains anything; `Audit.isolation` says what was.
 
     Raises:
         ConfigError: a setting out of range.
@@ -63,6 +66,7 @@ class Settings:
     max_disagreement: float = 0.02
     max_faults: float = 0.0
     max_p99: float = 1.0
+    backend: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_fn", "max_fp", "max_disagreement", "max_faults"):
@@ -114,12 +118,14 @@ class Line:
         says: it in words.
         rate: failures of how many.
         counts: whether a threshold holds for it; otherwise it only informs.
+        highest: of a family of wrong answers, the highest value that one was given; None for other lines, and without a value.
     """
 
     name: str
     says: str
     rate: Rate
     counts: bool = True
+    highest: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +201,7 @@ class Audit:
         left_out: answers not judged any more, after too many had stopped their judge.
         checks: every question.
         latency: how long a verdict takes; None where no call returned.
+        isolation: what contained the verifier, or why nothing did.
         versions: of Python and assay.
     """
 
@@ -207,6 +214,7 @@ class Audit:
     left_out: int
     checks: tuple[Check, ...]
     latency: Latency | None
+    isolation: str = ""
     versions: dict[str, str] = field(default_factory=dict[str, str])
 
     @property

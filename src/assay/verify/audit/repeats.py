@@ -11,7 +11,7 @@ from assay.verify.audit.cases import Case
 from assay.verify.audit.checks import example
 from assay.verify.audit.judging import Judging, Outcome, said
 from assay.verify.audit.record import Check, Example, Line, Rate, Status
-from assay.verify.audit.subject import Subject, again
+from assay.verify.audit.subject import Subject
 
 __all__ = ["determinism", "missing_gold", "order", "sampled", "threads"]
 
@@ -37,7 +37,7 @@ def determinism(subject: Subject, chosen: Sequence[Outcome], place: Judging) -> 
     first = [o.value if o.value is not None else "fault" for o in chosen]
     lines: list[Line] = []
     bad: list[Example] = []
-    twice = place.played(subject.verifier, items + items)
+    twice = place.played(subject, items + items)
     if twice is None:
         return _not_done("determinism", _LOST)
     half = len(items)
@@ -49,11 +49,13 @@ def determinism(subject: Subject, chosen: Sequence[Outcome], place: Judging) -> 
     note = ""
     for seed in _HASH_SEEDS:
         try:
-            values = again(subject, items, seed, place.deadline)
+            values = place.again(subject, items, seed)
         except ConfigError as error:
             note = f"; not tried under other hash seeds: {error}"
             break
-        lines.append(_compared(f"PYTHONHASHSEED={seed}", "in a fresh interpreter", chosen, first, values, bad))
+        lines.append(
+            _compared(f"fresh interpreter {seed}", "in a fresh interpreter with other hashes", chosen, first, values, bad)
+        )
     return Check.of(
         "determinism", lines, 0.0, f"gives the same value every time ({half} answers){note}",
         f"gives another value to the same answer; {{worst}}{note}", bad,
@@ -63,17 +65,17 @@ def determinism(subject: Subject, chosen: Sequence[Outcome], place: Judging) -> 
 def order(subject: Subject, chosen: Sequence[Outcome], place: Judging) -> Check:
     """Whether a verdict depends on its neighbours, its place in a batch, or the names of task and attempt."""
     items = _items(chosen)
-    first = place.played(subject.verifier, items)
+    first = place.played(subject, items)
     renamed = [
         (o.probe.case.task, said(o.probe.case.task, o.probe.answer, f"other name {i}")) for i, o in enumerate(chosen)
     ]  # fmt: skip
     ways = {
-        "reversed": ("in reverse order", place.played(subject.verifier, items[::-1])),
-        "renamed": ("under other ids", place.played(subject.verifier, renamed)),
+        "reversed": ("in reverse order", place.played(subject, items[::-1])),
+        "renamed": ("under other ids", place.played(subject, renamed)),
     }
     if subject.batched:
-        backwards = place.played(subject.verifier, items[::-1], together=True)
-        ways["batch"] = ("all in one call", place.played(subject.verifier, items, together=True))
+        backwards = place.played(subject, items[::-1], together=True)
+        ways["batch"] = ("all in one call", place.played(subject, items, together=True))
         ways["batch reversed"] = ("all in one call, in reverse order", backwards)
     if first is None or any(values is None for _, values in ways.values()):
         return _not_done("order", _LOST)
@@ -91,7 +93,7 @@ def order(subject: Subject, chosen: Sequence[Outcome], place: Judging) -> Check:
 def threads(subject: Subject, chosen: Sequence[Outcome], place: Judging) -> Check:
     """Whether it works outside of the main thread, where trainers call it and signals are forbidden."""
     items = _items(chosen)
-    first, other = place.played(subject.verifier, items), place.played(subject.verifier, items, thread=True)
+    first, other = place.played(subject, items), place.played(subject, items, thread=True)
     if first is None or other is None:
         return _not_done("threads", _LOST)
     bad: list[Example] = []
@@ -104,7 +106,7 @@ def threads(subject: Subject, chosen: Sequence[Outcome], place: Judging) -> Chec
 def missing_gold(subject: Subject, cases: Sequence[Case], place: Judging) -> Check:
     """Whether a row that has lost its gold is a fault: scored 0 it would teach that every answer is wrong."""
     tasks = [case.without_gold() for case in cases]
-    values = place.played(subject.verifier, [(t, said(t, c.gold, t.id)) for t, c in zip(tasks, cases, strict=True)])
+    values = place.played(subject, [(t, said(t, c.gold, t.id)) for t, c in zip(tasks, cases, strict=True)])
     if values is None:
         return _not_done("missing_gold", _LOST)
     bad = [(case, value) for case, value in zip(cases, values, strict=True) if value != "fault"]

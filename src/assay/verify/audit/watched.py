@@ -22,26 +22,41 @@ from assay.verify.audit.hostile import Canary
 from assay.verify.function import RewardFunction
 from assay.verify.verdict import judge
 
-__all__ = ["Played", "Watched", "events_of", "value_of"]
+__all__ = ["EFFECTS", "Played", "Watched", "events_of", "value_of"]
 
-_RUN = {"exec", "os.exec", "os.posix_spawn", "os.system", "pickle.find_class", "subprocess.Popen"}
-_EVENTS = _RUN | {"open", "os.putenv", "socket.connect"}
+EFFECTS = {
+    "writes_files": "opens files for writing",
+    "uses_network": "looks for other machines, or connects to them",
+    "starts_programs": "starts programs",
+}
+"""What a verifier may do besides judging."""
+
+_PROGRAMS = {"os.exec", "os.fork", "os.posix_spawn", "os.system", "subprocess.Popen"}
+_NETWORK = {"socket.connect", "socket.getaddrinfo"}
+_EVENTS = _PROGRAMS | _NETWORK | {"exec", "open", "os.putenv", "pickle.find_class", "socket.__new__"}
 """What the interpreter reports of itself that may be the doing of an answer. Parsing alone (``compile``) is not among them."""
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+_INTERNET = (2, 10)
+"""Families of sockets: AF_INET and AF_INET6."""
 
 
 class _Watch:
     """The audit hook of a process, which looks only while an answer is judged; a hook can never be removed."""
 
-    def __init__(self, canary: Canary) -> None:
+    def __init__(self, canary: Canary, out: int | None) -> None:
         self.canary = canary
         self.subject: str | None = None
         os.environ.pop(canary.token, None)  # an earlier audit's, inherited
-        self._file = os.open(f"{canary.place}/events", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._seen: set[tuple[str | None, str]] = set()
+        self._file = os.open(f"{canary.place}/events", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600) if out is None else out
         sys.addaudithook(self._hook)
 
     def note(self, event: str) -> None:
-        """Remember that the answer at hand did something: in a file, since its worker may die of it."""
-        os.write(self._file, (json.dumps([self.subject, event]) + "\n").encode())
+        """Remember what was done on the answer at hand: in a file, since its worker may die of it."""
+        if (self.subject, event) not in self._seen:
+            self._seen.add((self.subject, event))
+            os.write(self._file, (json.dumps([self.subject, event]) + "\n").encode())
 
     def _hook(self, event: str, args: tuple[Any, ...]) -> None:
         if self.subject is None or event not in _EVENTS:
@@ -50,14 +65,32 @@ class _Watch:
         try:
             seen = _words_of(args[0]) if event == "exec" else [repr(args)]
             marked = any(self.canary.token in word for word in seen)
+            done = _effect(event, args)
+            self.subject = subject
             if marked or (event == "socket.connect" and f", {self.canary.port})" in repr(args[1:])):
-                self.subject = subject
                 self.note(event)
+            elif done:
+                self.note(done)
         finally:
             self.subject = subject
 
 
 _Watch._hook.__cantrace__ = True  # pyright: ignore  # or neither a debugger nor a test would see its lines
+
+
+def _effect(event: str, args: tuple[Any, ...]) -> str:
+    """Which of `EFFECTS` an event is; nothing for most."""
+    if event in _PROGRAMS:
+        return "starts_programs"
+    if event in _NETWORK or (event == "socket.__new__" and int(args[1]) in _INTERNET):
+        return "uses_network"
+    writes = event == "open" and isinstance(args[2], int) and args[2] & _WRITES
+    return "writes_files" if writes and not _nowhere(str(args[0])) else ""
+
+
+def _nowhere(path: str) -> bool:
+    """What Python keeps for itself, and what keeps nothing."""
+    return "__pycache__" in path or path.startswith("/dev/")
 
 
 def _words_of(value: object) -> Iterator[str]:
@@ -83,16 +116,18 @@ class Watched:
     Attributes:
         inner: the verifier.
         canary: by what code of an answer would be known.
+        out: descriptor to write it to; None for the file that `events_of` reads.
     """
 
     inner: Verifier
     canary: Canary
+    out: int | None = None
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         """Judge one attempt; what the verifier raises is a ``verifier`` fault."""
         key = f"{os.getpid()} {self.canary.place}"
         if key not in _WATCHES:
-            _WATCHES[key] = _Watch(self.canary)
+            _WATCHES[key] = _Watch(self.canary, self.out)
         watch = _WATCHES[key]
         watch.subject = rollout.id
         began = perf_counter()
