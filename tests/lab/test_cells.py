@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from assay.lab.cells import Cell, LabError, run_cell, run_cells
 from assay.lab.controls import Inverted, Rewarded
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings
 from assay.tasks import SortDigits
-from assay.train.models import Scratch
+from assay.train.models import Built, Scratch
 from assay.train.run import Evaluation, Run, WarmUp
 
 MAKER = f"{__name__}:cell"
@@ -34,6 +36,8 @@ def cell(kind: str, seed: int, steps: int | None) -> Cell:
         name=kind, seed=seed, model=Scratch(shape=SHAPE, seed=seed), stages=(stage,), sampling=Sampling(max_new_tokens=5),
         tasks=Rewarded(source=truth, scorer=Inverted(truth.verifier())), evaluation=Evaluation(every=0, final_per_level=1),
     )  # fmt: skip
+    if kind == "based":
+        run = replace(run, model=Built(run=replace(run, name="base", tasks=truth)))
     return Cell(run=run, truth=truth)
 
 
@@ -86,6 +90,17 @@ def test_a_cell_is_known_by_what_its_settings_mean_now(line, now, same, tmp_path
     monkeypatch.setattr(cells, "train", never)
     with nullcontext() if same else pytest.raises(AssertionError, match="this cell is done"):
         assert run_cell(MAKER, "small", 0, tmp_path, 1) == made
+
+
+def test_a_cell_that_was_stopped_does_not_go_on_beside_a_base_of_other_code(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
+    made = run_cell(MAKER, "based", 0, tmp_path, 1)
+    assert made["base_cpu_seconds"] > 0
+    (tmp_path / "based-0.json").unlink()
+    shutil.rmtree(tmp_path / "cache" / "base")  # the code has changed, and with it the base's name
+    monkeypatch.setattr(cells, "resume", never)
+    again = run_cell(MAKER, "based", 0, tmp_path, 1)
+    assert (again["digest"], again["base_cpu_seconds"] > 0) == (made["digest"], True)
 
 
 def test_a_cell_of_another_recipe_that_was_stopped_is_not_gone_on_with(tmp_path: Path) -> None:

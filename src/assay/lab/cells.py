@@ -75,7 +75,8 @@ def run_cell(maker: str, kind: str, seed: int, out: Path, steps: int | None = No
     if alike and known and "failed" not in known:
         return known
     record.unlink(missing_ok=True)
-    if not alike or "failed" in known:
+    base = cache_folder() / "base" / cell.run.model.key if isinstance(cell.run.model, Built) else None
+    if not alike or "failed" in known or (base and not base.exists()):  # begun from a base of other code
         shutil.rmtree(folder, ignore_errors=True)
     before = load()
     outcome = resume(folder) if begun.exists() else train(cell.run, folder)
@@ -90,8 +91,8 @@ def run_cell(maker: str, kind: str, seed: int, out: Path, steps: int | None = No
         "load": [before, load()],
         **_evaluated(cell, folder),
     }
-    if isinstance(cell.run.model, Built):
-        found["base_cpu_seconds"] = cpu_seconds(cache_folder() / "base" / cell.run.model.key)
+    if base:
+        found["base_cpu_seconds"] = cpu_seconds(base)
     write_json(record, found)
     return found
 
