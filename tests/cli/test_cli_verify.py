@@ -45,6 +45,12 @@ class Plain:
     def __call__(self, task, rollout):
         return Score(components={"correct": self.value})
 
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    return {"score": float(solution_str == ground_truth)}
+
+def trl_reward(completions, answer, **columns):
+    return [float(c == a) for c, a in zip(completions, answer)]
+
 ready = Longer(than=4)
 number = 3
 '''
@@ -152,6 +158,20 @@ def test_ones_own(run):
     assert values("Longer") == values("ready") == [0.0, 1.0]
     assert values("Longer", "--set", "than=0") == [1.0, 1.0]
     assert values("Plain", "--set", "value=0.5") == [0.5, 0.5]
+
+
+def test_what_was_written_for_another_trainer(run):
+    cases = [{"gold": "4", "answer": "4"}, {"gold": "4", "answer": "5"}]
+    for name in ("compute_score", "trl_reward"):
+        assert [r["value"] for r in run(f"mine_judge.py:{name}", cases)[1]] == [1.0, 0.0], name
+
+
+def test_a_package_that_is_absent_is_one_error(run, monkeypatch):
+    from assay.verify.text import schema
+
+    monkeypatch.setattr(schema, "find_spec", lambda name: None)
+    code, rows, err = run("json_schema", [{"gold": {"value": 1}, "answer": "1"}] * 3)
+    assert (code, rows) == (1, []) and "pip install 'assay-rl[verify]'" in err and err.count("\n") == 1
 
 
 def test_faults_are_rows(run):

@@ -76,3 +76,16 @@ def test_a_label_that_begins_a_named_answer_counts() -> None:
         ("(B) because C is wrong: C", "C"),  # nothing is named, so the last label counts
     ):
         assert Choice()(*posed("B", said)).info.get("chosen") == chosen, said
+
+
+@pytest.mark.parametrize(
+    "text", ["not B", "The answer is not B", "It is not option (B).", "anything but B", "Answer: not B", "isn't B"]
+)
+def test_an_option_that_is_denied_is_no_answer(text: str) -> None:
+    score = Choice()(*posed("B", text))
+    assert (score.primary, score.info["verdict"]) == (0.0, "unparsed")
+
+
+@pytest.mark.parametrize("text", ["Not A. It is B", "not A but B", "I would not say A; B"])
+def test_an_option_behind_a_denial_of_another_is_one(text: str) -> None:
+    assert Choice()(*posed("B", text)).primary == 1.0

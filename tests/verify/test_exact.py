@@ -2,6 +2,8 @@
 
 import dataclasses
 import math
+import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +17,7 @@ from assay.core.rollout import Stop
 from assay.core.score import Fault, Score, SpanScore
 from assay.core.task import Task
 from assay.testing import attempt
-from assay.verify import ExactMatch, FormatIs, RewardFunction, Together, judge
+from assay.verify import ExactMatch, FormatIs, RewardFunction, ScoringPool, Together, judge, posed
 from assay.verify.function import prompt_of, row_of
 
 
@@ -228,3 +230,36 @@ def test_batched_reward_function_must_return_one_value_each(returned: object, to
 def test_reward_function_must_be_callable() -> None:
     with pytest.raises(ConfigError, match="is a SimpleNamespace; pass a function"):
         RewardFunction(SimpleNamespace())  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("pattern", "trusted"),
+    [
+        ("", True), ("[0-9]*", True), ("[0-9]{2}", True), (r"\d+\.\d", True), ("a{2}b{,3}c", True), ("^[^a]?$", True),
+        (r"\(x\)+", True),
+        ("(a+)+b", False), ("a*a*", False), ("a?b?", False), ("a|b", False), ("[[]", False), ("(a)", False), (r"a\1*", False),
+        (r"(a)\1", False), ("a" * 201, False), ("a{2}{3}", False), ("(?i)a", False), ("a+?b+", False),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:Possible nested set")
+def test_a_pattern_that_no_text_makes_slow_is_trusted(pattern: str, trusted: bool) -> None:
+    try:
+        made = FormatIs(pattern)
+    except ConfigError:
+        assert not trusted  # of those that are none
+        return
+    assert made.trusted is trusted
+    if trusted:
+        began = time.process_time()
+        for text in ("0" * 200_000 + "x", "a" * 200_000 + "x", "(x" * 100_000):
+            made(*posed("", text))
+        assert time.process_time() - began < 2.0
+
+
+def test_a_catastrophic_pattern_does_not_hang_training() -> None:
+    slow = FormatIs("(a+)+b")
+    items = [(task, replace(rollout, id=str(i))) for i, (task, rollout) in enumerate((posed("", "a" * 40), posed("", "aab")))]
+    with ScoringPool(Together((ExactMatch(), slow)), deadline=1.0) as pool:
+        scores = pool.score(items)
+    assert scores["1"].components["format"] == 1.0
+    assert scores["0"].fault is Fault.POLICY and scores["0"].components["format"] == 0.0

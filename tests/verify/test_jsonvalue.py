@@ -8,7 +8,7 @@ import pytest
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError, MissingExtraError, UnknownNameError
 from assay.core.score import Fault
-from assay.verify import JsonMatch, JsonSchema, ScoringPool, posed
+from assay.verify import FormatIs, Formatted, JsonMatch, JsonSchema, ScoringPool, Together, posed
 from assay.verify.text import schema as schema_module
 from assay.verify.text.jsonvalue import NoJson, json_in, same_json
 
@@ -133,6 +133,14 @@ def test_without_the_package(monkeypatch) -> None:
     monkeypatch.setattr(schema_module, "import_module", missing)
     with pytest.raises(MissingExtraError, match=r"assay-rl\[verify\]"):
         JsonSchema()(*posed({"schema": True}, "{}"))
+
+
+@pytest.mark.parametrize("inside", [lambda v: v, lambda v: Together((v, FormatIs("x"))), lambda v: Formatted(v)])
+def test_without_its_package_there_is_one_error_before_the_first_answer(monkeypatch, inside) -> None:
+    ScoringPool(inside(JsonSchema())).close()
+    monkeypatch.setattr(schema_module, "find_spec", lambda name: None if name == "referencing" else name)
+    with pytest.raises(MissingExtraError, match=r"pip install 'assay-rl\[verify\]'"):
+        ScoringPool(inside(JsonSchema()))
 
 
 def test_a_hanging_pattern_is_killed() -> None:

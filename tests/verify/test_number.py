@@ -89,3 +89,21 @@ def test_against_decimals() -> None:
         verdict = Numeric(absolute=float(absolute), relative=float(relative))(*posed(f"{gold:f}", written))
         assert verdict.primary == float(wanted), (gold, written, edge)
     assert 1000 < hits < 5500
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["not 5", "The answer is not 5.", "anything but 5", "isn't 5", "It isn’t **5**", r"x \neq 5", r"x \ne 5", "x != 5", "≠5",
+     "not equal to $5$", "never 5", "neither 4 nor 5", "other than the number 5", "Answer: not 5",
+     r"\boxed{not 5}", "cannot be 5", "except (5)"],
+)  # fmt: skip
+def test_a_number_that_is_denied_is_no_answer(text: str) -> None:
+    score = Numeric()(*posed(5, text))
+    assert (score.primary, score.info["verdict"]) == (0.0, "unparsed")
+
+
+@pytest.mark.parametrize(
+    "text", ["not 4, but 5", "It is not 4. It is 5", "nothing but 5", "Why not? 5", "5, not bad", "the knot 5"]
+)
+def test_a_number_behind_a_denial_of_another_is_one(text: str) -> None:
+    assert Numeric()(*posed(5, text)).primary == 1.0

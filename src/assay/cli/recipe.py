@@ -178,30 +178,29 @@ def source(word: str) -> TaskSource:
 
 
 def scorer(word: str, settings: Mapping[str, Any]) -> Verifier:
-    """The verifier that a word names: assay's, or ``my_file.py:name`` of a verifier, its class, or a function.
+    """The verifier that a word names: assay's, or ``my_file.py:name`` of a verifier, its class, or anybody's reward function.
 
-    A function of ``(task, rollout)`` is a verifier; one of ``(prompt, completion, row)`` becomes a `assay.verify.RewardFunction`.
-    Settings are fields of the class, or of `RewardFunction`.
+    What is no verifier becomes one by `assay.verify.foreign.adapt`. Settings are fields of the class, or of
+    `assay.verify.RewardFunction` for a function of ``(prompt, completion, row)``.
 
     Raises:
         UnknownNameError: no such verifier or setting; with the nearest.
         ConfigError: what was named is no verifier, or a setting is wrong.
     """
     from assay.verify import RewardFunction, verifier
+    from assay.verify.foreign import adapt, load
 
     if ":" not in word:
         if word.endswith(".py"):
             raise ConfigError(f"verifier {word!r} names a file only; say which: {word}:my_verifier")
         return verifier(word, **settings)
-    found: Any = _named(word, "verifier")
-    if not callable(found):
-        raise ConfigError(f"{word} is a {type(found).__name__}, which cannot be called; name a function, a verifier or its class")
+    found: Any = load(word)
     if isinstance(found, type):
         kind = cast("type[Any]", found)
-        return from_dict(kind, settings) if is_dataclass(kind) else _built(kind, word, settings)
-    if isinstance(found, FunctionType) and list(inspect.signature(found).parameters) != ["task", "rollout"]:
-        return RewardFunction(found, **dict(settings)) if settings.keys() <= {"batched", "floor"} else _refused(word, settings)
-    return _refused(word, settings) if settings else cast("Verifier", found)
+        found, settings = from_dict(kind, settings) if is_dataclass(kind) else _built(kind, word, settings), {}
+    if settings and isinstance(found, FunctionType) and settings.keys() <= {"batched", "floor"}:
+        return RewardFunction(found, **dict(settings))
+    return _refused(word, settings) if settings else adapt(found, name=word)
 
 
 def _built(kind: Callable[..., Any], word: str, settings: Mapping[str, Any]) -> Any:

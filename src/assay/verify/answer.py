@@ -15,12 +15,17 @@ from assay.core.rollout import Rollout, Stop
 from assay.core.score import Score
 from assay.core.task import Task
 
-__all__ = ["AnswerVerifier", "AnswerPlace", "answer_in", "last_match", "option", "ruled"]
+__all__ = ["AnswerPlace", "AnswerVerifier", "answer_in", "denied", "last_match", "option", "ruled"]
 
 E = TypeVar("E", bound=StrEnum)
 
 _MARK = re.compile(r"\banswer(?: is)?[*_ ]{0,4}[:=]", re.IGNORECASE)
 _OPEN, _CLOSE = re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)
+_DENIAL = re.compile(
+    r"(?:\b(?:not|never|nor|neither|cannot|anything but|all but|except|other than)|n['’]t|≠|!=|\\neq?)"
+    r"(?: (?:be|equal|equals|equal to|option|answer|choice|the|number))*[ $*_`(\[:]*\Z",
+    re.IGNORECASE,
+)
 _BRACE = re.compile(r"\\boxed ?\{|[{}]")
 
 
@@ -94,6 +99,15 @@ def _marked(text: str) -> str | None:
     rest = text[mark.end() :]
     line = rest.split("\n", 1)[0].strip(" \t\r*_`$")
     return line or rest.strip().strip("*_`$").strip()
+
+
+def denied(before: str) -> bool:
+    r"""Whether what stands before an answer says that it is none.
+
+    >>> denied("It is not "), denied(r"x \neq "), denied("why not? It is ")
+    (True, True, False)
+    """
+    return _DENIAL.search(before[-40:]) is not None
 
 
 def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:

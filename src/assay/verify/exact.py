@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError
@@ -24,6 +24,13 @@ __all__ = ["ExactMatch", "FormatIs", "Together", "word_f1"]
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = frozenset({"a", "an", "the"})
+
+_ATOM = r"(?:\[(?:\\.|[^\]\\\[])+\]|\\[dDsSwW.\\()\[\]{}*+?|^$/-]|[^\\()\[\]{}*+?|])"
+_FIXED, _REPEATED = r"(?:\{[0-9]+\})?+", r"(?:[*+?]|\{[0-9]*,[0-9]*\})"
+_LINEAR = re.compile(rf"(?:{_ATOM}{_FIXED})*(?:{_ATOM}{_REPEATED}(?:{_ATOM}{_FIXED})*)?")
+"""Patterns that are matched in time that grows with the length of the text: characters and classes in a row, with at most one of
+them repeated as often as it likes."""
+_SHORT = 200
 
 
 def expected(task: Task) -> str:
@@ -120,6 +127,10 @@ def word_f1(gold: str, given: str) -> float:
 class FormatIs:
     """``format`` is 1 when the attempt ended by itself and its last text fully matches ``pattern``, else 0.
 
+    It is `trusted` where the pattern is a row of characters and classes of which at most one is repeated (``[0-9]*``,
+    ``ab{2}[a-z]+``). Any other may take exponential time on a text made for it, and Python cannot interrupt it: then a
+    `ScoringPool` matches in a process that can be killed.
+
     Attributes:
         pattern: regular expression, matched against the whole text.
         like_answer: the text must also be as long as ``private["answer"]``.
@@ -134,7 +145,6 @@ class FormatIs:
 
     pattern: str
     like_answer: bool = False
-    trusted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         try:
@@ -146,6 +156,11 @@ class FormatIs:
     def names(self) -> tuple[str, ...]:
         """Components that it gives."""
         return ("format",)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the pattern is one that no text makes slow."""
+        return len(self.pattern) <= _SHORT and _LINEAR.fullmatch(self.pattern) is not None
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         """Judge one attempt."""
@@ -194,6 +209,11 @@ class Together:
     def floor(self) -> dict[str, float]:
         """The floor of each component that the parts declare."""
         return {name: floor_of(part, name) for part in self.parts for name in getattr(part, "names", ())}
+
+    def ready(self) -> None:
+        """Raise what would fail on every answer: a package that a part needs and that is absent."""
+        for part in self.parts:
+            getattr(part, "ready", _nothing)()
 
     def prepare(self) -> None:
         """Import what the parts need in a worker."""

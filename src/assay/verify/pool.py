@@ -49,8 +49,9 @@ class ScoringPool:
 
     A verifier may have more than ``__call__``. What its ``at_once(task, rollout)`` judges needs no worker; attempts to which its
     ``key(task, rollout)`` gives the same name are judged once, and the verdict is kept; ``prepare()`` imports in the keeper what
-    every worker needs; ``deadline`` is the most seconds that one verdict may take, where the pool's own is longer;
-    ``isolation()`` says what contains the programs that it starts, for a run's record.
+    every worker needs; ``ready()`` raises at once what would fail on every answer; ``deadline`` is the most seconds that one
+    verdict may take, where the pool's own is longer; ``isolation()`` says what contains the programs that it starts, for a
+    run's record.
 
     Use it as a context manager, or call `close`; processes also end when the pool is collected or the program ends.
 
@@ -79,6 +80,7 @@ class ScoringPool:
             raise ConfigError(f"ScoringPool.deadline is in seconds and must be > 0, got {deadline}")
         if workers < 1:
             raise ConfigError(f"ScoringPool.workers={workers}; use at least 1")
+        getattr(verifier, "ready", _nothing)()
         self.verifier = verifier
         self.deadline = min(deadline, getattr(verifier, "deadline", deadline))
         self.counts: Counter[str] = Counter()
@@ -244,6 +246,10 @@ class ScoringPool:
             "training on the rest would be blind. The first failure:\n"
             f"{detail}\nrow: {row_of(task)!r}\ncompletion: {rollout.text!r}{_printed(score)}"
         )
+
+
+def _nothing() -> None:
+    pass
 
 
 def _printed(score: Score) -> str:

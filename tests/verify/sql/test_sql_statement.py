@@ -105,3 +105,44 @@ def test_grams() -> None:
     statement = read("SELECT a, a", 100)
     assert statement.grams(2) == {("select", "a"), ("a", ","), (",", "a")}
     assert statement.grams(9) == {("select", "a", ",", "a")}
+
+
+def nested(depth: int) -> str:
+    """Selects in one another."""
+    return "SELECT 1" if depth == 0 else f"SELECT v FROM ({nested(depth - 1)})"
+
+
+def linked(links: int, more: str = "SELECT 1 FROM $ p, $ q") -> str:
+    """Table expressions, each made of the one before."""
+    made = ", ".join(f"c{i} AS ({more.replace('$', f'c{i - 1}')})" for i in range(1, links))
+    return f"WITH c0 AS (SELECT 1), {made} SELECT * FROM c{links - 1}"
+
+
+RECURSIVE = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
+FORMS = (
+    linked(8)
+    .replace("c3 AS (", "c3(a, b) AS MATERIALIZED (")
+    .replace("c4 AS (", "C4 AS NOT MATERIALIZED (")
+    .replace("c5 ", '"c5" ')
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        linked(8), FORMS, linked(15, "SELECT count(v) AS v FROM $"), nested(15), " UNION ALL ".join(["SELECT 1"] * 400),
+        f"{RECURSIVE} WHERE x IN (WITH d AS (SELECT 1) SELECT * FROM d)", "SELECT 1) )",
+    ],
+)  # fmt: skip
+def test_table_expressions_that_a_person_writes(text: str) -> None:
+    assert read(text, 10_000).text == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [linked(9), linked(40), linked(18, "SELECT v * v FROM $"), nested(17), FORMS.replace("SELECT *", "SELECT * FROM c6, c7,")],
+)
+def test_table_expressions_that_unfold_are_refused(text: str) -> None:
+    with pytest.raises(Refusal, match="table expressions in one another: more than 500 selects, or 16 deep") as caught:
+        read(text, 10_000)
+    assert caught.value.verdict is Verdict.LIMIT

@@ -194,7 +194,7 @@ _READ = ("whitespace", "boxed", "tag")
 
 _FENCED = ("whitespace", "fence", "tag")
 
-_LAST = ("hedge", "negated", "bytes_around")
+_LAST = ("hedge", "bytes_around")
 """What a reader of the last number, letter or JSON value of a text takes for an answer."""
 
 _SANDBOX = ("starts_programs", "uses_network", "writes_files")
@@ -207,8 +207,8 @@ BUILT_IN: dict[str, BuiltIn] = {
     "list": BuiltIn(_list, must=_READ),
     "numeric": BuiltIn(_number, must=_READ, inform=_LAST),
     "math": BuiltIn(_formula, must=_READ),
-    "json": BuiltIn(_json, must=_FENCED, inform=(*_LAST, "options", "two_boxes")),
-    "json_schema": BuiltIn(_schema, must=_FENCED, inform=(*_LAST, "options", "two_boxes")),
+    "json": BuiltIn(_json, must=_FENCED, inform=(*_LAST, "negated", "options", "two_boxes")),
+    "json_schema": BuiltIn(_schema, must=_FENCED, inform=(*_LAST, "negated", "options", "two_boxes")),
     "regex": BuiltIn(_regex, must=_READ),
     "format": BuiltIn(_tagged, inform=("trick_format",), skip=("missing_gold",)),
     "formatted": BuiltIn(_tagged),

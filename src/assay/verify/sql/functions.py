@@ -46,6 +46,7 @@ class Tamed:
         self._originals.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, cell)
         self._now = now
         self.exceeded = ""  # which limit a call ran into, in words
+        self.calls = 0
         for name in (*_CLOCK, *_PRINTS):
             connection.create_function(name, -1, _Call(self, name), deterministic=True)
 
@@ -60,6 +61,7 @@ class Tamed:
             ValueError: ``printf`` with a wide field; `exceeded` says so.
             sqlite3.Error: as the function itself.
         """
+        self.calls += 1
         if name in _CLOCK:
             given = self._at(int(name == "strftime"), given)
         elif given and _WIDE.search(_text(given[0])):

@@ -22,6 +22,12 @@ _LONG = (str, bytes)
 _PULSE = 100
 """Steps between two looks at the limits."""
 
+_CALL = 50
+"""Steps that a call of a Python function counts as: it takes as long."""
+
+_LEAST = 200_000
+"""Steps that every answer may take, however few the gold query took."""
+
 _FIXED = {
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_COLUMN: 200,
@@ -55,7 +61,10 @@ class QueryLimits:
     """How much one run of one query may cost.
 
     Attributes:
-        steps: of SQLite's virtual machine. The limit that most runaway queries meet, and the same on every machine.
+        steps: of SQLite's virtual machine. The limit that most runaway queries meet, and the same on every machine. A call of a
+            function that is made harmless (`Tamed`) counts as 50.
+        times: an answer may take so many times the steps of the gold query on the same database, and always 200,000, but no more
+            than ``steps``: or runaway answers would cost far more than honest ones.
         seconds: of processor time of this thread, for the rare query whose single steps are slow.
         rows: in its result.
         size: bytes of its result.
@@ -72,6 +81,7 @@ class QueryLimits:
     """
 
     steps: int = 2_000_000
+    times: int = 100
     seconds: float = 2.0
     rows: int = 10_000
     size: int = 8_000_000
@@ -123,7 +133,8 @@ class Guard:
             connection.setlimit(category, value)
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.cell)
         connection.set_progress_handler(self._pulse, _PULSE)
-        self._steps = 0
+        self._pulses = 0
+        self._allowed = limits.steps
         self._due = 0.0
         self._stopped = ""
         self._denied = ""
@@ -134,6 +145,15 @@ class Guard:
 
     def __exit__(self, *_: object) -> None:
         self._functions.close()
+
+    @property
+    def steps(self) -> int:
+        """What the last run took."""
+        return self._pulses * _PULSE + self._functions.calls * _CALL
+
+    def allow(self, steps: int) -> None:
+        """Let the runs to come take `QueryLimits.times` as many steps as the gold query's run took."""
+        self._allowed = min(self._limits.steps, max(_LEAST, self._limits.times * steps))
 
     def run(self, sql: str, backward: bool = False) -> Result:
         """The result of one statement.
@@ -146,8 +166,8 @@ class Guard:
             Refusal: ``syntax``, ``forbidden`` or ``limit``.
         """
         self._connection.execute(f"PRAGMA reverse_unordered_selects={int(backward)}")
-        self._steps, self._stopped, self._denied, self._used = 0, "", "", set()
-        self._functions.exceeded = ""
+        self._pulses, self._stopped, self._denied, self._used = 0, "", "", set()
+        self._functions.exceeded, self._functions.calls = "", 0
         self._due = thread_time() + self._limits.seconds
         try:
             with self._watched(), closing(self._connection.execute(sql)) as cursor:
@@ -188,9 +208,9 @@ class Guard:
         return Refusal(Verdict.SYNTAX, message)
 
     def _pulse(self) -> bool:
-        self._steps += _PULSE
-        if self._steps > self._limits.steps:
-            self._stopped = f"more than {self._limits.steps} steps"
+        self._pulses += 1
+        if self.steps > self._allowed:
+            self._stopped = f"more than {self._allowed} steps"
         elif thread_time() > self._due:
             self._stopped = f"more than {self._limits.seconds:g} s of processor time"
         return bool(self._stopped)

@@ -29,6 +29,8 @@ _CHANGES = (
     "savepoint update vacuum"
 )
 _VERBS = frozenset(_CHANGES.split())
+_UNFOLDED, _DEEP = 500, 16
+"""Selects that a query may be written out as, and how deep they may stand in one another: SQLite's time doubles with each."""
 
 
 class Verdict(StrEnum):
@@ -158,6 +160,7 @@ def read(text: str, longest: int) -> Statement:
         raise Refusal(Verdict.FORBIDDEN, f"begins with {first.upper()}; a query only reads")
     if first not in _READS:
         raise Refusal(Verdict.UNPARSED, "no query: it begins with none of SELECT, WITH, VALUES")
+    _refuse_unfolding(tokens)
     return Statement(text[: tokens[-1].end], tuple(token.value for token in tokens), _terms(tokens))
 
 
@@ -186,6 +189,37 @@ def _scan(text: str) -> Iterator[_Token]:
             yield _Token(kind, value[1:-1].lower(), found.end())
         elif kind != "blank":
             yield _Token(kind, value if kind == "text" else value.lower(), found.end())
+
+
+def _refuse_unfolding(tokens: list[_Token]) -> None:
+    """SQLite writes each table expression out wherever it is named, before any limit on steps counts.
+
+    Raises:
+        Refusal: ``limit`` where table expressions hold one another too often or too deep.
+    """
+    known: dict[str, tuple[int, int]] = {}  # name to how many selects it is written out as, and how deep they stand
+    opened: list[tuple[str, int, int, int]] = []  # of each open bracket: the table expression in it, and what held before it
+    name, selects, depth, level = "", 0, 0, 0
+    for before, this, following in zip([tokens[0], *tokens], tokens, [*tokens[1:], tokens[-1]], strict=False):
+        if this.mark == "(":
+            own = name if before.word in ("as", "materialized") else ""
+            opened.append((own, selects, depth, level))
+            if own:
+                name, selects, depth, level = "", 0, 0, 0
+            level += following.word in _READS
+        elif this.mark == ")" and opened:
+            own, outer, deep, level = opened.pop()
+            if own:
+                known[own] = (selects, depth)
+                selects, depth = outer, deep
+        elif this.word == "select":
+            selects, depth = selects + 1, max(depth, level)
+        elif this.value in known:
+            selects, depth = selects + known[this.value][0], max(depth, level + known[this.value][1])
+        elif (following.word == "as" or following.mark == "(") and this.word not in ("as", "materialized"):
+            name = this.value
+        if selects > _UNFOLDED or depth > _DEEP:
+            raise Refusal(Verdict.LIMIT, f"table expressions in one another: more than {_UNFOLDED} selects, or {_DEEP} deep")
 
 
 def _terms(tokens: list[_Token]) -> int | None:

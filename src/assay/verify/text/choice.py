@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, denied, option, ruled
 
 __all__ = ["Choice"]
 
@@ -29,7 +29,8 @@ class Choice(AnswerVerifier):
     its option's text behind it, or the text of an option; then, where the text names its answer (a tag, a box, a mark), a label
     with which that begins; then the last letter in it that stands as a label: ``(B)``, ``[B]``, or a capital
     before a mark or white space. The word ``I`` and the article ``A`` before a word in
-    small letters are no labels. A place that names two options at once (``A or B``, ``A and B``) is ``unparsed``.
+    small letters are no labels. A place that names two options at once (``A or B``, ``A and B``), or denies the last one
+    (``not B``), is ``unparsed``.
 
     Attributes:
         where: in which part of the text the answer stands (`assay.verify.AnswerPlace`).
@@ -102,7 +103,8 @@ def _chosen(place: str, options: dict[str, str], named: bool) -> str | None:
     pair = found[:2] if first else found[-2:]
     if _name(pair[0]) != _name(pair[-1]) and _joined(place[pair[0].end() : pair[-1].start()]):
         return None
-    return _name(pair[0] if first else pair[-1])
+    chosen = pair[0] if first else pair[-1]
+    return None if denied(place[: chosen.start()]) else _name(chosen)
 
 
 def _known(letter: str, options: dict[str, str]) -> str | None:

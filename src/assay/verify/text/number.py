@@ -11,7 +11,7 @@ from typing import Any
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, denied, option, ruled
 
 __all__ = ["Numeric", "Percent", "number_of"]
 
@@ -42,8 +42,9 @@ class Numeric(AnswerVerifier):
 
     Numbers are read and compared as exact fractions: no rounding, no NaN, no infinity. Read are ``-1,234.50``, ``1e-3``, ``3/4``
     and ``50%``, ASCII digits only. A last number that is none of these (``1.2.3``, ``1,2``, more than 400 digits, an exponent
-    beyond 400, an exponent or denominator of a LaTeX formula) is ``unparsed``, and no earlier one counts in its place; so are
-    two different numbers with ``or`` between. Words and units around the number are ignored unless ``alone``.
+    beyond 400, an exponent or denominator of a LaTeX formula) is ``unparsed``, and no earlier one counts in its place; so are one
+    that is denied (``not 5``) and two different numbers with ``or`` between. Words and units around the number are ignored unless
+    ``alone``.
 
     Attributes:
         absolute, relative: tolerances, 0 for equality.
@@ -90,7 +91,7 @@ class Numeric(AnswerVerifier):
 
 
 def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False) -> Fraction | None:
-    """The last number of a text; None where there is none, the last one is malformed, or it is one of two.
+    """The last number of a text; None where there is none, the last one is malformed or denied, or it is one of two.
 
     >>> number_of("1,234.5 kg"), number_of("a 3/4 b"), number_of("1.2.3"), number_of("5 m", alone=True)
     (Fraction(2469, 2), Fraction(3, 4), None, None)
@@ -98,6 +99,8 @@ def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False
     found = deque(_RUN.finditer(text), maxlen=2)
     last = found[-1] if found else None
     if last is None or (last["percent"] and percent == Percent.REFUSE) or text[: last.start()].endswith(_INSIDE):
+        return None
+    if denied(text[: last.start()]):
         return None
     around = text[: last.start()] + text[last.end() :]
     if alone and around.strip(" \t\r\n$"):

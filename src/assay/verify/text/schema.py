@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, ClassVar, cast
 
 from assay.core.canon import FrozenMap, plain
@@ -61,6 +62,11 @@ class JsonSchema(AnswerVerifier):
     def needs_gold(self) -> bool:
         """Whether each task brings its own schema."""
         return self.schema is None
+
+    def ready(self) -> None:
+        """Raise if the package is absent, before any answer is judged."""
+        if any(find_spec(name) is None for name in ("jsonschema", "jsonschema_specifications", "referencing")):
+            raise MissingExtraError("jsonschema", "verify")
 
     def rule(self, gold: Any, text: str) -> Score:
         """Read, validate, compare."""

@@ -168,6 +168,11 @@ class Formatted:
         }[Combine(self.combine)]
         return {"reward": least, "answer": answer, "format": 0.0} | {n: floor_of(self.verifier, n) for n in self._further}
 
+    def ready(self) -> None:
+        """Raise what would fail on every answer: a package that a part needs and that is absent."""
+        for part in (self.verifier, self.format):
+            getattr(part, "ready", _nothing)()
+
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         """Judge one attempt."""
         inner, form = self.verifier(task, rollout), self.format(task, rollout)
@@ -193,6 +198,10 @@ class Formatted:
     def _further(self) -> tuple[str, ...]:
         named = declared(self.verifier)
         return tuple(n for n in named if n != _main(named))
+
+
+def _nothing() -> None:
+    pass
 
 
 def _main(names: tuple[str, ...]) -> str:
