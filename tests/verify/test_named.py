@@ -69,6 +69,8 @@ GOLDS = {
     "code_call": ({"entry": "f", "tests": [{"args": [2], "expected": 4}]}, "def f(x): return x * 2"),
     "unit_tests": ({"tests": ["assert f(2) == 4"]}, "def f(x): return x * 2"),
     "test_quality": ({"entry": "f", "reference": "f = lambda x: x * 2", "mutants": ["f = lambda x: 4"]}, "assert f(3) == 6"),
+    "proof": ({"database": "$c wff |- ( ) -> $. $v p $. wp $f wff p $. id $a |- ( p -> p ) $.", "label": "new",
+               "statement": "|- ( p -> p )"}, "wp id"),
     "verilog": ("module f(input [3:0] a, output y); assign y = &a; endmodule",
                 "module f(input [3:0] a, output y); assign y = a == 15; endmodule"),
 }  # fmt: skip
@@ -82,7 +84,7 @@ SLOW = [name for name in NAMES if about(name).kind.startswith(("assay.verify.cod
 
 def test_there_is_a_gold_for_each() -> None:
     assert list(GOLDS) == NAMES
-    impure = {"json_schema", "math", "regex", "sql", "code_output", "code_call", "unit_tests", "test_quality", "verilog"}
+    impure = {"json_schema", "math", "regex", "sql", "code_output", "code_call", "unit_tests", "test_quality", "proof", "verilog"}
     assert set(NAMES) - set(PURE) == impure
 
 
@@ -123,7 +125,7 @@ def fuzzed(name: str, seed: int, count: int) -> tuple[int, float]:
 def test_no_text_makes_it_raise(name: str) -> None:
     for text in HOSTILE_TEXTS:
         verifier(name)(*posed(GOLDS[name][0], text))
-    count = 100 if name in SLOW else 300
+    count = 300 if name not in SLOW else 50 if name == "verilog" else 100
     some, _ = fuzzed(name, 0, count)
     assert 0 < some < count
 

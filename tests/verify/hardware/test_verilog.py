@@ -158,6 +158,13 @@ def test_tricks_gain_nothing(name: str) -> None:
     assert found.primary == 0.0 and found.fault is Fault.NONE and found.info["verdict"] in ("illegal", "syntax", "wrong", "ports")
 
 
+@pytest.mark.parametrize("name", HACKS)
+def test_nor_would_they_if_none_were_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "illegal_in", lambda _: "")
+    verifier = VerilogMatch(cycles=200, limits=Limits(cpu=1.0, wall=3.0))
+    assert score(ADDER, f"module add(input [3:0] a, b, output [4:0] y);\n{HACKS[name]}\nendmodule", verifier).primary == 0.0
+
+
 def test_what_only_looks_like_a_trick_is_none() -> None:
     text = ADDER.replace("assign", '/* $finish */ // $display\n wire \\$stop = 1; localparam S = "$fwrite `include"; assign')
     assert verdict(ADDER, text.replace("a + b", "$unsigned(a) + b")) == "passed"

@@ -14,6 +14,7 @@ from assay.core.seeds import generator
 from assay.verify.audit.built_code import called, printed, tested, tests
 from assay.verify.audit.built_designs import designed
 from assay.verify.audit.built_graphs import GRAPHS, assignment, maze, sat, smt
+from assay.verify.audit.built_proofs import formal
 from assay.verify.audit.cases import Case, case_of
 
 __all__ = ["BUILT_IN", "BuiltIn", "cases_of"]
@@ -225,6 +226,7 @@ BUILT_IN: dict[str, BuiltIn] = {
     "code_call": BuiltIn(called, must=("fence", "tag"), inform=_SANDBOX),
     "unit_tests": BuiltIn(tested, must=("fence", "tag"), inform=("trick_equal", *_SANDBOX)),
     "test_quality": BuiltIn(tests, must=("fence", "tag"), inform=_SANDBOX),
+    "proof": BuiltIn(formal, must=("fence", "tag"), inform=_SANDBOX),
     "verilog": BuiltIn(designed, must=("fence", "tag"), inform=_SANDBOX),
 }
 """Name in `assay.verify.named` to how it is audited. A verifier without an entry is audited on cases that are given."""

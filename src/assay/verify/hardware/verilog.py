@@ -102,6 +102,8 @@ class VerilogMatch(ProgramVerifier):
             found = illegal_in(source)
         if found:
             return self.nothing("illegal", why=f"{found} has no place in a design", isolation=sandbox.tag)
+        if reference.bench.top not in source:
+            return self.nothing("syntax", why=f"it has no module {reference.bench.top}", isolation=sandbox.tag)
         nonce = secrets.token_hex(8)
         built = _build(sandbox, reference.bench.text(nonce) + source, f"bench_{nonce}", self.limits)
         if not built.ok:
