@@ -23,16 +23,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.sandbox.backend import Refused
+from assay.sandbox.backend import Refused, Worker
+from assay.sandbox.backends.bubblewrap import Bubblewrap
+from assay.sandbox.backends.runsc import Runsc
 from assay.sandbox.built import build
 from assay.sandbox.client import Zygote
+from assay.sandbox.levels import LEVELS, OTHERS
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Program, Result
 from assay.sandbox.toolchain import Language, language
 
 HERE = Path(__file__).parent
 PRELUDE = (HERE / "prelude.py").read_text(encoding="utf-8")
-LEVELS = ("strong", "landlock")
+
+
+def started(level: str, python: str) -> Worker:
+    """A worker of a level, or of a tool that makes containers."""
+    made = {"bubblewrap": Bubblewrap, "runsc": Runsc}
+    return made[level](python=python).start() if level in made else Zygote(level, python=python)
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,10 @@ class Attack:
     machines: tuple[str, ...] = ()
     heavy: bool = False
 
+    def suits(self, level: str) -> bool:
+        """Whether it is to be tried there; containers are given one process, as `landlock` is."""
+        return level in self.levels if level in LEVELS else set(self.levels) == set(LEVELS)
+
 
 def attacks() -> list[Attack]:
     """Every attack of every family."""
@@ -76,8 +88,8 @@ class Arena:
     def __init__(self, level: str, python: str = sys.executable) -> None:
         self.level = level
         self.python = python
-        self.zygote = Zygote(level, python=python)
-        self.other = Zygote(level, python=python)
+        self.zygote = started(level, python)
+        self.other = started(level, python)
         self.folder = Path(tempfile.mkdtemp(prefix="assay-attacked-"))
         self.folder.chmod(0o777)
         self.secret = secrets.token_hex(16)
@@ -95,7 +107,14 @@ class Arena:
             door.setblocking(False)
         os.environ["ASSAY_ATTACKED"] = self.secret
         self.victim = subprocess.Popen([python, "-c", "import time; time.sleep(3600)"], env={"SECRET": self.secret})
+        self.keeper = getattr(self.zygote, "pid", self.victim.pid)  # a container has none that lives on between runs
+        self.before = set(_children(self._family))
         self.seen = {path: _state(Path(path)) for path in (str(self.file), os.__file__)}
+
+    @property
+    def _family(self) -> int:
+        """Whose descendants a run's processes are."""
+        return self.keeper if self.level in LEVELS or self.level == "rlimits" else os.getpid()
 
     def close(self) -> None:
         self.zygote.close()
@@ -119,17 +138,18 @@ class Arena:
             first = self.zygote.run(Program(code=f"given = {self._given(0)!r}\n{attack.before}"), Limits())
             if not first.ok:
                 return [f"the first program could not run: {first}"]
-        waiting = _Sibling(self.other, attack.family in _AGAINST_OTHERS)
+        waiting = _Sibling(self.other, attack.family in _AGAINST_OTHERS, getattr(self.other, "pid", os.getpid()))
         try:
             program = Program(code=PRELUDE + attack.code, stdin=json.dumps(self._given(waiting.pid)))
             result = self.zygote.run(program, limits)
-            return [*_said(result, attack), *self._touched(), *waiting.harm()]
+            return [*_said(result, attack), *waiting.harm(), *self._touched()]
         finally:
             waiting.end()
 
     def _given(self, sibling: int) -> dict[str, Any]:
         return {
-            "level": self.level, "pid": self.victim.pid, "zygote": self.zygote.pid, "sibling": sibling, "secret": self.secret,
+            "level": "landlock" if self.level == "landlock" else "strong", "pid": self.victim.pid, "zygote": self.keeper,
+            "sibling": sibling, "secret": self.secret,
             "secret_file": str(self.file), "folder": str(self.folder), "home": str(Path.home()), "abstract": self.abstract,
             "port": self.port.getsockname()[1], "repository": str(HERE.parents[1]), "marker": self.marker,
             "digest": hashlib.sha256(self.expected).hexdigest(),
@@ -143,8 +163,11 @@ class Arena:
         return [f"taken for right: {result}"] if right else [f"no verdict: {result}"] if not result.judged else self._touched()
 
     def lacks(self, attack: Attack) -> str:
-        """Why the attack cannot be tried here: its compiler is not installed; empty where it can."""
-        return " ".join(language(attack.language).missing()) if attack.language else ""
+        """Why the attack cannot be tried here: its compiler is not installed, or nothing compiles; empty where it can."""
+        if attack.language and self.level not in LEVELS:
+            return f"{self.level} gives no files back, so nothing is compiled there"
+        missing = " ".join(language(attack.language).missing()) if attack.language else ""
+        return f"its compiler is not installed: apt-get install {missing}" if missing else ""
 
     def _compiled(self, attack: Attack) -> list[str]:
         one = language(attack.language)
@@ -181,7 +204,7 @@ class Arena:
                 out.append(f"the host's {name} was reached")
             except BlockingIOError:
                 pass
-        left = _children(self.zygote.pid)
+        left = sorted(set(_children(self._family)) - self.before)
         if left:
             out.append(f"processes outlive the run: {left}")
         follow = self.zygote.run(Program(code="import os\nprint(os.listdir('.'))"), Limits(wall=20.0))
@@ -203,17 +226,18 @@ class _Compiler:
 class _Sibling:
     """Another program, in the middle of its run."""
 
-    def __init__(self, zygote: Zygote, wanted: bool) -> None:
+    def __init__(self, zygote: Worker, wanted: bool, family: int) -> None:
         self._results: list[Result] = []
         self._thread: threading.Thread | None = None
         self.pid = 0
         if not wanted:
             return
         code = "import time\nprint('begun', flush=True)\ntime.sleep(0.2)\nprint('done')"
+        before = set(_children(family))
         self._thread = threading.Thread(target=lambda: self._results.append(zygote.run(Program(code=code), Limits(wall=60.0))))
         self._thread.start()
         for _ in range(5000):
-            found = _children(zygote.pid)
+            found = [pid for pid in _children(family) if pid not in before]
             if found:
                 self.pid = found[-1]
                 break
@@ -248,17 +272,18 @@ def _state(path: Path) -> tuple[int, ...]:
 def _children(pid: int) -> list[int]:
     """All descendants of a process."""
     out: list[int] = []
-    try:
-        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            out += [int(child), *_children(int(child))]
-    except OSError:
-        pass
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):  # of each of its threads
+        try:
+            for child in path.read_text().split():
+                out += [int(child), *_children(int(child))]
+        except OSError:
+            continue
     return out
 
 
 def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--level", default="strong", choices=LEVELS)
+    parser.add_argument("--level", default="strong", choices=(*LEVELS, *OTHERS))
     parser.add_argument("--user", type=int, help="become this user first")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--quick", action="store_true", help="leave out the heavy ones")
@@ -277,7 +302,7 @@ def main() -> int:
     failed = 0
     try:
         for attack in attacks():
-            fits = given.level in attack.levels and os.uname().machine in (attack.machines or (os.uname().machine,))
+            fits = attack.suits(given.level) and os.uname().machine in (attack.machines or (os.uname().machine,))
             if not fits or (given.quick and attack.heavy) or given.only not in f"{attack.family}: {attack.name}":
                 continue
             if arena.lacks(attack):

@@ -6,7 +6,7 @@ import subprocess
 
 import attack_page as page
 import pytest
-from attack_table import LEVELS, Arena, attacks
+from attack_table import LEVELS, OTHERS, Arena, attacks
 from attack_users import NOBODY, public_tree, python_for
 
 from assay.core.errors import SandboxError
@@ -39,11 +39,18 @@ def arenas():
 
 
 def cases():
-    for level in LEVELS:
+    for level in (*LEVELS, *OTHERS):
         for attack in TABLE:
-            if level in attack.levels:
-                marks = [pytest.mark.prove] if attack.heavy else []
+            if attack.suits(level):
+                marks = _marks(level, attack)
                 yield pytest.param(level, attack, id=f"{level}: {attack.family}: {attack.name}", marks=marks)
+
+
+def _marks(level, attack):
+    """A container takes a tenth of a second, one of gVisor's some seconds: of them only a small family runs with each test."""
+    if level == "runsc":
+        return [pytest.mark.evidence]
+    return [pytest.mark.prove] if attack.heavy or (level in OTHERS and attack.family != "network") else []
 
 
 @pytest.mark.parametrize(("level", "attack"), list(cases()))
@@ -52,7 +59,7 @@ def test_no_attack_gets_through(arenas, level, attack):
         pytest.skip(f"an attack for {attack.machines}")
     arena = arenas(level)
     if arena.lacks(attack):
-        pytest.skip(f"its compiler is not installed: apt-get install {arena.lacks(attack)}")
+        pytest.skip(arena.lacks(attack))
     assert arena.ways(attack) == []
 
 

@@ -1,4 +1,4 @@
-"""``assay serve verifier``: what is refused before it listens, and a service that is asked and stopped."""
+"""``assay serve``: what is refused before it listens, and a service that is asked and stopped."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from assay.cli import main
+from assay.core.errors import SandboxError
+from assay.sandbox import Limits, Remote, Sandbox
 from assay.verify.service import RewardClient, ServiceError
 
 
@@ -50,3 +52,39 @@ def test_a_service_is_asked_and_stopped(tmp_path: Path) -> None:
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
+
+
+def test_a_sandbox_is_served_and_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        Sandbox(workers=1).close()
+    except SandboxError as error:
+        pytest.skip(f"nothing contains programs here: {error}")
+    (tmp_path / "token").write_text("secret\n")
+    words = ["serve", "sandbox", "--port", "0", "--token-file", "token", "--workers", "1", "--limits", "wall=20,cpu=10"]
+    process = subprocess.Popen([sys.executable, "-m", "assay", *words], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    try:
+        assert process.stderr is not None
+        isolation, line = process.stderr.readline(), process.stderr.readline()
+        assert isolation.startswith("isolation: ") and line.startswith("serving the sandbox on http://127.0.0.1:")
+        url = line.split()[4].rstrip(":")
+        with Sandbox(Remote(url=url, token="secret"), workers=1, limits=Limits(wall=5.0)) as sandbox:
+            assert sandbox.run("print(6 * 7)").stdout == "42\n"
+        (tmp_path / "program.py").write_text("print(6 * 7)")
+        monkeypatch.setenv("ASSAY_SANDBOX_TOKEN", "secret")
+        words = ["sandbox", "run", str(tmp_path / "program.py"), "--backend", url, "--limits", "wall=5"]
+        assert main(words) == 0
+        assert '"stdout": "42\\n"' in capsys.readouterr().out
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def test_a_sandbox_that_cannot_be_served(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["serve", "sandbox", "--limits", "wal=1"]) == 2
+    assert "did you mean 'wall'?" in capsys.readouterr().err
+    assert main(["serve", "sandbox", "--backend", "strnog"]) == 2
+    monkeypatch.setitem(sys.modules, "assay.sandbox.service.server", None)
+    assert main(["serve", "sandbox"]) == 1
+    assert "pip install 'assay-rl[serve]'" in capsys.readouterr().err

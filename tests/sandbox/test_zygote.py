@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from assay.sandbox.backend import Refused, WorkerDied
-from assay.sandbox.client import Zygote, _status
+from assay.sandbox.client import Zygote, status_of
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Program, Status
 
@@ -109,7 +109,7 @@ def test_each_limit_has_its_verdict(zygote, code, limits, status):
 )
 def test_how_an_end_is_read(end, code, signalled, noted, status):
     full = {"reason": "", "cpu": 0.1, "memory": 1 << 20, **end}
-    assert _status(full, code, signalled, Limits(), noted) is status
+    assert status_of(full, code, signalled, Limits(), noted) is status
 
 
 def test_a_zygote_that_ends_is_not_a_verdict(zygote, monkeypatch):

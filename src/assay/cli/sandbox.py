@@ -28,7 +28,7 @@ class RunOptions:
     Attributes:
         file: the program's source.
         lang: its language, as `assay sandbox languages` lists them, or the path of a TOML file of your own.
-        backend: auto, or a level: strong, landlock, rlimits (which contains nothing).
+        backend: auto, or a level: strong, landlock, rlimits (which contains nothing); or bubblewrap, runsc, or a service's URL.
         stdin: what it reads from its standard input; - passes on our own.
         limits: of the run, as in wall=2,cpu=1,memory=268435456,output=65536,processes=4; times in seconds, sizes in bytes.
         allow_unsafe: accept the level rlimits.
@@ -119,24 +119,30 @@ def _language(one: Language) -> list[str]:
 
 
 def _probe(args: list[str]) -> int:
-    from assay.sandbox import ZygoteBackend, probe
-    from assay.sandbox.levels import LEVELS
+    from assay.sandbox.levels import LEVELS, OTHERS, backend_named
+    from assay.sandbox.probing import probe
 
     own = parse(ProbeOptions, args, "assay sandbox probe")
-    found = [probe(ZygoteBackend(level)) for level in LEVELS]
+    found = [probe(backend_named(level)) for level in LEVELS]
+    others = [probe(backend_named(name)) for name in OTHERS]
     best = next((p for p in found if p.held), None)
-    value = {"isolation": best.name if best else None, "levels": [p.manifest() for p in found]}
-    show(own.json, value, lambda: _table(found, best))
+    value = {
+        "isolation": best.name if best else None, "levels": [p.manifest() for p in found],
+        "others": [p.manifest() for p in others],
+    }  # fmt: skip
+    show(own.json, value, lambda: _table([*found, *others], best))
     return 0 if best else 1
 
 
 def _table(found: list[Probe], best: Probe | None) -> None:
+    tried = [p for p in found if p.layers]
     layers = list(dict.fromkeys(name for p in found for name in p.layers))
     if layers:
-        grid(("layer", *(p.name for p in found)), [[name, *(p.layers.get(name, "–") for p in found)] for name in layers])
+        grid(("layer", *(p.name for p in tried)), [[name, *(p.layers.get(name, "–") for p in tried)] for name in layers])
     attacks = list(dict.fromkeys(name for p in found for name in p.attacks))
     if attacks:
-        grid(("attack", *(p.name for p in found)), [[name, *(_held(p, name) for p in found)] for name in attacks])
+        fought = [p for p in found if p.attacks]
+        grid(("attack", *(p.name for p in fought)), [[name, *(_held(p, name) for p in fought)] for name in attacks])
     for p in found:
         if not p.held:
             print(f"{p.name}: {p.why}")

@@ -1,4 +1,4 @@
-"""``assay serve``: a verifier as a reward service over HTTP."""
+"""``assay serve``: a verifier as a reward service over HTTP, or the sandbox as a service that runs programs."""
 
 from __future__ import annotations
 
@@ -45,9 +45,38 @@ class ServeVerifierOptions:
     waiting: int = field(default=256, metadata={"arg": {"metavar": "N"}})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeSandboxOptions:
+    """Runs programs over HTTP as SandboxFusion does: POST /run_code, GET /health. Ctrl-C stops it.
+
+    Attributes:
+        backend: auto, or a backend by name ('assay sandbox probe' says which hold here).
+        workers: programs that run at once.
+        limits: the most that a request may ask for, as in wall=60,memory=2147483648; times in seconds, sizes in bytes.
+        host: the address to listen on; one that other machines reach needs a token.
+        port: the port to listen on; 0 for any that is free.
+        token_file: a file with a token that every caller must send.
+        megabytes: size that one request may have.
+        waiting: requests that may wait.
+    """
+
+    backend: str = field(default="auto", metadata={"arg": {"metavar": "BACKEND"}})
+    workers: int = field(default=2, metadata={"arg": {"metavar": "N"}})
+    limits: str = field(default="cpu=60,wall=60,memory=2147483648", metadata={"arg": {"metavar": "KEY=VALUE,..."}})
+    host: str = field(default="127.0.0.1", metadata={"arg": {"metavar": "ADDRESS"}})
+    port: int = field(default=8901, metadata={"arg": {"metavar": "N"}})
+    token_file: Path | None = field(default=None, metadata={"arg": {"metavar": "FILE"}})
+    megabytes: float = field(default=64.0, metadata={"arg": {"metavar": "N"}})
+    waiting: int = field(default=1024, metadata={"arg": {"metavar": "N"}})
+
+
 def serve_command(args: list[str]) -> int:
-    """``assay serve verifier NAME``."""
-    return choose("serve", args, {"verifier": (_verifier, "a verifier as a reward service, for any trainer")})
+    """``assay serve verifier NAME`` and ``assay serve sandbox``."""
+    known = {
+        "verifier": (_verifier, "a verifier as a reward service, for any trainer"),
+        "sandbox": (_sandbox, "programs run contained, for anyone who speaks SandboxFusion's protocol"),
+    }
+    return choose("serve", args, known)
 
 
 def _verifier(args: list[str]) -> int:
@@ -65,6 +94,23 @@ def _verifier(args: list[str]) -> int:
     token = "" if own.token_file is None else _token(own.token_file)
     with Desk(scorer(own.name, settings_of(own.set)), own.name, limits, family) as desk:
         serve(desk, own.host, own.port, token, note)
+    return 0
+
+
+def _sandbox(args: list[str]) -> int:
+    own = parse(ServeSandboxOptions, args, "assay serve sandbox")
+    try:
+        from assay.sandbox.service.server import serve
+    except ImportError:
+        raise MissingExtraError("starlette and uvicorn", "serve") from None
+    from assay.sandbox import Limits, Sandbox
+    from assay.sandbox.service.desk import RunDesk, RunLimits
+
+    limits = RunLimits(most=Limits.parse(own.limits), megabytes=own.megabytes, waiting=own.waiting)
+    token = "" if own.token_file is None else _token(own.token_file)
+    with Sandbox(own.backend, workers=own.workers) as sandbox:
+        note(sandbox.isolation)
+        serve(RunDesk(sandbox, limits), own.host, own.port, token, note)
     return 0
 
 

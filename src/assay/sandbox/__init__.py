@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.sandbox.backend import Backend, Refused, Worker, WorkerDied
+    from assay.sandbox.backends.boxed import BoxedBackend, Cage
+    from assay.sandbox.backends.bubblewrap import Bubblewrap
+    from assay.sandbox.backends.remote import Remote
+    from assay.sandbox.backends.runsc import Runsc
     from assay.sandbox.built import Built
-    from assay.sandbox.levels import ZygoteBackend, choose
+    from assay.sandbox.levels import ZygoteBackend, backend_named, choose
     from assay.sandbox.limits import Limits
     from assay.sandbox.probing import Probe, probe
     from assay.sandbox.result import Program, Result, Status
@@ -17,19 +21,25 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Backend",
+    "BoxedBackend",
+    "Bubblewrap",
     "Built",
+    "Cage",
     "Language",
     "Limits",
     "Probe",
     "Program",
     "Refused",
+    "Remote",
     "Result",
+    "Runsc",
     "Sandbox",
     "Scope",
     "Status",
     "Worker",
     "WorkerDied",
     "ZygoteBackend",
+    "backend_named",
     "choose",
     "language",
     "languages",
@@ -38,8 +48,12 @@ __all__ = [
 
 _HOME = {
     "backend": "Backend Refused Worker WorkerDied",
+    "backends.boxed": "BoxedBackend Cage",
+    "backends.bubblewrap": "Bubblewrap",
+    "backends.remote": "Remote",
+    "backends.runsc": "Runsc",
     "built": "Built",
-    "levels": "ZygoteBackend choose",
+    "levels": "ZygoteBackend backend_named choose",
     "limits": "Limits",
     "probing": "Probe probe",
     "result": "Program Result Status",

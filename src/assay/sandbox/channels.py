@@ -15,7 +15,7 @@ from typing import Any
 from assay.core.errors import DataError
 from assay.sandbox.result import Program
 
-__all__ = ["Channels", "payload"]
+__all__ = ["Channels", "payload", "sealed"]
 
 _FORM = 4
 """Of `marshal`: what every Python from 3.4 on reads, since a zygote may have another than ours."""
@@ -74,8 +74,8 @@ class Channels:
             raise
 
     def _open(self, payload: bytes, stdin: bytes, both_ways: bool) -> None:
-        self.theirs += [_sealed(payload)]
-        self.theirs += [_sealed(stdin)]
+        self.theirs += [sealed(payload)]
+        self.theirs += [sealed(stdin)]
         for number in range(3):
             near, far = _pair() if both_ways and number == 2 else os.pipe()
             os.set_blocking(near, False)
@@ -181,7 +181,7 @@ def _pair() -> tuple[int, int]:
     return near.detach(), far.detach()
 
 
-def _sealed(data: bytes) -> int:
+def sealed(data: bytes) -> int:
     """A read-only file that is nowhere."""
     fd = os.memfd_create("assay", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     view = memoryview(data)

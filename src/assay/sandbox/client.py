@@ -25,7 +25,7 @@ from assay.sandbox.limits import Limits
 from assay.sandbox.result import Program, Result, Status
 from assay.sandbox.values import read
 
-__all__ = ["Zygote"]
+__all__ = ["Zygote", "status_of"]
 
 _MAIN = Path(__file__).parent / "zygote" / "__main__.py"
 _START = 20.0
@@ -176,7 +176,7 @@ class Zygote:
         if exit_code < 0:
             exit_code, signalled = None, -exit_code
         found, value, noted = read(bytes(channels.data[2])) if not channels.full else (False, None, "")
-        status, detail = _status(end, exit_code, signalled, limits, noted), ""
+        status, detail = status_of(end, exit_code, signalled, limits, noted), ""
         if channels.full:
             status = Status.OUTPUT
         if mode == "call" and status is Status.OK and not found:
@@ -199,7 +199,8 @@ class Zygote:
         )
 
 
-def _status(end: Mapping[str, Any], code: int | None, signalled: int | None, limits: Limits, noted: str) -> Status:
+def status_of(end: Mapping[str, Any], code: int | None, signalled: int | None, limits: Limits, noted: str) -> Status:
+    """How a run ended, from what its keeper says of the end and, of its own failure, the program."""
     if end["reason"]:
         return Status(end["reason"])
     if signalled == signal.SIGXCPU or end["cpu"] > limits.cpu:

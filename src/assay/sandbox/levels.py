@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 
 from assay.core.errors import ConfigError, SandboxError, UnknownNameError
 from assay.sandbox.backend import Backend
 from assay.sandbox.client import Zygote
 from assay.sandbox.probing import Probe, probe
 
-__all__ = ["BANNER", "LEVELS", "ZygoteBackend", "choose"]
+__all__ = ["BANNER", "LEVELS", "OTHERS", "ZygoteBackend", "backend_named", "choose"]
 
 LEVELS = ("strong", "landlock")
 """The contained levels, the best first."""
 
+OTHERS = ("bubblewrap", "runsc")
+"""Tools that make containers: used when they are asked for, never by ``auto``."""
+
 UNSAFE = "rlimits"
 
+_HOME = {"bubblewrap": "Bubblewrap", "runsc": "Runsc"}
+_KNOWN = ("auto", *LEVELS, *OTHERS, "http://HOST:PORT", UNSAFE)
+
+_TAGGED = "Every score is tagged."
 BANNER = (
     "assay sandbox: UNSAFE. Programs run with limits on time and memory only: they can read and write your files, use the "
-    "network and stop your processes. Every score is tagged."
+    f"network and stop your processes. {_TAGGED}"
 )
 
 
@@ -40,7 +49,7 @@ class ZygoteBackend:
 
     def __post_init__(self) -> None:
         if self.name not in (*LEVELS, UNSAFE):
-            raise UnknownNameError("sandbox backend", self.name, ("auto", *LEVELS, UNSAFE))
+            raise UnknownNameError("sandbox level", self.name, (*LEVELS, UNSAFE))
         for path in self.reads:
             if not path.startswith("/") or path.rstrip("/") in ("", "/proc", "/dev", "/sys"):
                 raise ConfigError(f"reads: {path!r}: give absolute paths of files and folders, neither the root nor the kernel's")
@@ -50,12 +59,42 @@ class ZygoteBackend:
         return Zygote(self.name, self.reads)
 
 
+def backend_named(name: str, reads: tuple[str, ...] = ()) -> Backend:
+    """A backend by its name: a level, a tool that makes containers, or the URL of a service.
+
+    A service's token is what the variable ``ASSAY_SANDBOX_TOKEN`` holds.
+
+    Args:
+        name: as `Sandbox` takes it, but ``auto``.
+        reads: host paths that programs may read besides Python's own libraries.
+
+    Raises:
+        UnknownNameError: there is none of that name.
+        ConfigError: ``reads`` for a service, which has files of its own.
+
+    >>> backend_named("landlock").name, backend_named("http://127.0.0.1:8901").name
+    ('landlock', 'remote (127.0.0.1:8901)')
+    """
+    if name.startswith(("http://", "https://")):
+        from assay.sandbox.backends.remote import Remote
+
+        if reads:
+            raise ConfigError(f"reads: {reads[0]!r} lies on this host, and programs would run at {name}; leave it out")
+        return Remote(url=name, token=os.environ.get("ASSAY_SANDBOX_TOKEN", ""))
+    if name in _HOME:
+        return getattr(import_module(f"assay.sandbox.backends.{name}"), _HOME[name])(reads=reads)
+    if name not in (*LEVELS, UNSAFE):
+        raise UnknownNameError("sandbox backend", name, _KNOWN)
+    return ZygoteBackend(name, reads)
+
+
 def choose(backend: str | Backend, *, allow_unsafe: bool = False, reads: tuple[str, ...] = ()) -> tuple[Backend, Probe]:
     """The backend to use, and how it withstood the attack probe.
 
     Args:
-        backend: ``auto`` for the best level that proves itself; a level; or a backend.
-        allow_unsafe: whether ``rlimits`` may be used, and ``auto`` may come down to it.
+        backend: ``auto`` for the best level that proves itself; a name (`backend_named`); or a backend.
+        allow_unsafe: whether ``rlimits`` may be used, and ``auto`` may come down to it; and whether a backend may be used that
+            runs programs but does not hold every attack.
         reads: host paths that programs may read besides Python's own libraries.
 
     Raises:
@@ -67,7 +106,7 @@ def choose(backend: str | Backend, *, allow_unsafe: bool = False, reads: tuple[s
     elif backend == "auto":
         wanted = tuple(ZygoteBackend(level, reads) for level in (*LEVELS, *((UNSAFE,) if allow_unsafe else ())))
     else:
-        wanted = (ZygoteBackend(backend, reads),)
+        wanted = (backend_named(backend, reads),)
     if any(b.name == UNSAFE for b in wanted) and not allow_unsafe:
         raise ConfigError(
             "the sandbox level 'rlimits' contains nothing; if you accept that, say allow_unsafe=True (--allow-unsafe)"
@@ -75,9 +114,11 @@ def choose(backend: str | Backend, *, allow_unsafe: bool = False, reads: tuple[s
     failed: list[Probe] = []
     for one in wanted:
         found = probe(one)
-        if found.held or one.name == UNSAFE:
-            if one.name == UNSAFE:
-                print(f"\033[1;31m{BANNER}\033[0m" if sys.stderr.isatty() else BANNER, file=sys.stderr, flush=True)
+        if found.held:
+            return one, found
+        if one.name == UNSAFE or (allow_unsafe and found.attacks and backend != "auto"):
+            said = BANNER if one.name == UNSAFE else f"assay sandbox: UNSAFE. {one.name} does not hold: {found.why}. {_TAGGED}"
+            print(f"\033[1;31m{said}\033[0m" if sys.stderr.isatty() else said, file=sys.stderr, flush=True)
             return one, found
         failed.append(found)
     raise SandboxError(_refusal(failed))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assay.core.errors import ConfigError
 from assay.sandbox.backend import Backend, Refused, Worker, WorkerDied
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Program, Result, Status
@@ -85,7 +86,7 @@ attempt("processes", fork)
 attempt("new namespaces", lambda: libc.unshare(0x10000000) == 0)
 attempt("mount", lambda: libc.mount(b"none", b".", b"tmpfs", 0, b"") == 0)
 attempt("memory", lambda: bytearray(given["memory"]))
-attempt("environment", lambda: open("/proc/self/environ", "rb").read())
+attempt("environment", lambda: open("/proc/self/environ", "rb").read().strip(b"\\0"))
 attempt("leftovers", lambda: os.listdir("."))
 try:
     open("left", "x").close()
@@ -175,7 +176,7 @@ def attack(backend: Backend) -> Probe:
         return Probe(backend.name, False, f"not granted: {error}", {}, {})
     try:
         attacks = _attacks(worker)
-    except (WorkerDied, _NoAnswer) as error:
+    except (WorkerDied, ConfigError, _NoAnswer) as error:
         return Probe(backend.name, False, f"the probe failed: {error}", worker.layers, {})
     finally:
         worker.close()

@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -36,12 +37,13 @@ class Sandbox:
 
     Args:
         backend: ``auto`` takes the best level that proves itself by the attack probe: ``strong``, or else ``landlock``. A level
-            may be named, and so may a backend of your own.
+            may be named, a tool (``bubblewrap``, ``runsc``), the URL of a service, or a backend given that is your own.
         workers: how many programs run at once.
         limits: of programs that bring none.
         reads: host paths that programs may read besides Python's own libraries.
         languages: that `compile` is to take: names, or paths of TOML files; their toolchains come into the programs' sight.
-        allow_unsafe: accept the level ``rlimits``, which contains nothing: it says so at each start, and every result is tagged.
+        allow_unsafe: accept the level ``rlimits``, which contains nothing, or a backend that was asked for by name and does not
+            hold every attack: it says so at each start, and every result is tagged.
 
     Raises:
         SandboxError: no level that was asked for holds here; with the probe's findings and a fix.
@@ -108,6 +110,8 @@ class Sandbox:
                 if isinstance(worker, str):
                     return self._failed(worker)
                 result = worker.run(made, allowed)
+                if not self.probe.held:  # said of each result, whatever backend it comes from
+                    result = replace(result, isolation=self.tag)
             except WorkerDied as error:
                 self._give(worker, broken=True)
                 if last:

@@ -10,8 +10,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from . import landlock, python, seccomp
 from .namespaces import become
@@ -26,8 +25,7 @@ _STACK = 8 << 20
 _CHANNEL, _PAYLOAD, _READY, _RULES, _HIGH = 3, 4, 5, 6, 64  # where descriptors lie; of these only the channel is the program's
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """One run, as the zygote hands it to the process that will be the program.
 
     Attributes:
@@ -146,7 +144,11 @@ def _limit(job: Job) -> None:
         _, ceiling = resource.getrlimit(which)
         if ceiling != resource.RLIM_INFINITY:
             soft, hard = min(soft, ceiling), min(hard, ceiling)
-        resource.setrlimit(which, (soft, hard))
+        try:
+            resource.setrlimit(which, (soft, hard))
+        except ValueError:
+            if which != resource.RLIMIT_MSGQUEUE or job.filter is None:  # a kernel without such queues; the filter has them too
+                raise
 
 
 def _contain(job: Job) -> None:

@@ -7,16 +7,17 @@ import os
 import select
 import signal
 import socket
+import stat
 import time
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["Watch", "read_at"]
+__all__ = ["LOOK", "Watch", "look", "read_at"]
 
 _LEAST = 0.02
 """Seconds between two looks at a program that is near a limit."""
 
-_LOOK = 0.05
+LOOK = 0.05
 """Seconds between two looks at the files of a program whose disk no kernel limit bounds."""
 
 _SETUP = 30.0
@@ -54,7 +55,7 @@ class Watch:
         self._spent = self._turn = 0.0
         self._first: dict[str, Any] | None = None
         self._reason = ""
-        self._due = self._began + _LOOK
+        self._due = self._began + LOOK
 
     def until_end(self) -> dict[str, Any]:
         """How it ended."""
@@ -145,7 +146,7 @@ class Watch:
         wall = _GLANCE if self._wall is None else min(_GLANCE, self._wall - time.monotonic())
         left = (self._cpu_end - self._used()) / (os.cpu_count() or 1)
         pause = min(wall, max(left, _LEAST))
-        return max(0.0, min(pause, _LOOK) if self._scratch is not None else pause)
+        return max(0.0, min(pause, LOOK) if self._scratch is not None else pause)
 
     def _exceeded(self) -> bool:
         if self._wall is not None and time.monotonic() >= self._wall:
@@ -154,7 +155,7 @@ class Watch:
             self._reason = "cpu"
         elif self._scratch is not None and time.monotonic() >= self._due:
             self._reason = self._reason or self._look()
-            self._due = time.monotonic() + _LOOK
+            self._due = time.monotonic() + LOOK
         return bool(self._reason)
 
     def _used(self) -> float:
@@ -171,31 +172,35 @@ class Watch:
             return 0
 
     def _look(self) -> str:
-        """Which limit that no kernel call enforces is exceeded: bytes on disk, deleted files included, or threads."""
         assert self._scratch is not None
-        total, entries, folders = 0, 0, [self._scratch]
-        while folders and entries <= self._limits["entries"]:
-            try:
-                with os.scandir(folders.pop()) as found:
-                    for entry in found:
-                        entries += 1
-                        if entry.is_dir(follow_symlinks=False):
-                            folders.append(entry.path)
-                        else:
-                            total += entry.stat(follow_symlinks=False).st_blocks * 512
-            except OSError:
-                continue
+        return look(self._proc, self._pid, self._scratch, self._limits)
+
+
+def look(proc: int, pid: int, scratch: str, limits: dict[str, Any]) -> str:
+    """Which limit that no kernel call enforces is exceeded: bytes on disk, deleted files included, their number, or threads."""
+    total, entries, folders = 0, 0, [scratch]
+    while folders and entries <= limits["entries"]:
         try:
-            for name in os.listdir(f"/proc/{self._pid}/fd"):
-                found_file = os.stat(f"/proc/{self._pid}/fd/{name}")
-                if not found_file.st_nlink:
-                    total += found_file.st_blocks * 512
-            threads = int(read_at(self._proc, f"{self._pid}/stat").rpartition(")")[2].split()[17])
-        except (OSError, IndexError):
-            threads = 0
-        if total > self._limits["disk"] or entries > self._limits["entries"]:
-            return "disk"
-        return "processes" if threads > _THREADS else ""
+            with os.scandir(folders.pop()) as found:
+                for entry in found:
+                    entries += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        total += entry.stat(follow_symlinks=False).st_blocks * 512
+        except OSError:
+            continue
+    try:
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            found_file = os.stat(f"/proc/{pid}/fd/{name}")
+            if not found_file.st_nlink and stat.S_ISREG(found_file.st_mode):
+                total += found_file.st_blocks * 512
+        threads = int(read_at(proc, f"{pid}/stat").rpartition(")")[2].split()[17])
+    except (OSError, IndexError):
+        threads = 0
+    if total > limits["disk"] or entries > limits["entries"]:
+        return "disk"
+    return "processes" if threads > _THREADS else ""
 
 
 def read_at(folder: int, path: str) -> str:

@@ -1,0 +1,1 @@
+"""Other ways to contain programs than our own zygote: tools that make containers, and services elsewhere."""

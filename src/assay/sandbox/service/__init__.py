@@ -1,0 +1,1 @@
+"""The sandbox over HTTP, and what any such service of assay's shares. Needs the extra ``serve``."""

@@ -1,0 +1,114 @@
+"""What the services over HTTP share: who may ask, how much, where they listen, and how they stop."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import signal
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from assay.core.errors import ConfigError, DataError
+
+__all__ = ["body", "guarded", "is_json", "listen", "refused", "table"]
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def guarded(answer: Callable[[Request], Any], token: str) -> Callable[[Request], Any]:
+    """An answer for those alone who send the token; for all where it is empty."""
+
+    async def ask(request: Request) -> Response:
+        given = request.headers.get("authorization", "").encode()
+        if token and not hmac.compare_digest(given, f"Bearer {token}".encode()):
+            return refused(401, "send the token: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+        return await answer(request)
+
+    return ask
+
+
+def listen(
+    application: Starlette, what: str, ways: str, host: str, port: int, token: str, said: Callable[[str], None] = print
+) -> None:
+    """Serves until Ctrl-C or SIGTERM, which let requests at work end. For the main thread.
+
+    Args:
+        application: answers.
+        what: is served, in a word.
+        ways: its addresses, for people.
+        host: an address of this machine; one beyond it needs a token.
+        port: 0 for any that is free.
+        token: what the application asks for; empty for none.
+        said: told where the service listens.
+
+    Raises:
+        ConfigError: an address beyond this machine without a token, or one that cannot be had.
+    """
+    import uvicorn
+
+    if host not in _LOOPBACK and not token:
+        raise ConfigError(f"host {host!r} can be reached from other machines: give a token that callers must send, or 127.0.0.1")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host, port))
+        except OSError as error:
+            raise ConfigError(
+                f"cannot listen on {host}, port {port}: {error.strerror}; choose another port, or 0 for any"
+            ) from None
+        where = f"[{host}]" if ":" in host else host
+        said(f"serving {what} on http://{where}:{listening.getsockname()[1]}: {ways}; Ctrl-C stops")
+        server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off"))
+        with _ended(), suppress(KeyboardInterrupt):
+            server.run([listening])
+
+
+@contextmanager
+def _ended() -> Generator[None]:
+    """Inside, SIGTERM is what Ctrl-C is. The server stops at either by itself, and raises it again when it has stopped."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def is_json(request: Request) -> bool:
+    """Whether it is sent as JSON: a page in a browser cannot send this type to a local service unasked."""
+    return request.headers.get("content-type", "").partition(";")[0].strip() == "application/json"
+
+
+async def body(request: Request, most: int) -> bytes | None:
+    """The body, or None when it is longer than ``most`` bytes; what is too much is never held."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            return None
+        parts.append(part)
+    return b"".join(parts)
+
+
+def table(data: bytes) -> Any:
+    """A body as JSON.
+
+    Raises:
+        DataError: it is none.
+    """
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"the request is not JSON: {error}") from None
+
+
+def refused(status: int, error: str, headers: dict[str, str] | None = None) -> Response:
+    """What is refused, and why."""
+    return JSONResponse({"error": error}, status_code=status, headers=headers)

@@ -1,0 +1,69 @@
+"""``POST /run_code`` and ``GET /health``: SandboxFusion's words in front of a sandbox of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from assay.core.errors import ConfigError, DataError
+from assay.sandbox.service.counter import body, guarded, is_json, listen, refused, table
+from assay.sandbox.service.desk import Full, RunDesk
+
+__all__ = ["application", "serve"]
+
+
+def application(desk: RunDesk, token: str = "") -> Starlette:
+    """The service as an ASGI application.
+
+    ``POST /run_code`` takes ``{"code", "language", "stdin", "run_timeout", "memory_limit_MB", "files"}`` and gives ``{"status",
+    "message", "run_result": {"status", "execution_time", "return_code", "stdout", "stderr"}, ...}``; what is refused has a status
+    and ``{"error": "..."}``: 400 for what cannot be read or given, 401 without the token, 413 for too much, 415 for another type
+    than ``application/json``, 429 when too many wait.
+
+    Args:
+        desk: runs programs.
+        token: asked for as ``Authorization: Bearer TOKEN`` by both addresses; empty for none.
+    """
+
+    async def run_code(request: Request) -> Response:
+        if not is_json(request):
+            return refused(415, "send application/json")
+        try:
+            data = await body(request, int(desk.limits.megabytes * 2**20))
+        except ClientDisconnect:
+            return Response(status_code=499)
+        if data is None:
+            return refused(413, f"more than {desk.limits.megabytes:g} MiB in one request")
+        try:
+            return JSONResponse(await desk.run(table(data)))
+        except (ConfigError, DataError) as error:
+            return refused(400, str(error))
+        except Full as error:
+            return refused(429, str(error), {"Retry-After": "1"})
+
+    async def health(request: Request) -> Response:
+        return JSONResponse(desk.health())
+
+    ways = (("/run_code", run_code, "POST"), ("/health", health, "GET"))
+    return Starlette(routes=[Route(path, guarded(answer, token), methods=[method]) for path, answer, method in ways])
+
+
+def serve(desk: RunDesk, host: str = "127.0.0.1", port: int = 8901, token: str = "", said: Callable[[str], None] = print) -> None:
+    """Serves until Ctrl-C or SIGTERM, which let programs at work end. For the main thread; elsewhere, give `application` to a
+    server of your own.
+
+    Args:
+        desk: runs programs.
+        host: an address of this machine; one beyond it needs a token.
+        port: 0 for any that is free.
+        token: asked of every request; empty for none.
+        said: told where the service listens.
+
+    Raises:
+        ConfigError: an address beyond this machine without a token, or one that cannot be had.
+    """
+    listen(application(desk, token), "the sandbox", "POST /run_code, GET /health", host, port, token, said)

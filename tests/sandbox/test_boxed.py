@@ -1,0 +1,209 @@
+"""Containers of other tools: the same programs with the same verdicts, limits kept or refused, nothing left behind."""
+
+import json
+import marshal
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from assay.core.errors import ConfigError, SandboxError, UnknownNameError
+from assay.sandbox import Limits, Program, Refused, Sandbox, Status, WorkerDied, backend_named
+from assay.sandbox.backends.boxed import INSIDE, BoxedBackend, Cage, seen
+from assay.sandbox.backends.bubblewrap import Bubblewrap
+from assay.sandbox.backends.runsc import Runsc
+from assay.sandbox.probing import attack
+from assay.sandbox.result import Result
+
+GREET = "import sys\nprint(sys.stdin.read(), sys.argv[1:], open('a/b').read())\nsys.stderr.write('é')\nsys.exit(3)"
+
+CASES = [
+    ("print('x' * 2000000)", {}, Status.OUTPUT),
+    ("while True: pass", {"cpu": 0.2}, Status.CPU),
+    ("import time\ntime.sleep(60)", {"wall": 0.2}, Status.TIMEOUT),
+    ("x = bytearray(300 << 20)", {"memory": 256 << 20}, Status.MEMORY),
+    ("open('x', 'wb').write(bytes(2 << 20))", {"file_size": 1 << 20}, Status.DISK),
+    ("import os\nos.fork()", {}, Status.PROCESSES),
+    ("import socket\nsocket.socket()", {}, Status.BLOCKED),
+    ("raise ValueError", {}, Status.ERROR),
+    ("import os\nos.kill(os.getpid(), 9)", {}, Status.MEMORY),  # nobody else would end it so
+]
+
+
+@pytest.fixture(scope="module", params=[Bubblewrap, pytest.param(Runsc, marks=pytest.mark.prove)])
+def worker(request):
+    try:
+        made = request.param().start()
+    except Refused as error:
+        pytest.skip(f"{request.param.__name__}: {error}")
+    yield made
+    made.close()
+
+
+def test_input_files_and_exit_code(worker):
+    result = worker.run(Program(code=GREET, stdin="in", args=("1",), files={"a/b": b"file"}), Limits())
+    assert (result.status, result.exit_code, result.stderr) == (Status.ERROR, 3, "é")
+    assert result.stdout == "in ['1'] file\n"
+
+
+def test_a_call_gives_its_value(worker):
+    program = Program(code="def f(a, b):\n    return {'sum': a + b}", entry="f", arguments=(1, 2.5))
+    result = worker.run(program, Limits())
+    assert (result.status, result.value) == (Status.OK, {"sum": 3.5})
+    silent = worker.run(Program(code="import os\ndef f():\n    os._exit(0)", entry="f"), Limits())
+    assert (silent.status, silent.detail) == (Status.ERROR, "it ended without a value")
+
+
+@pytest.mark.parametrize(("code", "limits", "status"), CASES)
+def test_each_limit_has_its_verdict(worker, code, limits, status):
+    result = worker.run(Program(code=code), Limits(**{"wall": 30.0, **limits}))
+    assert result.status is status, result
+
+
+def test_a_program_that_is_no_python(worker):
+    result = worker.run(Program(argv=("/nonexistent",)), Limits())
+    assert (result.status, "No such file" in result.detail) == (Status.INFRA, True)
+
+
+def test_what_cannot_be_kept_is_refused(worker):
+    if not worker._backend.several:
+        with pytest.raises(ConfigError, match=r"Limits\.processes=3: under .* a program is one process here"):
+            worker.run(Program(code="1"), Limits(processes=3))
+
+
+def test_it_holds_what_the_levels_hold(worker):
+    found = attack(worker._backend)
+    assert found.held, found
+    assert found.layers["seccomp"] == os.uname().machine
+
+
+def test_a_sandbox_of_containers():
+    try:
+        made = Sandbox("bubblewrap", workers=2)
+    except SandboxError as error:
+        pytest.skip(str(error))
+    with made as sandbox:
+        assert sandbox.tag == "bubblewrap" and sandbox.isolation.startswith("isolation: bubblewrap")
+        found = sandbox.map({i: f"print({i})" for i in range(4)})
+        assert [found[i].stdout for i in range(4)] == ["0\n", "1\n", "2\n", "3\n"]
+        assert {r.isolation for r in found.values()} == {"bubblewrap"}
+        with pytest.raises(ConfigError, match="needs a zygote"):
+            sandbox.scope()
+        (worker, *_) = sandbox._idle
+    with pytest.raises(WorkerDied, match="closed"):
+        worker.run(Program(code="1"), Limits())
+
+
+def test_a_tool_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    for backend in (Bubblewrap(), Runsc()):
+        with pytest.raises(Refused, match=f"there is no {backend.tool} on the path"):
+            backend.start()
+
+
+def test_an_interpreter_that_does_not_run_and_a_path_that_is_missing():
+    with pytest.raises(Refused, match="/bin/false does not run"):
+        seen("/bin/false", ())
+    with pytest.raises(Refused, match="nonexistent"):
+        seen(sys.executable, ("/nonexistent",))
+
+
+def test_names_of_backends():
+    assert backend_named("bubblewrap", ("/opt",)) == Bubblewrap(reads=("/opt",))
+    assert backend_named("runsc") == Runsc()
+    with pytest.raises(UnknownNameError, match="bubblewrap"):
+        backend_named("bublewrap")
+
+
+# ---- a tool that contains nothing, to see what becomes of each thing that process 1 may say
+
+
+def frame(kind: str, data: bytes) -> bytes:
+    return kind.encode() + len(data).to_bytes(8, "little") + data
+
+
+HELLO = frame("x", json.dumps({"landlock": 0, "machine": "x86_64", "uid": 0}).encode())
+
+
+class Said(BoxedBackend):
+    """Says to each run what it is told to, in the place of a container."""
+
+    name, tool, layers = "said", "sh", {}
+
+    def __init__(self, folder: Path, *answers: bytes, end: str = "") -> None:
+        object.__setattr__(self, "folder", folder)
+        object.__setattr__(self, "end", end)
+        object.__setattr__(self, "shell", "/bin/sh")
+        for number, answer in enumerate((*answers, answers[-1])):
+            (folder / str(number)).write_bytes(answer)
+        (folder / "count").write_text("0")
+
+    @contextmanager
+    def cage(self, limits):
+        count = self.folder / "count"
+        number = int(count.read_text())
+        count.write_text(str(number + 1))
+        yield Cage((self.shell, "-c", f"cat {self.folder / str(number)}; {self.end}"))
+
+
+def ended(**changes) -> bytes:
+    said = {"status": 0, "reason": "", "seconds": 0.5, "cpu": 0.1, "memory": 1 << 20}
+    return frame("x", json.dumps({**said, **changes}).encode())
+
+
+def test_what_process_1_says_becomes_a_result(tmp_path):
+    said = frame("o", b"out") + frame("e", b"\xff") + frame("v", b'{"value": 7}')
+    worker = Said(tmp_path, HELLO, said + ended()).start()
+    assert worker.layers["landlock"] == "no: the kernel inside has none" and worker.layers["processes"] == "one"
+    found = worker.run(Program(code="x", entry="f"), Limits())
+    assert found == Result(
+        status=Status.OK, exit_code=0, stdout="out", stderr="\ufffd", seconds=0.5, cpu_seconds=0.1, isolation="said", value=7
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "signalled"),
+    [
+        (ended(status=signal.SIGXCPU), Status.CPU, signal.SIGXCPU),
+        (ended(status=signal.SIGKILL, reason="disk"), Status.DISK, None),
+        (ended(infra="no"), Status.INFRA, None),
+    ],
+)
+def test_how_it_ended(tmp_path, said, status, signalled):
+    result = Said(tmp_path, HELLO, said).start().run(Program(code="x"), Limits())
+    assert (result.status, result.signal, result.isolation) == (status, signalled, "said")
+
+
+@pytest.mark.parametrize("said", [b"", frame("o", b"out"), b"o\xff\xff\xff", frame("o", b"x" * (2 << 20)) + ended()])
+def test_a_container_that_breaks_off_is_no_verdict(tmp_path, said):
+    worker = Said(tmp_path, HELLO, said, end="echo why >&2").start()
+    with pytest.raises(WorkerDied, match="ended without a word"):
+        worker.run(Program(code="x"), Limits())
+
+
+def test_a_tool_that_makes_no_container_is_refused(tmp_path):
+    with pytest.raises(Refused, match="without a word on its program: not permitted"):
+        Said(tmp_path, b"", end="echo not permitted >&2").start()
+    with pytest.raises(Refused, match="process 1 is another's"):
+        Said(tmp_path, frame("x", b'{"infra": "process 1 is another\'s"}')).start()
+
+
+def test_a_tool_that_cannot_be_started_must_be_replaced(tmp_path):
+    backend = Said(tmp_path, HELLO, HELLO)
+    worker = backend.start()
+    object.__setattr__(backend, "shell", "/nonexistent")
+    with pytest.raises(WorkerDied, match="/nonexistent"):
+        worker.run(Program(code="x"), Limits())
+
+
+def test_process_1_refuses_to_be_another():
+    box = Path(sys.modules["assay.sandbox.backends.boxed"].__file__).parents[1] / "zygote" / "box.py"
+    assert INSIDE.endswith("/zygote") and box.exists()
+    head = marshal.dumps({"folder": "/"}, 4)
+    order = len(head).to_bytes(8, "little") + head
+    done = subprocess.run([sys.executable, "-I", "-S", str(box)], input=order, capture_output=True, check=True)
+    assert b"process 1 is another's" in done.stdout
