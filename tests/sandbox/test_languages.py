@@ -169,7 +169,7 @@ def test_a_language_of_your_own(tmp_path):
     ("text", "says"),
     [
         ("names = [", "not TOML"),
-        (OWN + "fiel = 1", "did you mean 'file'"),
+        (OWN + "file_ = 1", "did you mean 'file'"),
         (OWN.replace('"main.sh"\nrun', '""\nrun'), "name of a file"),
         (OWN.replace('["shell"]', '["Shell"]'), "lower case"),
         (OWN.replace("needs", "# needs"), "needs says which"),
