@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import ConfigError, SandboxError, ToolchainError, UnknownNameError
-from assay.sandbox import Built, Language, Limits, Program, Result, Sandbox, Status, language, languages
+from assay.sandbox import Built, Language, Limits, Program, Result, Sandbox, Status, ZygoteBackend, language, languages
 
 PROGRAMS = tomllib.loads((Path(__file__).parent / "programs.toml").read_text(encoding="utf-8"))
 NAMES = [one.name for one in languages()]
@@ -299,6 +299,26 @@ def test_files_that_are_kept_come_back(level):
         large = sandbox.run(Program(code=sparse.replace("os.truncate", "os.ftruncate"), keep=tuple(f"f{i}" for i in range(10))))
         assert (large.status, large.files) == (Status.DISK, {})
         assert "to keep are larger" in large.detail
+
+
+class Forgetful:
+    """A backend that holds programs, and gives no files back."""
+
+    name = "forgetful"
+
+    def start(self):
+        return ZygoteBackend("strong").start()
+
+
+def test_a_backend_that_gives_no_files_back_is_no_verdict_on_a_program():
+    try:
+        made = Sandbox(Forgetful(), workers=1, languages=("c",))
+    except SandboxError as error:
+        pytest.skip(str(error))
+    with made as sandbox:
+        with pytest.raises(ConfigError, match="'forgetful' gives no files back"):
+            sandbox.compile("c", PROGRAMS["c"]["sum"])
+        assert sandbox.run("print(1)").stdout == "1\n"
 
 
 def test_only_files_of_its_own_folder_are_kept():

@@ -48,6 +48,8 @@ class Backend(Protocol):
 
     Attributes:
         name: what stands in `Result.isolation`.
+
+    A backend whose workers give back the files that a program keeps says so by ``keeps = True``.
     """
 
     @property

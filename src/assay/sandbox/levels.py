@@ -6,6 +6,7 @@ import os
 import sys
 from dataclasses import dataclass
 from importlib import import_module
+from typing import ClassVar
 
 from assay.core.errors import ConfigError, SandboxError, UnknownNameError
 from assay.sandbox.backend import Backend
@@ -39,6 +40,7 @@ class ZygoteBackend:
     Attributes:
         name: ``strong``, ``landlock`` or ``rlimits``.
         reads: host paths that programs may read besides Python's own libraries.
+        keeps: its workers give back files that a program keeps.
 
     >>> ZygoteBackend("landlock").reads
     ()
@@ -46,6 +48,7 @@ class ZygoteBackend:
 
     name: str
     reads: tuple[str, ...] = ()
+    keeps: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.name not in (*LEVELS, UNSAFE):

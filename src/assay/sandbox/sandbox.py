@@ -99,10 +99,14 @@ class Sandbox:
         """Runs a program, or Python source, to its end.
 
         Raises:
-            ConfigError: limits that cannot be kept here, as several processes at ``landlock``.
+            ConfigError: limits that cannot be kept here, as several processes at ``landlock``, or files to keep.
             DataError: arguments that JSON cannot say.
         """
         made = Program(code=program) if isinstance(program, str) else program
+        if made.keep and not getattr(self.backend, "keeps", False):
+            raise ConfigError(
+                f"the backend {self.backend.name!r} gives no files back, so nothing can be kept or compiled there; use 'strong'"
+            )
         made, allowed = made.fitted(limits or self.limits)
         for last in (False, True):
             worker = self._take()
@@ -154,7 +158,7 @@ class Sandbox:
             what to run; `Built.refused` says why not, where it did not compile.
 
         Raises:
-            ConfigError: this sandbox was made without the language.
+            ConfigError: this sandbox was made without the language, or its backend gives no files back.
         """
         return build(self, language, source)
 
