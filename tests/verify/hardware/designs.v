@@ -298,13 +298,13 @@ module divider (input clk_in, reset_n, output clk_out);
   always @(posedge clk_in or negedge reset_n) if (!reset_n) n <= 0; else n <= n == 5 ? 0 : n + 1;
 endmodule
 //== ram
-module ram (input clk, we, input [3:0] addr, input [7:0] din, output reg [7:0] dout);
+module ram (input clk, we, input [3:0] addr, input [7:0] din, output reg [7:0] out);
   reg [7:0] mem [0:15];
-  always @(posedge clk) begin if (we) mem[addr] <= din; dout <= mem[addr]; end
+  always @(posedge clk) begin if (we) mem[addr] <= din; out <= mem[addr]; end
 endmodule
 //-- same
-module ram (input clk, we, input [3:0] addr, input [7:0] din, output [7:0] dout);
-  reg [7:0] mem [15:0]; reg [7:0] out; assign dout = out;
+module ram (input clk, we, input [3:0] addr, input [7:0] din, output reg [7:0] out);
+  reg [7:0] mem [15:0];
   always @(posedge clk) out <= mem[addr];
   always @(posedge clk) if (we) mem[addr] <= din;
 endmodule

@@ -18,6 +18,7 @@ from assay.sandbox.result import Result, Status
 from assay.sandbox.sandbox import Sandbox
 from assay.verify.answer import ruled
 from assay.verify.code.base import Gold, ProgramVerifier, lost, short
+from assay.verify.code.program import Place
 from assay.verify.code.workers import sandbox_of
 from assay.verify.hardware.bench import Bench, outputs_in
 from assay.verify.hardware.design import Design, design_in
@@ -52,6 +53,7 @@ class VerilogMatch(ProgramVerifier):
     ``ports``, ``illegal``, ``error`` (the simulator stopped), or the limit that was exceeded: ``timeout``, ``memory``, ...
 
     Attributes:
+        where: in which part of the text the design stands (`assay.verify.code.Place`).
         cycles: how many cycles, or sets of input values of a design without a clock.
         seed: of the drawn values; they also depend on the golden source.
 
@@ -60,6 +62,7 @@ class VerilogMatch(ProgramVerifier):
         DataError: the golden design does not compile or end, has an ``inout`` port or no output, or its outputs are never known.
     """
 
+    where: Place = Place.AUTO
     limits: Limits = _LIMITS
     cycles: int = 1000
     seed: int = 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from assay.verify.proof.checker import Checked, Checker
 from assay.verify.proof.coq import Coq
-from assay.verify.proof.database import Assertion, Database
+from assay.verify.proof.database import Assertion, Database, Hypothesis
 from assay.verify.proof.metamath import Metamath
 from assay.verify.proof.verifier import Proof
 
-__all__ = ["Assertion", "Checked", "Checker", "Coq", "Database", "Metamath", "Proof"]
+__all__ = ["Assertion", "Checked", "Checker", "Coq", "Database", "Hypothesis", "Metamath", "Proof"]
