@@ -3,6 +3,7 @@
 import json
 import marshal
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -110,6 +111,54 @@ def test_an_interpreter_that_does_not_run_and_a_path_that_is_missing():
         seen("/bin/false", ())
     with pytest.raises(Refused, match="nonexistent"):
         seen(sys.executable, ("/nonexistent",))
+
+
+def test_a_bubblewrap_shows_little_and_grants_nothing():
+    with Bubblewrap().cage(Limits(disk=1 << 20)) as cage:
+        words = list(cage.argv)
+    shown = [words[i + 1 : i + 3] for i, word in enumerate(words) if word == "--ro-bind"]
+    assert all(source == place or place == INSIDE or source == "/dev/null" for source, place in shown)
+    assert {"--unshare-all", "--die-with-parent", "--as-pid-1", "--new-session"} < set(words)
+    assert words[words.index("--cap-drop") + 1] == "ALL" and words[words.index("--size") + 1] == str(1 << 20)
+    assert not {"--bind", "--share-net", "--dev", "--setenv"} & set(words)
+    masked = {place for source, place in shown if source == "/dev/null"}
+    assert os.path.exists("/proc/cmdline") <= ("/proc/cmdline" in masked)
+    assert words[words.index("--") + 1 :][1:] == ["-I", "-S", f"{INSIDE}/box.py"]
+
+
+def test_a_bundle_of_gvisor_is_private_and_goes(tmp_path, monkeypatch):
+    told = tmp_path / "told"
+    (tmp_path / "runsc").write_text(f'#!/bin/sh\necho "$@" >> {told}\n')
+    (tmp_path / "runsc").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with Runsc().cage(Limits(disk=1 << 20)) as cage:
+        folder = Path(cage.argv[cage.argv.index("--bundle") + 1])
+        bundle = json.loads((folder / "config.json").read_text())
+        root = folder / "root"
+        assert (root / "box").is_dir() and os.readlink(root / "tmp") == "/box"
+        assert not any(path.is_file() and path.stat().st_size for path in root.rglob("*"))
+    assert not folder.exists() and "delete --force assay-" in told.read_text()
+    assert (cage.user, cage.veil, "--network=none" in cage.argv) == (1000, True, True)
+    assert bundle["root"] == {"path": "root", "readonly": True} and bundle["process"]["env"] == []
+    for mount in bundle["mounts"]:
+        assert mount["type"] != "bind" or "ro" in mount["options"], mount
+    assert bundle["process"]["noNewPrivileges"] and {"type": "network"} in bundle["linux"]["namespaces"]
+
+
+def test_the_backend_of_the_page_holds():
+    page = Path(__file__).parents[2] / "docs" / "add" / "backend.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    names = {"__name__": "page"}
+    exec(code, names)
+    backend = names["WholeUsr"]()
+    try:
+        backend.start().close()
+    except Refused as error:
+        pytest.skip(str(error))
+    found = attack(backend)
+    assert found.held, found
+    with Sandbox(backend, workers=1) as sandbox:
+        assert "bin" in sandbox.run(Program(argv=("ls", "/usr"))).stdout.split()
 
 
 def test_names_of_backends():

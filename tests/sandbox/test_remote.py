@@ -138,7 +138,8 @@ def test_what_cannot_be_read_is_refused(url, request_, says):
     assert status == 400 and says in said["error"]
 
 
-def test_a_service_that_gives_less_than_the_probe_needs_is_not_used():
+def test_a_service_that_gives_less_than_the_probe_needs_is_not_used(url):
+    assert url  # something contains programs here
     little = RunLimits(most=Limits(wall=1.0))
     refused = pytest.raises(SandboxError, match=r"the probe failed: .*gives at most 1\.0")
     with Sandbox(workers=1) as sandbox, served(RunDesk(sandbox, little)) as address, refused:

@@ -265,7 +265,7 @@ class Owned:
 
 def test_two_threads_of_a_forked_copy_begin_at_once(monkeypatch):
     """The second comes while the first would still be making the copy's own state: neither may get a worker of the parent."""
-    monkeypatch.setattr(sandboxes, "choose", lambda *_, **__: (Owned(), None))
+    monkeypatch.setattr(sandboxes, "choose", lambda *_, **__: (Owned(), Probe("owned", True, "", {}, {})))
     sandbox = Sandbox(workers=1)
     assert sandbox.run("pass").stdout == str(os.getpid())
     read, write = os.pipe()

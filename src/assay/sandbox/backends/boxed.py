@@ -78,7 +78,7 @@ class Cage:
     Attributes:
         argv: starts it, with ``python -I -S INSIDE/box.py`` as its process 1.
         user: whom process 1 makes the program become; None where both are the same.
-        veil: whether the program sees no /proc, because the kernel inside would show it what process 1 holds.
+        veil: whether the program sees no /proc and /sys, because the kernel inside would show it what process 1 holds.
         counted: processes of the program's user beside it that its limit counts; None where no limit of processes holds.
     """
 
@@ -112,7 +112,7 @@ class BoxedBackend(ABC):
     @property
     @abstractmethod
     def tool(self) -> str:
-        """The program that makes containers, and the package that has it."""
+        """The program that makes containers."""
         ...
 
     @property
@@ -142,7 +142,7 @@ class BoxedBackend(ABC):
             Refused: the tool is not there, or makes no container here.
         """
         if shutil.which(self.tool) is None:
-            raise Refused(f"there is no {self.tool} on the path; install the package {self.tool}")
+            raise Refused(f"there is no {self.tool} on the path; install {self.name}")
         return Boxed(self)
 
 

@@ -64,9 +64,9 @@ def listen(
                 f"cannot listen on {host}, port {port}: {error.strerror}; choose another port, or 0 for any"
             ) from None
         where = f"[{host}]" if ":" in host else host
-        said(f"serving {what} on http://{where}:{listening.getsockname()[1]}: {ways}; Ctrl-C stops")
         server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off"))
         with _ended(), suppress(KeyboardInterrupt):
+            said(f"serving {what} on http://{where}:{listening.getsockname()[1]}: {ways}; Ctrl-C stops")
             server.run([listening])
 
 

@@ -64,7 +64,8 @@ class _Run:
         _wipe()
         os.environ.update(child.environment(order["folder"]))
         if order["veil"]:
-            mount("tmpfs", "/proc", "tmpfs", 1, "mode=555,size=4k")  # read-only
+            for path in ("/proc", "/sys"):
+                mount("tmpfs", path, "tmpfs", 1, "mode=555,size=4k")  # read-only
         payload, stdin = (_file(data) for data in blobs)
         pipes = [os.pipe() for _ in range(4)]
         self._told, *streams = (near for near, _ in pipes)
