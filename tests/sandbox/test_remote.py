@@ -121,7 +121,7 @@ def test_callers_of_the_protocol(url):
     ("request_", "says"),
     [
         ([], "send an object with 'code'"),
-        ({"code": "1", "langage": "python"}, "unknown field 'langage'"),
+        ({"code": "1", "lang": "python"}, "unknown field 'lang'"),
         ({"code": "1", "language": "cobol"}, "'language' is 'cobol'; this service runs python"),
         ({"code": "1", "fetch_files": ["x"]}, "'fetch_files': files do not come back"),
         ({"code": 1}, "'code' must be text"),

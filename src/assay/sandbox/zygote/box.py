@@ -30,6 +30,8 @@ from zygote.watch import LOOK, look  # noqa: E402  # pyright: ignore
 
 sys.path.remove(_above)
 
+__all__ = ["main"]
+
 _PR_SET_DUMPABLE = 4
 _SETUP = 30.0
 _LEAST = 0.02
@@ -57,11 +59,11 @@ class _Run:
     def __init__(self, order: dict[str, Any], blobs: list[bytes]) -> None:
         self._limits, self._folder = order["limits"], order["folder"]
         self._proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        _wipe()
         prctl(_PR_SET_DUMPABLE, 0)  # its memory and descriptors are not for its child
         drop_bounding()
         python.open_streams()
         os.environ.clear()
-        _wipe()
         os.environ.update(child.environment(order["folder"]))
         if order["veil"]:
             for path in ("/proc", "/sys"):
@@ -226,4 +228,5 @@ def _say(kind: bytes, what: dict[str, Any]) -> None:
     _frame(kind, json.dumps(what).encode())
 
 
-main()
+if __name__ == "__main__":
+    main()
