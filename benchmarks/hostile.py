@@ -3,9 +3,10 @@
     OMP_NUM_THREADS=1 python benchmarks/hostile.py [--answers 400] [--deadline 0.5]
 
 Prints JSON: for mathematics, SQL and programs the seconds of both batches and their ratio. Each batch is judged by one
-`ScoringPool` as in training, after a first batch has warmed it; the hostile answers are those of the verifiers' own benchmarks,
-every one of them another text, so that no verdict is remembered. For programs ``cpu`` and ``wall`` of a test are the deadline, and a program that
-computes for ever uses all of it, whatever judges it: its row says what that costs.
+`ScoringPool` as in training, after a first batch has warmed it; the hostile answers are those of the verifiers' own
+benchmarks, every one of them another text, so that no verdict is remembered. For programs ``cpu`` and ``wall`` of a
+test are the deadline, and a program that computes for ever uses all of it, whatever judges it: its row says what that
+costs.
 """
 
 import argparse
