@@ -11,6 +11,7 @@ import numpy as np
 
 from assay.core.errors import UnknownNameError
 from assay.lab import atlas, comparison_page, kills, methods_page
+from assay.lab.audits import page as verifiers_page
 from assay.lab.cells import WORKERS, run_cells
 from assay.lab.drawing import plotting
 from assay.lab.gate import CONTROLS, MAKER, SEEDS, Gate, accuracy, change, judge
@@ -63,6 +64,7 @@ STUDIES: Mapping[str, Callable[[Path], list[str]]] = {
     "atlas": atlas.make_page,
     "methods": methods_page.make_page,
     "comparison": comparison_page.make_page,
+    "verifiers": verifiers_page.make_page,
 }
 """Study to what writes its page and says what is wrong."""
 
