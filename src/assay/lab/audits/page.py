@@ -158,8 +158,9 @@ def _own(records: Sequence[Record], fuzzed: Mapping[str, Record]) -> str:
 
 _BY_DESIGN = """
 By design: a formula that stands in no box and between no dollar signs is not read as LaTeX, so a bare tuple is refused;
-`<answer>` tags mean nothing to it. It looks for an answer anywhere in the text, so a denial, or several numbers, are taken where one of them is right. Its time limit
-is a signal, which Python allows only in the main thread: elsewhere `parse` raises, unless the limit is switched off.
+`<answer>` tags mean nothing to it. It looks for an answer anywhere in the text, so a denial, or several numbers, are taken
+where one of them is right. Its time limit is a signal, which Python allows only in the main thread: elsewhere `parse` raises,
+unless the limit is switched off.
 
 """
 
