@@ -127,7 +127,7 @@ def fake(group: str, name: str, **changed: object) -> dict[str, object]:
 def test_the_page() -> None:
     lax, fuzzed = fake("assay", "exact"), fuzz(ExactMatch(), [(posed("4", "")[0], "4")], 20)
     fuzz_record = {"key": "fuzz-exact", "group": "fuzz", "name": "exact", "machine": "a machine", "load": [0.0, 9.0],
-                   "answers": fuzzed.answers, "faults": fuzzed.faults, "error": ""}  # fmt: skip
+                   "answers": fuzzed.answers, "faults": fuzzed.faults, "first_fault": ""}  # fmt: skip
     lost = {"key": "assay-set", "group": "assay", "name": "set", "error": "not measured"}
     other = lost | {"key": "assay-list", "error": "no"}
     records = [
@@ -144,7 +144,7 @@ def test_the_page() -> None:
     assert "## math-verify 1" in text and "## reasoning-gym 2" in text and "`assay-set`; `assay-list` (no)." in text
     assert "| `game_of_life_halting` | 1 |" in text and "load average 0.0 to 9.0" in text
     assert page.page([lost], []).count("##") == 3  # nothing but findings, assay's own and what is missing
-    failures = page._failures([*records, fuzz_record | {"error": "raised"}], [claims[0] | {"value": 0.0}])
+    failures = page._failures([*records, fuzz_record | {"first_fault": "raised"}], [claims[0] | {"value": 0.0}])
     assert [f.split(":")[0] for f in failures] == ["assay-set", "assay-list", "assay-exact", "fuzz-exact", "claim"]
     assert page._seconds(2.0) == "2.00 s" and page._seconds(2e-3) == "2 ms" and page._seconds(2e-6) == "2 µs"
 

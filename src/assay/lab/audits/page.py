@@ -71,9 +71,9 @@ def make_page(folder: Path) -> list[str]:
 
 
 def _failures(records: Sequence[Record], claims: Sequence[Record]) -> list[str]:
-    out = [f"{r['key']}: {r['error']}" for r in records if "error" in r and r["group"] != "fuzz"]
+    out = [f"{r['key']}: {r['error']}" for r in records if "error" in r]
     out += [f"{r['key']}: {', '.join(r['failed'])}" for r in records if r["group"] == "assay" and r.get("failed")]
-    out += [f"{r['key']}: {r['error']}" for r in records if r["group"] == "fuzz" and r["error"]]
+    out += [f"{r['key']}: {r['first_fault']}" for r in records if r.get("first_fault")]
     known = {(claim.name, claim.index, claim.answer): claim.value for claim in CLAIMS}
     return out + [
         f"claim: {c['name']} gives {c['value']}" for c in claims if c["value"] < known[c["name"], c["index"], c["answer"]]
