@@ -134,7 +134,7 @@ class Fuzz(AuditCell):
             "first_fault": found.pop("error"),
             "cpu_seconds": found.pop("seconds"),
             **found,
-        }  # records have errors of their own
+        }
 
 
 def cells() -> list[AuditCell]:
