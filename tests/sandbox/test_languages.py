@@ -183,6 +183,7 @@ def test_a_language_of_your_own(tmp_path):
         (OWN + "reads = [1]", r"reads = \[1\]; give texts"),
         (OWN + "[extra]\nmemory = 'x'", "give a table of numbers"),
         (OWN.replace("file", "note"), "the key 'file' is missing"),
+        ('names = ["z"]\nfile = "a"\n', "the key 'run' is missing"),
     ],
 )
 def test_a_wrong_file_names_the_file_and_the_key(tmp_path, text, says):

@@ -5,6 +5,7 @@ import os
 import pickle
 import socket
 import subprocess
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from assay.verify.audit import (
     audit,
     audit_page,
     case_of,
+    checks,
     read_cases,
     repeats,
     resolve,
@@ -353,6 +355,29 @@ def test_what_stops_its_judge_every_time_is_left_early() -> None:
     assert found.latency is None
     assert {c.name for c in found.checks if c.status is Status.SKIPPED} >= {"latency", "missing_gold"}
     assert "left out after too many" in audit_page(found)
+
+
+def test_one_family_that_stops_its_judge_keeps_no_other_from_being_tried() -> None:
+    def sleeps(prompt, completion, row):
+        if not completion.strip():
+            os._exit(1)
+        return eval(completion)
+
+    found = audit(sleeps, [case_of({"gold": str(g)}, i) for i, g in enumerate(range(40, 64))], settings=Settings(deadline=20.0))
+    assert {"crashes", "execution"} <= set(found.failed)
+
+
+def test_a_check_whose_answers_were_left_out_does_not_hold() -> None:
+    check = Check(name="execution", status=Status.PASS, says="runs no answer as code")
+    gone = checks.reduced(check, {"gold": 4}, {"payload": 3, "gold": 1})
+    assert (gone.status, gone.says.split(";")[0]) == (Status.UNTRIED, "not tried: payload")
+    some = checks.reduced(check, {"payload": 2}, {"payload": 3, "empty": 9})
+    assert (some.status, some.says) == (Status.PASS, "runs no answer as code; 3 answers were left out")
+    assert checks.reduced(check, {"payload": 2}, {"empty": 9}) == check
+    failed = replace(check, status=Status.FAIL)
+    assert checks.reduced(failed, {}, {"payload": 3}) == failed
+    every = Check(name="effects", status=Status.PASS, says="does nothing but judge")
+    assert checks.reduced(every, {}, {"payload": 3, "gold": 2}).says == "does nothing but judge; 5 answers were left out"
 
 
 def test_repeats_that_cannot_be_made_say_so() -> None:

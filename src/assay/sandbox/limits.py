@@ -10,6 +10,10 @@ from assay.core.errors import ConfigError, UnknownNameError
 __all__ = ["Limits"]
 
 
+_MOST_SECONDS, _MOST = 1_000_000, 1 << 60
+"""What clocks and kernels can still count."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """The limits of one run; each has its own verdict when a program fails by it.
@@ -28,7 +32,7 @@ class Limits:
         files: how many files may be open at once, per process.
 
     Raises:
-        ConfigError: a limit that is not positive.
+        ConfigError: a limit that is not positive, or beyond what a kernel can keep.
 
     >>> Limits(wall=2.0).wall
     2.0
@@ -51,6 +55,9 @@ class Limits:
             if not value > 0 or value < least.get(field.name, 0):
                 needed = f"at least {least[field.name]}" if field.name in least else "more than 0"
                 raise ConfigError(f"Limits.{field.name}={value}: give {needed}")
+            most = _MOST_SECONDS if isinstance(field.default, float) else _MOST
+            if value > most:
+                raise ConfigError(f"Limits.{field.name}={value}: give at most {most}")
 
     @classmethod
     def parse(cls, text: str) -> Limits:
@@ -71,6 +78,8 @@ class Limits:
                 raise ConfigError(f"limits {pair!r}: write key=value, as in wall=2,memory=268435456")
             if name not in kinds:
                 raise UnknownNameError("limit", name, kinds)
+            if name in given:
+                raise ConfigError(f"limits {text!r} give {name} twice")
             try:
                 given[name] = kinds[name](value)
             except ValueError:

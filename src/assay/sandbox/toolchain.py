@@ -178,7 +178,10 @@ def language(name: str) -> Language:
         text = Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the language {name}: {error}") from None
-    return _parsed(text, name)
+    made = _parsed(text, name)
+    if not made.run:  # which is how the library's own Python says that the sandbox runs it itself
+        raise ConfigError(f'{name}: the key \'run\' is missing: program and arguments, as run = ["lua", "main.lua"]')
+    return made
 
 
 def _parsed(text: str, name: str) -> Language:

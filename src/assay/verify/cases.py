@@ -30,7 +30,7 @@ def parsed(line: str, place: str) -> Mapping[str, Any]:
         DataError: it is none; names the place.
     """
     try:
-        row: Any = json.loads(line)
+        row: Any = json.loads(line.removeprefix("\ufeff"))  # some editors begin a file with a byte order mark
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: not JSON: {error}; write one JSON object per line") from None
     return _object(row, place)

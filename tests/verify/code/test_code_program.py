@@ -16,6 +16,7 @@ from assay.verify.code import Place, program_in
         ("```python\nx\n```\nprints\n```\n4\n```\nin\n```text\nz\n```", "x"),
         ("```bash\nls\n```\n```\nx\n```", "x"),
         ("```python\nx", "x"),
+        ("```python\nx\ny```\n", "x\ny"),
         ("Sure!\n```python\nx\n", "x\n"),
         ("<answer>x</answer>", "x"),
         ("```cpp\nint x;\n```\n<answer>y</answer>", "y"),

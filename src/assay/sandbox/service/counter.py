@@ -48,10 +48,12 @@ def listen(
         said: told where the service listens.
 
     Raises:
-        ConfigError: an address beyond this machine without a token, or one that cannot be had.
+        ConfigError: no port, an address beyond this machine without a token, or one that cannot be had.
     """
     import uvicorn
 
+    if not 0 <= port <= 65535:
+        raise ConfigError(f"port {port}: use one from 1 to 65535, or 0 for any that is free")
     if host not in _LOOPBACK and not token:
         raise ConfigError(f"host {host!r} can be reached from other machines: give a token that callers must send, or 127.0.0.1")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

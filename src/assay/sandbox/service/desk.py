@@ -107,7 +107,9 @@ class RunDesk:
                 raise DataError(
                     f"{name!r}: files do not come back from this service, and programs have no arguments of their own"
                 )
-        code: Any = given.get("code", "")
+        if "code" not in given:
+            raise DataError("the request has no 'code'; send an object with 'code'")
+        code: Any = given["code"]
         files: Any = given.get("files") or {}
         if not isinstance(code, str) or not isinstance(files, Mapping):
             raise DataError("'code' must be text, and 'files' an object of names and contents in base64")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -72,9 +73,12 @@ def audit(
         probes = [p for p in probes_of(cases, template, asked, place.canary) if p.family not in asked.skip]
         outcomes = place.outcomes(subject, probes)
         made = _checks(subject, second, cases, outcomes, asked, place)
+    tried = Counter(o.probe.family for o in outcomes)
+    left = Counter(p.family for p in probes) - tried
     return Audit(
         name=subject.name, against=None if second is None else second.name, template=template, settings=asked, items=len(cases),
-        probes=len(outcomes), left_out=len(probes) - len(outcomes), checks=tuple(made),
+        probes=len(outcomes), left_out=left.total(),
+        checks=tuple(checks.reduced(check, tried, left) for check in made),
         latency=checks.latency_of(outcomes, asked), isolation=isolation,
         versions={"python": platform.python_version(), "assay": __version__},
     )  # fmt: skip
@@ -143,8 +147,8 @@ def _template(subject: Subject, cases: Sequence[Case], settings: Settings, place
         for t, template in enumerate(TEMPLATES) for c, case in enumerate(cases[:6])
     ]  # fmt: skip
     right = dict.fromkeys(TEMPLATES, 0)
-    for probe, outcome in zip(probes, place.outcomes(subject, probes), strict=False):
-        template = TEMPLATES[int(probe.id.split()[1])]
+    for outcome in place.outcomes(subject, probes):
+        template = TEMPLATES[int(outcome.probe.id.split()[1])]
         right[template] += outcome.value is not None and outcome.value >= settings.accept
     best = max(right.values())
     return next(t for t in TEMPLATES if right[t] == best) if best else PLACE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "gold",
     "hangs",
     "latency_of",
+    "reduced",
     "slowness",
     "tricks",
     "wrong",
@@ -174,7 +175,9 @@ def slowness(outcomes: Outcomes, settings: Settings) -> Check:
 
 def agreement(outcomes: Outcomes, others: Outcomes, settings: Settings) -> Check:
     """Whether a second verifier decides alike; answers on which either has no verdict do not count."""
-    pairs = [(a, b) for a, b in zip(outcomes, others, strict=False) if a.value is not None and b.value is not None]
+    theirs = {o.probe.id: o for o in others}
+    pairs = [(a, theirs[a.probe.id]) for a in outcomes if a.probe.id in theirs]
+    pairs = [(a, b) for a, b in pairs if a.value is not None and b.value is not None]
     bad = [(a, b) for a, b in pairs if _accepted(a, settings) is not _accepted(b, settings)]
     shown = [Example(a.probe.family, a.probe.case.gold, a.probe.answer, f"value {a.value:g} against {b.value:g}") for a, b in bad]
     lines = _lines([a for a, _ in pairs], [a for a, _ in bad], only_bad=True)
@@ -183,6 +186,34 @@ def agreement(outcomes: Outcomes, others: Outcomes, settings: Settings) -> Check
         "agreement", [Line("all", "all answers", Rate(len(bad), len(pairs))), *lines], settings.max_disagreement,
         f"decides as the second verifier does ({len(pairs)} answers)", "decides otherwise than the second one; {worst}", shown,
     )  # fmt: skip
+
+
+def reduced(check: Check, tried: Mapping[str, int], left: Mapping[str, int]) -> Check:
+    """A check as it stands when answers were left out: what was not tried at all does not hold.
+
+    Args:
+        check: as made from the answers that were judged.
+        tried, left: by family, how many answers were judged and left out.
+    """
+    asks = _ASKS.get(check.name)
+    mine = {family: n for family, n in left.items() if asks is None or asks(family)}
+    none = [family for family in mine if not tried.get(family)]
+    if not mine or check.status in (Status.FAIL, Status.SKIPPED):
+        return check
+    if asks is not None and none:
+        says = f"not tried: {', '.join(none)}; the answers were left out after too many had stopped their judge"
+        return replace(check, status=Status.UNTRIED, says=says)
+    return replace(check, says=f"{check.says}; {sum(mine.values())} answers were left out")
+
+
+_ASKS: Mapping[str, Callable[[str], bool]] = {
+    "gold": lambda family: family == "gold",
+    "formats": lambda family: FAMILIES[family].side is Side.RIGHT and family != "gold",
+    "wrong_answers": lambda family: FAMILIES[family].side is Side.WRONG and not _rough(family),
+    "tricks": lambda family: FAMILIES[family].side is Side.WRONG and _rough(family),
+    "execution": lambda family: family == "payload",
+}
+"""The families of answers that a check is about; others are about all of them."""
 
 
 def _accepted(outcome: Outcome, settings: Settings) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import tempfile
+from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -28,12 +29,14 @@ from assay.verify.pool import ScoringPool
 
 __all__ = ["Judging", "Outcome", "contained", "judging"]
 
-_CHUNK = 64
+_CHUNK = 32
 _LONGEST = 120.0
 """Seconds for all that is judged again in one process."""
 
-_PATIENCE = 12
-"""Probes that may hang or die before the rest is left out: each costs two deadlines, and the finding is made."""
+_PATIENCE, _MOST = 3, 36
+"""Probes of a family, and of all, that may hang or die before the rest is left out: each costs two deadlines, and the finding
+is made. One family shall not keep the others from being tried.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +82,14 @@ class Judging:
     def outcomes(self, subject: Subject, probes: Sequence[Probe]) -> list[Outcome]:
         """Outcomes in order; fewer than there are probes where too many stopped their judge."""
         out: list[Outcome] = []
+        stopped: Counter[str] = Counter()
         with self._boxed(subject) or contained(Watched(subject.verifier, self.canary), self.deadline) as pool:
             for start in range(0, len(probes), _CHUNK):
-                chunk = probes[start : start + _CHUNK]
+                chunk = [p for p in probes[start : start + _CHUNK] if stopped[p.family] < _PATIENCE]
                 scores = pool.score([(p.case.task, said(p.case.task, p.answer, p.id)) for p in chunk])
                 out += [_outcome(p, scores[p.id]) for p in chunk]
-                if sum(o.ended in ("hung", "died") for o in out) >= _PATIENCE:
+                stopped.update(o.probe.family for o in out[len(out) - len(chunk) :] if o.ended in ("hung", "died"))
+                if stopped.total() >= _MOST:
                     break
         done = events_of(self.canary)
         return [_with(o, done.get(o.probe.id, ())) for o in out]

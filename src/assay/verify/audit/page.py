@@ -8,7 +8,10 @@ from assay.verify.audit.record import Audit, Check, Status, shown
 
 __all__ = ["audit_page"]
 
-_WORD = {Status.PASS: "holds", Status.FAIL: "fails", Status.INFO: "for information", Status.SKIPPED: "not done"}
+_WORD = {
+    Status.PASS: "holds", Status.FAIL: "fails", Status.INFO: "for information", Status.SKIPPED: "not done",
+    Status.UNTRIED: "not tried",
+}  # fmt: skip
 
 
 def audit_page(found: Audit) -> str:
@@ -90,7 +93,7 @@ body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.55 u
 main { max-width: 1000px; margin: 0 auto; padding: 40px 24px 72px; }
 h1 { font-size: 28px; margin: 0 0 8px; overflow-wrap: anywhere; } h2 { font-size: 20px; margin: 44px 0 4px; }
 h3 { font-size: 14px; margin: 18px 0 4px; } p { margin: 6px 0; } .eyebrow, footer, h3 { color: var(--muted); }
-.verdict { font-size: 20px; font-weight: 600; } .pass { color: var(--good); } .fail { color: var(--bad); }
+.verdict { font-size: 20px; font-weight: 600; } .pass { color: var(--good); } .fail, .untried { color: var(--bad); }
 .info, .skipped, .quiet { color: var(--muted); } .chip { font-weight: 600; white-space: nowrap; }
 table { border-collapse: collapse; width: 100%; margin-top: 12px; font-size: 15px; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: 6px 12px 6px 0; border-bottom: 1px solid var(--line); vertical-align: top; font-weight: 400; }

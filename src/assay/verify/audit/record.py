@@ -17,12 +17,15 @@ _SHOWN = 160
 
 
 class Status(StrEnum):
-    """How a check ended: within its threshold, over it, without one, or not done."""
+    """How a check ended: within its threshold, over it, without one, not done, or not done because answers to other checks
+    stopped the judge too often, which is as bad as failing: nobody knows.
+    """
 
     PASS = "pass"
     FAIL = "fail"
     INFO = "info"
     SKIPPED = "skipped"
+    UNTRIED = "untried"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +201,7 @@ class Audit:
         settings: thresholds among them.
         items: cases looked at.
         probes: answers judged.
-        left_out: answers not judged any more, after too many had stopped their judge.
+        left_out: answers not judged any more, after too many of their family, or of all, had stopped their judge.
         checks: every question.
         latency: how long a verdict takes; None where no call returned.
         isolation: what contained the verifier, or why nothing did.
@@ -219,13 +222,13 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Whether no check is over its threshold."""
+        """Whether no check is over its threshold, or could not be tried."""
         return not self.failed
 
     @property
     def failed(self) -> tuple[str, ...]:
         """Names of the checks that are."""
-        return tuple(check.name for check in self.checks if check.status is Status.FAIL)
+        return tuple(check.name for check in self.checks if check.status in (Status.FAIL, Status.UNTRIED))
 
     def check(self, name: str) -> Check:
         """The check of that name.

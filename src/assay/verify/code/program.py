@@ -20,7 +20,8 @@ class Place(StrEnum):
     """Where the program stands in a text.
 
     ``auto``: the first of these that the text has: a fence, a tag, the whole. ``fence``: the last fenced block that names the
-    language, else the last that names none; one that was left open goes to the end. ``tag``: between ``<answer>`` and
+    language, else the last that names none; one that was left open goes to the end, or to
+    a closing fence behind its last line. ``tag``: between ``<answer>`` and
     ``</answer>``. ``whole``: all of the text. What stands before the last ``</think>`` is not looked at.
     """
 
@@ -89,5 +90,7 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
         elif opening := _FENCE.fullmatch(line):
             indent, fence, tag = opening[1], opening[2], opening[3].lower()
             inside = []
-    if inside is not None:
-        yield tag, "\n".join(inside)
+    if inside is not None:  # left open, or closed behind the last line of the program
+        program = "\n".join(inside)
+        closed = program.rstrip().endswith(fence)
+        yield tag, program.rstrip().removesuffix(fence) if closed else program

@@ -44,6 +44,7 @@ def stimulus(design: Design, roles: Roles, cycles: int, rng: Random) -> Stimulus
         cycles: how many cycles, or values without a clock.
         rng: where drawn values come from.
 
+    >>> from random import Random
     >>> ports = (Port("a", "input", 1), Port("y", "output", 1))
     >>> stimulus(Design(ports), Roles(), 4, Random(0)).cycles
     (0, 1, 2, 3)

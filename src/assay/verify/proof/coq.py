@@ -58,6 +58,7 @@ class Coq:
     Raises:
         ConfigError: no workers; when checking, that Coq is not installed, naming the package.
 
+    >>> from assay.sandbox import Limits
     >>> Coq(limits=Limits(cpu=5.0)).fences
     ('coq', 'v')
     """
