@@ -112,7 +112,12 @@ def test_f1_against_a_second_count() -> None:
         assert word_f1(gold, said) == pytest.approx(second(gold, said))
     score = ExactMatch(f1=True)(*posed(["a b", "c"], "a b d"))
     assert dict(score.components) == {"correct": 0.0, "f1": pytest.approx(0.8)}
-    assert ExactMatch(f1=True)(*posed([], "a")).components["f1"] == 0.0
+
+
+@pytest.mark.parametrize("gold", [None, [], {}, [None], [["a"]], [{}]])
+def test_exact_refuses_a_gold_that_no_text_can_be(gold: object) -> None:
+    with pytest.raises(DataError, match="neither a text nor a list of texts"):
+        ExactMatch()(*posed(gold, "a"))
 
 
 def test_squad_normalisation_against_the_published_steps() -> None:

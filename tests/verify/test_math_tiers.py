@@ -20,7 +20,7 @@ from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.testing import attempt, check_verifier
 from assay.testing.math_pairs import math_pairs
-from assay.verify import ExactMatch, FormatIs, MathAnswer, ScoringPool, Together
+from assay.verify import ExactMatch, FormatIs, MathAnswer, ScoringPool, Together, posed
 from assay.verify.ahead import Ahead
 from assay.verify.math import Verdict, compare, elsewhere, symbolic
 from assay.verify.math.equality import exact
@@ -331,3 +331,17 @@ def test_a_thousand_texts_get_a_verdict_from_both_tiers() -> None:
     with ScoringPool(MathAnswer()) as pool:
         verdicts = pool.score(batch)
     assert all(v.fault in (Fault.NONE, Fault.POLICY) and v.info["verdict"] in set(Verdict) for v in verdicts.values())
+
+
+@pytest.mark.parametrize("gold", [None, "", " ", [], ["4"], {}, {"value": 4}, True])
+def test_a_gold_that_is_no_mathematics_is_no_verdict(gold):
+    with pytest.raises(DataError, match="give a number, or mathematics as text"):
+        MathAnswer()(*posed(gold, "4"))
+    with pytest.raises(DataError, match="give a number"):
+        MathAnswer(symbolic=False)(*posed(gold, ""))
+
+
+def test_whose_text_cannot_be_read_is_said():
+    assert str(MathAnswer()(*posed("9^{9^{9^9}}", "6")).info["note"]).startswith("the gold: ")
+    assert str(MathAnswer()(*posed("6", "9^{9^{9^9}}")).info["note"]).startswith("the answer: ")
+    assert MathAnswer()(*posed(4.5, "9/2")).primary == 1.0

@@ -91,7 +91,10 @@ class ExactMatch(AnswerVerifier):
         if given is None:
             return self.nothing("unparsed")
         given = self._normal(given)
-        wanted = [self._normal(str(g)) for g in (cast("list[Any]", gold) if isinstance(gold, list) else [gold])]
+        golds: list[Any] = cast("list[Any]", gold) if isinstance(gold, list) else [gold]
+        if not golds or any(g is None or isinstance(g, list | dict) for g in golds):
+            raise DataError(f"the gold {gold!r} is neither a text nor a list of texts, so no answer can be compared with it")
+        wanted = [self._normal(str(g)) for g in golds]
         right = given in wanted
         components = {"correct": float(right)}
         if self.f1:

@@ -41,7 +41,7 @@ _VERIFIERS = {
     "assignment": (f"{_GRAPH}.roles:Assignment", "a table of names and roles"),
     "maze": (f"{_GRAPH}.maze:MazePath", "{'maze': rows of text, 'value': fewest moves}"),
     "sat": (f"{_GRAPH}.sat:Satisfies", "{'clauses': lists of literals, 'names': list}, or also 'satisfiable': false"),
-    "smt": (f"{_GRAPH}.smt:SmtModel", "{'smt': text in SMT-LIB 2}, or also 'satisfiable': false"),
+    "smt": (f"{_GRAPH}.smt:SmtModel", "{'smt': text in SMT-LIB 2 over Bool, Int and Real}, or also 'satisfiable': false"),
     "graph_path": (f"{_GRAPH}.routes:Path", "a graph with 'source' and 'target'"),
     "graph_shortest_path": (f"{_GRAPH}.routes:ShortestPath", "a graph with 'source', 'target' and the 'value'"),
     "graph_cycle": (f"{_GRAPH}.routes:Cycle", "a graph"),

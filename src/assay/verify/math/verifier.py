@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from numbers import Real
 
 from assay.core.canon import FrozenMap
-from assay.core.errors import ConfigError
+from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
@@ -120,23 +121,23 @@ class MathAnswer:
 
     def key(self, task: Task, rollout: Rollout) -> tuple[str, str | None]:
         """The question: what is expected, and what is answered."""
-        return expected(task), final_answer(rollout.text, self.look, self.strict_tail)
+        return _expected(task), final_answer(rollout.text, self.look, self.strict_tail)
 
     def at_once(self, task: Task, rollout: Rollout) -> Score | None:
         """The verdict of the exact tier, and of everything that it leaves open and nobody else can decide; None where one can."""
         if rollout.stop is not Stop.DONE:
             return _score(Verdict.UNPARSED, "exact", None, "the attempt was cut off")
+        gold = gold_of(_expected(task))
         answer = final_answer(rollout.text, self.look, self.strict_tail)
         if not answer:
             return _score(Verdict.UNPARSED, "exact", answer, "there is no answer")
-        gold = gold_of(expected(task))
         found = exact(gold, answer, self.rules)
         if found is not None:
             return _score(Verdict.EQUAL if found else Verdict.DIFFERENT, "exact", answer)
-        for value in (read(gold), read(answer)):
+        for whose, value in (("the gold", read(gold)), ("the answer", read(answer))):
             if isinstance(value, Opaque | Formula) and not tame(value.source):
                 why = value.why if isinstance(value, Opaque) else "a formula that is too large to compute with"
-                return _score(Verdict.UNPARSED, "exact", answer, why)
+                return _score(Verdict.UNPARSED, "exact", answer, f"{whose}: {why}")
         if self.symbolic is False:
             return _score(Verdict.UNPARSED, "exact", answer, "exact arithmetic cannot tell")
         return None if self._second else _score(Verdict.UNPARSED, "exact", answer, symbolic.MISSING, Fault.VERIFIER)
@@ -155,6 +156,18 @@ class MathAnswer:
         if found is None:
             return _score(Verdict.UNPARSED, "symbolic", answer, "neither tier can tell")
         return _score(Verdict.EQUAL if found else Verdict.DIFFERENT, "symbolic", answer)
+
+
+def _expected(task: Task) -> str:
+    """The gold as text.
+
+    Raises:
+        DataError: there is none, or nothing that a text of mathematics could be.
+    """
+    text, gold = expected(task), task.private["answer"]
+    if not text.strip() or isinstance(gold, bool) or not isinstance(gold, str | Real):
+        raise DataError(f"task {task.id!r} has the gold {gold!r}; give a number, or mathematics as text")
+    return text
 
 
 _PLAIN = Rules()

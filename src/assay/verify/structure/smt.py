@@ -22,10 +22,10 @@ class SmtModel(AnswerVerifier):
     """``correct`` is 1 when the values keep every constraint; ``fraction`` is the share of constraints that they keep.
 
     The gold is ``{"smt": text}`` in SMT-LIB 2: ``declare-const``, ``define-fun`` and ``assert`` over ``Bool``, ``Int`` and
-    ``Real``, linear or not, without quantifiers. Constraints are evaluated in exact arithmetic and no solver is asked, so any
-    values that keep them are right. An answer is ``x = 3, y = 1/2, p = true``, a JSON object, or a model as solvers print it,
-    ``((define-fun x () Int 3))``. A variable left out keeps no constraint that needs it, and so does a division by zero. Where
-    the gold says ``"satisfiable": false``, the only right answer is ``unsat``.
+    ``Real``, linear or not, without quantifiers, bit vectors or arrays. Constraints are evaluated in exact arithmetic and no
+    solver is asked, so any values that keep them are right. An answer is ``x = 3, y = 1/2, p = true``, a JSON object, or a model
+    as solvers print it, ``(define-fun x () Int 3)`` or ``((x 3) (y (/ 1 2)))``. A variable left out keeps no constraint that
+    needs it, and so does a division by zero. Where the gold says ``"satisfiable": false``, the only right answer is ``unsat``.
 
     Attributes:
         where: in which part of the text the answer stands (`assay.verify.AnswerPlace`).
@@ -87,22 +87,31 @@ def _values(place: str, problem: Problem) -> dict[str, Value] | None:
 
 def _said(place: str, problem: Problem) -> Iterable[tuple[str, Term]]:
     """Names and terms of an answer."""
-    if "define-fun" in place:
-        try:
-            (read,) = read_terms(place)
-        except (DataError, ValueError):
-            return
-        for part in read if isinstance(read, list) else ():
-            match part:
-                case ["define-fun", str(name), [], _, term]:
-                    yield name, cast(Term, term)
-                case "model":
-                    pass
-                case _:
-                    yield "", ""  # no variable: the answer is no model
-        return
-    for name, value in (table_in(place, problem.sorts) or {}).items():
-        yield name, value.lstrip("= ")
+    solved = _printed(place.strip().removeprefix("sat").strip())
+    if solved is not None:
+        return solved
+    table = table_in(place, problem.sorts) or {}
+    return [(name, value.lstrip("= ")) for name, value in table.items()]
+
+
+def _printed(text: str) -> list[tuple[str, Term]] | None:
+    """What a solver prints: ``(define-fun x () Int 3)`` or ``(x 3)``, one or several, in brackets or not; else None."""
+    try:
+        read = read_terms(text) if text.startswith("(") else []
+    except DataError:
+        return None
+    if len(read) == 1 and isinstance(read[0], list) and any(isinstance(part, list) for part in read[0][:2]):
+        read = cast("list[Term]", read[0])
+    out: list[tuple[str, Term]] = []
+    for part in read:
+        match part:
+            case ["define-fun", str(name), [], _, term] | [str(name), term]:
+                out.append((name, cast(Term, term)))
+            case "model":
+                pass
+            case _:
+                return None
+    return out or None
 
 
 def _value(term: Term) -> Value | None:
