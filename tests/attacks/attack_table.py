@@ -65,8 +65,10 @@ class Attack:
     heavy: bool = False
 
     def suits(self, level: str) -> bool:
-        """Whether it is to be tried there; containers are given one process, as `landlock` is."""
-        return level in self.levels if level in LEVELS else set(self.levels) == set(LEVELS)
+        """Whether it is to be tried there; containers are given one process, as `landlock` is, and give no files back, so that
+        nothing is compiled in them.
+        """
+        return level in self.levels if level in LEVELS else set(self.levels) == set(LEVELS) and not self.language
 
 
 def attacks() -> list[Attack]:
@@ -163,9 +165,7 @@ class Arena:
         return [f"taken for right: {result}"] if right else [f"no verdict: {result}"] if not result.judged else self._touched()
 
     def lacks(self, attack: Attack) -> str:
-        """Why the attack cannot be tried here: its compiler is not installed, or nothing compiles; empty where it can."""
-        if attack.language and self.level not in LEVELS:
-            return f"{self.level} gives no files back, so nothing is compiled there"
+        """Why the attack cannot be tried here: its compiler is not installed; empty where it can."""
         missing = " ".join(language(attack.language).missing()) if attack.language else ""
         return f"its compiler is not installed: apt-get install {missing}" if missing else ""
 
