@@ -68,7 +68,7 @@ def run(job: Job) -> NoReturn:
         _place(wanted | ({} if job.rules is None else {_RULES: job.rules}))
         header, blobs = _payload()
         os.chdir(job.scratch)
-        _write_files(header["files"], blobs)
+        _write_files(header["files"], blobs, job.user)
         os.close(_PAYLOAD)
         _limit(job)
         _contain(job)
@@ -114,14 +114,20 @@ def _payload() -> tuple[dict[str, Any], list[bytes]]:
     return header, blobs
 
 
-def _write_files(names: list[str], blobs: list[bytes]) -> None:
+def _write_files(names: list[str], blobs: list[bytes], user: int | None) -> None:
+    """Lays the files; they and their folders belong to the user that the program will be."""
     for name, data in zip(names, blobs[1:], strict=True):
-        folder = os.path.dirname(name)
-        if folder:
-            os.makedirs(folder, 0o700, exist_ok=True)
+        parts = name.split("/")
+        for folder in ("/".join(parts[:n]) for n in range(1, len(parts))):
+            if not os.path.isdir(folder):
+                os.mkdir(folder, 0o700)
+                if user is not None:
+                    os.chown(folder, user, user)
         target = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o700)
         with open(target, "wb") as file:
             file.write(data)
+            if user is not None:
+                os.fchown(target, user, user)
 
 
 def _limit(job: Job) -> None:
