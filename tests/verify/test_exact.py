@@ -263,3 +263,13 @@ def test_a_catastrophic_pattern_does_not_hang_training() -> None:
         scores = pool.score(items)
     assert scores["1"].components["format"] == 1.0
     assert scores["0"].fault is Fault.POLICY and scores["0"].components["format"] == 0.0
+
+
+def test_together_prepares_each_part() -> None:
+    class Prepared(ExactMatch):
+        def prepare(self) -> None:
+            told.append("prepared")
+
+    told: list[str] = []
+    Together(parts=(Prepared(), FormatIs("[0-9]+"))).prepare()
+    assert told == ["prepared"]
