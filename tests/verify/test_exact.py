@@ -273,3 +273,11 @@ def test_together_prepares_each_part() -> None:
     told: list[str] = []
     Together(parts=(Prepared(), FormatIs("[0-9]+"))).prepare()
     assert told == ["prepared"]
+
+
+def test_together_judges_at_once_where_each_part_does() -> None:
+    both = Together(parts=(FormatIs("[0-9]+"), ExactMatch()))
+    score = both.at_once(*posed("4", "4"))
+    assert score is not None and dict(score.components) == {"format": 1.0, "correct": 1.0}
+    slow = Together(parts=(ExactMatch(), FormatIs("(a+)+b")))
+    assert slow.at_once(*posed("4", "4")) is None
