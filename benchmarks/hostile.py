@@ -4,9 +4,11 @@
 
 Prints JSON: for mathematics, SQL and programs the seconds of both batches and their ratio. Each batch is judged by one
 `ScoringPool` as in training, after a first batch has warmed it; the hostile answers are those of the verifiers' own
-benchmarks, every one of them another text, so that no verdict is remembered. For programs ``cpu`` and ``wall`` of a
-test are the deadline, and a program that computes for ever uses all of it, whatever judges it: its row says what that
-costs.
+benchmarks, every one of them another text, so that no verdict is remembered.
+
+A program that waits for ever costs no core, and others are judged beside it. One that computes for ever uses its whole limit of
+processor time, whatever judges it, so the ratio is about 1 + limit / (10 x cores x time of an honest answer): it is measured at
+``--deadline`` and at a limit of ten honest answers, and each row says how many honest answers (``honest``) its limit is worth.
 """
 
 import argparse
@@ -61,15 +63,22 @@ def main() -> dict[str, object]:
     rng = random.Random(0)
     sql = {"query": GOLD, "database": DATABASE}
     programs = [f"def f(x):\n    return x * 2  # {i}" for i in range(n)]
+    waiting = [f"import time\ndef f(x):\n    time.sleep(1e6 + {i})" for i in range(n // SHARE)]
     endless = [f"def f(x):\n    while True:\n        x += {i}" for i in range(n // SHARE)]
+    honest = [(CALL, text) for text in programs]
     mathematics: list[Pair] = [(p.gold, p.answer) for p in mixture(n)]
     queries = [f"{query} -- {rng.random()}" for query in RUNAWAY.values() for _ in range(8)]
-    limits = Limits(cpu=given.deadline, wall=2 * given.deadline)
-    return {
+    found: dict[str, object] = {
         "mathematics": compared(MathAnswer(), mathematics, [f"{text} + {i}" for i in range(5) for text in HOSTILE], 5.0),
         "sql": compared(SqlMatch(), [(sql, f"{HONEST} -- {i}") for i in range(n)], queries, 5.0),
-        "programs": compared(CodeCall(limits=limits), [(CALL, text) for text in programs], endless, 30.0),
     }
+    limit, answer = given.deadline, 0.0
+    for name, hostile in (("that wait", waiting), ("that compute", endless), ("that compute, a shorter limit", endless)):
+        row = compared(CodeCall(limits=Limits(cpu=limit, wall=2 * limit)), honest, hostile, 30.0)
+        answer = answer or row["honest_s"] / given.answers
+        found[f"programs {name}"] = {**row, "limit_s": round(limit, 3), "honest": round(limit / answer, 1)}
+        limit = 10 * answer if hostile is endless else limit
+    return found
 
 
 if __name__ == "__main__":

@@ -5,14 +5,17 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from foreign_code import LONG, act, alive, items, pids
 
 from assay.core.errors import RewardError
-from assay.core.score import Fault
+from assay.core.rollout import Rollout
+from assay.core.score import Fault, Score
+from assay.core.task import Task
 from assay.verify import RewardFunction, ScoringPool
 
 N = 4
@@ -187,3 +190,43 @@ def test_nobody_is_left_after_an_interrupt_among_several(tmp_path: Path, monkeyp
         monkeypatch.undo()
         assert [p for p in map(int, os.listdir(tmp_path)) if alive(p)] == []
         assert pool.score(items("yes"))["r0"].primary == 1.0
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Answers ``meet`` where so many are judged at once; what it was asked to be beside, it tells."""
+
+    folder: str
+    among: int = 0
+
+    names = ("correct", "among")
+
+    def beside(self, answers: int) -> Self:
+        return replace(self, among=answers)
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        came = met(Path(self.folder), task.id, N) if rollout.text == "meet" else bool(act("", rollout.text, {"answer": "yes"}))
+        return Score(components={"correct": float(came), "among": float(self.among)})
+
+
+def test_answers_that_are_programs_are_judged_side_by_side_from_the_first(tmp_path: Path) -> None:
+    with ScoringPool(Beside(str(tmp_path)), LONG, workers=N) as pool:
+        first = pool.score(items(*["meet"] * N, "no"))
+        assert [s.components["correct"] for s in first.values()] == [1.0] * N + [0.0]
+        assert {s.components["among"] for s in first.values()} == {float(N)}
+        stay = pids(pool)
+        assert len(stay) == 1 + N  # each worker has a sandbox of its own by now, so none is sent away
+        pool.score(items("yes", "no", "yes"))
+        assert pids(pool) == stay
+        assert pool.counts == Counter()
+
+
+def test_what_is_spread_is_judged_the_same(tmp_path: Path) -> None:
+    def told(workers: int) -> dict[str, Any]:
+        with ScoringPool(Beside(str(tmp_path)), LONG, workers=workers, refuse=False) as pool:
+            scores = pool.score(items("yes", "die", "no", "raise", "yes", "nan", "die", "no"))
+            return {k: (s.fault, s.components.get("correct"), s.info.get("error")) for k, s in scores.items()}
+
+    alone = told(1)
+    assert alone == told(N)
+    assert [fault for fault, _, _ in alone.values()].count(Fault.POLICY) == 2

@@ -66,7 +66,7 @@ def isolation(folder: Path, judges: Mapping[str, Verifier]) -> list[str]:
         A line for each judge whose programs are contained otherwise than the folder says; all of them in a new run.
     """
     asked = {name: getattr(judge, "isolation", None) for name, judge in judges.items()}
-    found: dict[str, Any] = {name: ask() for name, ask in asked.items() if callable(ask)}
+    found: dict[str, Any] = {name: said for name, ask in asked.items() if callable(ask) and (said := ask())}
     path = folder / "isolation.json"
     if not found:
         return []

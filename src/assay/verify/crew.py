@@ -1,9 +1,9 @@
-"""Answers to workers, outcomes back: one worker while all goes well, several at once when some answers stop theirs."""
+"""Answers to workers, outcomes back: one worker while all goes well, several where answers stop theirs or are programs."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from multiprocessing.connection import wait
@@ -60,16 +60,23 @@ class Crew:
     """Judges answers on workers that may hang or die.
 
     Args:
-        verifier: what judges.
+        verifier: what judges; one with ``beside`` judges on every core from the start (`ScoringPool`).
         deadline: seconds for one call, from when its worker begins it.
         workers: how many answers are judged at once at most (`Room`).
         counts: where ``hung`` and ``died`` are counted.
+
+    Attributes:
+        bench: the workers.
+        wide: whether a batch is spread over several workers from its first answer.
     """
 
     def __init__(self, verifier: Verifier, deadline: float, workers: int, counts: Counter[str]) -> None:
-        self.bench = Bench(verifier)
-        self._deadline = deadline
         self._room = Room(workers)
+        beside: Callable[[int], Verifier | None] = getattr(verifier, "beside", _none)
+        other = beside(self._room.width)
+        self.wide = other is not None and self._room.width > 1
+        self.bench = Bench(other or verifier)
+        self._deadline = deadline
         self._counts = counts
 
     def call(self, items: Sequence[_Pair]) -> list[Score] | Outcome:
@@ -109,7 +116,7 @@ class Crew:
                 if outcome is not None:
                     del busy[worker]
                     yield index, outcome
-        self.bench.shrink(1)
+        self.bench.shrink(self._room.width if self.wide else 1)
 
     def _seen(self, worker: Worker, due: float) -> Outcome | None:
         if worker.connection.poll():  # first of all: a verdict that came while we were busy elsewhere is in time
@@ -141,3 +148,7 @@ class Crew:
 def _stopped(end: End, verdict: str, error: str, printed: str) -> Outcome:
     info = {"verdict": verdict, "error": error, "ended": end.value} | ({"printed": printed} if printed else {})
     return Outcome(end, Score(components={}, fault=Fault.INFRA, info=FrozenMap(info)))
+
+
+def _none(answers: int) -> None:
+    pass

@@ -6,7 +6,6 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,10 +13,10 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout, Stop
-from assay.core.score import Fault, Score, SpanScore
+from assay.core.score import Score, SpanScore
 from assay.core.task import Task
-from assay.verify.ahead import at_once
 from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.joint import Joint
 from assay.verify.verdict import floor_of
 
 __all__ = ["ExactMatch", "FormatIs", "Together", "word_f1"]
@@ -174,10 +173,10 @@ class FormatIs:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class Together(Joint):
     """Several verifiers as one: their components, spans and infos side by side.
 
-    The first verdict that is a fault is the verdict of all. It is trusted when every part is.
+    The first verdict that is a fault is the verdict of all (`Joint`).
 
     Attributes:
         parts: verifiers whose component names do not overlap.
@@ -204,61 +203,35 @@ class Together:
         return tuple(name for part in self.parts for name in getattr(part, "names", ()))
 
     @property
-    def trusted(self) -> bool:
-        """Whether every part may run in this process."""
-        return all(getattr(part, "trusted", False) for part in self.parts)
-
-    @property
     def floor(self) -> dict[str, float]:
         """The floor of each component that the parts declare."""
         return {name: floor_of(part, name) for part in self.parts for name in getattr(part, "names", ())}
 
-    def ready(self) -> None:
-        """Raise what would fail on every answer: a package that a part needs and that is absent."""
-        for part in self.parts:
-            getattr(part, "ready", _nothing)()
+    @property
+    def members(self) -> tuple[Verifier, ...]:
+        """The parts."""
+        return self.parts
 
-    def prepare(self) -> None:
-        """Import what the parts need in a worker."""
-        for part in self.parts:
-            getattr(part, "prepare", _nothing)()
+    def made_of(self, members: tuple[Verifier, ...]) -> Together:
+        """The same of other parts."""
+        return Together(members)
 
-    def at_once(self, task: Task, rollout: Rollout) -> Score | None:
-        """The verdict, where every part gives its own without a worker."""
-        scores: list[Score] = []
-        for part in self.parts:
-            score = at_once(part, task, rollout)
-            if score is None:
-                return None
-            scores.append(score)
-        return _joined(scores, task)
-
-    def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt.
+    def joined(self, task: Task, scores: tuple[Score, ...]) -> Score:
+        """All of them side by side.
 
         Raises:
             DataError: two parts gave one component.
         """
-        return _joined((part(task, rollout) for part in self.parts), task)
-
-
-def _nothing() -> None:
-    pass
-
-
-def _joined(scores: Iterable[Score], task: Task) -> Score:
-    components: dict[str, float] = {}
-    spans: tuple[SpanScore, ...] = ()
-    columns: dict[str, float] = {}
-    info: dict[str, object] = {}
-    for score in scores:
-        if score.fault is not Fault.NONE:
-            return score
-        twice = (components.keys() & score.components.keys()) | (columns.keys() & score.columns.keys())
-        if twice:
-            raise DataError(f"two verifiers gave the components or columns {sorted(twice)} for task {task.id!r}")
-        components |= score.components
-        columns |= score.columns
-        spans += score.spans
-        info |= score.info
-    return Score(components=components, spans=spans, columns=columns, info=FrozenMap(info))
+        components: dict[str, float] = {}
+        spans: tuple[SpanScore, ...] = ()
+        columns: dict[str, float] = {}
+        info: dict[str, object] = {}
+        for score in scores:
+            twice = (components.keys() & score.components.keys()) | (columns.keys() & score.columns.keys())
+            if twice:
+                raise DataError(f"two verifiers gave the components or columns {sorted(twice)} for task {task.id!r}")
+            components |= score.components
+            columns |= score.columns
+            spans += score.spans
+            info |= score.info
+        return Score(components=components, spans=spans, columns=columns, info=FrozenMap(info))

@@ -42,7 +42,7 @@ class ScoringPool:
 
     One worker judges a batch, one answer after another. After the first hang or death in a batch, what is left of it and what
     is judged again is spread over several workers, so that deadlines run out side by side: an answer may be judged beside
-    others as long as it has a core of its own or they sleep.
+    others as long as it has a core of its own or they sleep. A verifier whose answers are programs is spread from the first.
 
     What a function prints is not shown: its first 2,000 bytes per answer stand in ``info["printed"]`` of the verdict, and in
     the message of a `RewardError`; the rest, and what other programs and C code print, is dropped.
@@ -51,7 +51,8 @@ class ScoringPool:
     ``key(task, rollout)`` gives the same name are judged once, and the verdict is kept; ``prepare()`` imports in the keeper what
     every worker needs; ``ready()`` raises at once what would fail on every answer; ``deadline`` is the most seconds that one
     verdict may take, where the pool's own is longer; ``isolation()`` says what contains the programs that it starts, for a
-    run's record.
+    run's record; ``beside(n)`` is the same verifier for a worker beside which others judge, ``n`` in all: what has it is
+    spread over the cores from the first answer, since its workers mostly wait for programs that they started.
 
     Use it as a context manager, or call `close`; processes also end when the pool is collected or the program ends.
 
@@ -173,7 +174,7 @@ class ScoringPool:
     def _judged(self, items: Sequence[_Pair], crew: Crew) -> tuple[dict[int, Outcome], dict[int, Outcome]]:
         """The first outcome of each item, and the second of those whose first was not good, by place in the batch."""
         firsts, stopped = self._together(items, crew)
-        if not firsts and not stopped:
+        if not firsts and not stopped and not crew.wide:
             firsts = dict(enumerate(crew.pipeline(items)))
         seconds: dict[int, Outcome] = {}
         queue = deque(Job(i) for i in range(len(firsts), len(items)))

@@ -21,11 +21,15 @@ class Room:
 
     Args:
         workers: how many at most.
+
+    Attributes:
+        width: how many may compute at once.
     """
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
         self._cores = cores()
+        self.width = min(workers, self._cores)
         self._looked = 0.0
         self._asleep: frozenset[int] = frozenset()
 

@@ -2,7 +2,11 @@
 
 import os
 import pickle
+import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,6 +24,9 @@ from assay.verify import ScoringPool, attempt, code, posed
 from assay.verify.cases import verdict_row
 from assay.verify.code import CodeCall, CodeOutput, close_sandboxes, sandbox_of
 from assay.verify.code import base as base_module
+from assay.verify.room import runs
+
+LONG = 30.0
 
 
 def many(count: int) -> list[tuple[Task, Rollout]]:
@@ -62,6 +69,38 @@ def test_in_the_worker_of_a_pool() -> None:
         assert [scores[f"r{n}"].primary for n in range(6)] == [0.0, 1.0] * 3
         assert pool.counts["hung"] == pool.counts["died"] == 0
     assert judged(check, DOUBLE, RIGHT).primary == 1.0
+
+
+def test_beside_other_answers_the_runs_of_one_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base_module, "cores", lambda: 8)
+    check = CodeCall(workers=6)
+    assert [check.beside(n).workers for n in (1, 2, 4, 8, 64)] == [6, 4, 2, 1, 1]
+    assert check.beside(4) == CodeCall(workers=2) and CodeCall(workers=1).beside(2) == CodeCall(workers=1)
+
+
+PROGRAM = """
+from assay.sandbox import Limits, Sandbox
+sandbox = Sandbox(workers=1)
+sandbox.run("1")
+print(flush=True)
+sandbox.run({!r}, Limits(cpu=60, wall=60))
+"""
+
+
+@pytest.mark.parametrize(("body", "awake"), [("while True: pass", True), ("import time; time.sleep(60)", False)])
+def test_a_program_that_computes_keeps_its_core_and_one_that_sleeps_gives_it_away(body: str, awake: bool) -> None:
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM.format(body)], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert process.stdout
+        process.stdout.readline()
+        until, row = time.monotonic() + LONG, 0
+        while row < 25 and time.monotonic() < until:  # it may still be on its way there
+            row = row + 1 if runs(process.pid) is awake else 0
+            time.sleep(0.01)
+        assert row == 25
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 def test_from_any_thread() -> None:

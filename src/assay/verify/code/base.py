@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, cast
 
 from assay.core.canon import FrozenMap, plain
 from assay.core.errors import ConfigError, DataError
@@ -20,6 +20,7 @@ from assay.verify.answer import option, ruled
 from assay.verify.code.cases import Case, run_cases
 from assay.verify.code.program import Place, program_in
 from assay.verify.code.workers import sandbox_of
+from assay.verify.room import cores
 
 __all__ = ["CaseVerifier", "ProgramVerifier"]
 
@@ -88,6 +89,14 @@ class ProgramVerifier(ABC):
     def prepare(self) -> None:
         """Finds out how programs are contained here, so that no worker of a pool has to."""
         self.sandbox()
+
+    def beside(self, answers: int) -> Self:
+        """The same verifier where so many answers are judged side by side: the runs of one share the cores with the others'.
+
+        Args:
+            answers: how many, this one included.
+        """
+        return replace(self, workers=max(1, min(self.workers, cores() // answers)))
 
     def written_in(self) -> Language:
         """The language of the programs that it judges."""

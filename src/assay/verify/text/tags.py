@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar
 
@@ -12,10 +12,11 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout, Stop
-from assay.core.score import Fault, Score
+from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify.answer import AnswerPlace, option, ruled
 from assay.verify.exact import ExactMatch
+from assay.verify.joint import Joint
 from assay.verify.verdict import declared, floor_of
 
 __all__ = ["Combine", "Formatted", "TagFormat", "tag_fault"]
@@ -105,7 +106,7 @@ class Combine(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Formatted:
+class Formatted(Joint):
     """A verifier bound to a form: ``reward`` combines the main component of both, ``answer`` and ``format`` say them apart.
 
     ``reward`` is what training maximises, so this is for methods that read one number; to weigh components in a method, use
@@ -153,9 +154,14 @@ class Formatted:
         return ("reward", "answer", "format", *self._further)
 
     @property
-    def trusted(self) -> bool:
-        """Whether both parts may run in this process."""
-        return all(getattr(part, "trusted", False) for part in (self.verifier, self.format))
+    def members(self) -> tuple[Verifier, ...]:
+        """Who judges the answer, and who the form."""
+        return (self.verifier, self.format)
+
+    def made_of(self, members: tuple[Verifier, ...]) -> Formatted:
+        """The same of others."""
+        answer, form = members
+        return replace(self, verifier=answer, format=form)
 
     @property
     def floor(self) -> dict[str, float]:
@@ -168,17 +174,9 @@ class Formatted:
         }[Combine(self.combine)]
         return {"reward": least, "answer": answer, "format": 0.0} | {n: floor_of(self.verifier, n) for n in self._further}
 
-    def ready(self) -> None:
-        """Raise what would fail on every answer: a package that a part needs and that is absent."""
-        for part in (self.verifier, self.format):
-            getattr(part, "ready", _nothing)()
-
-    def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt."""
-        inner, form = self.verifier(task, rollout), self.format(task, rollout)
-        for score in (inner, form):
-            if score.fault is not Fault.NONE:
-                return score
+    def joined(self, task: Task, scores: tuple[Score, ...]) -> Score:
+        """One reward of both, and both beside it."""
+        inner, form = scores
         answer, right = inner.primary, form.primary
         match Combine(self.combine):
             case Combine.ADDITIVE:
@@ -198,10 +196,6 @@ class Formatted:
     def _further(self) -> tuple[str, ...]:
         named = declared(self.verifier)
         return tuple(n for n in named if n != _main(named))
-
-
-def _nothing() -> None:
-    pass
 
 
 def _main(names: tuple[str, ...]) -> str:

@@ -1,0 +1,125 @@
+"""What every verifier made of others has of them, so that nothing of a part is lost by wrapping it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from math import inf
+from typing import Any, Self
+
+from assay.core.protocols import Verifier
+from assay.core.rollout import Rollout
+from assay.core.score import Fault, Score
+from assay.core.task import Task
+from assay.verify.ahead import at_once
+
+__all__ = ["Joint"]
+
+
+class Joint(ABC):
+    """Base of verifiers whose verdict is made of others' verdicts on the same attempt.
+
+    A `ScoringPool` sees the parts through it: it is trusted when every part is, judges at once where each does, is spread over
+    the cores where any is, and says what contains the programs of any. The first verdict that is a fault is the verdict.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def members(self) -> tuple[Verifier, ...]:
+        """The parts, in the order in which they judge."""
+        ...
+
+    @abstractmethod
+    def made_of(self, members: tuple[Verifier, ...]) -> Self:
+        """The same verifier made of other parts."""
+        ...
+
+    @abstractmethod
+    def joined(self, task: Task, scores: tuple[Score, ...]) -> Score:
+        """The verdict, from the parts' verdicts, of which none is a fault.
+
+        Raises:
+            DataError: they cannot stand together; names the task.
+        """
+        ...
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        """Judge one attempt.
+
+        Raises:
+            DataError: a gold is not of a part's form, or verdicts cannot stand together; names the task.
+        """
+        return self._verdict(task, (part(task, rollout) for part in self.members))
+
+    @property
+    def trusted(self) -> bool:
+        """Whether every part may run in this process."""
+        return all(_trusted(part) for part in self.members)
+
+    @property
+    def deadline(self) -> float:
+        """Seconds that the parts may take; without end where one of them does not say."""
+        return sum(0.0 if _trusted(part) else float(getattr(part, "deadline", inf)) for part in self.members)
+
+    def ready(self) -> None:
+        """Raise what would fail on every answer: a package that a part needs and that is absent."""
+        for part in self.members:
+            getattr(part, "ready", _nothing)()
+
+    def prepare(self) -> None:
+        """Import what the parts need in a worker."""
+        for part in self.members:
+            getattr(part, "prepare", _nothing)()
+
+    def at_once(self, task: Task, rollout: Rollout) -> Score | None:
+        """The verdict, where every part gives its own without a worker."""
+        scores: list[Score] = []
+        for part in self.members:
+            score = at_once(part, task, rollout)
+            if score is None:
+                return None
+            scores.append(score)
+        return self._verdict(task, scores)
+
+    def isolation(self) -> dict[str, Any] | None:
+        """What contains the programs that parts start, as plain values for a run's record; None where none starts any."""
+        found: list[dict[str, Any]] = []
+        for part in self.members:
+            said = getattr(part, "isolation", _nothing)()
+            if said and said not in found:
+                found.append(said)
+        if len(found) < 2:
+            return found[0] if found else None
+        return {
+            "tag": ", ".join(one["tag"] for one in found), "held": all(one["held"] for one in found),
+            "line": "; ".join(one["line"] for one in found), "parts": found,
+        }  # fmt: skip
+
+    def beside(self, answers: int) -> Self | None:
+        """The same verifier where so many answers are judged side by side; None where no part starts programs."""
+        found = [getattr(part, "beside", _none)(answers) for part in self.members]
+        if not any(found):
+            return None
+        return self.made_of(tuple(other or part for other, part in zip(found, self.members, strict=True)))
+
+    def _verdict(self, task: Task, scores: Iterable[Score]) -> Score:
+        good: list[Score] = []
+        for score in scores:
+            if score.fault is not Fault.NONE:
+                return score
+            good.append(score)
+        return self.joined(task, tuple(good))
+
+
+def _trusted(part: Verifier) -> bool:
+    return bool(getattr(part, "trusted", False))
+
+
+def _nothing() -> None:
+    pass
+
+
+def _none(answers: int) -> None:
+    pass
