@@ -16,8 +16,8 @@ from assay.core.errors import CheckpointError, ConfigError, UnknownNameError
         ("quickstrat", "unknown recipe 'quickstrat': did you mean 'quickstart'?"),
         ("mine.py", "say which function: mine.py:my_recipe"),
         ("mine.py:tinny", "unknown recipe in mine.py 'tinny': did you mean 'tiny'?"), ("gone.py:x", "gone.py does not exist"),
-        ("no.such:x", "cannot import no.such"), ("mine.py:number", "is a int; it must be a function"),
-        ("mine.py:no_run", "gave a int; it must return an assay Run"), ("mine.py:needs", "needs a value for 'value'"),
+        ("no.such:x", "cannot import no.such"), ("mine.py:number", "is an int; it must be a function"),
+        ("mine.py:no_run", "gave an int; it must return an assay Run"), ("mine.py:needs", "needs a value for 'value'"),
         ("quits.py:x", "quits.py failed: SystemExit: 0"), ("mine.py:fails", "failed: ValueError: in recipe (mine.py, line"),
         ("broken.py:x", "failed: ZeroDivisionError: division by zero"), ("json.py:x", "a module called 'json' exists already"),
         ("gone.toml", "cannot read a run from gone.toml"), ("bad.toml", "not TOML"),
@@ -105,7 +105,7 @@ def test_sources(assay, mine):
         "srot": "did you mean 'sort'",
         "mine.py": "say which",
         "mine.py:twice": "task family mine.py:twice needs a value for 'x'",
-        "mine.py:number": "is a int without",
+        "mine.py:number": "is an int without",
     }.items():
         with pytest.raises(ConfigError, match=said):
             recipe.source(word)

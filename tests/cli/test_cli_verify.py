@@ -103,9 +103,9 @@ def test_settings_and_a_file(run, assay, tmp_path):
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("{", "line 2: not JSON"), ("3", "line 2: a int, not an object"),
+        ("{", "line 2: not JSON"), ("3", "line 2: an int, not an object"),
         ('{"gold": 1}', "there is no 'answer'; it has ['gold']"),
-        ('{"gold": 1, "answer": 2}', "'answer' is a int"), ('{"answer": "x"}', "neither of 'gold' and 'task'"),
+        ('{"gold": 1, "answer": 2}', "'answer' is an int"), ('{"answer": "x"}', "neither of 'gold' and 'task'"),
         ('{"gold": 1, "task": {}, "answer": "x"}', "both of 'gold' and 'task'"),
         ('{"task": "t", "answer": "x"}', "its id and --family"),
         ('{"task": {"privat": {}}, "answer": "x"}', "did you mean 'private'"),

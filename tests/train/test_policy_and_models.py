@@ -64,7 +64,7 @@ def test_what_names_no_model(run: Path, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "half" / "model")
     with pytest.raises(ConfigError, match="has not finished, so it has no model yet: assay resume"):
         Policy(tmp_path / "half").model()
-    with pytest.raises(ConfigError, match=r"Run.model is a int; use Folder\(path\)"):
+    with pytest.raises(ConfigError, match=r"Run.model is an int; use Folder\(path\)"):
         models.load(3, lambda run, folder: folder)
 
 

@@ -134,7 +134,7 @@ def test_a_signature_is_told_by_the_names_of_its_parameters(found: Any, signatur
     [
         (lambda a, b: 1.0, r"parameters \(a, b\).*no known signature"),
         (lambda *rest, **more: 1.0, r"none that has a name"),
-        (3, "is a int, which cannot be called"),
+        (3, "is an int, which cannot be called"),
         (getattr, "does not say which parameters"),
         (Needy, "cannot be made without settings"),
     ],

@@ -99,9 +99,9 @@ def test_what_the_service_says_of_itself(exact: RewardClient) -> None:
     [
         ("4", "item 1: a str, not an object"),
         ({"gold": "4"}, "item 1: there is no 'answer'"),
-        ({"gold": "4", "answer": 4}, "item 1: 'answer' is a int"),
+        ({"gold": "4", "answer": 4}, "item 1: 'answer' is an int"),
         ({"answer": "4"}, "item 1: it has neither of 'gold' and 'task'"),
-        ({"gold": "4", "answer": "4", "prompt": 4}, "item 1: 'prompt' is a int; give text"),
+        ({"gold": "4", "answer": "4", "prompt": 4}, "item 1: 'prompt' is an int; give text"),
         ({"task": {"lvel": 3}, "answer": "4"}, "item 1: 'task': unknown field 'lvel'"),
     ],
 )

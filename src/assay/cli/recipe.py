@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 
 from assay.cli.mirror import parse_with
 from assay.core.config import from_dict, loads_toml
-from assay.core.errors import AssayError, ConfigError, UnknownNameError
+from assay.core.errors import AssayError, ConfigError, UnknownNameError, a_kind
 from assay.core.protocols import TaskSource, Verifier
 from assay.train.run import Run
 
@@ -58,7 +58,7 @@ def find(word: str) -> Callable[..., Run]:
         word = RECIPES[word]
     found = _named(word, "recipe")
     if not callable(found):
-        raise ConfigError(f"recipe {word} is a {type(found).__name__}; it must be a function that returns an assay Run")
+        raise ConfigError(f"recipe {word} is {a_kind(found)}; it must be a function that returns an assay Run")
     return cast("Callable[..., Run]", found)
 
 
@@ -104,7 +104,7 @@ def _call(recipe: Callable[..., Run], word: str, seed: int | None) -> Run:
     except (Exception, SystemExit) as error:
         raise ConfigError(f"recipe {word} failed: {_told(error)}") from error
     if not isinstance(run, Run):
-        raise ConfigError(f"recipe {word} gave a {type(run).__name__}; it must return an assay Run")
+        raise ConfigError(f"recipe {word} gave {a_kind(run)}; it must return an assay Run")
     return run if takes or seed is None else replace(run, seed=seed)
 
 
@@ -168,9 +168,7 @@ def source(word: str) -> TaskSource:
     except (Exception, SystemExit) as error:
         raise ConfigError(f"task family {word} failed: {_told(error)}") from error
     if not isinstance(made, TaskSource):
-        raise ConfigError(
-            f"task family {word} is a {type(made).__name__} without the methods of a TaskSource (assay.core.protocols)"
-        )
+        raise ConfigError(f"task family {word} is {a_kind(made)} without the methods of a TaskSource (assay.core.protocols)")
     return made
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.core.config import dumps_toml, to_dict
-from assay.core.errors import DataError
+from assay.core.errors import DataError, a_kind
 from assay.core.plan import Plan
 from assay.runtime.settings import DecoderShape, Muon
 from assay.train.fits import check_run
@@ -139,7 +139,7 @@ def model_shape(source: object) -> DecoderShape:
         return replace(source.shape, vocab_size=len(source.alphabet) + _SPECIAL)
     if isinstance(source, Folder):
         return _shape_in(model_folder(Path(source.path)) / "config.json")
-    raise DataError(f"the sizes of a {type(source).__name__} are only known once it is loaded; give Folder, Scratch or Built")
+    raise DataError(f"the sizes of {a_kind(source)} are only known once it is loaded; give Folder, Scratch or Built")
 
 
 def _shape_in(path: Path) -> DecoderShape:

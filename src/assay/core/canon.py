@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from assay.core.errors import DataError
+from assay.core.errors import DataError, a_kind
 
 __all__ = ["FrozenMap", "array_digest", "canonical", "digest", "freeze", "plain"]
 
@@ -106,7 +106,7 @@ def plain(value: Any) -> Any:
         return sorted((plain(v) for v in cast("Set[Any]", value)), key=_ENCODER.encode)
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return [plain(v) for v in cast("Sequence[Any]", value)]
-    raise DataError(f"cannot write a {type(value).__name__} as JSON: {value!r}; use numbers, strings, lists and dicts")
+    raise DataError(f"cannot write {a_kind(value)} as JSON: {value!r}; use numbers, strings, lists and dicts")
 
 
 def canonical(value: Any) -> bytes:

@@ -30,7 +30,7 @@ from assay.core.declared import (
     takes_mapping,
     takes_sequence,
 )
-from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.errors import ConfigError, UnknownNameError, a_kind
 from assay.core.kinds import Function, load_class, load_function, name_of
 
 __all__ = ["dumps_toml", "from_dict", "loads_toml", "part", "replace_at", "to_dict"]
@@ -160,7 +160,7 @@ def _write(value: Any, declared: Any, place: str) -> Any:
     if isinstance(value, Function):
         return {"kind": "function", "name": name_of(value)}
     raise ConfigError(
-        f"{place}: a {type(value).__name__} cannot be written to a file: {value!r}; use numbers, strings, tuples, mappings, "
+        f"{place}: {a_kind(value)} cannot be written to a file: {value!r}; use numbers, strings, tuples, mappings, "
         "dataclasses or functions of a module"
     )
 
@@ -180,7 +180,7 @@ def _write_mapping(value: Mapping[Any, Any], declared: Any, place: str) -> Table
     key, item = mapping_types(declared)
     for k in value:
         if type(k) is not key:
-            raise ConfigError(f"{place}: key {k!r} is a {type(k).__name__}; declared is {key.__name__}")
+            raise ConfigError(f"{place}: key {k!r} is {a_kind(k)}; declared is {key.__name__}")
     items = {str(k): _write(v, item, f"{place}.{k}") for k, v in value.items()}
     return {"kind": "map", "items": items} if {"kind", "class"} & set(items) or not takes_mapping(declared) else items
 
@@ -304,7 +304,7 @@ def _replace(value: Any, path: list[str], new: Any, whole: str) -> Any:
         _known(head, table, "a mapping", whole)
         table[head] = _replace(table[head], rest, new, whole) if rest else new
         return table if isinstance(value, dict) else FrozenMap(table)
-    raise ConfigError(f"{whole}: {head!r} is looked up in {value!r}, a {type(value).__name__}, which has no parts")
+    raise ConfigError(f"{whole}: {head!r} is looked up in {value!r}, {a_kind(value)}, which has no parts")
 
 
 def _known(head: str, names: Sequence[str] | Mapping[str, Any], owner: str, whole: str) -> None:

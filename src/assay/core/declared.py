@@ -12,7 +12,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from assay.core.canon import FrozenMap
-from assay.core.errors import ConfigError
+from assay.core.errors import ConfigError, a_kind
 
 __all__ = [
     "SCALARS",
@@ -42,7 +42,7 @@ def check_scalar(value: Any, declared: Any, place: str) -> None:
     allowed: set[Any] = {o for o in found if o in SCALARS} | {int for o in found if o is float}
     open_ended = any(o is Any or (o not in SCALARS and get_origin(o) is not Literal and not _closed(o)) for o in found)
     if type(value) not in allowed and not open_ended:
-        raise ConfigError(f"{place}={value!r} is a {type(value).__name__}; declared is {spell(declared)}")
+        raise ConfigError(f"{place}={value!r} is {a_kind(value)}; declared is {spell(declared)}")
 
 
 def _closed(option: Any) -> bool:

@@ -45,6 +45,7 @@ __all__ = [
     "ToolchainError",
     "UnknownNameError",
     "WeightProofError",
+    "a_kind",
     "nearest",
 ]
 
@@ -152,5 +153,15 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     'uniform'
     """
     folded = {k.casefold(): k for k in known}
-    found = difflib.get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.5)
+    found = difflib.get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.55)
     return folded[found[0]] if found else None
+
+
+def a_kind(value: object) -> str:
+    """The type of a value in words, with its article, for messages.
+
+    >>> a_kind(3), a_kind("x")
+    ('an int', 'a str')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeio' else 'a'} {name}"

@@ -11,7 +11,7 @@ from importlib import import_module
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.errors import ConfigError, UnknownNameError, a_kind
 
 __all__ = ["Function", "load_class", "load_function", "name_of"]
 
@@ -60,7 +60,7 @@ def load_function(name: str, place: str) -> Callable[..., Any]:
     found = _load(name, place)
     if isinstance(found, Function):
         return found
-    raise ConfigError(f"{place}: {name!r} is a {type(found).__name__}, not a function")
+    raise ConfigError(f"{place}: {name!r} is {a_kind(found)}, not a function")
 
 
 def _load(name: str, place: str) -> object:

@@ -14,7 +14,7 @@ import numpy as np
 
 from assay.core.canon import FrozenMap
 from assay.core.columns import Array, TokenColumn
-from assay.core.errors import DataError
+from assay.core.errors import DataError, a_kind
 from assay.core.group import Draw, Group
 from assay.core.rollout import Call, Completion, Rollout, Sampling, Span, Stop, ToolResult
 from assay.core.score import Fault, Score, SpanScore
@@ -114,7 +114,7 @@ def _frozen(value: Any, place: str) -> Any:
         return {k: _frozen(v, f"{place}.{k}") for k, v in value.items()}
     if isinstance(value, tuple):
         return [_frozen(v, f"{place}[{i}]") for i, v in enumerate(cast("tuple[Any, ...]", value))]
-    raise DataError(f"{place}: a {type(value).__name__} cannot travel: {value!r}; use numbers, strings, lists and dicts")
+    raise DataError(f"{place}: {a_kind(value)} cannot travel: {value!r}; use numbers, strings, lists and dicts")
 
 
 def _open(value: Any, place: str) -> Any:
@@ -135,7 +135,7 @@ def _open(value: Any, place: str) -> Any:
             if not isinstance(key, str):
                 raise DataError(f"{place}: key {key!r} cannot travel; use strings")
         return {"dict": {k: _open(v, f"{place}.{k}") for k, v in table.items()}}
-    raise DataError(f"{place}: a {type(value).__name__} cannot travel: {value!r}; use numbers, strings, lists, dicts and arrays")
+    raise DataError(f"{place}: {a_kind(value)} cannot travel: {value!r}; use numbers, strings, lists, dicts and arrays")
 
 
 def _read_open(data: Any) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from assay.core.errors import DataError
+from assay.core.errors import DataError, a_kind
 from assay.measure.history import History, MetricLine
 from assay.measure.intervals import Interval, Paired, mean_interval, paired
 from assay.measure.passk import EvalItem, eval_items
@@ -222,7 +222,7 @@ def _document(path: Path, parse: Callable[[str], Any], problems: list[str], need
     except (json.JSONDecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: {error}; restore the file or remove it") from None
     if not isinstance(value, dict):
-        raise DataError(f"{path}, line 1: expected a table of settings, found a {type(value).__name__}")
+        raise DataError(f"{path}, line 1: expected a table of settings, found {a_kind(value)}")
     return value  # type: ignore[reportUnknownVariableType]
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from assay.core.canon import FrozenMap, digest, plain
-from assay.core.errors import ConfigError, DataError, nearest
+from assay.core.errors import ConfigError, DataError, a_kind, nearest
 from assay.core.protocols import Environment, Verifier
 from assay.core.seeds import content_split, generator
 from assay.core.task import Message, Task, World
@@ -199,7 +199,7 @@ def load_jsonl(path: str | Path) -> list[dict[str, Any]]:
         except json.JSONDecodeError as error:
             raise DataError(f"{path}, line {number}: not JSON ({error}); write one object per line") from None
         if not isinstance(row, dict):
-            raise DataError(f'{path}, line {number}: a {type(row).__name__}; write one object per line, as {{"prompt": ...}}')
+            raise DataError(f'{path}, line {number}: {a_kind(row)}; write one object per line, as {{"prompt": ...}}')
         rows.append(cast("dict[str, Any]", row))
     return rows
 
@@ -218,7 +218,7 @@ def _task(source: Rows, row: _Row, index: int) -> Task:
 
 def _checked(source: Rows, number: int, raw: object) -> _Row:
     if not isinstance(raw, Mapping):
-        raise DataError(f"row {number} is a {type(raw).__name__}; make it a dict with 'prompt'")
+        raise DataError(f"row {number} is {a_kind(raw)}; make it a dict with 'prompt'")
     row = cast("Mapping[str, Any]", raw)
     for name, value in row.items():
         try:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from assay.core.canon import FrozenMap, canonical
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, a_kind
 from assay.core.group import Group
 from assay.core.protocols import Curriculum, CurriculumSpec, Environment, TaskSource, Verifier
 from assay.core.rollout import Rollout
@@ -81,7 +81,7 @@ def verdict(verifier: Verifier, task: Task, rollout: Rollout) -> Score:
         first, second = verifier(task, rollout), verifier(task, rollout)
     except Exception as error:
         raise ContractError(f"{subject} raised {type(error).__name__} on {case}: {error}") from error
-    require(_is_score(first), subject, f"gave a {type(first).__name__} for {case}; it must give a Score")
+    require(_is_score(first), subject, f"gave {a_kind(first)} for {case}; it must give a Score")
     same = (dict(first.components), first.fault) == (dict(second.components), second.fault)
     require(same, subject, f"is not pure: two verdicts on {case} are {first} and {second}")
     names: tuple[str, ...] = getattr(verifier, "names", ())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import assay
 from assay.core.canon import digest
 from assay.core.config import to_dict
-from assay.core.errors import ConfigError, DataError
+from assay.core.errors import ConfigError, DataError, a_kind
 from assay.runtime.settings import DecoderShape
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def load(source: object, build: Builder) -> Model:
             return load_model(build(source.run, folder))
         except DataError as error:
             raise DataError(f"the base in the cache is damaged ({error}); remove {folder}, and it is built again") from error
-    raise ConfigError(f"Run.model is a {type(source).__name__}; use Folder(path), Scratch(...) or Built(run=...)")
+    raise ConfigError(f"Run.model is {a_kind(source)}; use Folder(path), Scratch(...) or Built(run=...)")
 
 
 def from_folder(path: str) -> Model:

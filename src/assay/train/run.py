@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from assay.core.canon import FrozenMap
-from assay.core.errors import ConfigError, PlanError, UnknownNameError
+from assay.core.errors import ConfigError, PlanError, UnknownNameError, a_kind
 from assay.core.protocols import BatchComposer, CurriculumSpec, Guidance, TaskSource
 from assay.core.rollout import Sampling
 from assay.core.sample import STREAMS
@@ -165,7 +165,7 @@ class Prefer:
         rows: list[Any] = list(given) if isinstance(given, list | tuple) else [given]  # pyright: ignore[reportUnknownArgumentType]
         for i, row in enumerate(rows):
             if not isinstance(row, Mapping):
-                raise ConfigError(f"Prefer.data, row {i} is a {type(row).__name__}; name a JSONL file, or give a list of dicts")
+                raise ConfigError(f"Prefer.data, row {i} is {a_kind(row)}; name a JSONL file, or give a list of dicts")
         object.__setattr__(self, "data", tuple(map(FrozenMap, rows)))
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from assay.core.canon import FrozenMap
-from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.core.errors import ConfigError, DataError, UnknownNameError, a_kind
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Rollout
 from assay.core.score import Score
@@ -56,14 +56,14 @@ def case_of(row: object, place: str, *, id: str = "case", family: TaskSource | N
     table = _object(row, place)
     answer: Any = table.get("answer")
     if not isinstance(answer, str):
-        what = f"'answer' is a {type(answer).__name__}" if "answer" in table else f"there is no 'answer'; it has {sorted(table)}"
+        what = f"'answer' is {a_kind(answer)}" if "answer" in table else f"there is no 'answer'; it has {sorted(table)}"
         raise DataError(f"{place}: {what}; give the text that the model wrote")
     if ("gold" in table) == ("task" in table):
         raise DataError(f"{place}: it has {'both' if 'gold' in table else 'neither'} of 'gold' and 'task'; give one of them")
     if "gold" in table:
         prompt: Any = table.get("prompt", "")
         if not isinstance(prompt, str):
-            raise DataError(f"{place}: 'prompt' is a {type(prompt).__name__}; give text")
+            raise DataError(f"{place}: 'prompt' is {a_kind(prompt)}; give text")
         return posed(table["gold"], answer, id=id, prompt=prompt)
     task = _task(table["task"], place, family)
     return task, attempt(task, answer, id=id, group=id)
@@ -117,5 +117,5 @@ def _written(table: Mapping[str, Any], place: str) -> Task:
 
 def _object(value: object, place: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise DataError(f'{place}: a {type(value).__name__}, not an object; give an object, {{"name": value, ...}}')
+        raise DataError(f'{place}: {a_kind(value)}, not an object; give an object, {{"name": value, ...}}')
     return cast("Mapping[str, Any]", value)

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from assay.core.canon import plain
-from assay.core.errors import ConfigError, RewardError
+from assay.core.errors import ConfigError, RewardError, a_kind
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
@@ -52,7 +52,7 @@ class RewardFunction:
 
     def __post_init__(self) -> None:
         if not callable(self.fn):  # pyright: ignore[reportUnnecessaryComparison]
-            raise ConfigError(f"RewardFunction.fn is a {type(self.fn).__name__}; pass a function of (prompt, completion, row)")
+            raise ConfigError(f"RewardFunction.fn is {a_kind(self.fn)}; pass a function of (prompt, completion, row)")
         if not math.isfinite(self.floor):
             raise ConfigError(f"RewardFunction.floor is {self.floor}; give the lowest value that the function returns")
 
@@ -98,8 +98,7 @@ class RewardFunction:
     def _batch(self, returned: object, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
         if not isinstance(returned, list | tuple | np.ndarray):
             raise RewardError(
-                f"a batched reward function must return a list of {len(rows)} numbers, "
-                f"got a {type(returned).__name__}: {returned!r}"
+                f"a batched reward function must return a list of {len(rows)} numbers, got {a_kind(returned)}: {returned!r}"
             )
         many = cast("Sequence[Any]", returned)
         if len(many) != len(rows):
@@ -138,7 +137,7 @@ def finite(value: Any, row: Mapping[str, Any]) -> float:
     """
     number = _unwrapped(value)
     if not isinstance(number, numbers.Real):
-        raise RewardError(f"the reward function returned a {type(value).__name__} ({value!r}) for row {row!r}; return a number")
+        raise RewardError(f"the reward function returned {a_kind(value)} ({value!r}) for row {row!r}; return a number")
     try:
         number = float(number)
     except OverflowError:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from assay.core.canon import FrozenMap
-from assay.core.errors import RewardError
+from assay.core.errors import RewardError, a_kind
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
@@ -30,7 +30,7 @@ def judge(verifier: Verifier, task: Task, rollout: Rollout) -> Score:
     except Exception as error:  # a verifier is foreign code: whatever it raises is its fault
         return broken(error)
     if not isinstance(score, Score):  # pyright: ignore[reportUnnecessaryIsInstance]
-        return broken(TypeError(f"the verifier returned a {type(score).__name__}: {score!r}; it must return a Score"))
+        return broken(TypeError(f"the verifier returned {a_kind(score)}: {score!r}; it must return a Score"))
     return checked(score)
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from assay.core.errors import ConfigError, DataError
+from assay.core.errors import ConfigError, DataError, a_kind
 from assay.sandbox.backend import Refused
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Program, Result, Status
@@ -181,7 +181,7 @@ class RemoteWorker:
         except (OSError, ValueError) as error:
             raise _Failed(str(getattr(error, "reason", error)), later=isinstance(error, OSError)) from None
         if not isinstance(found, dict):
-            raise _Failed(f"answered with a {type(found).__name__}, not an object")
+            raise _Failed(f"answered with {a_kind(found)}, not an object")
         return cast("dict[str, Any]", found)
 
 

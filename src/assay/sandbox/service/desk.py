@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from time import monotonic
 from typing import Any, cast
 
-from assay.core.errors import AssayError, ConfigError, DataError
+from assay.core.errors import AssayError, ConfigError, DataError, a_kind
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Program, Result, Status
 from assay.sandbox.sandbox import Sandbox
@@ -95,7 +95,7 @@ class RunDesk:
 
     def _read(self, request: object) -> tuple[Program, Limits]:
         if not isinstance(request, Mapping):
-            raise DataError(f"the request is a {type(request).__name__}; send an object with 'code'")
+            raise DataError(f"the request is {a_kind(request)}; send an object with 'code'")
         given = cast("Mapping[str, Any]", request)
         unknown = sorted(set(map(str, given)) - set(_KNOWN))
         if unknown:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.core.canon import FrozenMap, plain
-from assay.core.errors import DataError
+from assay.core.errors import DataError, a_kind
 from assay.core.task import Task
 from assay.core.wire import task_from_wire
 from assay.verify.function import prompt_of
@@ -133,5 +133,5 @@ def _named_apart(cases: Iterable[Case], path: Path) -> tuple[Case, ...]:
 def _texts(row: Mapping[str, Any], name: str, index: int) -> tuple[str, ...]:
     value: object = row.get(name, [])
     if not isinstance(value, list | tuple):
-        raise DataError(f"row {index + 1}: {name!r} is a {type(value).__name__}; give a list of answers")
+        raise DataError(f"row {index + 1}: {name!r} is {a_kind(value)}; give a list of answers")
     return tuple(answer_text(v) for v in cast("list[Any]", value))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from assay.core.errors import ConfigError
+from assay.core.errors import ConfigError, a_kind
 
 __all__ = ["ACCEPTED", "Parameters", "Signature", "parameters_of", "signature_of"]
 
@@ -96,7 +96,7 @@ def signature_of(found: object, name: str) -> Signature:
     if hasattr(found, "funcs") and hasattr(found, "weights"):
         return Signature.VERIFIERS
     if not callable(found):
-        raise ConfigError(f"{name} is a {type(found).__name__}, which cannot be called; accepted are\n{_accepted()}")
+        raise ConfigError(f"{name} is {a_kind(found)}, which cannot be called; accepted are\n{_accepted()}")
     names = set(parameters_of(found).names)
     for signature, needed in _NEEDED.items():
         if needed <= names:

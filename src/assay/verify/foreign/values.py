@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 from assay.core.canon import FrozenMap
-from assay.core.errors import RewardError
+from assay.core.errors import RewardError, a_kind
 from assay.core.score import Fault, Score
 from assay.verify.function import finite
 
@@ -42,7 +42,7 @@ def listed(value: Any, n: int, what: str) -> list[Any]:
     if n == 1 and not isinstance(plain, list | tuple):
         return [plain]
     if not isinstance(plain, list | tuple):
-        raise RewardError(f"{what} is a {type(value).__name__} ({value!r}); return one number per completion, {n} here")
+        raise RewardError(f"{what} is {a_kind(value)} ({value!r}); return one number per completion, {n} here")
     many = cast("Sequence[Any]", plain)
     if len(many) != n:
         raise RewardError(f"{what} has {len(many)} values for {n} completions; return one per completion")

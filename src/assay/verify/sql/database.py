@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, cast
 
-from assay.core.errors import DataError
+from assay.core.errors import DataError, a_kind
 
 __all__ = ["Database"]
 
@@ -72,7 +72,7 @@ class Database:
             raise DataError(f"the database lacks {missing} and has unknown {unknown}; keys are {sorted(_KEYS)}")
         instances = found["instances"]
         if isinstance(instances, str) or not isinstance(instances, Sequence):
-            raise DataError(f"'instances' is a {type(instances).__name__}; give a list of two or more sets of rows")
+            raise DataError(f"'instances' is {a_kind(instances)}; give a list of two or more sets of rows")
         return cls(found["schema"], tuple(cast("Sequence[Any]", instances)), *([found["now"]] if "now" in found else []))
 
     @contextmanager
@@ -97,7 +97,7 @@ class Database:
             connection.executescript(instance)
             return
         if not isinstance(instance, Mapping):
-            raise DataError(f"an instance is a {type(instance).__name__}; give SQL, or a table's name with its rows")
+            raise DataError(f"an instance is {a_kind(instance)}; give SQL, or a table's name with its rows")
         connection.execute("BEGIN")
         for table, rows in cast("Mapping[str, Sequence[Sequence[Any]]]", instance).items():
             for row in rows:
