@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 from dataclasses import fields
 
@@ -12,9 +13,11 @@ from assay.verify import about, verifiers
 
 OWN = '''
 """A user's own verifiers."""
+import os
 import time
 from dataclasses import dataclass
 from assay.core import Score
+from assay.verify import Numeric
 
 def reward(prompt, completion, row):
     """A function of three."""
@@ -51,6 +54,21 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
 def trl_reward(completions, answer, **columns):
     return [float(c == a) for c, a in zip(completions, answer)]
 
+@dataclass(frozen=True)
+class Gold(Numeric):
+    """Not trusted: judged in another process."""
+    trusted = False
+
+@dataclass(frozen=True)
+class Prepared:
+    """Says in which processes it was prepared."""
+    def prepare(self):
+        with open("prepared", "a") as file:
+            print(os.getpid(), file=file)
+    def __call__(self, task, rollout):
+        return Score(components={"correct": 1.0})
+
+gold = Gold()
 ready = Longer(than=4)
 number = 3
 '''
@@ -111,20 +129,34 @@ def test_settings_and_a_file(run, assay, tmp_path):
         ('{"task": {"privat": {}}, "answer": "x"}', "did you mean 'private'"),
         ('{"task": {"world": 3}, "answer": "x"}', "give an object"),
         ('{"task": {"level": "a"}, "answer": "x"}', "'level' is 'a'; give a whole number"),
-        ('{"gold": "four", "answer": "x"}', "line 2: 'gold' does not fit: task 'case': the gold 'four' is no number"),
+        ('{"gold": "four", "answer": "x"}', "line 2: the gold 'four' is no number"),
+        ('{"gold": 1, "gold": 4, "answer": "4"}', "line 2: the key 'gold' stands twice in one object"),
+        ('{"gold": {"a": 1, "a": 1}, "answer": "4"}', "line 2: the key 'a' stands twice"),
+        ('{"gold": ' + "[" * 5_000 + "]" * 5_000 + ', "answer": "4"}', "line 2: "),
         ('{"task": {}, "answer": "x"}', "has no private 'answer'"), ("[" * 100_000, "line 2: not JSON"),
     ],
 )  # fmt: skip
-def test_a_bad_line_loses_nothing(run, line, says):
-    code, rows, err = run("numeric", [{"gold": 4, "answer": "4"}, line, {"gold": 4, "answer": "4"}])
-    assert code == 2 and [r["value"] for r in rows] == [1.0]
-    assert "standard input, line 2" in err and says in err and err.count("\n") == 1
+@pytest.mark.parametrize("name", ["numeric", "mine_judge.py:gold"])
+def test_a_bad_line_loses_nothing(run, name, line, says):
+    code, rows, err = run(name, [{"gold": 4, "answer": "4"}, line, {"gold": 4, "answer": "5"}])
+    assert code == 1 and [r["value"] for r in rows] == [1.0, None, 0.0]
+    assert list(rows[1]) == ["value", "components", "fault", "verdict", "seconds", "error"]
+    assert (rows[1]["fault"], rows[1]["components"]) == ("verifier", {})
+    assert rows[1]["error"].startswith("standard input, line 2: ") and says in rows[1]["error"]
+    assert err.startswith("assay: 1 of 3 lines have no verdict; the first: standard input, line 2: ") and err.count("\n") == 1
 
 
 def test_bytes_that_are_no_text(assay, tmp_path):
-    (tmp_path / "cases.jsonl").write_bytes(b'{"gold": "a", "answer": "\xff"}')
+    lines = (
+        b'{"gold": "a", "answer": "a"}',
+        b'{"gold": "a", "answer": "\xff"}',
+        '{"gold": "\u2028", "answer": "\u2028"}'.encode(),
+    )
+    (tmp_path / "cases.jsonl").write_bytes(b"\xef\xbb\xbf" + b"\r\n".join(lines))
     said = assay("verify", "run", "exact", "cases.jsonl")
-    assert said.code == 2 and "cases.jsonl, line 1: not UTF-8" in said.err
+    rows = [json.loads(line) for line in said.out.splitlines()]
+    assert said.code == 1 and [r["value"] for r in rows] == [1.0, None, 1.0]
+    assert rows[1]["error"] == "cases.jsonl, line 2: not UTF-8: byte 26 is 0xff; write it as UTF-8"
 
 
 @pytest.mark.parametrize(
@@ -177,10 +209,16 @@ def test_a_package_that_is_absent_is_one_error(run, monkeypatch):
 def test_faults_are_rows(run):
     cases = [{"gold": 4, "answer": x} for x in ("raise", "4", "hang", "raise")]
     code, rows, _ = run("mine_judge.py:reward", cases, "--deadline", "0.5")
-    assert code == 0
+    assert code == 1  # an answer that hangs its judge has a verdict, the floor
     assert [(r["fault"], r["value"]) for r in rows] == [("verifier", None), ("none", 0.5), ("policy", 0.0), ("verifier", None)]
     assert rows[0]["error"] == "ValueError: no such thing" and rows[0]["components"] == {} and rows[0]["verdict"] is None
     assert "twice on the same answer" in rows[2]["error"] and "error" not in rows[1]
+
+
+def test_what_a_verifier_imports_is_no_answers_time(run, tmp_path):
+    code, rows, _ = run("mine_judge.py:Prepared", [{"gold": 4, "answer": "4"}])
+    assert (code, rows[0]["value"]) == (0, 1.0)
+    assert (tmp_path / "prepared").read_text().split()[0] == str(os.getpid())  # here, before any answer was read
 
 
 def test_hanging_from_the_start_is_a_row_too(run):
@@ -194,8 +232,8 @@ def test_tasks(run):
     rows = [{"task": task.id, "answer": task.private["answer"]}, {"task": task.id, "answer": "0"}]
     assert [r["value"] for r in run("exact", rows, "--family", "sort")[1]] == [1.0, 0.0]
     for wrong in ("sort/sort/3/train", "other/sort/3/train/7", "sort/sort/x/train/7", "sort/sort/99/train/7"):
-        code, _, err = run("exact", [{"task": wrong, "answer": ""}], "--family", "sort")
-        assert code == 2 and wrong in err
+        code, judged, err = run("exact", [{"task": wrong, "answer": ""}, rows[0]], "--family", "sort")
+        assert code == 1 and wrong in err and wrong in judged[0]["error"] and judged[1]["value"] == 1.0
     written = {"public": {"prompt": "2+2="}, "private": {"answer": "4"}, "level": 2}
     assert run("exact", [{"task": written, "answer": "4"}])[1][0]["value"] == 1.0
     own = {"prompt": "2+2=", "private": {"answer": 4}}

@@ -152,9 +152,13 @@ def test_index_to_row_is_pure(index: int) -> None:
 
 def test_load_jsonl(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    path.write_text("\n".join([json.dumps(SUMS[0]), "", json.dumps({"prompt": "ü"})]), encoding="utf-8")
-    assert load_jsonl(path) == [SUMS[0], {"prompt": "ü"}]
-    for text, told in {"{": "line 1: not JSON", "\n[1]": "line 2: a list; write one object"}.items():
+    path.write_text("\n".join([json.dumps(SUMS[0]), "", '{"prompt": "ü\u2028"}']), encoding="utf-8")
+    assert load_jsonl(path) == [SUMS[0], {"prompt": "ü\u2028"}]
+    for text, told in {
+        "{": "line 1: not JSON",
+        "\n[1]": "line 2: a list, not an object",
+        '{"a": 1, "a": 1}': "line 1: the key 'a' stands twice",
+    }.items():
         path.write_text(text)
         with pytest.raises(DataError, match=told):
             load_jsonl(path)

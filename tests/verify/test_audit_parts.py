@@ -70,8 +70,10 @@ def test_cases_of_rows(tmp_path) -> None:
     ("text", "said"),
     [
         ("", "has no cases"),
-        ("{", "line 1 is no JSON"),
-        ("[1]", "line 1 is no object"),
+        ("{", "line 1: not JSON"),
+        ('{"gold": "\udcff"}', "line 1: not UTF-8: byte 11 is 0xff"),
+        ('{"gold": 1}\n{"gold": 1, "gold": 2}', "line 2: the key 'gold' stands twice"),
+        ("[1]", "line 1: a list, not an object"),
         ('{"prompt": "p"}', "row 1 has neither 'gold' nor 'task'"),
         ('{"gold": 1, "wrong": "2"}', "'wrong' is a str"),
         ('{"gold": 1, "id": "a"}\n{"gold": 2, "id": "a"}', "two cases have one id"),
@@ -79,10 +81,15 @@ def test_cases_of_rows(tmp_path) -> None:
 )
 def test_cases_that_are_wrong(tmp_path, text: str, said: str) -> None:
     path = tmp_path / "cases.jsonl"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(DataError, match=said) as caught:
         read_cases(path)
     assert "cases.jsonl" in str(caught.value)
+
+
+def test_only_a_newline_ends_a_line(tmp_path) -> None:
+    (tmp_path / "cases.jsonl").write_text('{"gold": "a\u2028b"}\r\n\n{"gold": "\x85"}\n', encoding="utf-8")
+    assert [case.gold for case in read_cases(tmp_path / "cases.jsonl")] == ["a\u2028b", "\x85"]
 
 
 def test_cases_that_are_not_there_or_have_no_gold(tmp_path) -> None:

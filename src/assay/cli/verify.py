@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any
+from typing import Any
 
 from assay.cli.audit import audit_leaf
 from assay.cli.mirror import parse
 from assay.cli.recipe import scorer, source
-from assay.cli.show import cell, choose, grid, show, unquoted
-from assay.core.canon import plain
+from assay.cli.show import cell, choose, grid, note, show, unquoted
+from assay.core.canon import FrozenMap, plain
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource, Verifier
-from assay.core.rollout import Rollout
-from assay.core.task import Task
+from assay.core.score import Fault, Score
 from assay.verify.cases import case_of, parsed, verdict_row
 
 __all__ = ["gathered", "settings_of", "verify_command"]
+
+_SHOWN = 400
+"""Characters of an error in the summary; the row has all of it."""
+
+_INVENTED = "task 'case': "
+"""How errors call a task that a line gave no name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +47,7 @@ class VerifyRunOptions:
 
     A line is {"gold": ..., "answer": "text"}, or {"task": {...}, "answer": "text"}; with --family, "task" may be the id of one
     of its tasks. Out come "value", "components", "fault", "verdict" and "seconds", and for a fault its "error". A line that
-    cannot be read ends the work with exit code 2; what was judged before it has been written.
+    cannot be read is a line out too, with the fault "verifier". Exit code 1 where a line has no value.
 
     Attributes:
         name: a verifier ('assay verify list' names them), or my_file.py:function or package.module:Class of your own.
@@ -97,51 +102,61 @@ def _run(args: list[str]) -> int:
         raise ConfigError(f"--deadline {own.deadline}: give seconds above 0")
     family = None if own.family is None else source(own.family)
     judge = scorer(own.name, settings_of(own.set))
+    lost: list[str] = []
     with ExitStack() as stack:
         if own.cases is None:
-            name, lines = "standard input", sys.stdin
+            name, lines = "standard input", getattr(sys.stdin, "buffer", sys.stdin)
         elif own.cases.is_file():
-            name, lines = str(own.cases), stack.enter_context(own.cases.open(encoding="utf-8"))
+            name, lines = str(own.cases), stack.enter_context(own.cases.open("rb"))
         else:
             raise ConfigError(f"{own.cases} is no file; give one with a JSON object on each line")
-        for row in _judged(judge, own.deadline, _cases(name, lines, family), stack):
+        judged = 0
+        for row in _judged(judge, own.deadline, _numbered(name, lines), family, stack):
             print(json.dumps(row, allow_nan=False), flush=True)
-    return 0
+            judged += 1
+            if row["value"] is None:
+                lost.append(str(row.get("error", f"fault {row['fault']}")))
+    if lost:
+        note(f"assay: {len(lost)} of {judged} lines have no verdict; the first: {lost[0][:_SHOWN]}")
+    return 1 if lost else 0
+
+
+def _numbered(name: str, lines: Iterable[str | bytes]) -> Iterator[tuple[str, str | bytes]]:
+    """Each line that is not blank, and where it stands."""
+    return ((f"{name}, line {number}", line) for number, line in enumerate(lines, 1) if line.strip())
 
 
 def _judged(
-    verifier: Verifier, deadline: float, cases: Iterator[tuple[str, Task, Rollout]], stack: ExitStack
+    verifier: Verifier, deadline: float, lines: Iterable[tuple[str, str | bytes]], family: TaskSource | None, stack: ExitStack
 ) -> Iterator[dict[str, Any]]:
+    """A row for each line, in order; one that cannot be read or judged is a row too."""
     from assay.verify import ScoringPool
 
+    with suppress(Exception):  # a worker will meet the same failure, and say so
+        getattr(verifier, "prepare", _nothing)()  # before the pool forks: what this takes is no answer's time
     pool = stack.enter_context(ScoringPool(verifier, deadline, workers=1, refuse=False))
-    trusted = getattr(verifier, "trusted", False)
-    for place, task, rollout in cases:
+    for place, line in lines:
         began = perf_counter()
-        score = pool.score([(task, rollout)])[rollout.id]
-        seconds = perf_counter() - began
-        error = str(score.info.get("error", ""))
-        if trusted and error.startswith("DataError: "):  # of a built-in one: the gold, never the answer
-            raise DataError(f"{place}: 'gold' does not fit: {error.removeprefix('DataError: ')}")
-        yield verdict_row(score, seconds)
-
-
-# ---- reading ----------------------------------------------------------------------------------------------------------
-
-
-def _cases(name: str, lines: IO[str], family: TaskSource | None) -> Iterator[tuple[str, Task, Rollout]]:
-    number = 0
-    while True:
-        number += 1
-        place = f"{name}, line {number}"
         try:
-            line = lines.readline()
-        except UnicodeDecodeError as error:
-            raise DataError(f"{place}: not UTF-8 ({error.reason}); write the file as UTF-8") from None
-        if not line:
-            return
-        if line.strip():
-            yield (place, *case_of(parsed(line, place), place, family=family))
+            task, rollout = case_of(parsed(line, place), place, family=family)
+            score = pool.score([(task, rollout)])[rollout.id]
+        except DataError as error:
+            score = _unread(str(error))
+        yield verdict_row(_placed(score, place), perf_counter() - began)
+
+
+def _placed(score: Score, place: str) -> Score:
+    """The verdict, with the place in its error where that is about the row: `DataError` is about a gold, never an answer."""
+    kind, _, told = str(score.info.get("error", "")).partition(": ")
+    return _unread(f"{place}: {told.removeprefix(_INVENTED)}") if kind == "DataError" else score
+
+
+def _unread(error: str) -> Score:
+    return Score(components={}, fault=Fault.VERIFIER, info=FrozenMap({"error": error}))
+
+
+def _nothing() -> None:
+    pass
 
 
 def settings_of(given: Sequence[str]) -> dict[str, Any]:

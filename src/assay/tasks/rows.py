@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,6 +16,7 @@ from assay.core.protocols import Environment, Verifier
 from assay.core.seeds import content_split, generator
 from assay.core.task import Message, Task, World
 from assay.tasks.draws import SPLITS, Place, slip
+from assay.verify.cases import parsed
 from assay.verify.exact import ExactMatch
 from assay.verify.function import RewardFunction
 
@@ -184,24 +184,13 @@ def load_jsonl(path: str | Path) -> list[dict[str, Any]]:
     """The rows of a JSON Lines file; empty lines are skipped.
 
     Raises:
-        DataError: the file cannot be read, or a line is not a JSON object; names file and line.
+        DataError: the file cannot be read, or a line is not a JSON object in UTF-8, or says one key twice; names file and line.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = Path(path).read_bytes().split(b"\n")
+    except OSError as error:
         raise DataError(f"cannot read rows from {path}: {error}") from error
-    rows: list[dict[str, Any]] = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DataError(f"{path}, line {number}: not JSON ({error}); write one object per line") from None
-        if not isinstance(row, dict):
-            raise DataError(f'{path}, line {number}: {a_kind(row)}; write one object per line, as {{"prompt": ...}}')
-        rows.append(cast("dict[str, Any]", row))
-    return rows
+    return [dict(parsed(line, f"{path}, line {number}")) for number, line in enumerate(lines, 1) if line.strip()]
 
 
 @lru_cache(maxsize=256)

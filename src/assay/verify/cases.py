@@ -19,21 +19,43 @@ __all__ = ["case_of", "parsed", "verdict_row"]
 _FIELDS = ("id", "domain", "arm", "level", "split", "index", "public", "world", "private")
 
 
-def parsed(line: str, place: str) -> Mapping[str, Any]:
+def parsed(line: str | bytes, place: str) -> Mapping[str, Any]:
     """The JSON object on a line.
 
     Args:
-        line: text.
+        line: text, or its bytes in UTF-8.
         place: where it stands, for the error.
 
     Raises:
-        DataError: it is none; names the place.
+        DataError: it is none, or says one key twice; names the place.
+
+    >>> parsed(b'{"gold": 4, "answer": "4"}', "line 1")["gold"]
+    4
     """
     try:
-        row: Any = json.loads(line.removeprefix("\ufeff"))  # some editors begin a file with a byte order mark
+        text = line if isinstance(line, str) else line.decode()
+        row: Any = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_once)  # some editors begin a file with such a mark
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{place}: not UTF-8: byte {error.start + 1} is 0x{error.object[error.start]:02x}; write it as UTF-8"
+        ) from None
+    except _Twice as error:
+        raise DataError(f"{place}: the key {error.args[0]!r} stands twice in one object; leave one of them out") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: not JSON: {error}; write one JSON object per line") from None
     return _object(row, place)
+
+
+class _Twice(ValueError):
+    """A key that stands twice: which of its values counts is anybody's guess."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _Twice(next(name for name in names if names.count(name) > 1))
+    return found
 
 
 def case_of(row: object, place: str, *, id: str = "case", family: TaskSource | None = None) -> tuple[Task, Rollout]:
@@ -53,7 +75,13 @@ def case_of(row: object, place: str, *, id: str = "case", family: TaskSource | N
     >>> task.private["answer"], rollout.text
     ('4', 'It is 4.')
     """
-    table = _object(row, place)
+    try:
+        return _case(_object(row, place), place, id, family)
+    except RecursionError:
+        raise DataError(f"{place}: lists or objects in one another, too deep to be read; flatten them") from None
+
+
+def _case(table: Mapping[str, Any], place: str, id: str, family: TaskSource | None) -> tuple[Task, Rollout]:
     answer: Any = table.get("answer")
     if not isinstance(answer, str):
         what = f"'answer' is {a_kind(answer)}" if "answer" in table else f"there is no 'answer'; it has {sorted(table)}"
@@ -76,9 +104,10 @@ def verdict_row(score: Score, seconds: float | None = None) -> dict[str, Any]:
     >>> verdict_row(Score(components={"correct": 1.0}))
     {'value': 1.0, 'components': {'correct': 1.0}, 'fault': 'none', 'verdict': None}
     """
+    said = score.info.get("verdict")
     row: dict[str, Any] = {
         "value": score.primary if score.valid else None, "components": dict(score.components), "fault": score.fault.value,
-        "verdict": score.info.get("verdict"),
+        "verdict": None if said is None else str(said),
     }  # fmt: skip
     if seconds is not None:
         row["seconds"] = round(seconds, 6)

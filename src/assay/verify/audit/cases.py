@@ -12,6 +12,7 @@ from assay.core.canon import FrozenMap, plain
 from assay.core.errors import DataError, a_kind
 from assay.core.task import Task
 from assay.core.wire import task_from_wire
+from assay.verify.cases import parsed
 from assay.verify.function import prompt_of
 
 __all__ = ["Case", "answer_text", "case_of", "read_cases"]
@@ -101,21 +102,16 @@ def read_cases(path: Path) -> tuple[Case, ...]:
         DataError: the file cannot be read, has no rows, or a row is wrong; names file and line.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
         raise DataError(f"cannot read cases from {path}: {error}") from None
     found: list[Case] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
+        row = parsed(line, f"{path}, line {number}")
         try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise DataError(f"{path}, line {number} is no JSON: {error}") from None
-        if not isinstance(row, dict):
-            raise DataError(f"{path}, line {number} is no object; write {{'gold': ..., 'prompt': ...}}")
-        try:
-            found.append(case_of(cast("dict[str, Any]", row), number - 1))
+            found.append(case_of(row, number - 1))
         except DataError as error:
             raise DataError(f"{path}: {error}") from None
     if not found:
