@@ -1,13 +1,15 @@
 """The probe says what got through, and the choice of a level follows it."""
 
 import json
+import os
 import time
 
 import pytest
 
-from assay.core.errors import SandboxError
-from assay.sandbox import Program, Result, Sandbox, Status, WorkerDied, ZygoteBackend, choose, probe
+from assay.core.errors import ConfigError, SandboxError
+from assay.sandbox import Program, Result, Sandbox, Status, WorkerDied, ZygoteBackend, backend_named, choose, probe
 from assay.sandbox.probing import attack
+from assay.sandbox.reads import admit
 from assay.sandbox.values import check, read
 
 
@@ -78,8 +80,78 @@ def test_a_level_that_leaks_is_passed_over(monkeypatch):
         with Sandbox(workers=1) as sandbox:
             assert sandbox.backend.name == "landlock"
             assert sandbox.run(Program(code="print(1)")).isolation == "landlock"
+            assert sandbox.isolation.endswith("; passed over: strong: network")
+            assert sandbox.manifest()["over"] == "strong: network"
     except SandboxError as error:
         assert "strong: network" in str(error)
+
+
+def test_paths_that_are_the_reason_are_named(monkeypatch, tmp_path):
+    (tmp_path / "good").mkdir()
+    (tmp_path / "bad").mkdir()
+    good, bad = str(tmp_path / "good"), str(tmp_path / "bad")
+
+    def planted(backend):
+        return attack(Leaky(backend.name, ["host read"] if bad in backend.reads else []))
+
+    monkeypatch.setattr("assay.sandbox.probing.attack", planted)
+    monkeypatch.setattr("assay.sandbox.probing._known", {})
+    with pytest.raises(SandboxError) as caught:
+        choose("auto", reads=(good, bad))
+    told = f"host read (it holds without the reads {bad}: leave them out, or give less of them)"
+    assert f"strong: {told}\n  landlock: {told}\n" in str(caught.value)
+    assert choose("strong", reads=(good,))[1].over == ""
+    monkeypatch.setattr("assay.sandbox.probing.attack", lambda backend: attack(Leaky(backend.name, ["network"])))
+    monkeypatch.setattr("assay.sandbox.probing._known", {})
+    with pytest.raises(SandboxError, match=r"strong: network\n"):  # the path is not the reason
+        choose("strong", reads=(good,))
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("usr", "give absolute paths"),
+        ("/", "neither the root"),
+        ("/proc/self", "nor the kernel's"),
+        ("/sys", "nor the kernel's"),
+        ("/dev", "nor the kernel's"),
+        ("/nowhere/at/all", "is not on this host"),
+        ("{}/link", "nor the kernel's"),
+        ("{}/..", "holds {}/tmp, the folder for temporary files"),
+    ],
+)
+def test_paths_that_no_program_may_read(monkeypatch, tmp_path, path, says):
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "link").symlink_to("/proc")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    for kind in (lambda reads: ZygoteBackend("strong", reads), lambda reads: backend_named("bubblewrap", reads)):
+        with pytest.raises(ConfigError) as caught:
+            kind(("/usr/share", path.format(tmp_path)))
+        assert f"reads: {path.format(tmp_path)!r} " in str(caught.value) and says.format(tmp_path) in str(caught.value)
+
+
+def test_paths_where_programs_have_their_own_folder(tmp_path):
+    for place in (tmp_path, tmp_path / "inside"):
+        place.mkdir(exist_ok=True)
+        with pytest.raises(ConfigError, match=f"overlaps {tmp_path}/inside"):
+            admit((str(place),), (f"{tmp_path}/inside",))
+
+
+@pytest.mark.parametrize("backend", ["strong", "bubblewrap"])
+@pytest.mark.parametrize("path", ["/etc", "/etc/passwd", "folder"])
+def test_a_path_may_be_where_the_private_root_has_files_of_its_own(backend, path, tmp_path):
+    held = probe(backend_named(backend))
+    if not held.held:
+        pytest.skip(f"{backend} does not hold here: {held.why}")
+    (tmp_path / "read").write_text("x")
+    for place in (tmp_path, *list(tmp_path.parents)[:3]):
+        place.chmod(0o755)
+    seen = str(tmp_path) if path == "folder" else path
+    code = f"import os\nprint(os.path.exists('/etc/passwd'), sorted(os.listdir({seen!r}))[:1] if os.path.isdir({seen!r}) else '')"
+    with Sandbox(backend, reads=[seen], workers=1) as sandbox:
+        result = sandbox.run(code)
+    first = sorted(os.listdir(seen))[:1] if os.path.isdir(seen) else ""
+    assert (result.status, result.stdout) == (Status.OK, f"{backend == 'strong' or path != 'folder'} {first}\n"), result
 
 
 @pytest.mark.parametrize(

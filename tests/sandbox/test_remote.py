@@ -283,6 +283,9 @@ def test_a_service_that_is_gone():
     gone = Remote(url="http://127.0.0.1:1", patience=0.0)
     with pytest.raises(Refused, match=r"127\.0\.0\.1:1: .*refused"):
         gone.start()
+    with pytest.raises(SandboxError, match=r"assay serve sandbox") as caught:
+        Sandbox(gone)
+    assert "ASSAY_SANDBOX_TOKEN" in str(caught.value) and "namespaces" not in str(caught.value)
     with planted((200, ran())) as remote:
         worker = remote.start()
     assert worker.run(Program(code="1"), Limits()).status is Status.INFRA

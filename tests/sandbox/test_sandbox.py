@@ -369,7 +369,7 @@ def alive(pid):
         (lambda: Sandbox("rlimits"), ConfigError, "allow_unsafe=True"),
         (lambda: Sandbox("strnog"), UnknownNameError, "did you mean 'strong'"),
         (lambda: ZygoteBackend("strong", ("relative",)), ConfigError, "absolute"),
-        (lambda: Sandbox(reads=["/no/such/folder"]), SandboxError, "No such file"),
+        (lambda: Sandbox(reads=["/no/such/folder"]), ConfigError, "is not on this host"),
         (lambda: ZygoteBackend("strong", ("/",)), ConfigError, "neither the root"),
         (lambda: Program(code="x", argv=("y",)), ConfigError, "either code or argv"),
         (lambda: Program(files={"../x": b""}), ConfigError, "below"),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import ClassVar
 
 from assay.core.errors import ConfigError, SandboxError, UnknownNameError
 from assay.sandbox.backend import Backend
+from assay.sandbox.backends.boxed import BoxedBackend
 from assay.sandbox.client import Zygote
 from assay.sandbox.probing import Probe, probe
+from assay.sandbox.reads import admit
 
 __all__ = ["BANNER", "LEVELS", "OTHERS", "ZygoteBackend", "backend_named", "choose"]
 
@@ -53,9 +55,7 @@ class ZygoteBackend:
     def __post_init__(self) -> None:
         if self.name not in (*LEVELS, UNSAFE):
             raise UnknownNameError("sandbox level", self.name, (*LEVELS, UNSAFE))
-        for path in self.reads:
-            if not path.startswith("/") or path.rstrip("/") in ("", "/proc", "/dev", "/sys"):
-                raise ConfigError(f"reads: {path!r}: give absolute paths of files and folders, neither the root nor the kernel's")
+        admit(self.reads)
 
     def start(self) -> Zygote:
         """A new zygote."""
@@ -118,17 +118,31 @@ def choose(backend: str | Backend, *, allow_unsafe: bool = False, reads: tuple[s
     for one in wanted:
         found = probe(one)
         if found.held:
-            return one, found
+            return one, replace(found, over="; ".join(f"{p.name}: {p.why}" for p in failed)) if failed else found
         if one.name == UNSAFE or (allow_unsafe and found.attacks and backend != "auto"):
             said = BANNER if one.name == UNSAFE else f"assay sandbox: UNSAFE. {one.name} does not hold: {found.why}. {_TAGGED}"
             print(f"\033[1;31m{said}\033[0m" if sys.stderr.isatty() else said, file=sys.stderr, flush=True)
             return one, found
-        failed.append(found)
-    raise SandboxError(_refusal(failed))
+        failed.append(_blamed(one, found))
+    raise SandboxError(_refusal(failed, getattr(wanted[0], "advice", "")))
 
 
-def _refusal(failed: list[Probe]) -> str:
+def _blamed(backend: Backend, found: Probe) -> Probe:
+    """What was found, and which paths are the reason where the backend holds without them."""
+    if not isinstance(backend, ZygoteBackend | BoxedBackend) or not backend.reads:
+        return found
+    if not probe(replace(backend, reads=())).held:
+        return found
+    guilty = [path for path in backend.reads if not probe(replace(backend, reads=(path,))).held] or backend.reads
+    return replace(
+        found, why=f"{found.why} (it holds without the reads {', '.join(guilty)}: leave them out, or give less of them)"
+    )
+
+
+def _refusal(failed: list[Probe], advice: str) -> str:
     said = "\n".join(f"  {p.name}: {p.why}" for p in failed)
+    if advice:
+        return f"what was asked for contains no program:\n{said}\n{advice}"
     return (
         f"this host contains no program: no level of the sandbox proved itself.\n{said}\n"
         "Allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns; in a container "

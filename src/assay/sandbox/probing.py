@@ -110,6 +110,7 @@ class Probe:
         why: what got through, or why the backend could not even start; empty when it held.
         layers: what was granted, by layer; ``no:`` and a reason where it was not.
         attacks: whether each attack was held.
+        over: which better levels were tried and why they were passed over; empty where none was.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Probe:
     why: str
     layers: Mapping[str, str]
     attacks: Mapping[str, bool]
+    over: str = ""
 
     @property
     def tag(self) -> str:
@@ -138,12 +140,14 @@ class Probe:
         words = {"namespaces": f"{said.get('namespaces')} namespaces", "landlock": f"landlock {said.get('landlock')}"}
         granted = [words.get(name, name) for name in ("namespaces", "landlock", "seccomp", "rlimits") if name in said]
         through = "" if self.held else f"; NOT HELD: {self.why}"
-        return f"isolation: {self.name} ({', '.join(granted)}); memory: per process{through}"
+        passed = f"; passed over: {self.over}" if self.over else ""
+        return f"isolation: {self.name} ({', '.join(granted)}); memory: per process{through}{passed}"
 
     def manifest(self) -> dict[str, Any]:
         """Plain values for a run's manifest."""
         return {
-            "isolation": self.name, "held": self.held, "why": self.why, "layers": dict(self.layers), "attacks": dict(self.attacks)
+            "isolation": self.name, "held": self.held, "why": self.why, "layers": dict(self.layers),
+            "attacks": dict(self.attacks), "over": self.over,
         }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from assay.sandbox.backend import Refused, WorkerDied
 from assay.sandbox.channels import payload, sealed
 from assay.sandbox.client import status_of
 from assay.sandbox.limits import Limits
+from assay.sandbox.reads import admit
 from assay.sandbox.result import Program, Result, Status
 from assay.sandbox.values import read
 
@@ -98,10 +99,16 @@ class BoxedBackend(ABC):
     Attributes:
         reads: host paths that programs may read besides Python's own libraries.
         python: the interpreter of programs.
+
+    Raises:
+        ConfigError: a path that programs cannot be given to read (`assay.sandbox.reads.admit`).
     """
 
     reads: tuple[str, ...] = ()
     python: str = sys.executable
+
+    def __post_init__(self) -> None:
+        admit(self.reads, (FOLDER, INSIDE))
 
     @property
     @abstractmethod

@@ -66,7 +66,9 @@ class Bubblewrap(BoxedBackend):
             argv += ["--symlink", target, path]
         for path in DEVICES:
             argv += ["--dev-bind", path, path]
-        argv += ["--ro-bind", str(CODE), INSIDE, "--proc", "/proc", *_masks(), "--symlink", FOLDER, "/tmp"]
+        argv += ["--ro-bind", str(CODE), INSIDE, "--proc", "/proc", *_masks()]
+        if not any(path.startswith("/tmp/") for path in shown.reads):  # else it is a folder that holds them
+            argv += ["--symlink", FOLDER, "/tmp"]
         argv += ["--perms", "0700", "--size", str(limits.disk), "--tmpfs", FOLDER, "--remount-ro", "/", "--chdir", FOLDER]
         argv += ["--", shown.python, "-I", "-S", f"{INSIDE}/box.py"]
         yield Cage(tuple(argv), counted=2 if self.several else None)

@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 from urllib.parse import urlsplit
 
 from assay.core.errors import ConfigError, DataError, a_kind
@@ -39,6 +39,7 @@ class Remote:
         token: sent as ``Authorization: Bearer TOKEN``.
         patience: seconds over which a busy or absent service is asked again.
         own: limits that another service than assay's keeps by settings of its own.
+        advice: what to do where it does not hold.
 
     Raises:
         ConfigError: a URL that is not http or https, negative patience, or no such limit.
@@ -51,6 +52,10 @@ class Remote:
     token: str = ""
     patience: float = 20.0
     own: tuple[str, ...] = ()
+    advice: ClassVar[str] = (
+        "Look whether the service runs ('assay serve sandbox' starts one) and listens at that URL, and whether the token is its "
+        "own (Remote.token, or the variable ASSAY_SANDBOX_TOKEN); GET /health says what contains its programs."
+    )
 
     def __post_init__(self) -> None:
         if not self.url.startswith(("http://", "https://")) or not urlsplit(self.url).netloc:

@@ -126,8 +126,9 @@ def _furnish() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         os.symlink(f"/proc/self/fd/{number}", f"/dev/{name}")
     for name, text in (("passwd", f"box:x:{_INSIDE}:{_INSIDE}::{BOX}:/bin/sh\n"), ("group", f"box:x:{_INSIDE}:\n")):
-        with open(f"/etc/{name}", "w") as file:
-            file.write(text)
+        if not os.path.lexists(f"/etc/{name}"):  # else a path to read was the host's own
+            with open(f"/etc/{name}", "w") as file:
+                file.write(text)
 
 
 def furnish(size: int, entries: int) -> bool:
