@@ -6,18 +6,10 @@ import sys
 
 import pytest
 
-from assay.core.errors import SandboxError
 from assay.sandbox import Probe, Sandbox
 from assay.sandbox.levels import LEVELS
 
-
-@pytest.fixture(scope="module", autouse=True)
-def contained():
-    """Where no level holds there is nothing to test here; `make prove` fails there and says why."""
-    try:
-        Sandbox(workers=1).close()
-    except SandboxError as error:
-        pytest.skip(str(error))
+pytestmark = pytest.mark.usefixtures("contained")
 
 
 @pytest.fixture
@@ -124,7 +116,7 @@ def test_an_unsafe_run_says_so(assay, file):
 
 
 def test_a_failing_sandbox_is_no_verdict(assay, file, monkeypatch):
-    from assay.sandbox import Result, Sandbox, Status
+    from assay.sandbox import Result, Status
 
     monkeypatch.setattr(Sandbox, "run", lambda *_: Result(status=Status.INFRA, detail="planted"))
     said = assay("sandbox", "run", file)

@@ -17,14 +17,7 @@ from assay.core.errors import ConfigError, DataError, SandboxError, UnknownNameE
 from assay.sandbox import Limits, Probe, Program, Refused, Result, Sandbox, Status, WorkerDied, ZygoteBackend, probing
 from assay.sandbox.client import Zygote
 
-
-@pytest.fixture(scope="module", autouse=True)
-def contained():
-    """Where no level holds there is nothing to test here; `make prove` fails there and says why."""
-    try:
-        Sandbox(workers=1).close()
-    except SandboxError as error:
-        pytest.skip(str(error))
+pytestmark = pytest.mark.usefixtures("contained")
 
 
 @pytest.fixture(scope="module")

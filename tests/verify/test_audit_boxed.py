@@ -24,13 +24,7 @@ CASES = [case_of({"gold": gold, "prompt": f"What is {int(gold) - 1} + 1?"}, i) f
 ONCE = Settings(deadline=20.0, hostile_items=0, skip=("determinism", "order", "threads", "latency"))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def contained():
-    """Where no level holds there is nothing to test here; `make prove` fails there and says why."""
-    try:
-        Sandbox(workers=1).close()
-    except SandboxError as error:
-        pytest.skip(str(error))
+pytestmark = pytest.mark.usefixtures("contained")
 
 
 @pytest.fixture

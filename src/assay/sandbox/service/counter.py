@@ -11,12 +11,12 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from assay.core.errors import ConfigError, DataError
 
-__all__ = ["body", "guarded", "is_json", "listen", "refused", "table"]
+__all__ = ["guarded", "listen", "refused", "sent", "table"]
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -82,20 +82,22 @@ def _ended() -> Generator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def is_json(request: Request) -> bool:
-    """Whether it is sent as JSON: a page in a browser cannot send this type to a local service unasked."""
-    return request.headers.get("content-type", "").partition(";")[0].strip() == "application/json"
-
-
-async def body(request: Request, most: int) -> bytes | None:
-    """The body, or None when it is longer than ``most`` bytes; what is too much is never held."""
+async def sent(request: Request, megabytes: float) -> bytes | Response:
+    """What was sent, or why it is refused: another type than JSON, which a page in a browser could send to a local service
+    unasked, or more than so many units of 2^20 bytes; what is too much is never held.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        return refused(415, "send application/json")
     parts: list[bytes] = []
     size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            return None
-        parts.append(part)
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > megabytes * 2**20:
+                return refused(413, f"more than {megabytes:g} MiB in one request; send less, or in parts")
+            parts.append(part)
+    except ClientDisconnect:
+        return Response(status_code=499)
     return b"".join(parts)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from assay.core.errors import ConfigError, DataError
-from assay.sandbox.service.counter import body, guarded, is_json, listen, refused, table
+from assay.sandbox.service.counter import guarded, listen, refused, sent, table
 from assay.sandbox.service.desk import Full, RunDesk
 
 __all__ = ["application", "serve"]
@@ -30,14 +30,9 @@ def application(desk: RunDesk, token: str = "") -> Starlette:
     """
 
     async def run_code(request: Request) -> Response:
-        if not is_json(request):
-            return refused(415, "send application/json")
-        try:
-            data = await body(request, int(desk.limits.megabytes * 2**20))
-        except ClientDisconnect:
-            return Response(status_code=499)
-        if data is None:
-            return refused(413, f"more than {desk.limits.megabytes:g} MiB in one request")
+        data = await sent(request, desk.limits.megabytes)
+        if isinstance(data, Response):
+            return data
         try:
             return JSONResponse(await desk.run(table(data)))
         except (ConfigError, DataError) as error:

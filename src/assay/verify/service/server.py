@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from assay.core.errors import DataError
-from assay.sandbox.service.counter import body, guarded, is_json, listen, refused, table
+from assay.sandbox.service.counter import guarded, listen, refused, sent, table
 from assay.verify.service.desk import Busy, Desk, TooMany
 
 __all__ = ["application", "serve"]
@@ -31,14 +31,9 @@ def application(desk: Desk, token: str = "") -> Starlette:
     """
 
     async def score(request: Request) -> Response:
-        if not is_json(request):
-            return refused(415, "send application/json")
-        try:
-            data = await body(request, int(desk.limits.megabytes * 2**20))
-        except ClientDisconnect:
-            return Response(status_code=499)
-        if data is None:
-            return refused(413, f"more than {desk.limits.megabytes:g} MiB in one request; send it in parts")
+        data = await sent(request, desk.limits.megabytes)
+        if isinstance(data, Response):
+            return data
         try:
             return JSONResponse({"results": await desk.score(_items(data))})
         except DataError as error:
