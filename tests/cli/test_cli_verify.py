@@ -4,12 +4,15 @@ import io
 import json
 import os
 import sys
+import time
 from dataclasses import fields
 
 import pytest
 
+from assay.cli import judging
+from assay.cli.judging import Judges, judge_lines
 from assay.tasks import family
-from assay.verify import about, verifiers
+from assay.verify import ExactMatch, RewardFunction, about, verifiers
 
 OWN = '''
 """A user's own verifiers."""
@@ -165,6 +168,7 @@ def test_bytes_that_are_no_text(assay, tmp_path):
         (("numerc",), "did you mean 'numeric'"), (("numeric", "--set", "relative_=1"), "did you mean 'relative'"),
         (("numeric", "--set", "relative"), "write KEY=VALUE"), (("numeric", "--set"), "write KEY=VALUE"),
         (("numeric", "--set", "relative=x"), "relative"), (("numeric", "--deadline", "0"), "give seconds above 0"),
+        (("numeric", "--workers", "0"), "give 1 or more"),
         (("exact", "absent.jsonl"), "absent.jsonl is no file"), (("mine_judge.py",), "names a file only"),
         (("mine_judge.py:number",), "cannot be called"), (("mine_judge.py:rewrd",), "did you mean 'reward'"),
         (("mine_judge.py:reward", "--set", "than=3"), "no settings ['than']"),
@@ -219,6 +223,64 @@ def test_what_a_verifier_imports_is_no_answers_time(run, tmp_path):
     code, rows, _ = run("mine_judge.py:Prepared", [{"gold": 4, "answer": "4"}])
     assert (code, rows[0]["value"]) == (0, 1.0)
     assert (tmp_path / "prepared").read_text().split()[0] == str(os.getpid())  # here, before any answer was read
+
+
+def test_lines_are_judged_side_by_side_and_given_out_in_order(run, tmp_path):
+    """The first three wait for each other; the rows behind them are judged meanwhile, and come after."""
+    (tmp_path / "meets.py").write_text(
+        "import os, time\n"
+        "def reward(prompt, completion, row):\n"
+        "    if row['answer'] == 'meet':\n"
+        f"        open(os.path.join({str(tmp_path)!r}, 'here-' + completion), 'w').close()\n"
+        f"        while sum(n.startswith('here-') for n in os.listdir({str(tmp_path)!r})) < 3: time.sleep(0.01)\n"
+        "    return float(completion)\n"
+    )
+    rows = [{"gold": "meet" if n in (0, 9, 20) else "", "answer": str(n)} for n in range(40)]
+    code, found, err = run("meets.py:reward", rows, "--workers", "3", "--deadline", "30")
+    assert (code, err, [r["value"] for r in found]) == (0, "", [float(n) for n in range(40)])
+
+
+def test_programs_are_judged_on_every_core(run, monkeypatch):
+    made = []
+
+    class Counted(Judges):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(self.many)
+
+    monkeypatch.setattr(judging, "Judges", Counted)
+    monkeypatch.setattr(judging, "cores", lambda: 3)
+    gold = {"tests": [{"stdin": "", "stdout": "1"}]}
+    code, rows, _ = run("code_output", [{"gold": gold, "answer": f"print({n})"} for n in (1, 2)])
+    assert (code, [r["value"] for r in rows]) == (0, [1.0, 0.0])
+    run("code_output", [], "--workers", "2")
+    run("exact", [])
+    run("exact", [], "--workers", "2")
+    assert made == [3, 2, 1, 2]
+
+
+def test_what_cannot_be_given_out_ends_the_work():
+    """As when nobody reads the output any longer."""
+
+    def give(row):
+        given.append(row["value"])
+        if len(given) == 3:
+            raise BrokenPipeError
+
+    given, lines = [], [json.dumps({"gold": "x", "answer": "x"})] * 100_000
+    with Judges(ExactMatch(), 5.0, 2, None) as judges, pytest.raises(BrokenPipeError):
+        judge_lines(judges, lines, "here", give)
+    assert given == [1.0] * 3
+
+
+def test_an_interrupt_does_not_wait_for_who_hangs():
+    def lines():
+        yield json.dumps({"gold": "x", "answer": "x"})
+        raise KeyboardInterrupt
+
+    hanging = RewardFunction(lambda prompt, completion, row: time.sleep(3600))
+    with pytest.raises(KeyboardInterrupt), Judges(hanging, 3600.0, 2, None) as judges:
+        judge_lines(judges, lines(), "here", lambda row: None)
 
 
 def test_hanging_from_the_start_is_a_row_too(run):

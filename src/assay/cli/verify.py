@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from assay.cli.audit import audit_leaf
 from assay.cli.mirror import parse
 from assay.cli.recipe import scorer, source
 from assay.cli.show import cell, choose, grid, note, show, unquoted
-from assay.core.canon import FrozenMap, plain
-from assay.core.errors import ConfigError, DataError
-from assay.core.protocols import TaskSource, Verifier
-from assay.core.score import Fault, Score
-from assay.verify.cases import case_of, parsed, verdict_row
+from assay.core.canon import plain
+from assay.core.errors import ConfigError
 
 __all__ = ["gathered", "settings_of", "verify_command"]
 
 _SHOWN = 400
 """Characters of an error in the summary; the row has all of it."""
-
-_INVENTED = "task 'case': "
-"""How errors call a task that a line gave no name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +48,7 @@ class VerifyRunOptions:
         set: a setting of the verifier, KEY=VALUE, the value as JSON or plain text; may be given several times.
         family: a task family whose tasks the lines name by their ids.
         deadline: seconds for one verdict of a verifier that runs in a process of its own.
+        workers: lines judged at once; every core where the answers are programs, 1 elsewhere.
     """
 
     name: str = field(metadata={"positional": True, "arg": {"metavar": "NAME"}})
@@ -62,6 +56,7 @@ class VerifyRunOptions:
     set: tuple[str, ...] = field(default=(), metadata={"arg": {"metavar": "KEY=VALUE"}})
     family: str | None = field(default=None, metadata={"arg": {"metavar": "FAMILY"}})
     deadline: float = field(default=5.0, metadata={"arg": {"metavar": "SECONDS"}})
+    workers: int | None = field(default=None, metadata={"arg": {"metavar": "N"}})
 
 
 def verify_command(args: list[str]) -> int:
@@ -100,9 +95,22 @@ def _run(args: list[str]) -> int:
     own = parse(VerifyRunOptions, gathered(args), "assay verify run")
     if not own.deadline > 0:
         raise ConfigError(f"--deadline {own.deadline}: give seconds above 0")
+    if own.workers is not None and own.workers < 1:
+        raise ConfigError(f"--workers {own.workers}: give 1 or more")
     family = None if own.family is None else source(own.family)
     judge = scorer(own.name, settings_of(own.set))
+    from assay.cli.judging import Judges, judge_lines
+
     lost: list[str] = []
+    judged = 0
+
+    def give(row: dict[str, Any]) -> None:
+        nonlocal judged
+        print(json.dumps(row, allow_nan=False), flush=True)
+        judged += 1
+        if row["value"] is None:
+            lost.append(str(row.get("error", f"fault {row['fault']}")))
+
     with ExitStack() as stack:
         if own.cases is None:
             name, lines = "standard input", getattr(sys.stdin, "buffer", sys.stdin)
@@ -110,53 +118,11 @@ def _run(args: list[str]) -> int:
             name, lines = str(own.cases), stack.enter_context(own.cases.open("rb"))
         else:
             raise ConfigError(f"{own.cases} is no file; give one with a JSON object on each line")
-        judged = 0
-        for row in _judged(judge, own.deadline, _numbered(name, lines), family, stack):
-            print(json.dumps(row, allow_nan=False), flush=True)
-            judged += 1
-            if row["value"] is None:
-                lost.append(str(row.get("error", f"fault {row['fault']}")))
+        judges = stack.enter_context(Judges(judge, own.deadline, own.workers, family))
+        judge_lines(judges, lines, name, give)
     if lost:
         note(f"assay: {len(lost)} of {judged} lines have no verdict; the first: {lost[0][:_SHOWN]}")
     return 1 if lost else 0
-
-
-def _numbered(name: str, lines: Iterable[str | bytes]) -> Iterator[tuple[str, str | bytes]]:
-    """Each line that is not blank, and where it stands."""
-    return ((f"{name}, line {number}", line) for number, line in enumerate(lines, 1) if line.strip())
-
-
-def _judged(
-    verifier: Verifier, deadline: float, lines: Iterable[tuple[str, str | bytes]], family: TaskSource | None, stack: ExitStack
-) -> Iterator[dict[str, Any]]:
-    """A row for each line, in order; one that cannot be read or judged is a row too."""
-    from assay.verify import ScoringPool
-
-    with suppress(Exception):  # a worker will meet the same failure, and say so
-        getattr(verifier, "prepare", _nothing)()  # before the pool forks: what this takes is no answer's time
-    pool = stack.enter_context(ScoringPool(verifier, deadline, workers=1, refuse=False))
-    for place, line in lines:
-        began = perf_counter()
-        try:
-            task, rollout = case_of(parsed(line, place), place, family=family)
-            score = pool.score([(task, rollout)])[rollout.id]
-        except DataError as error:
-            score = _unread(str(error))
-        yield verdict_row(_placed(score, place), perf_counter() - began)
-
-
-def _placed(score: Score, place: str) -> Score:
-    """The verdict, with the place in its error where that is about the row: `DataError` is about a gold, never an answer."""
-    kind, _, told = str(score.info.get("error", "")).partition(": ")
-    return _unread(f"{place}: {told.removeprefix(_INVENTED)}") if kind == "DataError" else score
-
-
-def _unread(error: str) -> Score:
-    return Score(components={}, fault=Fault.VERIFIER, info=FrozenMap({"error": error}))
-
-
-def _nothing() -> None:
-    pass
 
 
 def settings_of(given: Sequence[str]) -> dict[str, Any]:
