@@ -62,12 +62,29 @@ def test_a_sandbox_is_served_and_stopped(
     except SandboxError as error:
         pytest.skip(f"nothing contains programs here: {error}")
     (tmp_path / "token").write_text("secret\n")
-    words = ["serve", "sandbox", "--port", "0", "--token-file", "token", "--workers", "1", "--limits", "wall=20,cpu=10"]
+    words = [
+        "serve",
+        "sandbox",
+        "--port",
+        "0",
+        "--token-file",
+        "token",
+        "--workers",
+        "1",
+        "--limits",
+        "wall=20,cpu=10",
+        "--languages",
+        "all",
+    ]
     process = subprocess.Popen([sys.executable, "-m", "assay", *words], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     try:
         assert process.stderr is not None
         isolation, line = process.stderr.readline(), process.stderr.readline()
-        assert isolation.startswith("isolation: ") and line.startswith("serving the sandbox on http://127.0.0.1:")
+        assert (
+            isolation.startswith("isolation: ")
+            and "; languages: python" in isolation
+            and line.startswith("serving the sandbox on http://127.0.0.1:")
+        )
         url = line.split()[4].rstrip(":")
         with Sandbox(Remote(url=url, token="secret"), workers=1, limits=Limits(wall=5.0)) as sandbox:
             assert sandbox.run("print(6 * 7)").stdout == "42\n"
@@ -85,6 +102,8 @@ def test_a_sandbox_that_cannot_be_served(capsys: pytest.CaptureFixture[str], mon
     assert main(["serve", "sandbox", "--limits", "wal=1"]) == 2
     assert "did you mean 'wall'?" in capsys.readouterr().err
     assert main(["serve", "sandbox", "--backend", "strnog"]) == 2
+    assert main(["serve", "sandbox", "--languages", "prel"]) == 2
+    assert "did you mean 'perl'?" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "assay.sandbox.service.server", None)
     assert main(["serve", "sandbox"]) == 1
     assert "pip install 'assay-rl[serve]'" in capsys.readouterr().err

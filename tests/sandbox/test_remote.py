@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from assay.core.errors import ConfigError, DataError, SandboxError
-from assay.sandbox import Limits, Program, Refused, Remote, Result, Sandbox, Status, backend_named
+from assay.sandbox import Built, Limits, Program, Refused, Remote, Result, Sandbox, Status, backend_named, language
 from assay.sandbox.probing import Probe, attack
 from assay.sandbox.service.desk import Full, RunDesk, RunLimits
 from assay.sandbox.service.server import application
@@ -104,7 +104,7 @@ def test_callers_of_the_protocol(url):
     files = {"x.txt": base64.b64encode(b"data").decode()}
     assert post(url, {"code": "print(open('x.txt').read())", "files": files})[1]["run_result"]["stdout"] == "data\n"
     failed = post(url, {"code": "raise SystemExit(3)", "memory_limit_MB": 256})[1]
-    assert (failed["status"], failed["run_result"]["status"], failed["run_result"]["return_code"]) == ("Failed", "Error", 3)
+    assert (failed["status"], failed["run_result"]["status"], failed["run_result"]["return_code"]) == ("Failed", "Finished", 3)
     slow = post(url, {"code": "while True: pass", "run_timeout": 0.3})[1]
     assert (slow["status"], slow["run_result"]["status"], slow["run_result"]["return_code"]) == (
         "Failed",
@@ -113,13 +113,88 @@ def test_callers_of_the_protocol(url):
     )
 
 
+def test_files_come_back(url, remote):
+    code = "import os\nos.mkdir('d')\nopen('d/a', 'wb').write(b'\\xff')\nopen('b', 'w').write('no')\nos.symlink('b', 'link')"
+    said = post(url, {"code": code, "fetch_files": ["d", "link", "absent"]})[1]
+    assert (said["status"], said["files"]) == ("Success", {"d/a": base64.b64encode(b"\xff").decode()})
+    with Sandbox(remote, workers=1) as sandbox:
+        assert sandbox.run(Program(code=code, keep=("d/a", "b"))).files == {"d/a": b"\xff", "b": b"no"}
+
+
+def spoken(*names):
+    known = [language(name) for name in names]
+    return [one for one in known if not one.missing()]
+
+
+@pytest.fixture(scope="module")
+def polyglot(contained):
+    """A service that runs other languages too: whichever of these are installed."""
+    try:
+        made = Sandbox(workers=1, languages=spoken("c", "perl"))
+    except ConfigError as error:
+        pytest.skip(str(error))
+    with made as sandbox, served(RunDesk(sandbox, RunLimits(most=MOST))) as address:
+        yield address
+
+
+def told(said, part):
+    found = said[part]
+    return None if found is None else (found["status"], found["return_code"], found["stdout"])
+
+
+@pytest.mark.skipif(not spoken("c"), reason="there is no C compiler")
+def test_other_languages_are_compiled_and_run(polyglot):
+    files = {"h.h": base64.b64encode(b'#define X 41\n#define WRITE fputs("o", fopen("o", "w"))\n').decode()}
+    code = '#include <stdio.h>\n#include "h.h"\nint main(void) { int x; scanf("%d", &x); printf("%d", x + X); WRITE; }'
+    said = post(polyglot, {"code": code, "language": "C", "stdin": "1", "files": files, "fetch_files": ["o"]})[1]
+    assert (said["status"], said["files"]) == ("Success", {"o": base64.b64encode(b"o").decode()})
+    assert (told(said, "compile_result"), told(said, "run_result")) == (("Finished", 0, ""), ("Finished", 0, "42"))
+    wrong = post(polyglot, {"code": "int main(", "language": "c"})[1]
+    assert (wrong["status"], told(wrong, "compile_result"), wrong["run_result"]) == ("Failed", ("Finished", 1, ""), None)
+    assert "error" in wrong["compile_result"]["stderr"] and wrong["assay"]["status"] == "compile"
+    failed = post(polyglot, {"code": "int main(void) { return 3; }", "language": "c"})[1]
+    assert (failed["status"], told(failed, "run_result")) == ("Failed", ("Finished", 3, ""))
+    late = post(polyglot, {"code": "int main(void) { return 0; }", "language": "c", "compile_timeout": 0.001})[1]
+    assert (late["status"], told(late, "compile_result")) == ("Failed", ("TimeLimitExceeded", -9, ""))
+    with urllib.request.urlopen(
+        urllib.request.Request(f"{polyglot}/health", headers={"Authorization": "Bearer secret"})
+    ) as answer:
+        assert "c" in json.load(answer)["languages"]
+
+
+@pytest.mark.skipif(not spoken("perl"), reason="there is no Perl")
+def test_a_language_that_nothing_compiles(polyglot):
+    said = post(polyglot, {"code": "print 2 * <STDIN>;", "language": "perl", "stdin": "21"})[1]
+    assert (said["status"], said["compile_result"], told(said, "run_result")) == ("Success", None, ("Finished", 0, "42"))
+    for own in ({"args": ["x"]}, {"entry": "f"}):
+        status, refused = post(polyglot, {"code": "1", "language": "perl", "assay": own})
+        assert status == 400 and "are Python's alone" in refused["error"]
+
+
+def test_a_compiler_that_the_sandbox_fails_is_no_verdict(contained):
+    broken = Result(status=Status.INFRA, detail="planted")
+
+    class Failing:
+        workers, tag, isolation, probe, languages = 1, "strong", "line", Probe("strong", True, "", {}, {}), (language("perl"),)
+
+        async def acompile(self, name, source, *, files, wall):
+            return Built(language=name, files={}, result=broken)
+
+    said = asyncio.run(RunDesk(Failing()).run({"code": "1", "language": "perl"}))
+    assert (said["status"], said["message"], said["compile_result"]) == ("SandboxError", "planted", None)
+
+
 @pytest.mark.parametrize(
     ("request_", "says"),
     [
         ([], "send an object with 'code'"),
         ({"code": "1", "lang": "python"}, "unknown field 'lang'"),
-        ({"code": "1", "language": "cobol"}, "'language' is 'cobol'; this service runs python"),
-        ({"code": "1", "fetch_files": ["x"]}, "'fetch_files': files do not come back"),
+        ({"code": "1", "language": "cobol"}, "'language' is 'cobol'; this service runs python; it is started with --languages"),
+        ({"code": "1", "language": ["c"]}, "'language' is ['c']"),
+        ({"code": "1", "fetch_files": "x"}, "'fetch_files' is 'x'; give a list"),
+        ({"code": "1", "fetch_files": [1]}, "'fetch_files' is [1]; give a list"),
+        ({"code": "1", "fetch_files": ["/etc/passwd"]}, "below the program's own folder"),
+        ({"code": "1", "args": ["x"]}, "'args': programs and compilers of this service have no arguments"),
         ({}, "has no 'code'"),
         ({"language": "python"}, "has no 'code'"),
         ({"code": "1", "run_timeout": 1e9}, "give at most 1000000"),
@@ -155,7 +230,7 @@ def test_who_may_ask_and_how_much(url, remote):
 
 def test_too_many_are_turned_away_and_come_again():
     class Slow:
-        workers, tag, isolation, probe = 1, "strong", "line", Probe("strong", True, "", {}, {})
+        workers, tag, isolation, probe, languages = 1, "strong", "line", Probe("strong", True, "", {}, {}), ()
 
         async def arun(self, program, limits):
             await asyncio.sleep(0.5)
@@ -243,15 +318,28 @@ def ran(verdict="Success", **run):
         ({}, Status.INFRA, None),
         ([], Status.INFRA, None),
         (b"<html>", Status.INFRA, None),
+        (ran() | {"files": {"kept": "%"}}, Status.INFRA, None),
+        (ran() | {"files": ["kept"]}, Status.INFRA, None),
     ],
 )
 def test_what_another_service_says(said, status, code):
     with planted((200, said)) as remote:
         worker = remote.start()
         assert worker.layers == {"service": "another's, which alone knows what it contains"}
-        result = worker.run(Program(code="1", stdin="in"), Limits(output=1000))
+        result = worker.run(Program(code="1", stdin="in", keep=("kept",)), Limits(output=1000))
     assert (result.status, result.exit_code, result.isolation) == (status, code, remote.name), result
     assert result.judged or result.detail
+
+
+def test_only_files_that_were_asked_for_are_taken():
+    names = ("kept", "d/a", "d/../../x", "other", "keptother")
+    with planted((200, ran() | {"files": dict.fromkeys(names, "eA==")})) as remote:
+        worker = remote.start()
+        assert worker.run(Program(code="1", keep=("kept", "d")), Limits()).files == {"kept": b"x", "d/a": b"x"}
+        assert worker.run(Program(code="1"), Limits()).files == {}
+    with planted((200, ran() | {"files": {"kept": base64.b64encode(bytes(70_000)).decode()}})) as remote:
+        result = remote.start().run(Program(code="1", keep=("kept",)), Limits(disk=1 << 16))
+        assert (result.status, result.files) == (Status.DISK, {})
 
 
 @pytest.mark.parametrize("code", [400, 401, 500, 503])

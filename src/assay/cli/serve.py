@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay.cli.mirror import parse
 from assay.cli.recipe import scorer, source
 from assay.cli.show import choose, note
 from assay.cli.verify import gathered, settings_of
 from assay.core.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from assay.sandbox import Language
 
 __all__ = ["serve_command"]
 
@@ -52,6 +57,8 @@ class ServeSandboxOptions:
     Attributes:
         backend: auto, or a backend by name ('assay sandbox probe' says which hold here).
         workers: programs that run at once.
+        languages: that programs may be written in besides Python, as in c,cpp; or all whose toolchains are here. Their programs,
+            and with them all others, see /usr/bin.
         limits: the most that a request may ask for, as in wall=60,memory=2147483648; times in seconds, sizes in bytes.
         host: the address to listen on; one that other machines reach needs a token.
         port: the port to listen on; 0 for any that is free.
@@ -62,6 +69,7 @@ class ServeSandboxOptions:
 
     backend: str = field(default="auto", metadata={"arg": {"metavar": "BACKEND"}})
     workers: int = field(default=2, metadata={"arg": {"metavar": "N"}})
+    languages: str = field(default="", metadata={"arg": {"metavar": "all|NAME,..."}})
     limits: str = field(default="cpu=60,wall=60,memory=2147483648", metadata={"arg": {"metavar": "KEY=VALUE,..."}})
     host: str = field(default="127.0.0.1", metadata={"arg": {"metavar": "ADDRESS"}})
     port: int = field(default=8901, metadata={"arg": {"metavar": "N"}})
@@ -108,10 +116,28 @@ def _sandbox(args: list[str]) -> int:
 
     limits = RunLimits(most=Limits.parse(own.limits), megabytes=own.megabytes, waiting=own.waiting)
     token = "" if own.token_file is None else _token(own.token_file)
-    with Sandbox(own.backend, workers=own.workers) as sandbox:
-        note(sandbox.isolation)
+    with Sandbox(own.backend, workers=own.workers, languages=_languages(own.languages, own.backend)) as sandbox:
+        note(f"{sandbox.isolation}; languages: {', '.join(['python', *(one.name for one in sandbox.languages)])}")
         serve(RunDesk(sandbox, limits), own.host, own.port, token, note)
     return 0
+
+
+def _languages(text: str, backend: str) -> list[Language]:
+    from assay.sandbox import choose as choose_backend
+    from assay.sandbox import language, languages
+
+    if text.strip() == "all":
+        layers = choose_backend(backend)[1].layers
+        return [one for one in languages() if one.run and not one.missing() and _admitted(one, layers)]
+    return [one for one in (language(word.strip()) for word in text.split(",") if word.strip()) if one.run]
+
+
+def _admitted(one: Language, layers: Mapping[str, str]) -> bool:
+    try:
+        one.admit(layers)
+    except ConfigError:
+        return False
+    return True
 
 
 def _token(path: Path) -> str:

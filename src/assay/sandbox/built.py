@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Protocol
 
 from assay.core.errors import ConfigError
@@ -13,6 +14,7 @@ from assay.sandbox.toolchain import Language, language
 
 __all__ = ["Built", "build"]
 
+_NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 _SLACK = 1 << 13
 """What a file takes beyond its bytes, at most: the rest of a page, and its folder."""
 
@@ -23,7 +25,7 @@ class Built:
 
     Attributes:
         language: that it is written in.
-        files: what is in its folder when it runs: what the compiler made, or the source.
+        files: what is in its folder when it runs: what the compiler made, or the source, and what was laid beside it.
         result: how compiling ended; None where nothing was compiled.
 
     >>> from assay.sandbox import Sandbox
@@ -54,7 +56,8 @@ class Built:
         if self.refused is not None:
             raise ConfigError(f"this {self.language.name} program did not compile: look at Built.refused before you run it")
         if not self.language.run:
-            return Program(code=self.files[self.language.file].decode("utf-8", "surrogatepass"), stdin=stdin)
+            beside = {name: data for name, data in self.files.items() if name != self.language.file}
+            return Program(code=self.files[self.language.file].decode("utf-8", "surrogatepass"), stdin=stdin, files=beside)
         own = {"disk": sum(len(data) + _SLACK for data in self.files.values()), "entries": 2 * len(self.files) + 2}
         extra = {name: own.get(name, 0) + self.language.extra.get(name, 0) for name in {*own, *self.language.extra}}
         return Program(argv=self.language.run, stdin=stdin, files=self.files, extra=extra, no_memory=self.language.no_memory)
@@ -68,18 +71,21 @@ class _Sandbox(Protocol):
     def run(self, program: Program, limits: Limits | None = None) -> Result: ...
 
 
-def build(sandbox: _Sandbox, name: str | Language, source: str) -> Built:
+def build(
+    sandbox: _Sandbox, name: str | Language, source: str, files: Mapping[str, bytes] = _NO_FILES, wall: float | None = None
+) -> Built:
     """As `assay.sandbox.Sandbox.compile` says."""
     own = _opened(sandbox.languages, name)
-    text = {own.file: source.encode("utf-8", "surrogatepass")}
+    laid = {**files, own.file: source.encode("utf-8", "surrogatepass")}
     if not own.compile:
-        return Built(language=own, files=text)
-    result = sandbox.run(Program(argv=own.compile, files=text, keep=own.keep), own.compile_limits)
+        return Built(language=own, files=laid)
+    limits = own.compile_limits if wall is None else replace(own.compile_limits, wall=min(wall, own.compile_limits.wall))
+    result = sandbox.run(Program(argv=own.compile, files=laid, keep=own.keep), limits)
     if result.ok and not _kept(own.keep, result.files):
         result = replace(result, status=Status.ERROR, detail=f"it left no {own.keep[0]}")
     if result.judged and not result.ok:
         result = replace(result, status=Status.COMPILE, detail=result.detail or str(result.status))
-    return Built(language=own, files=result.files, result=replace(result, files={}))
+    return Built(language=own, files={**files, **result.files}, result=replace(result, files={}))
 
 
 def _opened(languages: Sequence[Language], name: str | Language) -> Language:

@@ -82,7 +82,9 @@ def backend_named(name: str, reads: tuple[str, ...] = ()) -> Backend:
         from assay.sandbox.backends.remote import Remote
 
         if reads:
-            raise ConfigError(f"reads: {reads[0]!r} lies on this host, and programs would run at {name}; leave it out")
+            raise ConfigError(
+                f"reads: {reads[0]!r} lies on this host, and at {name} programs are Python; leave out reads and languages"
+            )
         return Remote(url=name, token=os.environ.get("ASSAY_SANDBOX_TOKEN", ""))
     if name in _HOME:
         return getattr(import_module(f"assay.sandbox.backends.{name}"), _HOME[name])(reads=reads)

@@ -145,7 +145,9 @@ class Sandbox:
         """
         return self.run(Program(code=code, entry=entry, arguments=arguments), limits)
 
-    def compile(self, language: str | Language, source: str) -> Built:
+    def compile(
+        self, language: str | Language, source: str, *, files: Mapping[str, bytes] | None = None, wall: float | None = None
+    ) -> Built:
         """A program of another language, ready to be run many times.
 
         Its source is not trusted, so the compiler is contained too, with limits of the language's own.
@@ -153,6 +155,8 @@ class Sandbox:
         Args:
             language: one of `languages`, by any of its names; ``python`` always is.
             source: the program.
+            files: to lay beside it, for compiler and program.
+            wall: the most seconds that its compiler may take, where that is less than the language's own.
 
         Returns:
             what to run; `Built.refused` says why not, where it did not compile.
@@ -160,7 +164,13 @@ class Sandbox:
         Raises:
             ConfigError: this sandbox was made without the language, or its backend gives no files back.
         """
-        return build(self, language, source)
+        return build(self, language, source, files or {}, wall)
+
+    async def acompile(
+        self, language: str | Language, source: str, *, files: Mapping[str, bytes] | None = None, wall: float | None = None
+    ) -> Built:
+        """As `compile`, without blocking the event loop."""
+        return await asyncio.wrap_future(self._threads().submit(self.compile, language, source, files=files, wall=wall))
 
     def map(self, programs: Mapping[_Key, Program | str], limits: Limits | None = None) -> dict[_Key, Result]:
         """Runs programs, as many at once as there are workers; results by the programs' keys."""

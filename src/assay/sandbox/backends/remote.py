@@ -8,7 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, cast
 from urllib.parse import urlsplit
 
@@ -30,15 +30,16 @@ _KEPT = ("wall", "memory", "output")
 class Remote:
     """A service elsewhere as a backend: ``POST /run_code`` as SandboxFusion has it, which verl and others speak too.
 
-    An ``assay serve sandbox`` is told the whole of the program and its limits. Another service knows only source, input, files,
-    time and memory: a program that needs more is refused, and so are limits of which it would never hear, unless ``own`` says
-    that they are the service's own affair. Whatever fails on the way is ``infra``, never a verdict.
+    An ``assay serve sandbox`` is told the whole of the program and its limits. Another service knows only source, input, files
+    (those to keep too), time and memory: a program that needs more is refused, and so are limits of which it would never hear,
+    unless ``own`` says that they are the service's own affair. Whatever fails on the way is ``infra``, never a verdict.
 
     Attributes:
         url: ``http://host:port``.
         token: sent as ``Authorization: Bearer TOKEN``.
         patience: seconds over which a busy or absent service is asked again.
         own: limits that another service than assay's keeps by settings of its own.
+        keeps: its workers give back files that a program keeps.
         advice: what to do where it does not hold.
 
     Raises:
@@ -52,6 +53,7 @@ class Remote:
     token: str = ""
     patience: float = 20.0
     own: tuple[str, ...] = ()
+    keeps: ClassVar[bool] = True
     advice: ClassVar[str] = (
         "Look whether the service runs ('assay serve sandbox' starts one) and listens at that URL, and whether the token is its "
         "own (Remote.token, or the variable ASSAY_SANDBOX_TOKEN); GET /health says what contains its programs."
@@ -124,7 +126,8 @@ class RemoteWorker:
             raise DataError(f"Program.arguments must be plain values that JSON can say: {error}") from None
         try:
             said = self._ask("/run_code", data, limits.wall + _GRACE)
-            return _own(said, name, program) if self._assay else _foreign(said, name, limits)
+            result = _own(said, name, program) if self._assay else _foreign(said, name, limits)
+            return _fetched(result, said, program, limits)
         except _Failed as error:
             if error.code == 400 and self._assay:
                 raise ConfigError(f"{self._backend.url}: {error}") from None
@@ -142,8 +145,8 @@ class RemoteWorker:
             "code": program.code, "language": "python", "run_timeout": limits.wall, "compile_timeout": limits.wall,
             "memory_limit_MB": limits.memory >> 20, "files": {n: _coded(data) for n, data in program.files.items()},
         }  # fmt: skip
-        if getattr(program, "keep", ()):
-            raise ConfigError(f"Program.keep: files do not come back from {self._backend.name}; use 'strong' or 'landlock'")
+        if program.keep:
+            request["fetch_files"] = list(program.keep)
         if self._assay:
             more = {"argv": program.argv, "args": program.args, "entry": program.entry, "arguments": list(program.arguments)}
             return request | {"assay": {**more, "stdin": _coded(stdin), "limits": asdict(limits)}}
@@ -243,6 +246,22 @@ def _foreign(said: Mapping[str, Any], name: str, limits: Limits) -> Result:
         isolation=name,
         detail="" if status is not Status.INFRA else f"a run that ended as {found['status']!r}",
     )
+
+
+def _fetched(result: Result, said: Mapping[str, Any], program: Program, limits: Limits) -> Result:
+    """The result with the files that the program keeps, of what came; other files of the service's choice are dropped."""
+    if not (program.keep and result.judged):
+        return result
+    came: Any = said.get("files") or {}
+    if not isinstance(came, dict):
+        raise TypeError(f"'files' is {a_kind(came)}")
+    files: dict[str, bytes] = {}
+    for name, data in ((str(name), str(data)) for name, data in cast("dict[Any, Any]", came).items()):
+        if any(name == one or name.startswith(f"{one}/") for one in program.keep) and ".." not in name.split("/"):
+            files[name] = base64.b64decode(data, validate=True)
+    if sum(map(len, files.values())) > limits.disk:
+        return replace(result, status=Status.DISK, detail="the files to keep are larger than Limits.disk")
+    return replace(result, files=files)
 
 
 def _coded(data: bytes) -> str:
