@@ -4,6 +4,7 @@ import io
 import json
 import os
 import sys
+import threading
 import time
 from dataclasses import fields
 
@@ -20,6 +21,7 @@ import os
 import time
 from dataclasses import dataclass
 from assay.core import Score
+from assay.core.score import Fault
 from assay.verify import Numeric
 
 def reward(prompt, completion, row):
@@ -70,6 +72,9 @@ class Prepared:
             print(os.getpid(), file=file)
     def __call__(self, task, rollout):
         return Score(components={"correct": 1.0})
+
+def silent(task, rollout):
+    return Score(components={}, fault=Fault.VERIFIER)
 
 gold = Gold()
 ready = Longer(than=4)
@@ -281,6 +286,21 @@ def test_an_interrupt_does_not_wait_for_who_hangs():
     hanging = RewardFunction(lambda prompt, completion, row: time.sleep(3600))
     with pytest.raises(KeyboardInterrupt), Judges(hanging, 3600.0, 2, None) as judges:
         judge_lines(judges, lines(), "here", lambda row: None)
+
+
+def test_a_fault_without_a_word_is_a_row_with_one(run):
+    code, rows, err = run("mine_judge.py:silent", [{"gold": 4, "answer": "4"}])
+    assert code == 1 and rows[0]["error"] == "a verifier fault, without a word on why" and rows[0]["error"] in err
+
+
+def test_cases_may_come_through_a_pipe(assay, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text('{"gold": 4, "answer": "4"}'))
+    writer.start()
+    said = assay("verify", "run", "numeric", "pipe")
+    writer.join()
+    assert said.code == 0 and json.loads(said.out)["value"] == 1.0
+    assert assay("verify", "run", "numeric", ".").code == 2
 
 
 def test_hanging_from_the_start_is_a_row_too(run):

@@ -107,6 +107,8 @@ def test_conjunction() -> None:
     for wrong in ([], "x", [3], None, {"constraint": "title"}):
         with pytest.raises(DataError, match="no list of constraints"):
             Instructions()(*posed(wrong, "x"))
+    with pytest.raises(DataError, match=r"\{'words': 3\}: there is no 'constraint'; give its name: one of bullets, "):
+        Instructions()(*posed([{"words": 3}], "x"))
     with pytest.raises(ConfigError, match="count=-1"):
         CONSTRAINTS["words"](count=-1)
 

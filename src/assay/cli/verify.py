@@ -109,12 +109,12 @@ def _run(args: list[str]) -> int:
         print(json.dumps(row, allow_nan=False), flush=True)
         judged += 1
         if row["value"] is None:
-            lost.append(str(row.get("error", f"fault {row['fault']}")))
+            lost.append(row["error"])
 
     with ExitStack() as stack:
         if own.cases is None:
             name, lines = "standard input", getattr(sys.stdin, "buffer", sys.stdin)
-        elif own.cases.is_file():
+        elif own.cases.exists() and not own.cases.is_dir():  # a pipe will do
             name, lines = str(own.cases), stack.enter_context(own.cases.open("rb"))
         else:
             raise ConfigError(f"{own.cases} is no file; give one with a JSON object on each line")

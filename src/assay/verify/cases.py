@@ -111,6 +111,8 @@ def verdict_row(score: Score, seconds: float | None = None) -> dict[str, Any]:
     }  # fmt: skip
     if seconds is not None:
         row["seconds"] = round(seconds, 6)
+    if not score.valid:
+        row["error"] = f"a {score.fault.value} fault, without a word on why"
     return row | {name: str(score.info[name]) for name in ("error", "isolation") if name in score.info}
 
 

@@ -106,7 +106,9 @@ def constraint_of(spec: Mapping[str, Any]) -> Constraint:
     >>> constraint_of({"constraint": "words", "count": 3}).describe()
     'Write at least 3 words.'
     """
-    name = str(spec.get("constraint"))
+    if "constraint" not in spec:
+        raise DataError(f"{dict(spec)!r}: there is no 'constraint'; give its name: one of {', '.join(sorted(CONSTRAINTS))}")
+    name = str(spec["constraint"])
     if name not in CONSTRAINTS:
         raise DataError(f"{dict(spec)!r}: {UnknownNameError('constraint', name, CONSTRAINTS)}")
     if {"kind", "class"} & spec.keys():  # words by which configurations name classes; data may not
