@@ -30,6 +30,11 @@ def test_run_prints_one_line(assay, file):
     assert row["isolation"] in LEVELS and 0 < row["seconds"] < 20
 
 
+def test_a_byte_order_mark_is_passed_over(assay, tmp_path):
+    (tmp_path / "marked.py").write_bytes(b"\xef\xbb\xbfprint(1)\r\n")
+    assert json.loads(assay("sandbox", "run", "marked.py").out)["stdout"] == "1\n"
+
+
 LUA = "print(io.read('n') + 1)\nos.exit(3)"
 
 

@@ -81,7 +81,7 @@ def _run(args: list[str]) -> int:
     spoken = language(own.lang)
     limits = Limits.parse(own.limits)
     try:
-        code = own.file.read_text(encoding="utf-8")
+        code = own.file.read_text(encoding="utf-8-sig")  # Python, too, passes over a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {own.file}: {error}") from None
     stdin = sys.stdin.buffer.read() if own.stdin == "-" else own.stdin

@@ -52,10 +52,13 @@ class Limits:
         least = {"memory": 64 << 20, "disk": 1 << 16, "entries": 8, "files": 16}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
+            seconds = isinstance(field.default, float)
+            if isinstance(value, bool) or not isinstance(value, int | float if seconds else int):
+                raise ConfigError(f"Limits.{field.name}={value!r}: give {'seconds' if seconds else 'a whole number'}")
             if not value > 0 or value < least.get(field.name, 0):
                 needed = f"at least {least[field.name]}" if field.name in least else "more than 0"
                 raise ConfigError(f"Limits.{field.name}={value}: give {needed}")
-            most = _MOST_SECONDS if isinstance(field.default, float) else _MOST
+            most = _MOST_SECONDS if seconds else _MOST
             if value > most:
                 raise ConfigError(f"Limits.{field.name}={value}: give at most {most}")
 
@@ -83,5 +86,7 @@ class Limits:
             try:
                 given[name] = kinds[name](value)
             except ValueError:
-                raise ConfigError(f"limit {name}={value!r} is no number") from None
+                whole = "" if kinds[name] is float else " whole"
+                fix = "give seconds, as 2.5" if kinds[name] is float else "sizes are in bytes, as 268435456"
+                raise ConfigError(f"limit {name}={value!r} is no{whole} number; {fix}") from None
         return cls(**given)  # pyright: ignore[reportArgumentType] -- each has its own kind
