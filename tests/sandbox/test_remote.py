@@ -205,6 +205,7 @@ def test_a_compiler_that_the_sandbox_fails_is_no_verdict(contained):
         ({"code": "1", "run_timeout": "soon"}, "the request cannot be read"),
         ({"code": "1", "assay": {"limits": {"wal": 1}}}, "the request cannot be read"),
         (b"{", "the request is not JSON"),
+        (b'{"code": "1", "code": "2"}', "the request: the key 'code' stands twice in one object"),
     ],
 )
 def test_what_cannot_be_read_is_refused(url, request_, says):

@@ -17,7 +17,7 @@ import numpy as np
 
 from assay.core.errors import DataError, a_kind
 
-__all__ = ["FrozenMap", "array_digest", "canonical", "digest", "freeze", "plain"]
+__all__ = ["FrozenMap", "array_digest", "canonical", "digest", "freeze", "plain", "unrepeated"]
 
 
 _EXACT = frozenset({bool, int, float, str})
@@ -116,6 +116,24 @@ def canonical(value: Any) -> bytes:
     b'{"a":[true,null],"b":1}'
     """
     return _ENCODER.encode(plain(value)).encode("utf-8", "surrogatepass")
+
+
+def unrepeated(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object from its pairs, as the ``object_pairs_hook`` of `json.loads`: which value of a key that stands twice is meant
+    is anybody's guess.
+
+    Raises:
+        DataError: a key stands twice; names it.
+
+    >>> json.loads('{"a": {"b": 1}}', object_pairs_hook=unrepeated)
+    {'a': {'b': 1}}
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"the key {twice!r} stands twice in one object; leave one of them out")
+    return found
 
 
 def _named(items: Mapping[Any, Any], change: Callable[[Any], Any]) -> dict[str, Any]:

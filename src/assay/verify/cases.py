@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from assay.core.canon import FrozenMap
+from assay.core.canon import FrozenMap, unrepeated
 from assay.core.errors import ConfigError, DataError, UnknownNameError, a_kind
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Rollout
@@ -34,28 +34,18 @@ def parsed(line: str | bytes, place: str) -> Mapping[str, Any]:
     """
     try:
         text = line if isinstance(line, str) else line.decode()
-        row: Any = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_once)  # some editors begin a file with such a mark
+        row: Any = json.loads(
+            text.removeprefix("\ufeff"), object_pairs_hook=unrepeated
+        )  # some editors begin a file with such a mark
     except UnicodeDecodeError as error:
         raise DataError(
             f"{place}: not UTF-8: byte {error.start + 1} is 0x{error.object[error.start]:02x}; write it as UTF-8"
         ) from None
-    except _Twice as error:
-        raise DataError(f"{place}: the key {error.args[0]!r} stands twice in one object; leave one of them out") from None
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: not JSON: {error}; write one JSON object per line") from None
     return _object(row, place)
-
-
-class _Twice(ValueError):
-    """A key that stands twice: which of its values counts is anybody's guess."""
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise _Twice(next(name for name in names if names.count(name) > 1))
-    return found
 
 
 def case_of(row: object, place: str, *, id: str = "case", family: TaskSource | None = None) -> tuple[Task, Rollout]:

@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from assay.core.canon import unrepeated
 from assay.core.errors import ConfigError, DataError
 
 __all__ = ["guarded", "listen", "refused", "sent", "table"]
@@ -105,10 +106,12 @@ def table(data: bytes) -> Any:
     """A body as JSON.
 
     Raises:
-        DataError: it is none.
+        DataError: it is none, or says one key twice.
     """
     try:
-        return json.loads(data)
+        return json.loads(data, object_pairs_hook=unrepeated)
+    except DataError as error:
+        raise DataError(f"the request: {error}") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"the request is not JSON: {error}") from None
 
