@@ -76,6 +76,10 @@ def test_cases_of_rows(tmp_path) -> None:
         ("[1]", "line 1: a list, not an object"),
         ('{"prompt": "p"}', "row 1 has neither 'gold' nor 'task'"),
         ('{"gold": 1, "wrong": "2"}', "'wrong' is a str"),
+        ('{"gold": 1, "unique": "no"}', "row 1: 'unique' is a str; give true or false"),
+        ('{"task": "t"}', "row 1: 'task' is a str; give an object"),
+        ('{"task": {}}', "row 1: 'task': not a task in wire format"),
+        ('{"gold": 4', "line 1: not JSON: Expecting ',' delimiter, at character 11; write one JSON object"),
         ('{"gold": 1, "id": "a"}\n{"gold": 2, "id": "a"}', "two cases have one id"),
     ],
 )

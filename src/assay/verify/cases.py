@@ -44,7 +44,8 @@ def parsed(line: str | bytes, place: str) -> Mapping[str, Any]:
     except DataError as error:
         raise DataError(f"{place}: {error}") from None
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: not JSON: {error}; write one JSON object per line") from None
+        why = f"{error.msg}, at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
+        raise DataError(f"{place}: not JSON: {why}; write one JSON object per line") from None
     return _object(row, place)
 
 

@@ -74,7 +74,12 @@ def case_of(row: Mapping[str, Any], index: int = 0) -> Case:
     '4'
     """
     if "task" in row:
-        task = task_from_wire(row["task"])
+        if not isinstance(row["task"], Mapping):
+            raise DataError(f"row {index + 1}: 'task' is {a_kind(row['task'])}; give an object as task_to_wire writes it")
+        try:
+            task = task_from_wire(cast("Mapping[str, Any]", row["task"]))
+        except DataError as error:
+            raise DataError(f"row {index + 1}: 'task': {error}") from None
         if "answer" not in task.private and "solutions" not in row:
             raise DataError(f"row {index + 1}: the task has no private 'answer', and the row no 'solutions'; give one of them")
         gold = task.private.get("answer")
@@ -89,9 +94,12 @@ def case_of(row: Mapping[str, Any], index: int = 0) -> Case:
             split="test", index=index, public=FrozenMap({"prompt": prompt}),
             private=FrozenMap({"answer": gold, "row": {**own, "prompt": prompt, "answer": gold}}),
         )  # fmt: skip
+    unique: object = row.get("unique", True)
+    if not isinstance(unique, bool):
+        raise DataError(f"row {index + 1}: 'unique' is {a_kind(unique)}; give true or false")
     solutions, wrong = _texts(row, "solutions", index), _texts(row, "wrong", index)
     return Case(
-        task=task, solutions=solutions or (answer_text(gold),), wrong=wrong, unique=bool(row.get("unique", True))
+        task=task, solutions=solutions or (answer_text(gold),), wrong=wrong, unique=unique
     )  # fmt: skip
 
 
