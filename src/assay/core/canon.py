@@ -119,8 +119,8 @@ def canonical(value: Any) -> bytes:
 
 
 def unrepeated(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object from its pairs, as the ``object_pairs_hook`` of `json.loads`: which value of a key that stands twice is meant
-    is anybody's guess.
+    """A JSON object from its pairs, as the ``object_pairs_hook`` of ``json.loads``: of a key that stands twice
+    nobody knows which value is meant.
 
     Raises:
         DataError: a key stands twice; names it.

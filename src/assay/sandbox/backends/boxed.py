@@ -101,7 +101,7 @@ class BoxedBackend(ABC):
         python: the interpreter of programs.
 
     Raises:
-        ConfigError: a path that programs cannot be given to read (`assay.sandbox.reads.admit`).
+        ConfigError: a path that programs cannot be given to read (``assay.sandbox.reads``).
     """
 
     reads: tuple[str, ...] = ()
