@@ -26,9 +26,10 @@ from typing import Any
 from assay.sandbox.backend import Refused, Worker
 from assay.sandbox.backends.bubblewrap import Bubblewrap
 from assay.sandbox.backends.runsc import Runsc
+from assay.sandbox.backends.wasi import Wasi
 from assay.sandbox.built import build
 from assay.sandbox.client import Zygote
-from assay.sandbox.levels import LEVELS, OTHERS
+from assay.sandbox.levels import LEVELS, OTHERS, WASI
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Program, Result
 from assay.sandbox.toolchain import Language, language
@@ -39,7 +40,7 @@ PRELUDE = (HERE / "prelude.py").read_text(encoding="utf-8")
 
 def started(level: str, python: str) -> Worker:
     """A worker of a level, or of a tool that makes containers."""
-    made = {"bubblewrap": Bubblewrap, "runsc": Runsc}
+    made = {"bubblewrap": Bubblewrap, "runsc": Runsc, WASI: Wasi}
     return made[level](python=python).start() if level in made else Zygote(level, python=python)
 
 
@@ -66,8 +67,10 @@ class Attack:
 
     def suits(self, level: str) -> bool:
         """Whether it is to be tried there; containers are given one process, as `landlock` is, and give no files back, so that
-        nothing is compiled in them.
+        nothing is compiled in them; and WebAssembly runs Python alone.
         """
+        if WASI in self.levels:
+            return level == WASI
         return level in self.levels if level in LEVELS else set(self.levels) == set(LEVELS) and not self.language
 
 
@@ -138,19 +141,20 @@ class Arena:
         limits = Limits(**{"wall": 20.0, "cpu": 10.0, **attack.limits})
         if attack.before:
             first = self.zygote.run(Program(code=f"given = {self._given(0)!r}\n{attack.before}"), Limits())
-            if not first.ok:
+            if not first.ok and self.level != WASI:  # where it may have lacked what it is made of
                 return [f"the first program could not run: {first}"]
-        waiting = _Sibling(self.other, attack.family in _AGAINST_OTHERS, getattr(self.other, "pid", os.getpid()))
+        wanted = attack.family in _AGAINST_OTHERS
+        waiting = _Sibling(self.other, wanted, getattr(self.other, "pid", os.getpid()), seen=self.level != WASI)
         try:
             program = Program(code=PRELUDE + attack.code, stdin=json.dumps(self._given(waiting.pid)))
             result = self.zygote.run(program, limits)
-            return [*_said(result, attack), *waiting.harm(), *self._touched()]
+            return [*_said(result, attack, self.level), *waiting.harm(), *self._touched()]
         finally:
             waiting.end()
 
     def _given(self, sibling: int) -> dict[str, Any]:
         return {
-            "level": "landlock" if self.level == "landlock" else "strong", "pid": self.victim.pid, "zygote": self.keeper,
+            "level": self.level if self.level in ("landlock", WASI) else "strong", "pid": self.victim.pid, "zygote": self.keeper,
             "sibling": sibling, "secret": self.secret,
             "secret_file": str(self.file), "folder": str(self.folder), "home": str(Path.home()), "abstract": self.abstract,
             "port": self.port.getsockname()[1], "repository": str(HERE.parents[1]), "marker": self.marker,
@@ -181,7 +185,7 @@ class Arena:
             out: list[str] = []
             for result in results:
                 out += [f"it shows the secret: {result}"] if self.secret in result.stdout + result.stderr else []
-                out += _said(result, attack)
+                out += _said(result, attack, self.level)
             return [*out, *self._touched()]
         finally:
             zygote.close()
@@ -226,7 +230,7 @@ class _Compiler:
 class _Sibling:
     """Another program, in the middle of its run."""
 
-    def __init__(self, zygote: Worker, wanted: bool, family: int) -> None:
+    def __init__(self, zygote: Worker, wanted: bool, family: int, seen: bool = True) -> None:
         self._results: list[Result] = []
         self._thread: threading.Thread | None = None
         self.pid = 0
@@ -236,6 +240,9 @@ class _Sibling:
         before = set(_children(family))
         self._thread = threading.Thread(target=lambda: self._results.append(zygote.run(Program(code=code), Limits(wall=60.0))))
         self._thread.start()
+        if not seen:  # it is a part of the worker's own process
+            self.pid = family
+            return
         for _ in range(5000):
             found = [pid for pid in _children(family) if pid not in before]
             if found:
@@ -255,11 +262,22 @@ class _Sibling:
         return [] if result.stdout == "begun\ndone\n" else [f"another run was harmed: {result}"]
 
 
-def _said(result: Result, attack: Attack) -> list[str]:
+_LACKS = ("[Errno 52]", "[Errno 58]", "has no attribute", "Unsupported platform", "can't start new thread")
+
+
+def _lacks(result: Result) -> bool:
+    """Whether a program ended because WebAssembly has nothing of what it is made of."""
+    return any(text in result.stderr.rstrip().rpartition("\n")[2] for text in _LACKS)
+
+
+def _said(result: Result, attack: Attack, level: str) -> list[str]:
     if not result.judged:
         return [f"no verdict: {result.detail}"]
     out = [line for line in result.stdout.splitlines() if line.startswith("THROUGH")]
-    if "Traceback" in result.stderr and "MemoryError" not in result.stderr and attack.family not in ("resources", "processes"):
+    if level == WASI and _lacks(result):
+        return out
+    broken = "Traceback" in result.stderr and "MemoryError" not in result.stderr
+    if broken and attack.family not in ("resources", "processes", "wasm"):
         out.append(f"the attack itself is broken: {result.stderr[-300:]}")
     return out + ([f"status {result.status}: {result.stderr[-300:]}"] if str(result.status) not in attack.held else [])
 
@@ -283,7 +301,7 @@ def _children(pid: int) -> list[int]:
 
 def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--level", default="strong", choices=(*LEVELS, *OTHERS))
+    parser.add_argument("--level", default="strong", choices=(*LEVELS, WASI, *OTHERS))
     parser.add_argument("--user", type=int, help="become this user first")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--quick", action="store_true", help="leave out the heavy ones")

@@ -1,19 +1,48 @@
 """What every attack of the table begins with."""
 
-import ctypes
 import errno
 import json
 import os
-import signal  # noqa: F401
-import socket  # noqa: F401
+import signal
+import socket
 import stat  # noqa: F401
 import struct  # noqa: F401
-import sys  # noqa: F401
+import sys
 import threading  # noqa: F401
 import time  # noqa: F401
 
 given = json.loads(input())
-libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Absent:
+    """What WebAssembly lacks: whatever it is asked for is refused."""
+
+    def __getattr__(self, name):
+        return Absent()
+
+    def __call__(self, *_, **__):
+        raise OSError(errno.ENOSYS, "there is no such thing here")
+
+    def __or__(self, other):
+        return other
+
+    __ror__ = __or__
+    __enter__ = __iter__ = __index__ = __int__ = __mul__ = __rmul__ = __call__
+
+
+if given["level"] == "wasi":
+    ctypes = libc = Absent()
+    sys.modules |= {name: Absent() for name in ("fcntl", "resource", "pwd", "grp", "termios", "pty")}
+    os.__file__ = os.path.dirname(os.__file__)  # the archive that they lie in: a file that can be opened
+    json.__file__ = os.path.dirname(os.__file__) + "/json"
+    os.getppid, os.getuid, os.getgid, os.geteuid, os.getegid = (lambda: 1), *[lambda: 0] * 4
+    for module in (os, signal, socket):
+        module.__getattr__ = lambda name: Absent()
+else:
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+
 NUMBERS = """
     ptrace 101 process_vm_readv 310 process_vm_writev 311 bpf 321 io_uring_setup 425 userfaultfd 323 keyctl 250
     add_key 248 perf_event_open 298 memfd_create 319 clone 56 clone3 435 unshare 272 setns 308 mount 165 pivot_root 155
@@ -23,7 +52,7 @@ NUMBERS = """
     syslog 103 sethostname 170 settimeofday 164 openat2 437 execveat 322 truncate 76 fanotify_init 300 inotify_init1 294
     process_madvise 440 landlock_create_ruleset 444 quotactl 179 swapon 167 acct 163 reboot 169 modify_ldt 154 iopl 172
 """
-WORDS = NUMBERS.split() if os.uname().machine == "x86_64" else []
+WORDS = NUMBERS.split() if given["level"] != "wasi" and os.uname().machine == "x86_64" else []
 NR = dict(zip(WORDS[::2], map(int, WORDS[1::2]), strict=True))
 
 

@@ -6,7 +6,7 @@ import subprocess
 
 import attack_page as page
 import pytest
-from attack_table import LEVELS, OTHERS, Arena, attacks
+from attack_table import LEVELS, OTHERS, WASI, Arena, attacks
 from attack_users import NOBODY, public_tree, python_for
 
 from assay.core.errors import SandboxError
@@ -39,7 +39,7 @@ def arenas():
 
 
 def cases():
-    for level in (*LEVELS, *OTHERS):
+    for level in (*LEVELS, WASI, *OTHERS):
         for attack in TABLE:
             if attack.suits(level):
                 marks = _marks(level, attack)
@@ -47,10 +47,12 @@ def cases():
 
 
 def _marks(level, attack):
-    """A container takes a tenth of a second, one of gVisor's some seconds: of them only a small family runs with each test."""
+    """A container takes a tenth of a second, one of gVisor's some seconds: of them only a small family runs with each test.
+    WebAssembly is installed for the proofs.
+    """
     if level == "runsc":
         return [pytest.mark.evidence]
-    return [pytest.mark.prove] if attack.heavy or (level in OTHERS and attack.family != "network") else []
+    return [pytest.mark.prove] if attack.heavy or level == WASI or (level in OTHERS and attack.family != "network") else []
 
 
 @pytest.mark.parametrize(("level", "attack"), list(cases()))

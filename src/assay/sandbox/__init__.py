@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from assay.sandbox.backends.bubblewrap import Bubblewrap
     from assay.sandbox.backends.remote import Remote
     from assay.sandbox.backends.runsc import Runsc
+    from assay.sandbox.backends.wasi import Wasi
     from assay.sandbox.built import Built
     from assay.sandbox.levels import ZygoteBackend, backend_named, choose
     from assay.sandbox.limits import Limits
@@ -36,6 +37,7 @@ __all__ = [
     "Sandbox",
     "Scope",
     "Status",
+    "Wasi",
     "Worker",
     "WorkerDied",
     "ZygoteBackend",
@@ -52,6 +54,7 @@ _HOME = {
     "backends.bubblewrap": "Bubblewrap",
     "backends.remote": "Remote",
     "backends.runsc": "Runsc",
+    "backends.wasi": "Wasi",
     "built": "Built",
     "levels": "ZygoteBackend backend_named choose",
     "limits": "Limits",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import marshal
 import os
@@ -12,8 +11,8 @@ import struct
 from time import monotonic
 from typing import Any
 
-from assay.core.errors import DataError
 from assay.sandbox.result import Program
+from assay.sandbox.values import plain
 
 __all__ = ["Channels", "payload", "sealed"]
 
@@ -28,16 +27,12 @@ def payload(program: Program, mode: str) -> bytes:
         DataError: arguments that JSON cannot say.
     """
     blobs = [program.code.encode("utf-8", "surrogatepass"), *program.files.values()]
-    try:
-        arguments = json.dumps(list(program.arguments))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise DataError(f"Program.arguments must be plain values that JSON can say: {error}") from None
     header = {
         "mode": mode,
         "argv": [str(a) for a in program.argv],
         "args": [str(a) for a in program.args],
         "entry": str(program.entry),
-        "arguments": arguments,
+        "arguments": plain(program.arguments),
         "files": [str(name) for name in program.files],
         "sizes": [len(b) for b in blobs],
     }
@@ -183,6 +178,8 @@ def _pair() -> tuple[int, int]:
 
 def sealed(data: bytes) -> int:
     """A read-only file that is nowhere."""
+    import fcntl  # of which other systems than Linux have nothing, or less
+
     fd = os.memfd_create("assay", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     view = memoryview(data)
     while view:

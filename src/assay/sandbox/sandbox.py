@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -36,8 +37,9 @@ class Sandbox:
     Use it as a context manager, or call `close`. Nothing survives the program that made it, however that ends.
 
     Args:
-        backend: ``auto`` takes the best level that proves itself by the attack probe: ``strong``, or else ``landlock``. A level
-            may be named, a tool (``bubblewrap``, ``runsc``), the URL of a service, or a backend given that is your own.
+        backend: ``auto`` takes the best level that proves itself by the attack probe: ``strong``, or else ``landlock``, or else
+            ``wasi`` where that is installed. A level may be named, ``wasi``, a tool (``bubblewrap``, ``runsc``), the URL of a
+            service, or a backend given that is your own.
         workers: how many programs run at once.
         limits: of programs that bring none.
         reads: host paths that programs may read besides Python's own libraries.
@@ -279,4 +281,5 @@ def _renew() -> None:
         sandbox._fresh()  # pyright: ignore[reportPrivateUsage]
 
 
-os.register_at_fork(after_in_child=_renew)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_renew)

@@ -115,8 +115,13 @@ class Language:
             layers: what holds programs, as `assay.sandbox.Worker` says.
 
         Raises:
-            ConfigError: they are several processes, and a program is one.
+            ConfigError: they are several processes, and a program is one; or only Python can be run there.
         """
+        if self.run and layers.get("languages") == "python":
+            raise ConfigError(
+                f"language {self.name!r}: in WebAssembly programs are Python alone; others need 'strong' or 'landlock' "
+                "('assay sandbox probe' says what is granted)"
+            )
         who = "compiler" if self.compile and self.compile_limits.processes > 1 else ""
         who = who or ("interpreter" if self.extra.get("processes") else "")
         if who and layers.get("processes") == "one":

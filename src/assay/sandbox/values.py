@@ -1,4 +1,4 @@
-"""What comes back from a program over its own channel: JSON of plain types, of a bounded size and depth, and nothing else."""
+"""What goes to a function and comes back from it: JSON of plain types, of a bounded size and depth, and nothing else."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-__all__ = ["DEPTH", "check", "read"]
+from assay.core.errors import DataError
+
+__all__ = ["DEPTH", "check", "plain", "read"]
 
 DEPTH = 64
 """How deep lists and objects may lie in each other."""
@@ -31,6 +33,21 @@ def read(data: bytes) -> tuple[bool, Any, str]:
         return name == "value", value if name == "value" else None, ""
     except (ValueError, RecursionError):
         return False, None, ""
+
+
+def plain(arguments: Sequence[Any]) -> str:
+    """Arguments of a call as JSON.
+
+    Raises:
+        DataError: JSON cannot say them.
+
+    >>> plain((1, "a"))
+    '[1, "a"]'
+    """
+    try:
+        return json.dumps(list(arguments))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DataError(f"Program.arguments must be plain values that JSON can say: {error}") from None
 
 
 def check(value: Any, depth: int = DEPTH) -> None:
