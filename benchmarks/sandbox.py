@@ -20,7 +20,7 @@ from time import monotonic
 
 from assay.core.errors import SandboxError
 from assay.sandbox import Sandbox
-from assay.sandbox.levels import LEVELS, OTHERS
+from assay.sandbox.levels import LEVELS, OTHERS, WASI
 
 
 def rate(run: Callable[[], None], workers: int, seconds: float) -> float:
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     made: dict[str, Sandbox] = {}
-    for level in (*LEVELS, *OTHERS):
+    for level in (*LEVELS, WASI, *OTHERS):
         try:
             made[level] = Sandbox(level, workers=given.workers)
         except SandboxError as error:

@@ -52,6 +52,7 @@ nitpick_ignore = [
     ("py:class", "assay.guide.curriculum.Weighting"),
     ("py:class", "assay.sandbox.backends.boxed.Boxed"),
     ("py:class", "assay.sandbox.backends.remote.RemoteWorker"),
+    ("py:class", "assay.sandbox.backends.wasi.WasiWorker"),
     ("py:class", "assay.sandbox.client.Zygote"),
     ("py:class", "assay.tasks.draws.Place"),
     ("py:class", "assay.train.run.ModelSource"),

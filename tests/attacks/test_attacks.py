@@ -129,6 +129,7 @@ def test_auto_refuses_where_nothing_is_granted(monkeypatch):
         raise Refused("planted")
 
     monkeypatch.setattr("assay.sandbox.levels.ZygoteBackend.start", refuse)
+    monkeypatch.setattr("assay.sandbox.levels.installed", lambda: ())
     monkeypatch.setattr("assay.sandbox.probing._known", {})
     with pytest.raises(SandboxError, match=r"planted.*\n.*planted(.|\n)*user namespaces"):
         Sandbox()

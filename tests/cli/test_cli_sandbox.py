@@ -139,6 +139,24 @@ def test_the_probe_prints_its_tables(assay):
     assert said.out.strip().splitlines()[-1].startswith("isolation: ")
 
 
+def test_the_probe_of_one_backend_alone(assay):
+    found = assay("sandbox", "probe", "--backend", "landlock", "--json").json
+    assert ([level["isolation"] for level in found["levels"]], found["others"]) == (["landlock"], [])
+    said = assay("sandbox", "probe", "--backend", "lanlock")
+    assert (said.code, said.out) == (2, "") and "did you mean 'landlock'" in said.err
+
+
+def test_the_probe_comes_to_webassembly_where_no_level_holds(assay, monkeypatch):
+    layers = {"webassembly": "CPython 3.15.0 in WebAssembly, not 3.11; wasmtime 49.0.0"}
+    monkeypatch.setattr("assay.sandbox.probing.attack", lambda b: Probe(b.name, b.name == "wasi", "planted", layers, {}))
+    monkeypatch.setattr("assay.sandbox.probing._known", {})
+    said = assay("sandbox", "probe")
+    assert said.code == 0 and "landlock: planted" in said.out
+    assert said.out.strip().endswith(
+        "isolation: wasi (CPython 3.15.0 in WebAssembly, not 3.11; wasmtime 49.0.0); memory: per process"
+    )
+
+
 def test_the_probe_where_nothing_holds(assay, monkeypatch):
     def planted(backend):
         through = {"network": False, "memory": True} if backend.name == "landlock" else {}

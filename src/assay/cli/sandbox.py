@@ -28,7 +28,8 @@ class RunOptions:
     Attributes:
         file: the program's source.
         lang: its language, as `assay sandbox languages` lists them, or the path of a TOML file of your own.
-        backend: auto, or a level: strong, landlock, rlimits (which contains nothing); or bubblewrap, runsc, or a service's URL.
+        backend: auto, or a level: strong, landlock, rlimits (which contains nothing); or wasi, bubblewrap, runsc, or a service's
+            URL.
         stdin: what it reads from its standard input; - passes on our own.
         limits: of the run, as in wall=2,cpu=1,memory=268435456,output=65536,processes=4; times in seconds, sizes in bytes.
         allow_unsafe: accept the level rlimits.
@@ -57,10 +58,14 @@ class LanguagesOptions:
 class ProbeOptions:
     """Attacks each level of the sandbox and says what was granted and what held; exit code 1 where nothing contains programs.
 
+    WebAssembly is attacked where no level holds, as auto comes to it then, or where it is named.
+
     Attributes:
+        backend: attack this one alone: strong, landlock, wasi, bubblewrap, runsc, or a service's URL.
         json: print JSON.
     """
 
+    backend: str = field(default="auto", metadata={"arg": {"metavar": "BACKEND"}})
     json: bool = False
 
 
@@ -119,12 +124,15 @@ def _language(one: Language) -> list[str]:
 
 
 def _probe(args: list[str]) -> int:
-    from assay.sandbox.levels import LEVELS, OTHERS, backend_named
+    from assay.sandbox.levels import LEVELS, OTHERS, WASI, backend_named
     from assay.sandbox.probing import probe
 
     own = parse(ProbeOptions, args, "assay sandbox probe")
-    found = [probe(backend_named(level)) for level in LEVELS]
-    others = [probe(backend_named(name)) for name in OTHERS]
+    alone = own.backend != "auto"
+    found = [probe(backend_named(name)) for name in ((own.backend,) if alone else LEVELS)]
+    if not any(p.held for p in found) and not alone:
+        found.append(probe(backend_named(WASI)))
+    others = [] if alone else [probe(backend_named(name)) for name in OTHERS]
     best = next((p for p in found if p.held), None)
     value = {
         "isolation": best.name if best else None, "levels": [p.manifest() for p in found],

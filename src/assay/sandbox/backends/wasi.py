@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -28,8 +29,9 @@ __all__ = ["Wasi", "WasiWorker", "cache", "installed"]
 INSTALL = "pip install 'assay-rl[wasi]'"
 
 _MAIN = Path(__file__).parents[1] / "wasm" / "__main__.py"
-_KEPT = ("HOME", "USERPROFILE", "LOCALAPPDATA", "SYSTEMROOT")
-"""What the worker needs of our environment on some system, to find its own libraries and their owner."""
+_KEPT = ("SYSTEMROOT",)
+"""What the worker needs of our environment: nothing, but on Windows, where Python does not start without it."""
+_OURS = platform.python_version()
 _START, _COMPILE, _GRACE = 60.0, 3600.0, 60.0
 
 
@@ -120,14 +122,16 @@ class WasiWorker:
             self._process = self._begin(backend.python, settings)
             self.pid = self._process.pid
             said = self._ready()
-        except (WorkerDied, OSError, RuntimeError) as error:
+        except BaseException as error:
             self.close()
-            raise Refused(f"the wasi worker did not start: {error}") from None
+            if isinstance(error, (WorkerDied, OSError, RuntimeError)):
+                raise Refused(f"the wasi worker did not start: {error}") from None
+            raise
         if "refused" in said:
             self.close()
             raise Refused(str(said["refused"]))
         self.layers: Mapping[str, str] = {
-            "webassembly": f"CPython {said['python']} in WebAssembly, wasmtime {said['wasmtime']}",
+            "webassembly": f"CPython {said['python']} in WebAssembly, not {_OURS}; wasmtime {said['wasmtime']}",
             "files": "its own, in memory",
             "network": "has none",
             "processes": "one",

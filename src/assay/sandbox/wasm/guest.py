@@ -57,6 +57,8 @@ def _kind(error: BaseException) -> str:
         return "processes" if "processes" in str(error) else _CODES.get(error.errno or 0, "")
     if isinstance(error, RuntimeError) and "start new thread" in str(error):
         return "processes"
+    if isinstance(error, OverflowError) and ("index-sized" in str(error) or "ssize_t" in str(error)):
+        return "memory"  # more than 32 bits can count: where there are 64 it is a MemoryError
     if isinstance(error, AttributeError) and error.obj is os:
         name = error.name or ""
         return "processes" if name.startswith(_STARTS) else "blocked" if name in _REFUSED else ""
