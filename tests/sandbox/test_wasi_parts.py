@@ -145,8 +145,8 @@ def test_open_files_count_before_they_are_closed():
 
 
 def test_the_door_gives_the_program_and_takes_what_it_says_up_to_a_limit():
-    with Keeper(b"order", LIMITS, lambda: False) as keeper:
-        assert keeper.door(b"") == b"order"
+    with Keeper((b"driver", b"order"), LIMITS, lambda: False) as keeper:
+        assert [keeper.door(b"") for _ in range(3)] == [b"driver", b"order", b"order"]
         assert keeper.door(b"x" * 100) == b"" and not keeper.cancel.is_set()
         keeper.door(b"y")
     assert (keeper.reason, bytes(keeper.said), keeper.cancel.is_set()) == ("output", b"x" * 100, True)
@@ -154,7 +154,7 @@ def test_the_door_gives_the_program_and_takes_what_it_says_up_to_a_limit():
 
 @pytest.mark.parametrize(("cpu", "full", "reason"), [(0.02, False, "cpu"), (60.0, True, "output")])
 def test_a_guest_is_ended_from_outside(cpu, full, reason):
-    with Keeper(b"", LIMITS | {"cpu": cpu}, lambda: full) as keeper:
+    with Keeper((b"",), LIMITS | {"cpu": cpu}, lambda: full) as keeper:
         while not keeper.cancel.is_set():
             pass
     assert keeper.reason == reason
@@ -169,7 +169,7 @@ class Guest:
         self._runs, self._counts, self._root = runs, counts or {"compiled": 0, "written": 0}, root
 
     def run(self, argv, **given):
-        code, *more = self._runs(given) if given.get("host") else self._runs(argv)
+        code, *more = self._runs({"argv": argv, **given})
         made = {"stdout": b"out", "stderr": b"err", "trapped": None, "truncated": ()} | (more[0] if more else {})
         return SimpleNamespace(exit_code=code, **made)
 
@@ -181,7 +181,7 @@ class Guest:
 
 
 def ran(guest_run, **order):
-    worker = Worker(Guest(guest_run), Path("/cache"))
+    worker = Worker(Guest(guest_run), Path("/cache"), b"driver")
     return worker.run(
         ORDER | {"limits": LIMITS | {"disk": 1 << 20}} | order, [b"print(1)", b"in", *[b"data"] * len(order.get("names", []))]
     )
@@ -189,6 +189,7 @@ def ran(guest_run, **order):
 
 def test_a_run_gives_the_guest_its_program_and_its_limits():
     def guest_run(given):
+        assert given["host"](b"") == b"driver"
         order = json.loads(given["host"](b""))
         given["host"](b'{"value": 1}')
         mount = given["mounts"][0]
@@ -251,7 +252,7 @@ def test_a_worker_serves_until_its_orders_end():
         for _ in range(3):
             put(sender, ORDER, [b"", b""])
     with pytest.raises(Ended):
-        Worker(Guest(guest_run), Path("/cache")).serve(orders, answers, lambda code: left.set())
+        Worker(Guest(guest_run), Path("/cache"), b"driver").serve(orders, answers, lambda code: left.set())
     assert left.wait(10.0)
     answers.seek(0)
     assert take(answers)[0]["code"] == 0
@@ -265,9 +266,10 @@ def test_python_is_compiled_once_and_others_wait(tmp_path):
     (root / "SHA256SUMS").write_text(f"{'0' * 64}  python.wasm\n{'a' * 64}  python-snapshot.wasm\n")
     compilers, said = [], []
 
-    def first(argv):
+    def first(given):
+        given["host"](b"compiled")
         if not compiled(cache, made, "49.0.0"):
-            compilers.append(argv)
+            compilers.append(given["argv"])
             time.sleep(0.05)
             (cache / f"{'a' * 32}-wasmtime49.0.0-plain.cwasm").write_bytes(b"")
         return 0, {"stdout": b"3.15.0\n"}
@@ -279,7 +281,8 @@ def test_python_is_compiled_once_and_others_wait(tmp_path):
     for worker in workers:
         worker.join()
     assert len(compilers) == 1 and said.count({"compiling": str(cache)}) == 1
-    assert prepare(made, "49.0.0", cache, said.append) == {"python": "3.15.0", "wasmtime": "49.0.0"}
+    worker, told = prepare(made, "49.0.0", cache, said.append)
+    assert (worker.driver, told) == (b"compiled", {"python": "3.15.0", "wasmtime": "49.0.0"})
     assert cache.stat().st_mode & 0o777 == 0o700 and not compiled(cache, made, "49.0.1")
 
 

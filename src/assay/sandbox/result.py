@@ -119,7 +119,7 @@ class Result:
         stdout, stderr: what it wrote, up to ``Limits.output`` bytes each; bytes that are no UTF-8 are replaced.
         seconds: from start to end.
         cpu_seconds: processor time of all its processes.
-        isolation: what held it: ``strong``, ``landlock``, or ``rlimits (UNSAFE)``.
+        isolation: what held it: ``strong``, ``landlock``, another backend's name, or ``rlimits (UNSAFE)``.
         value: what ``Program.entry`` returned, as JSON carries it (tuples as lists).
         detail: why, where the status alone does not say: for ``infra``, ``compile``, and for a call without a value.
         files: what it was to keep: relative path to content.

