@@ -223,14 +223,15 @@ def test_how_a_guest_ended_is_told(more, reason):
     assert (end["reason"], end["kept"], end["trapped"]) == (reason, [], more["trapped"])
 
 
-def test_a_guest_that_says_too_much_is_stopped():
+@pytest.mark.parametrize("end", [(None, {"trapped": "cancelled"}), (0,)])
+def test_a_guest_that_says_too_much_is_stopped(end):
     def guest_run(given):
         given["host"](bytes(200))
         assert given["cancel"].is_set()
-        return None, {"trapped": "cancelled"}
+        return end
 
-    end, blobs = ran(guest_run)
-    assert (end["reason"], len(blobs[2])) == ("output", 100)
+    found, blobs = ran(guest_run)
+    assert (found["reason"], len(blobs[2])) == ("output", 100)
 
 
 def test_a_worker_serves_until_its_orders_end():

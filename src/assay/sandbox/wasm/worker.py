@@ -185,7 +185,7 @@ def _listen(orders: BinaryIO, told: queue.SimpleQueue[tuple[dict[str, Any], list
 
 def _reason(done: Any, stopped: str) -> str:
     """The limit that ended a guest; empty where it ended by itself."""
-    if done.truncated:
+    if done.truncated or stopped == "output":  # which it may have outrun
         return "output"
     if done.trapped == "cancelled":
         return stopped
