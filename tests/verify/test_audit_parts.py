@@ -374,7 +374,9 @@ def test_one_family_that_stops_its_judge_keeps_no_other_from_being_tried() -> No
             os._exit(1)
         return eval(completion)
 
-    found = audit(sleeps, [case_of({"gold": str(g)}, i) for i, g in enumerate(range(40, 64))], settings=Settings(deadline=20.0))
+    cases = [case_of({"gold": str(g)}, i) for i, g in enumerate(range(40, 64))]
+    settings = Settings(deadline=20.0, skip=("trick_bombs",))  # a few would compute until the deadline
+    found = audit(sleeps, cases, settings=settings)
     assert {"crashes", "execution"} <= set(found.failed)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,14 +21,56 @@ from assay.testing.batches import shard, split_rows
 from assay.testing.contracts import require
 from assay.testing.passes import Outcome, evaluate, over_ranks
 
-__all__ = ["LAWS", "Law", "subject_of"]
-
-Law = Callable[[Objective, Batch, Mapping[str, F], int], None]
-"""Objective, batch, values of the live columns, seed; raises ContractError where it is broken."""
+__all__ = ["LAWS", "Law", "Trial", "subject_of"]
 
 
-def _partition(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) -> None:
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """What a law is held on: a composition, a batch, and what one pass over all of it gave, which most laws compare with.
+
+    Attributes:
+        objective: the composition.
+        batch: with all that it reads.
+        live: ``[N]`` values of the live columns.
+        seed: of the batch and of what a law draws.
+        whole: one pass over the whole batch on one rank.
+    """
+
+    objective: Objective
+    batch: Batch
+    live: Mapping[str, F]
+    seed: int
+    whole: Outcome
+
+    def same(self, law: str, second: Outcome, first: Outcome | None = None) -> None:
+        """Raises ContractError unless ``second`` is ``first``, by default the one pass over the whole."""
+        first = first or self.whole
+        pairs: list[tuple[str, Any, Any]] = [("loss", first.loss, second.loss)]
+        pairs += [(f"gradient of {n}", g, second.gradients[n]) for n, g in first.gradients.items()]
+        names = sorted({*first.metrics, *second.metrics})
+        pairs += [(n, first.metrics.get(n, 0.0), second.metrics.get(n, 0.0)) for n in names]
+        for name, a, b in pairs:
+            if not _near(a, b):
+                self.require(False, law, f"{name} is {a} one way and {b} the other")
+
+    def require(self, held: bool, law: str, said: str) -> None:
+        """Raises ContractError with the law, the seed and what was found unless ``held``."""
+        require(held, subject_of(self.objective), f"{law}, seed {self.seed}: {said}")
+
+
+Law = Callable[[Trial], None]
+"""Raises ContractError where it is broken."""
+
+
+def _near(a: Any, b: Any) -> bool:
+    if isinstance(a, float) and isinstance(b, float):  # as below, without numpy's cost per number
+        return math.isfinite(a) and abs(a - b) <= 1e-11 + 1e-9 * abs(b)
+    return bool(np.all(np.isfinite(a))) and bool(np.allclose(a, b, rtol=1e-9, atol=1e-11))
+
+
+def _partition(trial: Trial) -> None:
     """Loss, gradient and metrics do not depend on the split into micro-batches."""
+    objective, batch, live, seed = trial.objective, trial.batch, trial.live, trial.seed
     unit = np.arange(len(batch))
     scope = objective.plan().split
     if scope is not Scope.TOKEN:
@@ -38,55 +81,50 @@ def _partition(objective: Objective, batch: Batch, live: Mapping[str, F], seed: 
     if scope is not Scope.BATCH:
         cuts = np.sort(rng.integers(0, len(keys) + 1, 3))
         pieces = [np.flatnonzero(np.isin(unit, k)).tolist() for k in np.split(keys, cuts) if len(k)]
-    _same(
-        objective,
-        "partition law",
-        seed,
-        evaluate(objective.compile(), batch, live),
-        evaluate(objective.compile(), batch, live, pieces),
-    )
+    trial.same("partition law", evaluate(objective.compile(), batch, live, pieces))
 
 
-def _masked(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) -> None:
+def _masked(trial: Trial) -> None:
     """What stands outside the loss mask changes nothing, not even NaN."""
+    objective, batch, live = trial.objective, trial.batch, trial.live
     outside = ~batch.token("mask")
     other = {name: np.where(outside.reshape(-1, *[1] * (values.ndim - 1)), np.nan, values) for name, values in live.items()}
     hidden = {n: replace(c, values=np.where(outside, -9.0, c.values)) for n, c in batch.tokens.items() if c.dtype == np.float64}
     changed = batch.with_tokens(*hidden.values())
-    first, second = evaluate(objective.compile(), batch, live), evaluate(objective.compile(), changed, other)
-    _same(objective, "mask law", seed, first, second)
+    second = evaluate(objective.compile(), changed, other)
+    trial.same("mask law", second)
     for name, gradient in second.gradients.items():
-        require(
-            not gradient[outside].any(), subject_of(objective), f"mask law, seed {seed}: {name} has a gradient outside the mask"
-        )
+        trial.require(not gradient[outside].any(), "mask law", f"{name} has a gradient outside the mask")
 
 
-def _rows(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) -> None:
+def _rows(trial: Trial) -> None:
     """A rollout in several rows teaches what it teaches in one."""
+    objective, batch, live, seed = trial.objective, trial.batch, trial.live, trial.seed
     split, source = split_rows(batch, seed)
     second = evaluate(objective.compile(), split, {name: values[source] for name, values in live.items()})
     gradients = {name: np.zeros(values.shape) for name, values in live.items()}
     for name, gradient in second.gradients.items():
         np.add.at(gradients[name], source, gradient)
-    first = evaluate(objective.compile(), batch, live)
-    _same(objective, "row-split law", seed, first, replace(second, gradients=gradients))
+    trial.same("row-split law", replace(second, gradients=gradients))
 
 
-def _skips(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) -> None:
+def _skips(trial: Trial) -> None:
     """Leaving inactive rows out changes nothing."""
-    first = evaluate(objective.compile(), batch, live)
-    _same(objective, "skip law", seed, first, evaluate(objective.compile(), batch, live, whole=False))
+    objective, batch, live = trial.objective, trial.batch, trial.live
+    trial.same("skip law", evaluate(objective.compile(), batch, live, whole=False))
 
 
-def _faults(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) -> None:
+def _faults(trial: Trial) -> None:
     """The reward of a faulty rollout is never read."""
+    objective, batch, live = trial.objective, trial.batch, trial.live
     reward = np.where(batch.rollout("valid"), batch.rollout("components/correct"), 77.0)
     changed = batch.with_rollouts(**{"components/correct": reward})
-    _same(objective, "fault law", seed, evaluate(objective.compile(), batch, live), evaluate(objective.compile(), changed, live))
+    trial.same("fault law", evaluate(objective.compile(), changed, live))
 
 
-def _streams(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) -> None:
+def _streams(trial: Trial) -> None:
     """Rows of a stream that no part names change nothing: neither losses nor states, whatever they hold."""
+    objective, batch, live, seed = trial.objective, trial.batch, trial.live, trial.seed
     named = {s for term in objective.losses for s in term.streams or STREAMS} | set(objective.scalarise.streams)
     named |= {s for term in objective.credit for s in term.streams}
     foreign = next((s for s in STREAMS if s not in named), None)
@@ -101,12 +139,10 @@ def _streams(objective: Objective, batch: Batch, live: Mapping[str, F], seed: in
     reward = np.where(attempts, 77.0, batch.rollout("components/correct"))
     changed = mixed.with_tokens(*columns.values()).with_rollouts(**{"components/correct": reward})
     programs = [objective.compile(), objective.compile()]
-    pairs = zip(programs, (mixed, changed), strict=True)
-    _same(objective, "stream law", seed, *(evaluate(p, p.credit(b), live) for p, b in pairs))
-    first, second = (p.state_dict() for p in programs)
-    require(
-        first == second, subject_of(objective), f"stream law, seed {seed}: the state is {first} one way and {second} the other"
-    )
+    first, second = (evaluate(p, p.credit(b), live) for p, b in zip(programs, (mixed, changed), strict=True))
+    trial.same("stream law", second, first)
+    one, other = (p.state_dict() for p in programs)
+    trial.require(one == other, "stream law", f"the state is {one} one way and {other} the other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +156,19 @@ class _Recorder:
         return partials
 
 
-def _reductions(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) -> None:
+def _reductions(trial: Trial) -> None:
     """The plan names the parts whose statistics cross ranks, all of them and no others."""
+    objective, batch, live = trial.objective, trial.batch, trial.live
     recorder = _Recorder(set())
     program = objective.compile(reducer=recorder)
     evaluate(program, program.credit(batch), live)
     planned, seen = sorted(program.plan.reductions), sorted({name.rpartition("/")[0] for name in recorder.seen})
-    require(planned == seen, subject_of(objective), f"reduction law, seed {seed}: the plan names {planned}, a run reduces {seen}")
+    trial.require(planned == seen, "reduction law", f"the plan names {planned}, a run reduces {seen}")
 
 
-def _ranks(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) -> None:
+def _ranks(trial: Trial) -> None:
     """Two ranks that hold some groups each add up to one that holds all."""
+    objective, batch, live = trial.objective, trial.batch, trial.live
     numbered = batch.with_tokens(TokenColumn("token", np.arange(int(batch.offsets[-1]))))
     parts = [shard(numbered, [0]), shard(numbered, list(range(1, int(batch.rollout("group").max()) + 1)))]
     where = [np.asarray(p.token("token"), np.int64) for p in parts]
@@ -146,26 +184,16 @@ def _ranks(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int)
             gradients[name][tokens] += gradient
     names = {n for o in both for n in o.metrics}
     metrics = {n: sum(o.metrics.get(n, 0.0) for o in both) for n in names}
-    second = Outcome(loss=sum(o.loss for o in both), gradients=gradients, metrics=metrics)
-    _same(objective, "rank law", seed, evaluate(objective.compile(), batch, live), second)
+    trial.same("rank law", Outcome(loss=sum(o.loss for o in both), gradients=gradients, metrics=metrics))
 
 
-def _remembers(objective: Objective, batch: Batch, live: Mapping[str, F], seed: int) -> None:
+def _remembers(trial: Trial) -> None:
     """A state that went through JSON continues as the one that did not."""
+    objective, batch, live = trial.objective, trial.batch, trial.live
     first, second = objective.compile(), objective.compile()
     first.credit(batch)
     second.load_state_dict(json.loads(json.dumps(first.state_dict())))
-    _same(objective, "state law", seed, evaluate(first, batch, live), evaluate(second, batch, live))
-
-
-def _same(objective: Objective, law: str, seed: int, first: Outcome, second: Outcome) -> None:
-    pairs: list[tuple[str, Any, Any]] = [("loss", first.loss, second.loss)]
-    pairs += [(f"gradient of {n}", g, second.gradients[n]) for n, g in first.gradients.items()]
-    names = sorted({*first.metrics, *second.metrics})
-    pairs += [(n, first.metrics.get(n, 0.0), second.metrics.get(n, 0.0)) for n in names]
-    for name, a, b in pairs:
-        held = bool(np.all(np.isfinite(a))) and bool(np.allclose(a, b, rtol=1e-9, atol=1e-11))
-        require(held, subject_of(objective), f"{law}, seed {seed}: {name} is {a} one way and {b} the other")
+    trial.same("state law", evaluate(second, batch, live), evaluate(first, batch, live))
 
 
 def subject_of(objective: Objective) -> str:

@@ -30,7 +30,7 @@ from assay.objective.plan import forward_of
 from assay.objective.reduce import F
 from assay.testing.batches import head_widths, random_batch, random_live, shard, split_rows
 from assay.testing.contracts import Report, require
-from assay.testing.laws import LAWS, subject_of
+from assay.testing.laws import LAWS, Trial, subject_of
 from assay.testing.passes import Outcome, evaluate, over_ranks
 
 __all__ = [
@@ -58,8 +58,9 @@ def check_objective(objective: Objective, seeds: Sequence[int] = range(6)) -> Re
     """
     for seed in seeds:
         batch, live = _drawn(objective, seed)
+        trial = Trial(objective, batch, live, seed, evaluate(objective.compile(), batch, live))
         for law in LAWS.values():
-            law(objective, batch, live, seed)
+            law(trial)
     return Report(subject=subject_of(objective), passed=tuple(LAWS))
 
 

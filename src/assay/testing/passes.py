@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from queue import SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -71,47 +74,64 @@ def evaluate(
     return Outcome(loss=loss, gradients=gradients, metrics=metrics)
 
 
-class _Pause(Exception):
-    """A rank waits for the others."""
+class _Left(BaseException):
+    """Ends a rank whose company has failed."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Replay:
-    """Answers the reductions that are known, notes the next one, and pauses."""
+class _Rank:
+    """One rank in a thread of its own. It computes only while its caller waits: until its next reduction, or to its end."""
 
-    known: Sequence[Partials]
-    waiting: list[Partials]
-    seen: list[int]
+    told: SimpleQueue[Partials | None]
+    says: SimpleQueue[tuple[str, Any]]
+
+    def start(self, run: Callable[[int, Reducer], Any], rank: int) -> tuple[str, Any]:
+        Thread(target=copy_context().run, args=(self._run, run, rank), daemon=True).start()
+        return self._listen()
+
+    def resume(self, merged: Partials) -> tuple[str, Any]:
+        self.told.put(merged)
+        return self._listen()
 
     def reduce(self, partials: Partials) -> Partials:
-        self.seen.append(0)
-        if len(self.seen) <= len(self.known):
-            return self.known[len(self.seen) - 1]
-        self.waiting.append(partials)
-        raise _Pause
+        self.says.put(("asks", partials))
+        merged = self.told.get()
+        if merged is None:
+            raise _Left
+        return merged
+
+    def _run(self, run: Callable[[int, Reducer], Any], rank: int) -> None:
+        try:
+            self.says.put(("made", run(rank, self)))
+        except BaseException as error:
+            self.says.put(("failed", error))
+
+    def _listen(self) -> tuple[str, Any]:
+        what, value = self.says.get()
+        if what == "failed":
+            raise value
+        return what, value
 
 
 def over_ranks(run: Callable[[int, Reducer], T], ranks: int) -> list[T]:
-    """Runs a pure ``run(rank, reducer)`` for every rank in lockstep, without processes: each reduction is merged over all ranks.
+    """Runs ``run(rank, reducer)`` for every rank in lockstep, without processes: each reduction is merged over all ranks.
 
     Raises:
         ContractError: the ranks ask for different reductions.
     """
-    known: list[Partials] = []
-    while True:
-        waiting: list[Partials] = []
-        done: list[T] = []
-        for rank in range(ranks):
-            try:
-                done.append(run(rank, _Replay(known, waiting, [])))
-            except _Pause:
-                continue
-        if len(done) == ranks:
-            return done
-        require(not done, "reductions", "one rank ended while another still waits: every rank must reduce equally often")
-        names = [sorted(w) for w in waiting]
-        require(all(n == names[0] for n in names), "reductions", f"ranks reduce different names: {names}")
-        merged = dict(waiting[0])
-        for other in waiting[1:]:
-            merged = {name: value.merge(other[name]) for name, value in merged.items()}
-        known.append(merged)
+    company = [_Rank(SimpleQueue(), SimpleQueue()) for _ in range(ranks)]
+    try:
+        said = [each.start(run, rank) for rank, each in enumerate(company)]
+        while any(what == "asks" for what, _ in said):
+            even = all(what == "asks" for what, _ in said)
+            require(even, "reductions", "one rank ended while another still waits: every rank must reduce equally often")
+            names = [sorted(asked) for _, asked in said]
+            require(all(n == names[0] for n in names), "reductions", f"ranks reduce different names: {names}")
+            merged: Partials = dict(said[0][1])
+            for _, other in said[1:]:
+                merged = {name: value.merge(other[name]) for name, value in merged.items()}
+            said = [each.resume(merged) for each in company]
+        return [value for _, value in said]
+    finally:
+        for each in company:
+            each.told.put(None)
