@@ -82,12 +82,14 @@ def test_wrong_names(assay, words, said):
 def test_atlas(assay, monkeypatch):
     from assay.objective import atlas
 
-    monkeypatch.setattr(atlas, "SEEDS", range(2))
+    monkeypatch.setattr(atlas, "SEEDS", range(1))
     found = assay("methods", "--atlas", "--json").json
     assert list(found) == list(atlas.CONDITIONS)
     assert any({"gspo", "tis"} <= set(c) for c in found["on policy"])
+    few = {name: methods()[name].objective() for name in ("gspo", "tis")}
+    monkeypatch.setattr(atlas, "_named", lambda: few)
     text = assay("methods", "--atlas").out
-    assert "on policy: " in text
+    assert "on policy: " in text and "gspo, tis" in text
 
 
 def test_nothing_but_the_atlas_needs_torch():

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from importlib import import_module
 from inspect import get_annotations, isabstract, isfunction, signature
 from pathlib import Path
@@ -59,7 +60,7 @@ class Node:
 def take(value: Any, declared: Any = Any) -> Any:
     """``value`` as a `Node` where it is a part or a collection of parts; otherwise itself, a leaf."""
     if is_part(value):
-        types = hints(type(value))
+        types = hints(cast(Any, type(value)))
         inner = {f.name: take(getattr(value, f.name), types[f.name]) for f in dataclasses.fields(value) if f.init}
         return Node(type(value), inner, declared, value)
     if isinstance(value, tuple) and _holds_parts(cast("tuple[Any, ...]", value), declared):
@@ -154,7 +155,8 @@ def options_of(declared: Any) -> tuple[Any, ...]:
     return get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
 
 
-def hints(kind: Any) -> dict[str, Any]:
+@cache
+def hints(kind: Any) -> Mapping[str, Any]:
     """Declared type of each field of a dataclass; `typing.Any` where it can only be resolved by type checkers.
 
     A name that a module imports for type checkers alone is looked up in the rooms.
@@ -301,12 +303,25 @@ def _modules(name: str) -> list[ModuleType]:
 
 def _parts_of(modules: Sequence[str], declared: Any) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    for module in (m for name in modules for m in _modules(name)):
+    for name in dict.fromkeys(modules):
+        for word, found in (_fitting if name in _ROOMS else _found)(name, declared).items():
+            out.setdefault(word, found)
+    return out
+
+
+def _found(name: str, declared: Any) -> Mapping[str, Any]:
+    """The parts of a module that fit, by name."""
+    out: dict[str, Any] = {}
+    for module in _modules(name):
         for word in getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]:
             found = getattr(module, word)
             if isinstance(found, type) and dataclasses.is_dataclass(found) and not isabstract(found) and _fits(found, declared):
                 out.setdefault(word, found)
     return out
+
+
+_fitting = cache(_found)
+"""The same of a room, whose names stay as they are; many places of a run are declared alike."""
 
 
 def _fits(kind: type[Any], declared: Any) -> bool:

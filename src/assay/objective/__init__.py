@@ -231,12 +231,14 @@ _HOME = {
 }
 
 
+_MODULE = {name: module for module, names in _HOME.items() for name in names.split()}
+
+
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    for module, names in _HOME.items():
-        if name in names.split():
-            return getattr(import_module(f"assay.objective.{module}"), name)
+    if name in _MODULE:
+        return getattr(import_module(f"assay.objective.{_MODULE[name]}"), name)
     raise AttributeError(f"module 'assay.objective' has no attribute {name!r}")
 
 

@@ -84,10 +84,12 @@ _HOME = {
 }
 
 
+_MODULE = {name: module for module, names in _HOME.items() for name in names.split()}
+
+
 def __getattr__(name: str) -> object:
-    for module, names in _HOME.items():
-        if name in names.split():
-            return getattr(import_module(f"assay.objective.methods.{module}"), name)
+    if name in _MODULE:
+        return getattr(import_module(f"assay.objective.methods.{_MODULE[name]}"), name)
     raise AttributeError(f"module 'assay.objective.methods' has no attribute {name!r}")
 
 
