@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from assay.core.canon import FrozenMap
 from assay.core.rollout import Call, Completion, Rollout, Sampling, Span, Stop, ids_of
@@ -39,15 +40,20 @@ def attempt(task: Task, *texts: str, id: str = "r0", group: str = "g0", stop: St
     """
     world = task.exposed()
     context = Context(key=id, group=group, task=world, messages=world.messages)
-    seen = [ord(c) for m in world.messages for c in m.content]
+    seen = _points("".join(m.content for m in world.messages))
     calls: list[Call] = []
     for position, text in enumerate(texts):
-        ids = [ord(c) for c in text]
+        ids = _points(text)
         completion = Completion(
-            ids=ids_of(ids), logp_engine=np.full(len(ids), -1.0, np.float32), spans=(Span(0, 0, len(ids)),) if ids else (),
+            ids=ids_of(ids), logp_engine=np.full(len(ids), -1.0, np.float32), spans=(Span(0, 0, len(ids)),) if text else (),
             stop=stop if position == len(texts) - 1 else Stop.DONE, sampling=Sampling(),
         )  # fmt: skip
         parent = position - 1 if position else None
         calls.append(Call(id=position, parent=parent, prefix=ids_of(seen), completion=completion, text=text))
-        seen += ids
+        seen = np.concatenate([seen, ids])
     return Rollout(id=id, context=context, calls=tuple(calls), stop=stop, seed=0)
+
+
+def _points(text: str) -> NDArray[np.uint32]:
+    """Code points, of halves of characters too."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")

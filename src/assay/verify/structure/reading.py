@@ -25,10 +25,20 @@ def names_in(text: str, known: Collection[str]) -> list[str] | None:
     (['A', 'B', 'C'], ['1', '2'], ['a', 'b'], None)
     """
     for between in (_ARROW, _DASH):
-        found = [name for name in (_bare(part, known) for part in between.split(text)) if name]
-        if found and all(name in known for name in found):
+        if found := _all_known(between.split(text), known):
             return found
     return None
+
+
+def _all_known(parts: Iterable[str], known: Collection[str]) -> list[str]:
+    """The names in the parts; none where one is not known, which is said at the first such part."""
+    out: list[str] = []
+    for part in parts:
+        if part and (name := _bare(part, known)):
+            if name not in known:
+                return []
+            out.append(name)
+    return out
 
 
 def _bare(part: str, known: Collection[str]) -> str:
