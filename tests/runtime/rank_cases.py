@@ -1,9 +1,8 @@
-"""What one of two processes computes for `test_ranks`: ``python rank_cases.py RANK FOLDER``; `computed` is also the whole's."""
+"""What each of two processes computes for `test_ranks` (`main`); `computed` is also the whole's."""
 
 from __future__ import annotations
 
 import pickle
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -152,6 +151,7 @@ def refused(ranks: Ranks, asked: Mapping[str, Any]) -> str:
 
 
 def main(rank: int, folder: Path) -> None:
+    torch.set_num_threads(1)  # a forked process has none of its parent's threads
     store = dist.FileStore(str(folder / "store"), 2)  # pyright: ignore[reportPrivateImportUsage]
     dist.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=timedelta(minutes=5))
     ranks, one = Ranks(), Sum(np.ones(1))
@@ -179,7 +179,3 @@ def main(rank: int, folder: Path) -> None:
 
 def whole() -> dict[str, Any]:
     return everything(Local(), range(GROUPS))
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]))

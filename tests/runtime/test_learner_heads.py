@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -468,6 +469,14 @@ def trained(steps: int = 4, **changes: Any) -> TorchLearner:
     return made
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> Path:
+    """The checkpoint of a trained learner, to read or to copy."""
+    folder = tmp_path_factory.mktemp("saved")
+    trained().save(folder)
+    return folder
+
+
 @pytest.mark.parametrize("changes", [{}, {"optimizer": Muon()}, {"precision": "bf16"}])
 @pytest.mark.parametrize("steps", [0, 2, 4])
 def test_a_learner_with_heads_continues_bit_for_bit(steps, changes, tmp_path):
@@ -509,25 +518,24 @@ def test_every_part_of_the_state_is_in_the_digest():
         (MANY, (TRUNKS[0], replace(TRUNKS[1], optimizer=AdamW())), "heads is"),
     ],
 )
-def test_a_checkpoint_of_other_heads_is_refused(heads, trunks, says, tmp_path):
-    trained().save(tmp_path)
+def test_a_checkpoint_of_other_heads_is_refused(heads, trunks, says, saved):
     stranger = learner(*heads, trunks=trunks)
     before = stranger.state_digest()
     with pytest.raises(CheckpointError, match=says):
-        stranger.load(tmp_path)
+        stranger.load(saved)
     assert stranger.state_digest() == before
-    plain = learner()
-    folder = tmp_path / "plain"
-    folder.mkdir()
-    plain.save(folder)
+
+
+def test_a_checkpoint_without_heads_is_refused(tmp_path):
+    learner().save(tmp_path)
     with pytest.raises(CheckpointError, match="heads is None there and"):
-        trained().load(folder)
+        trained().load(tmp_path)
 
 
 @pytest.mark.parametrize("part", ["heads", "heads_optimizer"])
 @pytest.mark.parametrize("how", ["missing", "unknown", "shape", "file"])
-def test_foreign_tensors_of_heads_are_refused_and_change_nothing(part, how, tmp_path):
-    trained().save(tmp_path)
+def test_foreign_tensors_of_heads_are_refused_and_change_nothing(part, how, saved, tmp_path):
+    shutil.copytree(saved, tmp_path, dirs_exist_ok=True)
     path = tmp_path / f"{part}.safetensors"
     tensors = load_file(path)
     name = "values/bias" if part == "heads" else "values/exp_avg/bias"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -22,18 +20,17 @@ Results = dict[str, Any]
 def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Results]:
     """What each of two processes computed from its half."""
     folder = tmp_path_factory.mktemp("ranks")
-    env = {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        "GLOO_SOCKET_IFNAME": "lo",
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-    }
-    started = [
-        subprocess.Popen([sys.executable, rank_cases.__file__, str(rank), str(folder)], env=env, stderr=subprocess.PIPE)
-        for rank in (0, 1)
-    ]
-    ends = [process.communicate()[1].decode(errors="replace")[-2000:] for process in started]
-    assert [p.returncode for p in started] == [0, 0], ends
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    try:  # forked, so that they need not import everything again
+        started = [get_context("fork").Process(target=rank_cases.main, args=(rank, folder)) for rank in (0, 1)]
+        for process in started:
+            process.start()
+        for process in started:
+            process.join()
+    finally:
+        monkeypatch.undo()
+    assert [p.exitcode for p in started] == [0, 0]
     first, second = (pickle.loads((folder / f"{rank}.pickle").read_bytes()) for rank in (0, 1))
     return first, second
 

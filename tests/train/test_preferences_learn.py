@@ -67,7 +67,7 @@ def gain(folder: Path, rows: Sequence[Row], objective: Objective) -> float:
     return margin(load_model(folder / "model"), HELD_OUT) - margin(load_model(folder / "start"), HELD_OUT)
 
 
-@pytest.mark.parametrize("method", [dpo, kto])
+@pytest.mark.parametrize("method", [dpo, pytest.param(kto, marks=pytest.mark.prove)])
 def test_what_is_preferred_becomes_likelier_on_held_out_pairs_and_only_by_the_labels(tmp_path: Path, method: Any) -> None:
     random_ = random.Random(5)
     up = gain(tmp_path / "up", TRAIN, method())
@@ -90,10 +90,10 @@ def test_verdicts_teach_kto_and_ranked_lists_teach_dpo(tmp_path: Path) -> None:
     assert gain(tmp_path / "lists", lists, dpo()) > 1.0
 
 
-def test_a_method_without_a_reference_learns_too(tmp_path: Path) -> None:
-    for name, objective in (("simpo", simpo()), ("orpo", orpo())):
-        assert gain(tmp_path / name, TRAIN, objective) > 0.4
-        assert gain(tmp_path / f"{name}-swapped", [swapped(row) for row in TRAIN], objective) < -0.4
+@pytest.mark.parametrize("method", [simpo, pytest.param(orpo, marks=pytest.mark.prove)])
+def test_a_method_without_a_reference_learns_too(tmp_path: Path, method: Any) -> None:
+    assert gain(tmp_path / "up", TRAIN, method()) > 0.4
+    assert gain(tmp_path / "down", [swapped(row) for row in TRAIN], method()) < -0.4
 
 
 def test_the_stage_is_evaluated_at_its_ends(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def rise(found: Sequence[Mapping[str, float]]) -> float:
     return float(np.mean(rewards[-5:]) - np.mean(rewards[:5]))
 
 
-@pytest.mark.parametrize("method", [dpo, kto])
+@pytest.mark.parametrize("method", [dpo, pytest.param(kto, marks=pytest.mark.prove)])
 def test_groups_that_the_policy_sampled_teach_it(tmp_path: Path, method: Any) -> None:
     """Right and wrong answers of a group are its pairs; the share of groups that have both is ``signal/fraction``."""
     found = online(tmp_path / "low", method(), low)
