@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import pytest
 from cli_support import flat
@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.cli.mirror import parse_with
-from assay.cli.tree import Node, build, put, take
+from assay.cli.tree import Node, build, candidates, put, take
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError
+from assay.core.protocols import CurriculumSpec
 
 
 class Tint(Enum):
@@ -284,3 +285,8 @@ def test_trees_of_the_recipes_come_back_the_same():
         node = take(run)
         assert isinstance(node, Node)
         assert build(node) is run
+
+
+def test_a_type_that_cannot_be_a_key_is_looked_up_too():
+    assert candidates(None, Annotated[Any, ["said"]]) == {}
+    assert {"Uniform", "SuccessVariance"} <= set(candidates(None, CurriculumSpec)) == set(candidates(None, CurriculumSpec))

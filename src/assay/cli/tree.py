@@ -304,9 +304,19 @@ def _modules(name: str) -> list[ModuleType]:
 def _parts_of(modules: Sequence[str], declared: Any) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name in dict.fromkeys(modules):
-        for word, found in (_fitting if name in _ROOMS else _found)(name, declared).items():
+        look = _fitting if name in _ROOMS and _hashable(declared) else _found
+        for word, found in look(name, declared).items():
             out.setdefault(word, found)
     return out
+
+
+def _hashable(declared: Any) -> bool:
+    """Whether a type can be a key: one annotated with a list or a table cannot."""
+    try:
+        hash(declared)
+    except TypeError:
+        return False
+    return True
 
 
 def _found(name: str, declared: Any) -> Mapping[str, Any]:
