@@ -55,7 +55,15 @@ def run_in_step_2(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
             child.kill()
 
 
-def test_one_sigterm_ends_the_step_and_leaves_a_checkpoint(run_in_step_2: subprocess.Popen[str], tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Digest of an uninterrupted run."""
+    return trained(only_rl(steps=6), tmp_path_factory.mktemp("whole") / "run")
+
+
+def test_one_sigterm_ends_the_step_and_leaves_a_checkpoint(
+    run_in_step_2: subprocess.Popen[str], tmp_path: Path, whole: str
+) -> None:
     folder = tmp_path / "run"
     run_in_step_2.send_signal(signal.SIGTERM)
     out, err = run_in_step_2.communicate("go on\n")
@@ -65,14 +73,14 @@ def test_one_sigterm_ends_the_step_and_leaves_a_checkpoint(run_in_step_2: subpro
     assert storage.read_json(folder / "checkpoints" / "step_0000002" / "state.json")["session"]["step"] == 2
     assert [json.loads(line)["step"] for line in (folder / "metrics.jsonl").read_text().splitlines()] == [0, 1, 2]
     assert not (folder / "done.json").exists() and not (folder / "events.jsonl").exists()
-    assert resumed(folder) == trained(only_rl(steps=6), tmp_path / "whole")
+    assert resumed(folder) == whole
 
 
-def test_a_second_sigterm_ends_at_once(run_in_step_2: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_a_second_sigterm_ends_at_once(run_in_step_2: subprocess.Popen[str], tmp_path: Path, whole: str) -> None:
     run_in_step_2.send_signal(signal.SIGTERM)
     assert run_in_step_2.stderr and any(HEARD in line for line in run_in_step_2.stderr)
     run_in_step_2.send_signal(signal.SIGTERM)
     out, err = run_in_step_2.communicate()
     assert (run_in_step_2.returncode, out) == (-signal.SIGINT, "") and "KeyboardInterrupt" in err
     assert (tmp_path / "run" / "LATEST").read_text() == "step_0000000\n"
-    assert resumed(tmp_path / "run") == trained(only_rl(steps=6), tmp_path / "whole")
+    assert resumed(tmp_path / "run") == whole

@@ -1,13 +1,15 @@
 """Planted defects: each is found by the check that is for it, and honest verifiers pass every check."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import planted
 import pytest
 
 from assay.verify import ExactMatch
-from assay.verify.audit import Settings, Status, audit, case_of, resolve
+from assay.verify.audit import Audit, Settings, Status, audit, case_of, resolve
 
 GOLDS = ["4", "17", "42", "7", "7", "120", "-3", "58"]
 CASES = [case_of({"gold": gold, "prompt": f"What is {int(gold) - 1} + 1?"}, i) for i, gold in enumerate(GOLDS)]
@@ -15,6 +17,12 @@ NAMES = [case_of({"gold": gold}, i) for i, gold in enumerate(("Ida", "IDA", "Ada
 HONEST = Settings(hostile_items=1, deadline=20.0, max_p99=20.0)
 QUICK = Settings(hostile_items=0, deadline=20.0, skip=("determinism", "latency"), backend="none")  # of boxes elsewhere
 FILE = Path(planted.__file__)
+
+
+@cache
+def audited(defect: Any) -> Audit:
+    """One audit of a defect that several checks or families find."""
+    return audit(defect, CASES, settings=QUICK)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +46,7 @@ FILE = Path(planted.__file__)
     ],
 )
 def test_a_planted_defect_is_found(defect, check: str, family: str) -> None:
-    found = audit(defect, CASES, settings=QUICK)
+    found = audited(defect)
     assert check in found.failed, [(c.name, c.says) for c in found.checks]
     line = next(line for line in found.check(check).lines if line.name == family)
     assert line.rate.failed > 0
