@@ -585,7 +585,9 @@ def test_auto_comes_to_wasi_where_no_level_holds(no_level, monkeypatch):
     monkeypatch.setattr(near.Wasi, "start", lambda self: Holding())
     chosen, found = choose("auto")
     assert (chosen.name, found.held, found.tag) == ("wasi", True, "wasi")
-    assert found.line == "isolation: wasi (CPython 3.15.0 in WebAssembly, wasmtime 49.0.0); memory: per process"
+    assert found.line.startswith(
+        "isolation: wasi (CPython 3.15.0 in WebAssembly, wasmtime 49.0.0); memory: per process; passed over: strong"
+    )
     assert choose("auto", allow_unsafe=True)[0].name == "wasi"
     with pytest.raises(SandboxError, match="no level of the sandbox proved itself"):
         choose("auto", reads=("/opt",))  # of which it sees nothing

