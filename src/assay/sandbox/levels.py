@@ -10,7 +10,6 @@ from typing import ClassVar
 
 from assay.core.errors import ConfigError, SandboxError, UnknownNameError
 from assay.sandbox.backend import Backend, Refused
-from assay.sandbox.backends.boxed import BoxedBackend
 from assay.sandbox.backends.wasi import INSTALL, Wasi, installed
 from assay.sandbox.client import Zygote
 from assay.sandbox.probing import Probe, probe
@@ -151,6 +150,8 @@ def choose(backend: str | Backend, *, allow_unsafe: bool = False, reads: tuple[s
 
 def _blamed(backend: Backend, found: Probe) -> Probe:
     """What was found, and which paths are the reason where the backend holds without them."""
+    from assay.sandbox.backends.boxed import BoxedBackend
+
     if not isinstance(backend, ZygoteBackend | BoxedBackend) or not backend.reads:
         return found
     if not probe(replace(backend, reads=())).held:
