@@ -9,6 +9,8 @@ PY := $(BIN)/python
 TEST_WORKERS ?= 2
 # Proofs use the machine as a user does: one process, its own threads.
 PROVE_WORKERS ?= 0
+# Each worker steals from the other when it has no tests left, so that a file's tests mostly share its fixtures. Compiled modules
+# are kept even where the environment says otherwise: the tests start many processes that would compile them anew.
 # COV=1 makes `make test` record coverage, for `make floors` to judge.
 COV ?=
 
@@ -62,7 +64,7 @@ quickstart: $(VENV)/.installed-train  ## environment, install, then improve a sm
 
 test: $(VENV)/.installed-dev  ## environment, install, then the tests
 	@rm -f .coverage .coverage.*
-	@OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_WORKERS) $(if $(COV),$(COVERAGE_ARGS))
+	@OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(PYTEST) -n $(TEST_WORKERS) --dist worksteal $(if $(COV),$(COVERAGE_ARGS))
 
 # -------------------------------------------------------------------------------------------------------------- check
 
