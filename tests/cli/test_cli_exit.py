@@ -65,7 +65,7 @@ def here(assay, mine, tmp_path):
     ("words", "said"),
     [
         # ---- names
-        ("trian", "did you mean 'train'"), ("runs lst", "did you mean 'list'"), ("tasks shwo", "did you mean 'show'"),
+        ("trian", "did you mean 'train'"), ("runs lst", "did you mean 'list'"), ("tasks lst", "did you mean 'list'"),
         ("train quickstrat", "did you mean 'quickstart'"), ("explain quickstrat", "did you mean 'quickstart'"),
         ("explain mine.py:tinny", "did you mean 'tiny'"), ("explain assay.recipes:quikstart", "did you mean 'quickstart'"),
         ("tasks show srot", "did you mean 'sort'"), ("tasks check srot", "did you mean 'sort'"),
