@@ -5,8 +5,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 
-# Parallel test processes; each uses one compute thread, so two fill a two-core machine.
-TEST_WORKERS ?= 2
+# Parallel test processes; each uses one compute thread, and a third computes while others wait for processes.
+TEST_WORKERS ?= 3
 # Proofs use the machine as a user does: one process, its own threads.
 PROVE_WORKERS ?= 0
 # Each worker steals from the other when it has no tests left, so that a file's tests mostly share its fixtures. Compiled modules

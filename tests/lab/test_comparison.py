@@ -97,6 +97,7 @@ def test_few_seeds_that_disagree_decide_nothing() -> None:
     assert over_seeds(apart) == over_seeds(apart)
 
 
+@pytest.mark.prove
 def test_the_interval_covers_as_often_as_it_says() -> None:
     """100 studies of five seeds without a difference, seeds and items both at random: about one in twenty says otherwise."""
     rng = np.random.default_rng(0)

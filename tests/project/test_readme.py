@@ -45,6 +45,7 @@ def run_example(code: str, folder: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.prove
 def test_the_example_runs_on_another_model(tmp_path: Path) -> None:
     """The text itself; only a tiny model folder instead of the base, and three steps, stand in its call."""
     tokenizer = char_tokenizer("0123456789S>")

@@ -147,6 +147,7 @@ def test_a_method_that_reads_an_anchor_trains_by_settings_alone(name: str, tmp_p
     assert any(found[k]["grad/norm"] > 1e-4 for k in range(1, 5))
 
 
+@pytest.mark.prove
 def test_a_student_comes_closer_to_its_teacher(tmp_path: Path) -> None:
     """The teacher is a finished run's model, which writes digits; the student begins with fresh weights."""
     schooled = replace(tiny(), stages=(warm_up(steps=20),), evaluation=Evaluation(every=0, final_per_level=2))

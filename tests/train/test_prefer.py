@@ -157,7 +157,7 @@ def test_too_little_data_is_refused(changes: dict[str, Any], error: type[Excepti
 
 def test_what_is_no_data_is_refused() -> None:
     for data in (3, None, ["a"]):
-        with pytest.raises(ConfigError, match=r"Prefer\.data, row 0 is a .*; name a JSONL file"):
+        with pytest.raises(ConfigError, match=r"Prefer\.data, row 0 is an? .*; name a JSONL file"):
             prefer(data=data)
     with pytest.raises(ConfigError, match=r"Prefer\.batch=0"):
         prefer(batch=0)

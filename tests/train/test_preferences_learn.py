@@ -131,7 +131,8 @@ def rise(found: Sequence[Mapping[str, float]]) -> float:
     return float(np.mean(rewards[-5:]) - np.mean(rewards[:5]))
 
 
-@pytest.mark.parametrize("method", [dpo, pytest.param(kto, marks=pytest.mark.prove)])
+@pytest.mark.prove
+@pytest.mark.parametrize("method", [dpo, kto])
 def test_groups_that_the_policy_sampled_teach_it(tmp_path: Path, method: Any) -> None:
     """Right and wrong answers of a group are its pairs; the share of groups that have both is ``signal/fraction``."""
     found = online(tmp_path / "low", method(), low)

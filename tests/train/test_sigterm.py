@@ -76,6 +76,7 @@ def test_one_sigterm_ends_the_step_and_leaves_a_checkpoint(
     assert resumed(folder) == whole
 
 
+@pytest.mark.prove
 def test_a_second_sigterm_ends_at_once(run_in_step_2: subprocess.Popen[str], tmp_path: Path, whole: str) -> None:
     run_in_step_2.send_signal(signal.SIGTERM)
     assert run_in_step_2.stderr and any(HEARD in line for line in run_in_step_2.stderr)

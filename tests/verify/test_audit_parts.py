@@ -368,6 +368,7 @@ def test_what_stops_its_judge_every_time_is_left_early() -> None:
     assert "left out after too many" in audit_page(found)
 
 
+@pytest.mark.prove
 def test_one_family_that_stops_its_judge_keeps_no_other_from_being_tried() -> None:
     def sleeps(prompt, completion, row):
         if not completion.strip():

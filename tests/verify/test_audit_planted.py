@@ -117,7 +117,9 @@ def test_what_is_slow() -> None:
     assert found.check("latency").examples
 
 
-@pytest.mark.parametrize("name", ["honest", "honest_literal", "last_box", "honest_trl"])
+@pytest.mark.parametrize(
+    "name", ["last_box", *(pytest.param(n, marks=pytest.mark.prove) for n in ("honest", "honest_literal", "honest_trl"))]
+)
 def test_honest_rewards_of_every_signature_pass(name: str) -> None:
     found = audit(resolve(f"{FILE}:{name}"), CASES, settings=replace(HONEST, backend="none"))
     assert found.passed, [(c.name, c.says, c.examples[:3]) for c in found.checks if c.status is Status.FAIL]
@@ -125,7 +127,7 @@ def test_honest_rewards_of_every_signature_pass(name: str) -> None:
     assert [c.name for c in found.checks if c.status is Status.SKIPPED] == []
 
 
-@pytest.mark.parametrize("verifier", [ExactMatch(), ExactMatch(strip=True)])
+@pytest.mark.parametrize("verifier", [ExactMatch(strip=True), pytest.param(ExactMatch(), marks=pytest.mark.prove)])
 def test_honest_verifiers_pass(verifier: ExactMatch) -> None:
     must = ("whitespace",) if verifier.strip else ()
     found = audit(verifier, CASES, settings=Settings(hostile_items=1, deadline=20.0, max_p99=20.0, must=must))

@@ -153,6 +153,7 @@ LONG = [
 ]  # fmt: skip
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("name", PURE)
 def test_a_million_characters_take_seconds(name: str) -> None:
     """Time must grow with the length alone, here on a sample of patterns: a quadratic step takes minutes."""
