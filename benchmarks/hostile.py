@@ -7,7 +7,7 @@ Prints JSON: for mathematics, SQL and programs the seconds of both batches and t
 benchmarks, every one of them another text, so that no verdict is remembered.
 
 A program that waits for ever costs no core, and others are judged beside it. One that computes for ever uses its whole limit of
-processor time, whatever judges it, so the ratio is about 1 + limit / (10 x cores x time of an honest answer): it is measured at
+processor time, whatever judges it, so the ratio is about .9 + limit / (10 x cores x time per honest answer): it is measured at
 ``--deadline`` and at a limit of ten honest answers, and each row says how many honest answers (``honest``) its limit is worth.
 """
 
