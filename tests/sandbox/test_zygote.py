@@ -3,6 +3,7 @@
 import os
 import resource
 import signal
+import tempfile
 
 import pytest
 
@@ -10,6 +11,7 @@ from assay.sandbox.backend import Refused, WorkerDied
 from assay.sandbox.client import Zygote, status_of
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Program, Status
+from assay.sandbox.zygote import watch
 
 LEVELS = ("strong", "landlock", "rlimits")
 
@@ -141,3 +143,28 @@ def test_a_program_that_cannot_be_executed_is_no_verdict(zygote):
     result = zygote.run(Program(argv=("/no/such/program",)), Limits())
     assert (result.status, result.judged) == (Status.INFRA, False)
     assert "No such file" in result.detail or "Permission denied" in result.detail
+
+
+def test_threads_and_deleted_files_are_counted_where_proc_itself_is_hidden(tmp_path):
+    """In a container whose /proc is taken away, its process 1 has an open one: here a folder that looks like it."""
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "77" / "fd").mkdir(parents=True)
+    proc = os.open(tmp_path, os.O_RDONLY)
+    limits = {"entries": 9, "disk": 8192}
+
+    def threads(n):
+        for i in range(n):
+            (tmp_path / "77" / "task" / str(i)).mkdir(parents=True, exist_ok=True)
+        return watch.look(proc, 77, str(tmp_path / "scratch"), limits)
+
+    try:
+        assert (threads(96), threads(97)) == ("", "processes")
+        with tempfile.TemporaryFile() as file:
+            file.write(b"x" * 20000)
+            file.flush()
+            assert watch.look(proc, 77, str(tmp_path / "scratch"), limits) == "processes"  # it is not the program's
+            (tmp_path / "77" / "fd" / "3").symlink_to(f"/proc/self/fd/{file.fileno()}")
+            assert watch.look(proc, 77, str(tmp_path / "scratch"), limits) == "disk"
+        assert watch.look(proc, 78, str(tmp_path / "scratch"), limits) == ""  # it has just ended
+    finally:
+        os.close(proc)

@@ -190,17 +190,28 @@ def look(proc: int, pid: int, scratch: str, limits: dict[str, Any]) -> str:
                         total += entry.stat(follow_symlinks=False).st_blocks * 512
         except OSError:
             continue
-    try:
-        for name in os.listdir(f"/proc/{pid}/fd"):
-            found_file = os.stat(f"/proc/{pid}/fd/{name}")
+    for name in _names(proc, f"{pid}/fd"):
+        with suppress(OSError):  # just closed
+            found_file = os.stat(f"{pid}/fd/{name}", dir_fd=proc)
             if not found_file.st_nlink and stat.S_ISREG(found_file.st_mode):
                 total += found_file.st_blocks * 512
-        threads = int(read_at(proc, f"{pid}/stat").rpartition(")")[2].split()[17])
-    except (OSError, IndexError):
-        threads = 0
     if total > limits["disk"] or entries > limits["entries"]:
         return "disk"
-    return "processes" if threads > _THREADS else ""
+    return "processes" if len(_names(proc, f"{pid}/task")) > _THREADS else ""
+
+
+def _names(proc: int, folder: str) -> list[str]:
+    """What is in a folder of an open /proc, which may be hidden from where it was; nothing where the process has just ended."""
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
+    except OSError:
+        return []
+    try:
+        return os.listdir(fd)
+    except OSError:
+        return []
+    finally:
+        os.close(fd)
 
 
 def read_at(folder: int, path: str) -> str:
