@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from assay.verify.constraints import Constraint, Instructions, Relation, constraint_of, described
     from assay.verify.exact import ExactMatch, FormatIs, Together
     from assay.verify.function import RewardFunction
+    from assay.verify.joint import Joint
     from assay.verify.math.verifier import MathAnswer
     from assay.verify.named import NamedVerifier, about, verifier, verifiers
     from assay.verify.pool import ScoringPool
@@ -42,6 +43,7 @@ __all__ = [
     "Graph",
     "GraphAnswer",
     "Instructions",
+    "Joint",
     "JsonMatch",
     "JsonSchema",
     "ListMatch",
@@ -77,6 +79,7 @@ _HOME = {
     "constraints.verifier": "Instructions constraint_of described",
     "exact": "ExactMatch FormatIs Together",
     "function": "RewardFunction",
+    "joint": "Joint",
     "named": "NamedVerifier about verifier verifiers",
     "math.verifier": "MathAnswer",
     "pool": "ScoringPool",
