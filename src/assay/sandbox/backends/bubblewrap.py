@@ -23,7 +23,7 @@ class Bubblewrap(BoxedBackend):
     A private read-only root, namespaces of every kind, no capabilities; with our limits, Landlock and filter of system calls
     inside. bwrap is started with an empty environment: it would show its own in ``/proc/1/environ``.
 
-    >>> Bubblewrap(reads=("/opt/data",)).name
+    >>> Bubblewrap(reads=("/usr/share",)).name
     'bubblewrap'
     """
 
