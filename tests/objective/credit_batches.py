@@ -18,6 +18,7 @@ from assay.objective.credit.base import Credit
 
 
 def near(values: object, expected: object, tolerance: float = 5e-5) -> None:
+    """Asserts that numbers are those expected, each within an absolute tolerance."""
     np.testing.assert_allclose(np.asarray(values, float), np.asarray(expected, float), rtol=0, atol=tolerance)
 
 

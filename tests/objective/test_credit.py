@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from credit_batches import near
 from objective_batches import advantages, plain, tiny
 
 from assay.core.errors import ConfigError, DataError, UnknownNameError
@@ -26,10 +27,6 @@ from assay.objective import (
 from assay.testing.objective import over_ranks
 
 EIGHT = [1, 1, 0, 0, 0, 0, 0, 0]
-
-
-def near(values: object, expected: object, tolerance: float = 5e-5) -> None:
-    np.testing.assert_allclose(np.asarray(values, float), np.asarray(expected, float), rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize(

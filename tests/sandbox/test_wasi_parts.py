@@ -550,7 +550,7 @@ def test_what_it_cannot_do_is_refused(stand_in):
         language("python").admit(worker.layers)
     finally:
         worker.close()
-    with pytest.raises(ConfigError, match=r"reads: '/opt': under 'wasi' programs are Python and see no file"):
+    with pytest.raises(ConfigError, match=r"under 'wasi' programs are Python and see no file of the host, as '/opt'"):
         Sandbox("wasi", reads=("/opt",))
 
 

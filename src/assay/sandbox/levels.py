@@ -98,8 +98,8 @@ def backend_named(name: str, reads: tuple[str, ...] = ()) -> Backend:
     if name == WASI:
         if reads:
             raise ConfigError(
-                f"reads: {reads[0]!r}: under 'wasi' programs are Python and see no file of the host: give them files in "
-                "Program.files, and run other languages at 'strong' or 'landlock'"
+                f"under 'wasi' programs are Python and see no file of the host, as {reads[0]!r} of 'reads' or a language: give "
+                "them files in Program.files, and run other languages at 'strong' or 'landlock'"
             )
         return Wasi()
     if name in _HOME:
