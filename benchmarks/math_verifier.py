@@ -201,7 +201,7 @@ def measure_rates(n: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("what", nargs="*", choices=["exact", "mixed", "hanging", "rates"], default=["exact"])
+    parser.add_argument("what", nargs="+", choices=["exact", "mixed", "hanging", "rates"])
     parser.add_argument("--pairs", type=int, default=2000)
     given = parser.parse_args()
     sys.setrecursionlimit(10_000)  # math-verify recurses deeply on some answers
