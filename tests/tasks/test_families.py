@@ -99,7 +99,7 @@ def test_sort_verifier_against_an_independent_judge() -> None:
     assert 3000 < right < 8000
 
 
-@pytest.mark.parametrize("name", families())
+@pytest.mark.parametrize("name", [name for name in families() if hasattr(family(name), "alphabet")])
 def test_the_alphabet_is_all_that_a_family_writes(name: str) -> None:
     source, rng, written = family(name), np.random.default_rng(0), set[str]()
     for arm, levels in source.arms().items():
@@ -300,9 +300,8 @@ def test_family_by_name() -> None:
 
 def test_cards() -> None:
     found = {name: card(family(name)) for name in families()}
-    assert {n: (c.has_trace, c.has_tools) for n, c in found.items()} == {
-        "keyvalue": (True, True), "reverse": (True, False), "sort": (True, False),
-    }  # fmt: skip
+    assert all(c.has_trace and c.summary for c in found.values())
+    assert found["keyvalue"].has_tools and not found["sort"].has_tools
     assert found["sort"].arms == {"sort": tuple(range(3, 11))}
     assert (
         found["sort"].summary

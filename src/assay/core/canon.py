@@ -67,7 +67,8 @@ def freeze(value: Any) -> Any:
     >>> freeze([{"a": [1]}])
     (FrozenMap({'a': (1,)}),)
     """
-    if isinstance(value, FrozenMap):
+    kind = value.__class__
+    if kind in _EXACT or kind is FrozenMap:
         return value
     if isinstance(value, Mapping):
         return FrozenMap(cast("Mapping[str, Any]", value))
@@ -90,8 +91,13 @@ def plain(value: Any) -> Any:
     >>> plain({"a": np.arange(2), 3: {"y", "x"}})
     {'a': [0, 1], '3': ['x', 'y']}
     """
-    if value is None or type(value) in _EXACT:
+    kind = value.__class__
+    if value is None or kind in _EXACT:
         return value
+    if kind is list or kind is tuple:  # as most values are: the general tests below are many times slower
+        return [plain(v) for v in value]
+    if kind is dict or kind is FrozenMap:
+        return _named(value, plain)
     if isinstance(value, enum.Enum):
         return plain(value.value)
     if isinstance(value, np.ndarray | np.generic):

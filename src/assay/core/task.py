@@ -48,9 +48,10 @@ class Task:
         id: unique name, stable across processes.
         domain, arm: coarse and fine category; a curriculum chooses the arm.
         level: difficulty, an integer that grows.
-        split: ``"train"`` or ``"test"``, decided by a hash of ``public``.
+        split: ``"train"`` or ``"test"``, decided by a hash of the `question`.
         index: position in the source's stream for (arm, level, split).
-        public: what the policy may see; has ``"prompt"`` (text) or ``"messages"``.
+        public: what the policy may see; has ``"prompt"`` (text) or ``"messages"``, and ``"facts"`` where one question may be put
+            in several wordings.
         world: what environment and tools may use besides.
         private: what only scorers may see: answer, tests, rubric, solution.
 
@@ -82,9 +83,14 @@ class Task:
         )  # fmt: skip
 
     @property
+    def question(self) -> FrozenMap:
+        """What is asked, whatever the words: ``public["facts"]``, or all of the public part where there are none."""
+        return self.public.get("facts", self.public)
+
+    @property
     def content(self) -> str:
-        """Digest of the public part: two tasks with the same content are the same question."""
-        return digest(self.public)
+        """Digest of the `question`: two tasks with the same content are the same question."""
+        return digest(self.question)
 
 
 @dataclass(frozen=True, slots=True)

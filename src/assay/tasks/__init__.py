@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.tasks.draws import Place, distinct, redraw, slip
     from assay.tasks.keyvalue import KeyValue
+    from assay.tasks.math.arithmetic import Expression
+    from assay.tasks.mixture import Mixture
+    from assay.tasks.problem import Facts, Form, Problem, Solution
+    from assay.tasks.problems import Problems
     from assay.tasks.registry import Card, card, families, family
     from assay.tasks.reverse import Reverse
     from assay.tasks.rows import Rows, load_jsonl
@@ -15,11 +19,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Card",
+    "Expression",
+    "Facts",
+    "Form",
     "KeyValue",
+    "Mixture",
     "Place",
+    "Problem",
+    "Problems",
     "Reverse",
     "Rows",
     "SingleTurn",
+    "Solution",
     "SortDigits",
     "card",
     "distinct",
@@ -33,6 +44,10 @@ __all__ = [
 _HOME = {
     "draws": "Place distinct redraw slip",
     "keyvalue": "KeyValue",
+    "math.arithmetic": "Expression",
+    "mixture": "Mixture",
+    "problem": "Facts Form Problem Solution",
+    "problems": "Problems",
     "registry": "Card card families family",
     "reverse": "Reverse",
     "rows": "Rows load_jsonl",

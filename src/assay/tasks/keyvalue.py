@@ -82,10 +82,8 @@ class KeyValue:
         place = Place(self.name, arm, level, split, index)
         place.check(self)
 
-        def ask(rng: np.random.Generator) -> FrozenMap:
-            return FrozenMap({"prompt": f"K{level}{_key(rng)}>"})
-
-        public = redraw(place, self.seed, ask, self.test_share)
+        rng = place.generator(self.seed)
+        public = redraw(place, lambda: FrozenMap({"prompt": f"K{level}{_key(rng)}>"}), self.test_share)
         first = public["prompt"][2:-1]
         keys, value = self._chain(first, level)
         world = FrozenMap({"store": dict(zip(keys, [*keys[1:], value], strict=True)), "calls": level + self.spare})

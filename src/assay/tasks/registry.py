@@ -1,4 +1,8 @@
-"""Families by name, and what there is to know about one."""
+"""Families by name, and what there is to know about one.
+
+A family of your own gets a name by one line in ``_FAMILIES``: its name, and ``module:what``, a class or function that gives it
+without arguments.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,12 @@ import numpy as np
 from assay.core.errors import UnknownNameError
 from assay.core.protocols import TaskSource
 from assay.core.task import Task
+from assay.tasks.problems import Problems
 
 __all__ = ["Card", "card", "families", "family"]
 
 _FAMILIES = {
+    "arithmetic": "assay.tasks.math.arithmetic:arithmetic",
     "keyvalue": "assay.tasks.keyvalue:KeyValue",
     "reverse": "assay.tasks.reverse:Reverse",
     "sort": "assay.tasks.sort:SortDigits",
@@ -49,25 +55,31 @@ class Card:
 def families() -> tuple[str, ...]:
     """Names of the built-in families, sorted.
 
-    >>> families()
-    ('keyvalue', 'reverse', 'sort')
+    >>> "sort" in families()
+    True
     """
     return tuple(sorted(_FAMILIES))
 
 
 def family(name: str) -> TaskSource:
-    """The built-in family of that name, with its default settings.
+    """The built-in family of that name with its default settings; ``family/problem`` gives one of its arms alone.
 
     Raises:
-        UnknownNameError: no such family; says the nearest name.
+        UnknownNameError: no such family or arm; says the nearest name.
 
-    >>> family("sort").arms()["sort"][0]
-    3
+    >>> family("sort").arms()["sort"][0], list(family("arithmetic/expression").arms())
+    (3, ['arithmetic/expression'])
     """
-    if name not in _FAMILIES:
-        raise UnknownNameError("task family", name, _FAMILIES)
-    module, kind = _FAMILIES[name].split(":")
-    return getattr(import_module(module), kind)()
+    head, slash, _ = name.partition("/")
+    if head not in _FAMILIES:
+        raise UnknownNameError("task family", head, _FAMILIES)
+    module, kind = _FAMILIES[head].split(":")
+    found: TaskSource = getattr(import_module(module), kind)()
+    if not slash:
+        return found
+    if not isinstance(found, Problems):
+        raise UnknownNameError(f"arm of {head}", name, found.arms())
+    return found.only(name)
 
 
 def card(source: TaskSource) -> Card:
@@ -82,7 +94,7 @@ def card(source: TaskSource) -> Card:
     trace = source.trace(example, 0.0, np.random.default_rng(0))
     return Card(
         name=source.name,
-        summary=(type(source).__doc__ or "").strip().split("\n")[0],
+        summary=_summary(source, arm),
         arms=arms,
         example=example,
         verifier=repr(source.verifier()),
@@ -90,3 +102,9 @@ def card(source: TaskSource) -> Card:
         has_tools=source.environment(example.exposed()) is not None,
         trace=tuple((m.role, m.content) for m in trace or ()),
     )
+
+
+def _summary(source: TaskSource, arm: str) -> str:
+    """The first line of the docstring of what makes the tasks."""
+    kind = type(source.problem(arm) if isinstance(source, Problems) and len(source.problems) == 1 else source)
+    return (kind.__doc__ or "").strip().split("\n")[0]

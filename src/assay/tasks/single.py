@@ -89,7 +89,8 @@ class SingleTurn(ABC):
         """
         place = Place(self.name, arm, level, split, index)
         place.check(self)
-        public = redraw(place, self.seed, lambda rng: FrozenMap({"prompt": self.ask(level, rng)}), self.test_share)
+        rng = place.generator(self.seed)
+        public = redraw(place, lambda: FrozenMap({"prompt": self.ask(level, rng)}), self.test_share)
         private = FrozenMap({"answer": self.solve(public["prompt"])})
         return Task(id=place.id, domain=self.name, arm=arm, level=level, split=split, index=index, public=public, private=private)
 

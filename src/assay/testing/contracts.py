@@ -20,6 +20,7 @@ from assay.core.score import Score
 from assay.core.seeds import generator
 from assay.core.task import Task, World
 from assay.testing.records import graded
+from assay.verify.routed import Routed
 
 __all__ = ["ContractError", "Report", "check_curriculum", "check_environment", "check_verifier"]
 
@@ -84,7 +85,8 @@ def verdict(verifier: Verifier, task: Task, rollout: Rollout) -> Score:
     require(_is_score(first), subject, f"gave {a_kind(first)} for {case}; it must give a Score")
     same = (dict(first.components), first.fault) == (dict(second.components), second.fault)
     require(same, subject, f"is not pure: two verdicts on {case} are {first} and {second}")
-    names: tuple[str, ...] = getattr(verifier, "names", ())
+    own = verifier.route(task) if isinstance(verifier, Routed) else verifier
+    names: tuple[str, ...] = getattr(own, "names", ())
     if names and first.valid:
         found = sorted(first.components)
         require(found == sorted(names), subject, f"declares {names} but gave {found} for {case}")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from assay.verify.math.verifier import MathAnswer
     from assay.verify.named import NamedVerifier, about, verifier, verifiers
     from assay.verify.pool import ScoringPool
+    from assay.verify.routed import Routed
     from assay.verify.structure.graph import Graph, GraphAnswer
     from assay.verify.structure.maze import MazePath
     from assay.verify.structure.roles import Assignment
@@ -57,6 +58,7 @@ __all__ = [
     "Ranking",
     "Relation",
     "RewardFunction",
+    "Routed",
     "Satisfies",
     "ScoringPool",
     "SetMatch",
@@ -83,6 +85,7 @@ _HOME = {
     "named": "NamedVerifier about verifier verifiers",
     "math.verifier": "MathAnswer",
     "pool": "ScoringPool",
+    "routed": "Routed",
     "structure.graph": "Graph GraphAnswer",
     "structure.maze": "MazePath",
     "structure.roles": "Assignment",

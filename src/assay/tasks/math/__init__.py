@@ -1,0 +1,5 @@
+"""Problems with numbers."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,119 @@
+"""Several families as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from assay.core.canon import FrozenMap
+from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.protocols import Environment, TaskSource, Verifier
+from assay.core.task import Message, Task, World
+from assay.verify.routed import Routed
+
+__all__ = ["Mixture"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixture:
+    """The arms of several families side by side; a curriculum chooses among all of them.
+
+    Each task is the family's own, and goes to the family's own verifier and environment.
+
+    Attributes:
+        name: of the mixture.
+        sources: families whose arms have different names.
+
+    Raises:
+        ConfigError: no families, an arm that two of them have, or families that hold out different shares.
+
+    >>> from assay.tasks import Reverse, SortDigits
+    >>> both = Mixture(name="both", sources=(SortDigits(levels=(3,)), Reverse(levels=(3, 4))))
+    >>> dict(both.arms()), both.task("reverse", 3, "train", 0).public["prompt"]
+    ({'sort': (3,), 'reverse': (3, 4)}, 'Rbfd>')
+    """
+
+    name: str
+    sources: tuple[TaskSource, ...]
+    _home: Mapping[str, TaskSource] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        home: dict[str, TaskSource] = {}
+        for source in self.sources:
+            for arm in source.arms():
+                if arm in home:
+                    raise ConfigError(
+                        f"mixture {self.name!r}: the families {home[arm].name!r} and {source.name!r} both have the arm {arm!r}; "
+                        "leave one of them out"
+                    )
+                home[arm] = source
+        if not home:
+            raise ConfigError(f"mixture {self.name!r} needs at least one family, got none")
+        shares = {source.name: _share(source) for source in self.sources}
+        if len(set(shares.values())) > 1:
+            raise ConfigError(f"mixture {self.name!r}: its families hold out different shares: {shares}; set one test_share")
+        object.__setattr__(self, "_home", home)
+
+    @property
+    def test_share(self) -> float:
+        """Share of contents that belong to the test split."""
+        return _share(self.sources[0])
+
+    @property
+    def alphabet(self) -> str:
+        """Every character that prompts and answers use, sorted.
+
+        Raises:
+            ConfigError: a family does not say which it uses.
+        """
+        known: dict[str, str] = {s.name: getattr(s, "alphabet", "") for s in self.sources}
+        silent = [name for name, alphabet in known.items() if not alphabet]
+        if silent:
+            raise ConfigError(f"mixture {self.name!r}: the families {silent} name no alphabet; give the model one")
+        return "".join(sorted({c for alphabet in known.values() for c in alphabet}))
+
+    def arms(self) -> Mapping[str, tuple[int, ...]]:
+        """The arms of all families, each with its levels."""
+        return {arm: source.arms()[arm] for arm, source in self._home.items()}
+
+    def source(self, arm: str) -> TaskSource:
+        """The family that an arm belongs to.
+
+        Raises:
+            UnknownNameError: none has it.
+        """
+        if arm not in self._home:
+            raise UnknownNameError(f"arm of {self.name}", arm, self._home)
+        return self._home[arm]
+
+    def task(self, arm: str, level: int, split: str, index: int) -> Task:
+        """The family's task.
+
+        Raises:
+            UnknownNameError: arm, level or split.
+            DataError: the level has no task of that split.
+        """
+        return self.source(arm).task(arm, level, split, index)
+
+    def verifier(self) -> Verifier:
+        """Each family's own."""
+        routes: dict[str, Verifier] = {}
+        for source in self.sources:
+            own = source.verifier()
+            apart = own.routes if isinstance(own, Routed) and own.by == "arm" and own.default is None else None
+            routes |= {arm: own if apart is None else apart[arm] for arm in source.arms()}
+        return Routed(FrozenMap(routes))
+
+    def environment(self, world: World) -> Environment | None:
+        """A fresh world of the family."""
+        return self.source(world.arm).environment(world)
+
+    def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...] | None:
+        """The family's oracle."""
+        return self.source(task.arm).trace(task, noise, rng)
+
+
+def _share(source: TaskSource) -> float:
+    return float(getattr(source, "test_share", 0.1))

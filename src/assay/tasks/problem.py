@@ -1,0 +1,169 @@
+"""A kind of question: how one is drawn, solved, put into words and judged."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from random import Random
+from typing import Any, ClassVar
+
+import numpy as np
+
+from assay.core.errors import ConfigError
+from assay.core.protocols import Environment, Verifier
+from assay.core.task import Message, World
+from assay.tasks.draws import checked_levels, slip
+from assay.verify.answer import AnswerPlace
+from assay.verify.exact import ExactMatch
+
+__all__ = ["Facts", "Form", "Problem", "Solution"]
+
+Facts = Mapping[str, Any]
+"""What a question is about, as plain JSON values: it decides the question, its answer and its split, whatever the words."""
+
+
+class Form(StrEnum):
+    r"""How an answer is to be given: ``tag`` between ``<answer>`` and ``</answer>``, ``box`` in ``\boxed{}``, ``mark`` behind
+    ``Answer:`` on the last line, ``plain`` alone.
+    """
+
+    TAG = "tag"
+    BOX = "box"
+    MARK = "mark"
+    PLAIN = "plain"
+
+    @property
+    def place(self) -> AnswerPlace:
+        """Where a verifier finds it."""
+        return AnswerPlace.WHOLE if self is Form.PLAIN else AnswerPlace(self.value)
+
+    @property
+    def request(self) -> str:
+        """The sentence that asks for it."""
+        return _REQUESTS[self]
+
+    def given(self, answer: str) -> str:
+        r"""An answer in this form.
+
+        >>> Form.BOX.given("4"), Form.MARK.given("4")
+        ('\\boxed{4}', 'Answer: 4')
+        """
+        match self:
+            case Form.TAG:
+                return f"<answer>\n{answer}\n</answer>" if "\n" in answer else f"<answer>{answer}</answer>"
+            case Form.BOX:
+                return f"\\boxed{{{answer}}}"
+            case Form.MARK:
+                return f"Answer:\n{answer}" if "\n" in answer else f"Answer: {answer}"
+            case Form.PLAIN:
+                return answer
+
+
+_REQUESTS = {
+    Form.TAG: "Put the final answer, and nothing else, between <answer> and </answer>.",
+    Form.BOX: "Put the final answer, and nothing else, in \\boxed{}.",
+    Form.MARK: "End with the final answer, and nothing else, behind 'Answer:'.",
+    Form.PLAIN: "Reply with the answer alone.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """What a solver found.
+
+    Attributes:
+        answer: a right answer, as an oracle writes it.
+        gold: what the verifier compares with (``private["answer"]``), a plain JSON value; None where that is the answer itself.
+        steps: how it is found, in words; "" where nothing is to be said.
+        effort: steps that the solver took: nodes of a search, operations, table look-ups. It measures difficulty and is compared
+            only within one problem.
+    """
+
+    answer: str
+    gold: Any = None
+    steps: str = ""
+    effort: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem(ABC):
+    """Base of kinds of questions. Pure: every method is a function of its arguments.
+
+    A problem says how facts of a level are drawn (`draw`), what the answer is (`solve`), how the question reads (``templates``
+    with `fields`, or `word`) and what judges an answer (`verifier`). `assay.tasks.Problems` makes a family of several.
+
+    Attributes:
+        name: of the arm, ``family/problem``.
+        domain: ``math``, ``logic``, ``graph``, ``code``, ...
+        levels: difficulties offered, ascending; the class says what they count.
+
+    Raises:
+        ConfigError: no name or domain, or levels that are not ascending whole numbers from 1.
+    """
+
+    name: str = ""
+    domain: str = ""
+    levels: tuple[int, ...] = (1, 2, 3, 4, 5)
+
+    templates: ClassVar[tuple[str, ...]] = ()
+    """Wordings: texts in which ``{field}`` stands for one of `fields`."""
+
+    def __post_init__(self) -> None:
+        if not self.name or not self.domain:
+            raise ConfigError(f"{type(self).__name__} needs a name and a domain, got {self.name!r} and {self.domain!r}")
+        checked_levels(self.name, self.levels, 1, 1000)
+
+    @abstractmethod
+    def draw(self, level: int, rng: Random) -> dict[str, Any]:
+        """Facts of a question of this level, as plain JSON values; of nothing but the level and ``rng``.
+
+        Raises:
+            DataError: the level's space holds no such question, found within a bounded number of tries.
+        """
+        ...
+
+    @abstractmethod
+    def solve(self, facts: Facts) -> Solution:
+        """The answer to any facts that `draw` may give, found without what `draw` knew."""
+        ...
+
+    @property
+    def variants(self) -> int:
+        """How many wordings there are."""
+        return len(self.templates)
+
+    def fields(self, facts: Facts) -> Mapping[str, str]:
+        """What the templates speak of: by default each fact as text."""
+        return {key: str(value) for key, value in facts.items()}
+
+    def word(self, facts: Facts, variant: int) -> str:
+        """The question in one of its wordings, 0 to ``variants - 1``, without how the answer is to be given."""
+        return self.templates[variant].format_map(self.fields(facts))
+
+    def prompt(self, facts: Facts, variant: int, form: Form) -> str:
+        """The question, and how the answer is to be given."""
+        return f"{self.word(facts, variant)}\n{form.request}"
+
+    def answered(self, solution: Solution, form: Form) -> str:
+        """The oracle's whole text: its steps, unless the answer shall stand alone, and the answer in the form asked for."""
+        given = form.given(solution.answer)
+        return given if form is Form.PLAIN or not solution.steps else f"{solution.steps}\n{given}"
+
+    def verifier(self, form: Form) -> Verifier:
+        """What judges an answer in this form; by default `ExactMatch`, white space around it forgiven."""
+        return ExactMatch(strip=True, where=form.place)
+
+    def world(self, facts: Facts) -> Mapping[str, Any]:
+        """What environment and tools may see besides; by default nothing."""
+        return {}
+
+    def environment(self, world: World) -> Environment | None:
+        """A fresh world for one attempt; by default None: one answer ends the task."""
+        return None
+
+    def trace(self, facts: Facts, text: str, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:
+        """The oracle's turns. By default its ``text`` in one, with a slip (`assay.tasks.slip`) at probability ``noise``."""
+        symbols = "".join(sorted(set(text)))
+        return (Message("assistant", slip(text, noise, symbols, rng) if symbols else text),)

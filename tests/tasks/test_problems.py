@@ -1,0 +1,184 @@
+"""Families made of problems, and mixtures of families: streams, splits, wordings, forms, privacy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assay.core.canon import plain
+from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.core.seeds import content_split
+from assay.tasks import Expression, Facts, Form, Mixture, Problem, Problems, Reverse, Rows, Solution, SortDigits, card, family
+from assay.testing import check_task_source
+from assay.verify.attempts import attempt
+
+ARITHMETIC = "arithmetic/expression"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Echo(Problem):
+    """Say a number."""
+
+    name: str = "echo/number"
+    domain: str = "test"
+    levels: tuple[int, ...] = (1, 2)
+    size: int = 1000
+
+    templates = ("Say {n}.", "Please say {n}.", "{n}?")
+
+    def draw(self, level: int, rng: Random) -> dict[str, Any]:
+        return {"n": rng.randrange(self.size) + self.size * level}
+
+    def solve(self, facts: Facts) -> Solution:
+        return Solution(answer=str(facts["n"]), steps="It says so." if facts["n"] % 2 else "")
+
+
+ECHO = Problems(name="echo", problems=(Echo(), Echo(name="echo/other")))
+
+
+def test_the_contract_holds_in_every_form() -> None:
+    for form in Form:
+        report = check_task_source(replace(ECHO, form=form), n=12)
+        assert not report.skipped and report.numbers["tasks"] == 96
+
+
+def test_facts_decide_split_and_wording() -> None:
+    seen: dict[int, set[str]] = {}
+    for split in ("train", "test"):
+        for index in range(300):
+            task = ECHO.task("echo/number", 1, split, index)
+            assert content_split(task.public["facts"]) == split and task.question == task.public["facts"]
+            seen.setdefault(task.public["facts"]["n"], set()).add(task.public["prompt"])
+    assert all(len(prompts) == 1 for prompts in seen.values())
+    used = Counter(next(iter(p)).split("\n")[0].rstrip("0123456789.?") for p in seen.values())
+    assert set(used) == {"Say ", "Please say ", ""} and min(used.values()) > 60
+
+
+def test_a_fixed_wording_and_form() -> None:
+    said = [replace(ECHO, wording=w, form="plain").task("echo/number", 1, "train", 0).public for w in range(4)]
+    n = said[0]["facts"]["n"]
+    assert [p["prompt"].split("\n")[0] for p in said] == [f"Say {n}.", f"Please say {n}.", f"{n}?", f"Say {n}."]
+    assert said[0]["prompt"].endswith("Reply with the answer alone.")
+    assert {p["facts"]["n"] for p in said} == {n}
+
+
+def test_what_stays_private() -> None:
+    task = next(t for i in range(20) if (t := ECHO.task("echo/number", 2, "train", i)).public["facts"]["n"] % 2)
+    n = task.public["facts"]["n"]
+    assert dict(task.private) == {"answer": str(n), "solution": f"It says so.\n<answer>{n}</answer>", "effort": 0}
+    assert task.domain == "test" and ECHO.solution(task) == Solution(answer=str(n), steps="It says so.")
+    assert [m.content for m in ECHO.trace(task, 0.0, np.random.default_rng(0))] == [task.private["solution"]]
+    noisy = [ECHO.trace(task, 1.0, np.random.default_rng(i))[0].content for i in range(20)]
+    assert sum(text != task.private["solution"] for text in noisy) > 10
+
+
+def test_arms_of_two_names_are_two_questions() -> None:
+    one, other = (ECHO.task(arm, 1, "train", 0) for arm in ("echo/number", "echo/other"))
+    assert one.public["facts"]["problem"] == "echo/number" and one.content != other.content
+    alone = ECHO.only("echo/other")
+    assert alone.task("echo/other", 1, "train", 0) == other and list(alone.arms()) == ["echo/other"]
+
+
+def test_refusals() -> None:
+    with pytest.raises(ConfigError, match="different names"):
+        Problems(name="none", problems=())
+    with pytest.raises(ConfigError, match="different names"):
+        Problems(name="twice", problems=(Echo(), Echo()))
+    with pytest.raises(UnknownNameError, match="form of answers 'boxed': did you mean 'box'"):
+        replace(ECHO, form="boxed")
+    with pytest.raises(ConfigError, match="test_share"):
+        replace(ECHO, test_share=0.0)
+    with pytest.raises(ConfigError, match="wording"):
+        replace(ECHO, wording=-1)
+    with pytest.raises(ConfigError, match="needs a name and a domain"):
+        Echo(name="")
+    with pytest.raises(ConfigError, match=r"echo/number.levels"):
+        Echo(levels=(2, 1))
+    with pytest.raises(UnknownNameError, match="arm of echo 'echo/numbr': did you mean 'echo/number'"):
+        ECHO.only("echo/numbr")
+    other = "test" if content_split({"problem": "echo/number", "n": 1}) == "train" else "train"
+    with pytest.raises(DataError, match="level 1 is exhausted"):
+        Problems(name="tiny", problems=(Echo(size=1),)).task("echo/number", 1, other, 0)
+
+
+@pytest.mark.parametrize(("form", "text"), [
+    (Form.TAG, "<answer>\na\nb\n</answer>"), (Form.BOX, "\\boxed{a\nb}"), (Form.MARK, "Answer:\na\nb"), (Form.PLAIN, "a\nb"),
+])  # fmt: skip
+def test_answers_of_several_lines(form: Form, text: str) -> None:
+    assert form.given("a\nb") == text
+
+
+def test_expressions_by_hand() -> None:
+    tree = ["-", ["*", ["+", 1, ["//", 1, 2]], ["^", 2, 3]], ["/", 9, ["-", 1, 4]]]
+    problem = Expression()
+    assert problem.fields({"tree": tree})["expression"] == "(1 + (1/2)) × 2^3 - 9 ÷ (1 - 4)"
+    found = problem.solve({"tree": tree})
+    assert found.answer == "15" and found.effort == 5
+    assert found.steps.split("\n")[-2:] == ["9 ÷ (-3) = -3", "12 - (-3) = 15"]
+
+
+def test_expressions_agree_with_python() -> None:
+    source = family("arithmetic")
+    for level in (1, 2, 5, 20):
+        for index in range(50):
+            task = source.task(ARITHMETIC, level, "train", index)
+            text = Expression(levels=(level,)).fields(plain(task.public["facts"]))["expression"]
+            code = "".join(f"F({w})" if w.isdigit() else w for w in _words(text))
+            value = eval(code.replace("×", "*").replace("÷", "/").replace("^", "**"), {"F": Fraction})
+            assert str(value) == task.private["answer"] and task.private["effort"] == level
+
+
+def _words(text: str) -> list[str]:
+    import re
+
+    return re.findall(r"\d+|\D", text)
+
+
+def test_the_arithmetic_card() -> None:
+    found = card(family(ARITHMETIC))
+    assert found.summary == "The exact value of an expression. The level is the number of operations."
+    with pytest.raises(UnknownNameError, match="arm of arithmetic"):
+        family("arithmetic/none")
+    with pytest.raises(UnknownNameError, match="arm of sort"):
+        family("sort/digits")
+
+
+# ---- mixtures ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_mixture_is_its_families_side_by_side() -> None:
+    sort, echo = SortDigits(levels=(3,)), ECHO
+    both = Mixture(name="both", sources=(sort, echo))
+    assert dict(both.arms()) == {"sort": (3,), "echo/number": (1, 2), "echo/other": (1, 2)}
+    assert both.task("sort", 3, "test", 4) == sort.task("sort", 3, "test", 4)
+    for arm, level in (("sort", 3), ("echo/other", 2)):
+        task = both.task(arm, level, "train", 0)
+        (turn,) = both.trace(task, 0.0, np.random.default_rng(0)) or ()
+        assert both.verifier()(task, attempt(task, turn.content)).primary == 1.0
+        assert both.verifier()(task, attempt(task, "junk")).primary == 0.0
+        assert both.environment(task.exposed()) is None
+    assert set(both.verifier().routes) == set(both.arms())  # pyright: ignore
+    check_task_source(both, n=4)
+
+
+def test_mixtures_know_their_characters() -> None:
+    assert Mixture(name="m", sources=(SortDigits(), Reverse())).alphabet == "0123456789>RSabcdefgh"
+    with pytest.raises(ConfigError, match=r"families \['echo'\] name no alphabet"):
+        _ = Mixture(name="m", sources=(SortDigits(), ECHO)).alphabet
+
+
+def test_mixtures_refuse() -> None:
+    with pytest.raises(ConfigError, match="'sort' and 'sort' both have the arm 'sort'"):
+        Mixture(name="m", sources=(SortDigits(), SortDigits()))
+    with pytest.raises(ConfigError, match="needs at least one family"):
+        Mixture(name="m", sources=())
+    with pytest.raises(ConfigError, match="hold out different shares"):
+        Mixture(name="m", sources=(SortDigits(), Rows([{"prompt": "a", "answer": "b"}], test_share=0.5)))
+    with pytest.raises(UnknownNameError, match="arm of m 'srot': did you mean 'sort'"):
+        Mixture(name="m", sources=(SortDigits(),)).task("srot", 3, "train", 0)
