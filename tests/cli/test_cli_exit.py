@@ -145,12 +145,12 @@ FAILED = (
 
 @pytest.mark.parametrize(("error", "code"), [(e, 2) for e in REFUSED] + [(e, 1) for e in FAILED], ids=lambda x: type(x).__name__)
 def test_each_error_has_its_code(assay, monkeypatch, error, code):
-    from assay.cli import catalog
+    from assay.cli import recipes
 
     def fail(args):
         raise error
 
-    monkeypatch.setattr(catalog, "recipes_command", fail)
+    monkeypatch.setattr(recipes, "recipes_command", fail)
     assert assay("recipes").code == code
 
 

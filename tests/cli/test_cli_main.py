@@ -91,32 +91,32 @@ def test_a_command_without_what_it_needs_is_a_usage_error(assay, name):
     [(EngineError("it broke"), 1), (ConfigError("no such thing"), 2), (KeyboardInterrupt(), 130)],
 )
 def test_errors_become_exit_codes(assay, monkeypatch, error, code):
-    from assay.cli import catalog
+    from assay.cli import recipes
 
     def fail(args):
         raise error
 
-    monkeypatch.setattr(catalog, "recipes_command", fail)
+    monkeypatch.setattr(recipes, "recipes_command", fail)
     said = assay("recipes")
     assert said.code == code
     assert said.err == ("stopped\n" if code == 130 else f"assay: {error}\n")
 
 
 def test_a_reader_that_goes_away_is_no_failure(assay, monkeypatch):
-    from assay.cli import catalog
+    from assay.cli import recipes
 
     def fail(args):
         raise BrokenPipeError
 
-    monkeypatch.setattr(catalog, "recipes_command", fail)
+    monkeypatch.setattr(recipes, "recipes_command", fail)
     monkeypatch.setattr(sys, "stdout", sys.stdout)  # main puts another in its place
     assert main(["recipes"]) == 0
 
 
 def test_a_program_error_is_not_hidden(assay, monkeypatch):
-    from assay.cli import catalog
+    from assay.cli import recipes
 
-    monkeypatch.setattr(catalog, "recipes_command", lambda args: 1 // 0)
+    monkeypatch.setattr(recipes, "recipes_command", lambda args: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         main(["recipes"])
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from assay.tasks.mixture import Mixture
     from assay.tasks.problem import Facts, Form, Problem, Solution
     from assay.tasks.problems import Problems
-    from assay.tasks.registry import Card, card, families, family
+    from assay.tasks.registry import Card, card, families, family, reseeded, written
     from assay.tasks.reverse import Reverse
     from assay.tasks.rows import Rows, load_jsonl
     from assay.tasks.single import SingleTurn
@@ -38,7 +38,9 @@ __all__ = [
     "family",
     "load_jsonl",
     "redraw",
+    "reseeded",
     "slip",
+    "written",
 ]
 
 _HOME = {
@@ -48,7 +50,7 @@ _HOME = {
     "mixture": "Mixture",
     "problem": "Facts Form Problem Solution",
     "problems": "Problems",
-    "registry": "Card card families family",
+    "registry": "Card card families family reseeded written",
     "reverse": "Reverse",
     "rows": "Rows load_jsonl",
     "single": "SingleTurn",

@@ -30,6 +30,7 @@ class Problems:
     Attributes:
         name: of the family.
         problems: its arms.
+        summary: what they have in common, in one line.
         form: how answers are asked for and read.
         wording: the number of a wording that all questions take, modulo how many a problem has; None draws one per question.
         seed: chooses another stream of tasks.
@@ -47,6 +48,7 @@ class Problems:
 
     name: str
     problems: tuple[Problem, ...]
+    summary: str = ""
     form: Form = Form.TAG
     wording: int | None = None
     seed: int = 0

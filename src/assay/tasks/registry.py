@@ -7,17 +7,19 @@ without arguments.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
+from typing import Any, cast
 
 import numpy as np
 
-from assay.core.errors import UnknownNameError
+from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import TaskSource
 from assay.core.task import Task
+from assay.tasks.mixture import Mixture
 from assay.tasks.problems import Problems
 
-__all__ = ["Card", "card", "families", "family"]
+__all__ = ["Card", "card", "families", "family", "reseeded", "written"]
 
 _FAMILIES = {
     "arithmetic": "assay.tasks.math.arithmetic:arithmetic",
@@ -35,6 +37,8 @@ class Card:
         name: of the family.
         summary: first line of its docstring.
         arms: each arm with its levels.
+        domains: each arm with its domain.
+        summaries: each arm with what it asks.
         example: the first training task of its lowest level.
         verifier: how answers are judged.
         has_trace: whether an oracle can demonstrate it.
@@ -45,6 +49,8 @@ class Card:
     name: str
     summary: str
     arms: Mapping[str, tuple[int, ...]]
+    domains: Mapping[str, str]
+    summaries: Mapping[str, str]
     example: Task
     verifier: str
     has_trace: bool
@@ -94,8 +100,10 @@ def card(source: TaskSource) -> Card:
     trace = source.trace(example, 0.0, np.random.default_rng(0))
     return Card(
         name=source.name,
-        summary=_summary(source, arm),
+        summary=_first_line(source.problems[0] if isinstance(source, Problems) and len(arms) == 1 else source),
         arms=arms,
+        domains={a: _domain(source, a) for a in arms},
+        summaries={a: _first_line(source.problem(a) if isinstance(source, Problems) else source) for a in arms},
         example=example,
         verifier=repr(source.verifier()),
         has_trace=trace is not None,
@@ -104,7 +112,45 @@ def card(source: TaskSource) -> Card:
     )
 
 
-def _summary(source: TaskSource, arm: str) -> str:
-    """The first line of the docstring of what makes the tasks."""
-    kind = type(source.problem(arm) if isinstance(source, Problems) and len(source.problems) == 1 else source)
-    return (kind.__doc__ or "").strip().split("\n")[0]
+def reseeded(source: TaskSource, seed: int) -> TaskSource:
+    """The same family with another stream of tasks.
+
+    Raises:
+        ConfigError: the family has no setting ``seed``.
+
+    >>> from assay.tasks import SortDigits
+    >>> reseeded(family("sort"), 3) == SortDigits(seed=3)
+    True
+    """
+    if isinstance(source, Mixture):
+        return replace(source, sources=tuple(reseeded(s, seed) for s in source.sources))
+    return _with(source, seed=seed)
+
+
+def written(source: TaskSource, form: str) -> TaskSource:
+    """The same family with answers asked for in another `Form`.
+
+    Raises:
+        ConfigError: the family's answers have one form only.
+        UnknownNameError: no such form; says the nearest.
+    """
+    if isinstance(source, Mixture):
+        return replace(source, sources=tuple(written(s, form) for s in source.sources))
+    return _with(source, form=form)
+
+
+def _with(source: TaskSource, **settings: Any) -> TaskSource:
+    (name,) = settings
+    if is_dataclass(source) and name in (f.name for f in fields(source)):
+        return replace(cast("Any", source), **settings)
+    raise ConfigError(f"task family {source.name!r} ({type(source).__name__}) has no setting {name!r}; leave it out")
+
+
+def _domain(source: TaskSource, arm: str) -> str:
+    if isinstance(source, Problems):
+        return source.problem(arm).domain
+    return source.task(arm, source.arms()[arm][0], "train", 0).domain
+
+
+def _first_line(made: object) -> str:
+    return (made.summary if isinstance(made, Problems) else made.__doc__ or "").strip().split("\n")[0]

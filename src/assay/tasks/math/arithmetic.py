@@ -90,7 +90,7 @@ def number_in(form: Form) -> Verifier:
 
 def arithmetic() -> Problems:
     """Calculations of any depth."""
-    return Problems(name="arithmetic", problems=(Expression(),))
+    return Problems(name="arithmetic", summary="Calculations of any depth.", problems=(Expression(),))
 
 
 def _apply(sign: str, x: Fraction, y: Fraction) -> Fraction:

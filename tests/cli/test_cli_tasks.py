@@ -1,9 +1,15 @@
 """Task families and recipes on the command line."""
 
+import json
+
 import pytest
+from cli_support import flat
 
 from assay.cli import show
+from assay.core.canon import plain
+from assay.core.errors import ConfigError
 from assay.recipes import RECIPES
+from assay.tasks import reseeded
 
 
 def test_recipes(assay):
@@ -96,8 +102,73 @@ def test_json_of_values_that_json_lacks(capsys):
     assert '"inf"' in capsys.readouterr().out
 
 
-def test_levels_of_several_arms():
-    from assay.cli.catalog import _span
+def test_levels_in_short():
+    from assay.cli.tasks import _span
 
-    assert _span({"a": (1, 2, 3), "b": (5,)}) == "a 1-3, b 5"
-    assert _span({"a": (4,)}) == "4"
+    assert (_span((1, 2, 3)), _span((5,))) == ("1-3", "5")
+
+
+def test_arms_have_a_line_each(assay):
+    assert "arithmetic/expression math 1-20 The exact value" in flat(assay("tasks", "list", "--arms").out)
+    rows = {r["name"]: r for r in assay("tasks", "list", "--json").json}
+    assert rows["arithmetic"]["problems"]["arithmetic/expression"]["domain"] == "math"
+
+
+def _rows(said):
+    return [json.loads(line) for line in said.out.splitlines()]
+
+
+def test_sampled_tasks_are_the_family_s_own(assay):
+    from assay.tasks import family
+
+    said = assay("tasks", "sample", "arithmetic", "--level", "3", "-n", "4", "--seed", "5")
+    assert said.out == assay("tasks", "sample", "arithmetic/expression", "--level", "3", "-n", "4", "--seed", "5").out
+    rows, source = _rows(said), reseeded(family("arithmetic"), 5)
+    for index, row in enumerate(rows):
+        task = source.task("arithmetic/expression", 3, "train", index)
+        assert row["id"] == task.id and row["prompt"] == task.public["prompt"] and row["facts"] == plain(task.public["facts"])
+        assert row.keys() == {"id", "domain", "arm", "level", "split", "index", "prompt", "facts"}
+
+
+def test_sampled_answers_only_on_request(assay):
+    shown = _rows(assay("tasks", "sample", "keyvalue", "--level", "2", "-n", "1"))[0]
+    assert not shown.keys() & {"answer", "solution", "world", "effort"}
+    row = _rows(assay("tasks", "sample", "keyvalue", "--level", "2", "-n", "1", "--private"))[0]
+    assert row["answer"].isdigit() and row["world"]["calls"] == 4
+    assert _rows(assay("tasks", "sample", "sort", "-n", "1", "--private"))[0]["answer"]
+
+
+def test_samples_walk_over_all_cells(assay):
+    rows = _rows(assay("tasks", "sample", "sort", "-n", "19", "--split", "test"))
+    assert [r["level"] for r in rows] == [3, 4, 5, 6, 7, 8, 9, 10] * 2 + [3, 4, 5]
+    assert len({r["prompt"] for r in rows}) == 19 and {r["split"] for r in rows} == {"test"}
+    boxed = _rows(assay("tasks", "sample", "arithmetic", "-n", "3", "--form", "box"))
+    assert all("boxed" in r["prompt"] for r in boxed)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["sort", "--level", "99"], "99"), (["sort", "--arm", "srot"], "did you mean 'sort'"), (["sort", "-n", "0"], "-n 0"),
+        (["sort", "--form", "box"], "no setting 'form'"), (["arithmetic", "--form", "boxed"], "did you mean 'box'"),
+        (["arithmetic/expresion"], "did you mean 'arithmetic/expression'"), (["sort", "--split", "dev"], "split 'dev'"),
+        (["reverse", "--level", "3", "-n", "600"], "different tasks"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_sampled(assay, words, said):
+    got = assay("tasks", "sample", *words)
+    assert got.code == 2 and said in flat(got.err), got.err
+    assert not got.out
+
+
+def test_mixtures_are_reseeded_and_written_whole():
+    from assay.tasks import Form, Mixture, family, written
+
+    made = Mixture(name="m", sources=(family("arithmetic"),))
+    assert reseeded(made, 4).sources[0].seed == 4 and written(made, "box").sources[0].form is Form.BOX
+    with pytest.raises(ConfigError, match="has no setting 'seed'"):
+        reseeded(Bare(), 1)
+
+
+class Bare:
+    name = "bare"

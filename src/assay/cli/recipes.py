@@ -1,0 +1,31 @@
+"""``assay recipes``: complete runs by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.cli.mirror import parse
+from assay.cli.recipe import find, first_line
+from assay.cli.show import lines, show, unquoted
+
+__all__ = ["recipes_command"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipesOptions:
+    """Lists the recipes: complete runs by name.
+
+    Attributes:
+        json: print JSON.
+    """
+
+    json: bool = False
+
+
+def recipes_command(args: list[str]) -> int:
+    """``assay recipes``."""
+    from assay.recipes import RECIPES
+
+    own = parse(RecipesOptions, args, "assay recipes")
+    rows = [{"name": name, "function": where, "summary": first_line(find(name))} for name, where in RECIPES.items()]
+    return show(own.json, rows, lambda: lines({r["name"]: unquoted(r["summary"]) for r in rows}))

@@ -1,0 +1,240 @@
+"""``assay tasks``: what there is to practise on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.cli.mirror import parse
+from assay.cli.recipe import source
+from assay.cli.show import busy, cell, choose, grid, lines, show, unquoted
+from assay.core.canon import plain
+from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.core.protocols import TaskSource
+from assay.core.task import Task
+from assay.train.run import check_levels
+
+__all__ = ["tasks_command"]
+
+_FAMILY = {"positional": True, "arg": {"metavar": "FAMILY"}}
+_ARM, _N = {"arg": {"metavar": "ARM"}}, {"arg": {"metavar": "N"}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksListOptions:
+    """Lists the task families.
+
+    Attributes:
+        arms: a line for each arm, not for each family.
+        json: print JSON.
+    """
+
+    arms: bool = False
+    json: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksShowOptions:
+    """Shows a task family: arms, levels, verifier, an example with its answer.
+
+    Attributes:
+        name: a task family or one of its arms ('assay tasks list' names them), or my_file.py:my_source.
+        arm: the example's arm; the first when not given.
+        level: the example's level; the lowest when not given.
+        index: number of the example in the training stream.
+        json: print JSON.
+    """
+
+    name: str = field(metadata=_FAMILY)
+    arm: str | None = field(default=None, metadata=_ARM)
+    level: int | None = field(default=None, metadata=_N)
+    index: int = field(default=0, metadata=_N)
+    json: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksSampleOptions:
+    """Prints tasks of a family as JSON Lines, no question twice; the same command prints the same tasks everywhere.
+
+    Attributes:
+        name: a task family or one of its arms ('assay tasks list' names them), or my_file.py:my_source.
+        arm: only this arm; all in turn when not given.
+        level: only this level; all in turn when not given.
+        n: how many tasks.
+        seed: another stream of tasks; the family's own when not given.
+        split: train or test.
+        form: how answers are asked for (tag, box, mark, plain); the family's own when not given.
+        private: print answers, solutions and all that only scorers and environments see, too.
+    """
+
+    name: str = field(metadata=_FAMILY)
+    arm: str | None = field(default=None, metadata=_ARM)
+    level: int | None = field(default=None, metadata=_N)
+    n: int = field(default=10, metadata={"arg": {"metavar": "N", "aliases": ["-n"]}})
+    seed: int | None = field(default=None, metadata=_N)
+    split: str = field(default="train", metadata={"arg": {"metavar": "SPLIT"}})
+    form: str | None = field(default=None, metadata={"arg": {"metavar": "FORM"}})
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksCheckOptions:
+    """Holds a task family to its contract: gold scores 1, junk scores the floor, splits never overlap, tasks are pure functions.
+
+    Attributes:
+        name: a task family or one of its arms ('assay tasks list' names them), or my_file.py:my_source.
+        n: tasks of each arm, level and split.
+        json: print JSON.
+    """
+
+    name: str = field(metadata=_FAMILY)
+    n: int = field(default=16, metadata={"arg": {"metavar": "N", "aliases": ["-n"]}})
+    json: bool = False
+
+
+def tasks_command(args: list[str]) -> int:
+    """``assay tasks list | show NAME | sample NAME | check NAME``."""
+    return choose("tasks", args, {
+        "list": (_list, "the task families"),
+        "show": (_show, "arms, levels, verifier and an example of a family"),
+        "sample": (_sample, "tasks of a family as JSON Lines, with or without their answers"),
+        "check": (_check, "hold a family to its contract, also one of your own: my_file.py:my_source"),
+    })  # fmt: skip
+
+
+def _list(args: list[str]) -> int:
+    from assay.tasks import card, families, family
+
+    own = parse(TasksListOptions, args, "assay tasks list")
+    with busy("reading the families"):
+        rows: list[dict[str, Any]] = [
+            {
+                "name": name, "summary": c.summary, "domains": sorted(set(c.domains.values())),
+                "arms": {a: list(ls) for a, ls in c.arms.items()},
+                "problems": {a: {"domain": c.domains[a], "summary": c.summaries[a]} for a in c.arms},
+                "oracle": c.has_trace, "tools": c.has_tools,
+            }
+            for name, c in ((name, card(family(name))) for name in families())
+        ]  # fmt: skip
+
+    def text() -> None:
+        if own.arms:
+            every = [(a, _span(r["arms"][a]), x) for r in rows for a, x in r["problems"].items()]
+            grid(("arm", "domain", "levels", ""), [[a, x["domain"], ls, unquoted(x["summary"])] for a, ls, x in every])
+            return
+        grid(("name", "domain", "arms", "levels", "oracle", "tools", ""), [[
+            r["name"], ", ".join(r["domains"]), len(r["arms"]), _span([n for ls in r["arms"].values() for n in ls]),
+            cell(r["oracle"]), cell(r["tools"]), unquoted(r["summary"]),
+        ] for r in rows], right=(2,))  # fmt: skip
+
+    return show(own.json, rows, text)
+
+
+def _show(args: list[str]) -> int:
+    from assay.tasks import card
+
+    own = parse(TasksShowOptions, args, "assay tasks show")
+    family = source(own.name)
+    known = card(family)
+    arm = known.example.arm if own.arm is None else own.arm
+    if arm not in known.arms:
+        raise UnknownNameError(f"arm of {family.name}", arm, known.arms)
+    if own.level is not None:
+        check_levels(family, (own.level,), "--level")
+    level = known.arms[arm][0] if own.level is None else own.level
+    task = family.task(arm, level, "train", own.index)
+    messages = [[m.role, m.content] for m in task.exposed().messages]
+    example = {"id": task.id, "arm": arm, "level": level, "messages": messages, "private": dict(task.private)}
+    value = {
+        "name": known.name, "summary": known.summary, "arms": {a: list(ls) for a, ls in known.arms.items()},
+        "verifier": known.verifier, "oracle": known.has_trace, "tools": known.has_tools, "example": example,
+    }  # fmt: skip
+
+    def text() -> None:
+        lines({
+            "name": known.name, "": unquoted(known.summary),
+            "levels": ", ".join(_span(ls) if len(known.arms) == 1 else f"{a} {_span(ls)}" for a, ls in known.arms.items()),
+            "verifier": known.verifier, "oracle": cell(known.has_trace), "tools": cell(known.has_tools),
+            "example": f"{task.id} (level {level})",
+            **{f"  {role}": content for role, content in messages},
+            **{f"  {k} (private)": v for k, v in task.private.items()},
+        })  # fmt: skip
+
+    return show(own.json, value, text)
+
+
+def _sample(args: list[str]) -> int:
+    own = parse(TasksSampleOptions, args, "assay tasks sample")
+    if own.n < 1:
+        raise ConfigError(f"-n {own.n}: sample at least one task")
+    family = _shaped(source(own.name), own)
+    arms = family.arms()
+    if own.arm is not None and own.arm not in arms:
+        raise UnknownNameError(f"arm of {family.name}", own.arm, arms)
+    if own.level is not None:
+        check_levels(family, (own.level,), "--level")
+    cells = [(arm, level) for arm in ([own.arm] if own.arm else arms) for level in arms[arm] if own.level in (None, level)]
+    if not cells:
+        raise UnknownNameError(f"level of {family.name}/{own.arm}", str(own.level), map(str, arms[str(own.arm)]))
+    for task in _in_turn(family, cells, own.split, own.n):
+        print(json.dumps(_flat(task, own.private), ensure_ascii=False))
+    return 0
+
+
+def _shaped(family: TaskSource, own: TasksSampleOptions) -> TaskSource:
+    """The family with the stream and the form that are asked for."""
+    from assay.tasks import reseeded, written
+
+    if own.seed is not None:
+        family = reseeded(family, own.seed)
+    return family if own.form is None else written(family, own.form)
+
+
+def _in_turn(family: TaskSource, cells: list[tuple[str, int]], split: str, n: int) -> Iterator[Task]:
+    """``n`` different tasks, one cell after the other."""
+    from assay.tasks import distinct
+
+    share, more = divmod(n, len(cells))
+    counts = [(cell, share + (i < more)) for i, cell in enumerate(cells)]
+    streams = [iter(distinct(family, arm, level, split, count)) for (arm, level), count in counts if count]
+    while streams:
+        for stream in list(streams):
+            task = next(stream, None)
+            if task is None:
+                streams.remove(stream)
+            else:
+                yield task
+
+
+def _flat(task: Task, private: bool) -> Mapping[str, Any]:
+    head = {name: getattr(task, name) for name in ("id", "domain", "arm", "level", "split", "index")}
+    secret = {"world": task.world, **task.private} if private and task.world else task.private if private else {}
+    return plain({**head, **task.public, **secret})
+
+
+def _check(args: list[str]) -> int:
+    from assay.testing import ContractError, check_task_source
+
+    own = parse(TasksCheckOptions, args, "assay tasks check")
+    if own.n < 1:
+        raise ConfigError(f"-n {own.n}: check at least one task of each cell")
+    family = source(own.name)
+    with busy(f"checking {family.name}"):
+        try:
+            found = check_task_source(family, n=own.n)
+        except (ConfigError, DataError) as error:  # the check's own finding, not a wrong argument
+            raise ContractError(f"task family {family.name}: {error}") from error
+    value = {
+        "subject": found.subject,
+        "passed": list(found.passed),
+        "skipped": list(found.skipped),
+        "numbers": dict(found.numbers),
+    }
+    return show(own.json, value, lambda: print("\n".join((found.subject, *found.lines()))))
+
+
+def _span(levels: Sequence[int]) -> str:
+    """Levels in short: ``3-10``, or the one that there is."""
+    return f"{min(levels)}-{max(levels)}" if min(levels) < max(levels) else str(levels[0])
