@@ -26,9 +26,10 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("name", families())
 def test_families_keep_the_contract(name: str) -> None:
-    report = check_task_source(family(name), n=8)
+    source = family(name)
+    report = check_task_source(source, n=max(1, 240 // sum(map(len, source.arms().values()))))
     assert report.skipped == ()
-    assert report.numbers["share of tasks solved by the best constant answer"] < 0.1
+    assert "no constant answer is right too often" in report.passed
 
 
 @pytest.mark.parametrize(

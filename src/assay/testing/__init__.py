@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
     from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongTiedHead
     from assay.testing.objective import check_objective, check_term, objective_around, random_batch
+    from assay.testing.problems import check_problem
     from assay.testing.records import graded
     from assay.testing.sources import check_task_source
     from assay.testing.statistics import check_statistic
@@ -29,6 +30,7 @@ __all__ = [
     "check_curriculum",
     "check_environment",
     "check_objective",
+    "check_problem",
     "check_statistic",
     "check_task_source",
     "check_term",
@@ -43,6 +45,7 @@ _HOME = {
     "fakes": "Ask CharCodec FakeLearner ScriptedEngine",
     "faults": "BaseWeights StaleModel StaleTensor WrongTiedHead",
     "objective": "check_objective check_term objective_around random_batch",
+    "problems": "check_problem",
     "records": "graded",
     "sources": "check_task_source",
     "statistics": "check_statistic",

@@ -18,6 +18,7 @@ from assay.core.protocols import TaskSource, Verifier
 from assay.core.rollout import Rollout
 from assay.core.seeds import content_split
 from assay.core.task import Task
+from assay.tasks.problem import Form
 from assay.testing.contracts import ContractError, Report, check_environment, most_common, require, verdict, wait_for
 from assay.verify.attempts import attempt
 
@@ -28,13 +29,18 @@ SPLITS = ("train", "test")
 JUNK = ("", " ", "\n", "junk", "\x00\ud7ff", "None", "0", "1", "-1", "A", "yes", "[]", "9" * 300, "I do not know.")
 """Answers that no task asks for, but for those whose gold is one of them."""
 
+STRANGERS = 0.3
+"""Largest share of tasks on which the answer to another of the same arm and level may be right: small graphs, for example, often
+have a colouring in common."""
+
 
 def check_task_source(source: TaskSource, *, n: int = 16, floor: float = 0.0, constant: float = 0.6) -> Report:
     """Holds a family to its protocol on ``n`` tasks of each arm, level and split.
 
     Pure (the same call, the same task; also under another PYTHONHASHSEED); says what was asked for (arm, level, split, index);
-    splits by content without overlap; keeps its private part out of the `World`; the oracle's clean trace scores 1 and junk,
-    the empty answer, the prompt and another task's answer score the floor; no constant answer is right too often.
+    splits by content without overlap; keeps its private part out of the `World`; the oracle's clean trace scores 1; junk, the
+    empty answer and the prompt score the floor, and so does nearly every other task's answer; no constant answer is right too
+    often.
 
     Args:
         source: the family.
@@ -173,13 +179,14 @@ class _Check:
 
     def wrong(self, constant: float) -> None:
         verifier = self.source.verifier()
-        golds = sorted(set(self.answers.values()))
-        for position, task in enumerate(self.tasks):
+        strangers: list[bool] = []
+        for before, task in zip((None, *self.tasks), self.tasks, strict=False):
             own = self.answers.get(task.id)
-            other = golds[position % len(golds)] if golds else ""
-            bare = str(task.private.get("answer"))  # a form that is asked for need not be insisted on
-            for text in {*JUNK, task.exposed().messages[-1].content, other} - {own, bare}:
-                self._at_floor(verifier, task, attempt(task, text))
+            for text in {*JUNK, task.exposed().messages[-1].content} - {own}:
+                if not _ends_with(own, text):
+                    self._at_floor(verifier, task, attempt(task, text))
+            if own and before and before.id in self.answers and self._differ(before, task):
+                strangers.append(self._primary(verifier, task, attempt(task, self.answers[before.id])) > self.floor)
             if own is None:
                 continue
             require(
@@ -187,8 +194,18 @@ class _Check:
                 self.subject,
                 f"silence is rewarded on task {task.id!r}",
             )
-        self.passed += ["junk scores the floor", "another task's answer scores the floor"]
-        self._constants(verifier, golds, constant)
+        self.passed.append("junk scores the floor")
+        if strangers:
+            share = sum(strangers) / len(strangers)
+            self.numbers["share of tasks on which another task's answer is right"] = share
+            require(share <= STRANGERS, self.subject, f"another task's answer is right on {share:.0%} of the tasks")
+            self.passed.append("another task's answer is wrong")
+        self._constants(verifier, constant)
+
+    def _differ(self, one: Task, other: Task) -> bool:
+        """Whether two tasks of one cell have different answers."""
+        cell = (one.arm, one.level) == (other.arm, other.level)
+        return cell and one.private.get("answer") != other.private.get("answer")
 
     def _at_floor(self, verifier: Verifier, task: Task, rollout: Rollout) -> None:
         value = self._primary(verifier, task, rollout)
@@ -198,7 +215,7 @@ class _Check:
         score = verdict(verifier, task, rollout)
         return score.primary if score.valid else self.floor
 
-    def _constants(self, verifier: Verifier, golds: Sequence[str], most: float) -> None:
+    def _constants(self, verifier: Verifier, most: float) -> None:
         if len(self.answers) < 8:
             self.skipped.append("no constant answer is right too often: fewer than 8 tasks with a known answer")
             return
@@ -241,6 +258,11 @@ class _Check:
         require(
             shown == wanted, self.subject, f"task {task.id!r}: the environment shows {shown}, the oracle's trace says {wanted}"
         )
+
+
+def _ends_with(gold: str | None, text: str) -> bool:
+    """Whether a text is what an oracle's words end on, in whatever form: a verifier need not insist on the form."""
+    return gold is not None and text != "" and any(gold.casefold().endswith(f.given(text).casefold()) for f in Form)
 
 
 def _keys(value: object) -> set[str]:

@@ -1,0 +1,129 @@
+"""What a problem promises beyond its family: a solver of its own, wordings that differ, levels that grow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+from assay.core.canon import FrozenMap, canonical, plain
+from assay.core.errors import DataError
+from assay.core.protocols import Verifier
+from assay.core.seeds import content_split, derive
+from assay.core.task import Task
+from assay.tasks.problem import Form, Problem, Solution
+from assay.testing.contracts import Report, require, verdict
+from assay.verify.attempts import attempt
+
+__all__ = ["check_problem"]
+
+_STEPS = 0.9
+"""How far the mean effort of a level may fall below that of the one before it, as a share: samples are small."""
+
+
+def check_problem(problem: Problem, *, n: int = 24, growth: float = 1.0) -> Report:
+    """Holds one kind of question to its protocol on ``n`` questions a level.
+
+    Facts are plain JSON and a function of the generator alone; `Problem.solve` is a function of the facts, and leaves them as
+    they are; its answer scores 1 in every `Form`; each wording is text of its own; the solver's mean effort does not fall from
+    level to level.
+
+    Args:
+        problem: the kind of question.
+        n: questions a level.
+        growth: least ratio of the mean effort at the last level to that at the first; 0 for a problem whose solver does not
+            count.
+
+    Raises:
+        ContractError: a promise is broken; names the problem, the level and the facts.
+    """
+    subject = f"problem {problem.name}"
+    efforts: dict[int, float] = {}
+    for level in problem.levels:
+        facts = [_drawn(problem, level, i, subject) for i in range(n)]
+        for f in facts[:2]:
+            _worded(problem, f, subject)
+        solved = [_solved(problem, f, subject) for f in facts]
+        for f, s in zip(facts[: max(1, n // 8)], solved, strict=False):
+            _in_all_forms(problem, level, f, s, subject)
+        efforts[level] = sum(s.effort for s in solved) / n
+    passed = ["facts are plain and pure", "the solver is a function of the facts", "the solution scores 1 in every form"]
+    skipped: list[str] = []
+    if growth:
+        _grows(list(efforts.values()), growth, subject)
+        passed.append("effort grows with the level")
+    else:
+        skipped.append("effort grows with the level: the solver counts none")
+    numbers = {"effort at the first level": efforts[problem.levels[0]], "effort at the last level": efforts[problem.levels[-1]]}
+    return Report(subject=subject, passed=(*passed, "wordings differ"), skipped=tuple(skipped), numbers=numbers)
+
+
+def _drawn(problem: Problem, level: int, index: int, subject: str) -> dict[str, Any]:
+    seed = derive("check/problem", 0, problem.name, f"{level}/{index}")
+    first, second = problem.draw(level, Random(seed)), problem.draw(level, Random(seed))
+    same = repr(first) == repr(second)  # not a number is not equal to itself
+    require(same, subject, f"level {level} draws {first} and then {second} from the same generator")
+    try:
+        read = json.loads(canonical(first))
+    except DataError as error:
+        require(False, subject, f"level {level} draws facts that JSON cannot hold: {error}")
+        raise
+    require(
+        read == plain(first),
+        subject,
+        f"level {level} draws facts that change when they are written to JSON: {first}, then {read}",
+    )
+    return read
+
+
+def _solved(problem: Problem, facts: dict[str, Any], subject: str) -> Solution:
+    before = canonical(facts)
+    first = problem.solve(facts)
+    require(canonical(facts) == before, subject, f"the solver changes the facts {before.decode()}")
+    second = problem.solve(facts)
+    require(first == second, subject, f"the solver gives {first} and then {second} for {before.decode()}")
+    return first
+
+
+def _in_all_forms(problem: Problem, level: int, facts: dict[str, Any], solved: Solution, subject: str) -> None:
+    if problem.environment(_task(problem, level, facts, solved, "").exposed()) is not None:
+        return  # one text does not end it; the family's check plays it
+    for form in Form:
+        text = problem.answered(solved, form)
+        task = _task(problem, level, facts, solved, problem.prompt(facts, 0, form))
+        verifier: Verifier = problem.verifier(form)
+        score = verdict(verifier, task, attempt(task, text))
+        good = score.valid and score.primary == 1.0
+        require(
+            good, subject, f"in the form {form.value!r} the solution {text!r} scores {dict(score.components)} {dict(score.info)}"
+        )
+
+
+def _task(problem: Problem, level: int, facts: dict[str, Any], solved: Solution, prompt: str) -> Task:
+    public = FrozenMap({"prompt": prompt, "facts": {"problem": problem.name, **facts}})
+    gold = solved.answer if solved.gold is None else solved.gold
+    return Task(
+        id=f"{problem.name}/{level}", domain=problem.domain, arm=problem.name, level=level,
+        split=content_split(public["facts"]), index=0, public=public, world=FrozenMap(problem.world(facts)),
+        private=FrozenMap({"answer": gold}),
+    )  # fmt: skip
+
+
+def _worded(problem: Problem, facts: dict[str, Any], subject: str) -> None:
+    texts = [problem.word(facts, variant) for variant in range(problem.variants)]
+    require(bool(texts), subject, "has no wording: give it templates, or variants and word")
+    require(all(t.strip() for t in texts), subject, f"a wording of {facts} is empty")
+    require(len(set(texts)) == len(texts), subject, f"two wordings of {facts} are the same: {texts}")
+
+
+def _grows(means: Sequence[float], growth: float, subject: str) -> None:
+    falls = [(a, b) for a, b in pairwise(means) if b < a * _STEPS]
+    require(not falls, subject, f"the solver's mean effort falls from level to level: {[round(m, 1) for m in means]}")
+    require(
+        means[-1] >= means[0] * growth and (len(means) < 2 or means[-1] > means[0]),
+        subject,
+        f"the solver's mean effort is {means[-1]:g} at the last level and {means[0]:g} at the first; "
+        f"at least {growth:g} times as much is wanted",
+    )

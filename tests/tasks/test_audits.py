@@ -1,0 +1,182 @@
+"""Every built-in family and problem held to its contract: a few tasks of each always, a thousand in the proofs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+
+from assay.core.errors import DataError
+from assay.core.protocols import TaskSource
+from assay.tasks import Facts, Form, Problem, Problems, Solution, families, family
+from assay.testing import ContractError, check_problem, check_task_source
+
+PROBLEMS = {p.name: p for name in families() if isinstance(source := family(name), Problems) for p in source.problems}
+
+
+def cells(source: TaskSource) -> list[tuple[str, int]]:
+    return [(arm, level) for arm, levels in source.arms().items() for level in levels]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problems_keep_the_contract(name: str) -> None:
+    assert "the solution scores 1 in every form" in check_problem(PROBLEMS[name], n=2, growth=0.0).passed
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_levels_are_harder_for_the_solver(name: str) -> None:
+    assert "effort grows with the level" in check_problem(PROBLEMS[name], n=60, growth=1.0).passed
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("name", families())
+def test_a_thousand_tasks_keep_the_contract(name: str) -> None:
+    source = family(name)
+    report = check_task_source(source, n=-(-500 // len(cells(source))))
+    assert report.numbers["tasks"] >= 1000
+
+
+@pytest.mark.parametrize("name", families())
+def test_no_question_twice_and_none_in_both_splits(name: str) -> None:
+    """A thousand tasks of a family; where a level has fewer, all that it gives."""
+    source = family(name)
+    share = -(-500 // len(cells(source)))
+    seen: dict[str, set[str]] = {"train": set(), "test": set()}
+    for arm, level in cells(source):
+        for split, contents in seen.items():
+            try:
+                tasks = [source.task(arm, level, split, i) for i in range(share)]
+            except DataError:  # a level whose few questions are all of one split
+                continue
+            found = {t.content for t in tasks}
+            assert not found & contents, "two cells ask the same question"
+            contents |= found
+    assert not seen["train"] & seen["test"]
+
+
+# ---- the check itself -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fine(Problem):
+    """Count the letters."""
+
+    name: str = "fine/count"
+    domain: str = "test"
+
+    templates = ("How many letters has {word}?", "Letters in {word}?")
+
+    def draw(self, level: int, rng: Random) -> dict[str, Any]:
+        return {"word": "".join(rng.choices("ab", k=level + 10))}
+
+    def solve(self, facts: Facts) -> Solution:
+        return Solution(answer=str(len(facts["word"])), effort=len(facts["word"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moody(Fine):
+    """Draws from more than its generator."""
+
+    def draw(self, level: int, rng: Random) -> dict[str, Any]:
+        return {"word": "a" * Random().randrange(1, 10**6)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unequal(Fine):
+    """Facts that are not equal to themselves."""
+
+    def draw(self, level: int, rng: Random) -> dict[str, Any]:
+        return {"word": float("nan")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complex(Fine):
+    """Facts that JSON cannot hold."""
+
+    def draw(self, level: int, rng: Random) -> dict[str, Any]:
+        return {"word": 1j}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eater(Fine):
+    """Changes the facts."""
+
+    def solve(self, facts: Facts) -> Solution:
+        dict.pop(facts, "word")  # pyright: ignore
+        return Solution(answer="1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guesser(Fine):
+    """Another answer each time."""
+
+    def solve(self, facts: Facts) -> Solution:
+        return Solution(answer=str(Random().random()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrong(Fine):
+    """Writes what its verifier refuses."""
+
+    def answered(self, solution: Solution, form: Form) -> str:
+        return "junk"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blank(Fine):
+    """A wording without words."""
+
+    templates = ("How many letters has {word}?", " ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Twice(Fine):
+    """The same wording twice."""
+
+    templates = ("Letters of {word}?", "Letters of {word}?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silent(Fine):
+    """No wording."""
+
+    templates = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Easier(Fine):
+    """Higher levels are easier."""
+
+    def draw(self, level: int, rng: Random) -> dict[str, Any]:
+        return {"word": "a" * (30 - 3 * level)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flat(Fine):
+    """All levels are the same."""
+
+    def solve(self, facts: Facts) -> Solution:
+        return Solution(answer=str(len(facts["word"])), effort=7)
+
+
+def test_a_sound_problem_passes() -> None:
+    report = check_problem(Fine())
+    assert report.numbers == {"effort at the first level": 11.0, "effort at the last level": 15.0} and not report.skipped
+    assert check_problem(Flat(), growth=0.0).skipped == ("effort grows with the level: the solver counts none",)
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        (Moody(), "from the same generator"), (Unequal(), "change when they are written"), (Complex(), "JSON cannot hold"),
+        (Eater(), "changes the facts"), (Guesser(), "the solver gives"), (Wrong(), "the form 'tag' the solution 'junk' scores"),
+        (Blank(), "is empty"), (Twice(), "are the same"), (Silent(), "has no wording"), (Easier(), "falls from level to level"),
+        (Flat(), "is 7 at the last level and 7 at the first"),
+    ],
+)  # fmt: skip
+def test_each_broken_promise_is_found(problem: Problem, said: str) -> None:
+    with pytest.raises(ContractError, match=said):
+        check_problem(problem)
