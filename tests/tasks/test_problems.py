@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import itertools
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -15,7 +19,7 @@ from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.seeds import content_split
 from assay.tasks import Expression, Facts, Form, Mixture, Problem, Problems, Reverse, Rows, Solution, SortDigits, card, family
-from assay.testing import check_task_source
+from assay.testing import check_problem, check_task_source
 from assay.verify.attempts import attempt
 
 ARITHMETIC = "arithmetic/expression"
@@ -135,8 +139,6 @@ def test_expressions_agree_with_python() -> None:
 
 
 def _words(text: str) -> list[str]:
-    import re
-
     return re.findall(r"\d+|\D", text)
 
 
@@ -182,3 +184,19 @@ def test_mixtures_refuse() -> None:
         Mixture(name="m", sources=(SortDigits(), Rows([{"prompt": "a", "answer": "b"}], test_share=0.5)))
     with pytest.raises(UnknownNameError, match="arm of m 'srot': did you mean 'sort'"):
         Mixture(name="m", sources=(SortDigits(),)).task("srot", 3, "train", 0)
+
+
+# ---- the page on adding one -------------------------------------------------------------------------------------------
+
+
+def test_the_problem_shown_in_the_docs_keeps_the_contract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[2] / "docs/add/task.md").read_text()
+    code = next(block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "class Inversions" in block)
+    (tmp_path / "shown_lists.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    made = importlib.import_module("shown_lists").lists()
+    assert check_problem(made.problems[0], growth=2.0).passed
+    assert not check_task_source(made, n=4).skipped
+    task = made.task("lists/inversions", 2, "train", 0)
+    items = task.public["facts"]["items"]
+    assert task.private["answer"] == str(sum(a > b for a, b in itertools.combinations(items, 2)))
