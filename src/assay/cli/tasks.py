@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from assay.cli.mirror import parse
@@ -94,12 +95,28 @@ class TasksCheckOptions:
     json: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksExportOptions:
+    """Writes a family as an installable environment of the library verifiers.
+
+    Attributes:
+        name: a task family or one of its arms ('assay tasks list' names them), or package.module:my_source.
+        folder: new; 'pip install FOLDER' installs what is written there.
+        json: print JSON.
+    """
+
+    name: str = field(metadata=_FAMILY)
+    folder: Path = field(metadata={"positional": True, "arg": {"metavar": "FOLDER"}})
+    json: bool = False
+
+
 def tasks_command(args: list[str]) -> int:
     """``assay tasks list | show NAME | sample NAME | check NAME``."""
     return choose("tasks", args, {
         "list": (_list, "the task families"),
         "show": (_show, "arms, levels, verifier and an example of a family"),
         "sample": (_sample, "tasks of a family as JSON Lines, with or without their answers"),
+        "export": (_export, "a family as an installable environment of the library verifiers"),
         "check": (_check, "hold a family to its contract, also one of your own: my_file.py:my_source"),
     })  # fmt: skip
 
@@ -166,19 +183,14 @@ def _show(args: list[str]) -> int:
 
 
 def _sample(args: list[str]) -> int:
+    from assay.tasks import in_turn
+
     own = parse(TasksSampleOptions, args, "assay tasks sample")
     if own.n < 1:
         raise ConfigError(f"-n {own.n}: sample at least one task")
     family = _shaped(source(own.name), own)
-    arms = family.arms()
-    if own.arm is not None and own.arm not in arms:
-        raise UnknownNameError(f"arm of {family.name}", own.arm, arms)
-    if own.level is not None:
-        check_levels(family, (own.level,), "--level")
-    cells = [(arm, level) for arm in ([own.arm] if own.arm else arms) for level in arms[arm] if own.level in (None, level)]
-    if not cells:
-        raise UnknownNameError(f"level of {family.name}/{own.arm}", str(own.level), map(str, arms[str(own.arm)]))
-    for task in _in_turn(family, cells, own.split, own.n):
+    found = in_turn(family, own.n, own.split, (own.arm,) if own.arm else (), () if own.level is None else (own.level,))
+    for task in found:
         print(json.dumps(_flat(task, own.private), ensure_ascii=False))
     return 0
 
@@ -192,26 +204,19 @@ def _shaped(family: TaskSource, own: TasksSampleOptions) -> TaskSource:
     return family if own.form is None else written(family, own.form)
 
 
-def _in_turn(family: TaskSource, cells: list[tuple[str, int]], split: str, n: int) -> Iterator[Task]:
-    """``n`` different tasks, one cell after the other."""
-    from assay.tasks import distinct
-
-    share, more = divmod(n, len(cells))
-    counts = [(cell, share + (i < more)) for i, cell in enumerate(cells)]
-    streams = [iter(distinct(family, arm, level, split, count)) for (arm, level), count in counts if count]
-    while streams:
-        for stream in list(streams):
-            task = next(stream, None)
-            if task is None:
-                streams.remove(stream)
-            else:
-                yield task
-
-
 def _flat(task: Task, private: bool) -> Mapping[str, Any]:
     head = {name: getattr(task, name) for name in ("id", "domain", "arm", "level", "split", "index")}
     secret = {"world": task.world, **task.private} if private and task.world else task.private if private else {}
     return plain({**head, **task.public, **secret})
+
+
+def _export(args: list[str]) -> int:
+    from assay.tasks.exchange.packaging import write_package
+
+    own = parse(TasksExportOptions, args, "assay tasks export")
+    files = write_package(own.name, own.folder)
+    value = {"folder": str(own.folder), "files": sorted(files)}
+    return show(own.json, value, lambda: print(f"{own.folder}: {', '.join(sorted(files))}; next: pip install {own.folder}"))
 
 
 def _check(args: list[str]) -> int:

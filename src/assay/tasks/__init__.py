@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.tasks.draws import Place, distinct, redraw, slip
+    from assay.tasks.draws import Place, distinct, in_turn, redraw, slip
+    from assay.tasks.judged import judged_rows, load_rows, verifier_of
     from assay.tasks.keyvalue import KeyValue
     from assay.tasks.math.arithmetic import Expression
     from assay.tasks.mixture import Mixture
@@ -36,15 +37,20 @@ __all__ = [
     "distinct",
     "families",
     "family",
+    "in_turn",
+    "judged_rows",
     "load_jsonl",
+    "load_rows",
     "redraw",
     "reseeded",
     "slip",
+    "verifier_of",
     "written",
 ]
 
 _HOME = {
-    "draws": "Place distinct redraw slip",
+    "draws": "Place distinct in_turn redraw slip",
+    "judged": "judged_rows load_rows verifier_of",
     "keyvalue": "KeyValue",
     "math.arithmetic": "Expression",
     "mixture": "Mixture",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -14,7 +14,7 @@ from assay.core.protocols import TaskSource
 from assay.core.seeds import content_split, derive, generator
 from assay.core.task import Task
 
-__all__ = ["SPLITS", "TRIES", "Place", "checked_levels", "distinct", "redraw", "slip"]
+__all__ = ["SPLITS", "TRIES", "Place", "checked_levels", "distinct", "in_turn", "redraw", "slip"]
 
 SPLITS = ("train", "test")
 
@@ -103,6 +103,46 @@ def distinct(source: TaskSource, arm: str, level: int, split: str, n: int) -> li
             f"first {most}, {n} are wanted; ask for fewer or use a harder level"
         )
     return list(found.values())
+
+
+def in_turn(
+    source: TaskSource, n: int, split: str = "train", arms: Sequence[str] = (), levels: Sequence[int] = ()
+) -> Iterator[Task]:
+    """``n`` tasks with different contents, one of each (arm, level) after the other.
+
+    Args:
+        source: the family.
+        n: how many.
+        split: ``train`` or ``test``.
+        arms: only these; all where empty.
+        levels: only these; all where empty.
+
+    Raises:
+        UnknownNameError: an arm that the family lacks, or levels of which it has none.
+        DataError: a level has too few different tasks; says how many.
+
+    >>> from assay.tasks import SortDigits
+    >>> [t.id for t in in_turn(SortDigits(), 3, levels=(3, 4))]
+    ['sort/sort/3/train/0', 'sort/sort/4/train/0', 'sort/sort/3/train/1']
+    """
+    offered = source.arms()
+    for arm in arms:
+        if arm not in offered:
+            raise UnknownNameError(f"arm of {source.name}", arm, offered)
+    cells = [(arm, level) for arm in arms or offered for level in offered[arm] if not levels or level in levels]
+    if not cells:
+        known = sorted({str(level) for arm in arms or offered for level in offered[arm]})
+        raise UnknownNameError(f"level of {source.name}", ", ".join(map(str, levels)), known)
+    share, more = divmod(n, len(cells))
+    counts = [(cell, share + (i < more)) for i, cell in enumerate(cells)]
+    streams = [iter(distinct(source, arm, level, split, count)) for (arm, level), count in counts if count]
+    while streams:
+        for stream in list(streams):
+            task = next(stream, None)
+            if task is None:
+                streams.remove(stream)
+            else:
+                yield task
 
 
 def slip(text: str, noise: float, alphabet: str, rng: np.random.Generator) -> str:

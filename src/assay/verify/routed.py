@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal, cast
 
-from assay.core.canon import FrozenMap
+from assay.core.canon import FrozenMap, canonical
 from assay.core.errors import ConfigError, DataError, nearest
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
@@ -27,14 +27,14 @@ class Routed(Joint):
     Attributes:
         routes: key to verifier.
         by: what the key is: the task's ``arm`` or ``domain``, or else the name of a field of its private part, or of the user's
-            own row in it (``data_source``).
+            own row in it (``data_source``); what is no text there, as canonical JSON.
         default: judges tasks whose key has no route; None refuses them.
 
     Raises:
         ConfigError: no routes.
         DataError: a task has no key, or one without a route; names the task, the key and the nearest route.
 
-    >>> from assay.core.canon import FrozenMap
+    >>> from assay.core.canon import FrozenMap, canonical
     >>> from assay.verify import ExactMatch, MathAnswer
     >>> from assay.verify.attempts import posed
     >>> both = Routed({"sums": MathAnswer(), "words": ExactMatch()}, by="data_source")
@@ -117,4 +117,4 @@ class Routed(Joint):
         row: Any = task.private.get("row")
         found = cast("Mapping[str, Any]", row).get(self.by) if isinstance(row, Mapping) else None
         found = task.private.get(self.by, found)
-        return None if found is None else str(found)
+        return found if found is None or isinstance(found, str) else canonical(found).decode()

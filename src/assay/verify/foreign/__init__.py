@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from assay.verify.foreign.naming import load
     from assay.verify.foreign.outward import OpenRlhfFunction, TrlFunction, VerlFunction, as_openrlhf, as_trl, as_verl
     from assay.verify.foreign.signature import Signature, signature_of
+    from assay.verify.foreign.taskset import TasksetReward
 
 __all__ = [
     "GOLD_NAMES",
@@ -18,6 +19,7 @@ __all__ = [
     "OpenRlhfReward",
     "RubricReward",
     "Signature",
+    "TasksetReward",
     "TrlFunction",
     "TrlReward",
     "VerlFunction",
@@ -37,6 +39,7 @@ _HOME = {
     "naming": "load",
     "outward": "OpenRlhfFunction TrlFunction VerlFunction as_openrlhf as_trl as_verl",
     "signature": "Signature signature_of",
+    "taskset": "TasksetReward",
 }
 
 

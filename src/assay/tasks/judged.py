@@ -1,0 +1,111 @@
+"""Users' rows of many kinds in one file: each is judged by the verifier that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from assay.core.canon import canonical, plain
+from assay.core.errors import AssayError, DataError, UnknownNameError
+from assay.core.protocols import Verifier
+from assay.tasks.rows import Rows, load_jsonl
+from assay.verify.exact import ExactMatch
+from assay.verify.named import verifier, verifiers
+from assay.verify.routed import Routed
+
+__all__ = ["Spec", "judged_rows", "load_rows", "verifier_of"]
+
+Spec = str | Mapping[str, Any]
+"""A verifier in data: its name, or a table of ``name`` and settings."""
+
+_FOREIGN = ("taskset",)
+"""Names of verifiers that exist for rows of other libraries only."""
+
+
+def verifier_of(spec: Spec) -> Verifier:
+    """The verifier that a row names: one of `assay.verify.verifiers`, or ``taskset`` for rows of the library ``verifiers``.
+
+    A row is data, so it can name no code of its own.
+
+    Raises:
+        DataError: neither a name nor a table with one.
+        UnknownNameError: no such verifier or setting; says the nearest.
+        ConfigError: a setting is wrong.
+
+    >>> verifier_of({"name": "numeric", "relative": 0.01}).relative
+    0.01
+    """
+    if isinstance(spec, str):
+        spec = {"name": spec}
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("name"), str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DataError(f"{spec!r} names no verifier; give a name, or a table such as {{'name': 'numeric', 'relative': 0.01}}")
+    name, settings = str(spec["name"]), {k: plain(v) for k, v in spec.items() if k != "name"}
+    if name == "taskset":
+        from assay.verify.foreign.taskset import TasksetReward
+
+        unknown = sorted(set(settings) - {"taskset"})
+        if unknown or not settings:
+            raise DataError(f"the verifier 'taskset' has the setting 'taskset', the id of a taskset; got {sorted(settings)}")
+        return TasksetReward(**settings)
+    if name not in verifiers():
+        raise UnknownNameError("verifier", name, (*verifiers(), *_FOREIGN))
+    return verifier(name, **settings)
+
+
+def judged_rows(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    default: Verifier | None = None,
+    routes: Mapping[str, Spec] | None = None,
+    **settings: Any,
+) -> Rows:
+    """Rows of which each is judged by its own verifier.
+
+    A row's field ``verifier`` names it (`verifier_of`); else ``routes`` does, by its ``data_source``, and the row then says so;
+    else it is ``default``, or, without one, an exact match of ``answer``.
+
+    Args:
+        rows: with ``prompt`` or ``messages``.
+        default: for rows that name none.
+        routes: ``data_source`` to verifier.
+        settings: of `Rows`: ``name``, ``seed``, ``test_share``.
+
+    Raises:
+        DataError: a row that is wrong, or names no verifier that there is; says its number.
+
+    >>> rows = [{"prompt": "1/2+1/2=", "answer": "1", "data_source": "sums"}, {"prompt": "sky?", "answer": "blue"}]
+    >>> source = judged_rows(rows, routes={"sums": "math"}, test_share=0)
+    >>> sorted({type(source.verifier().route(source.task("rows", 1, "train", i))).__name__ for i in range(2)})
+    ['ExactMatch', 'MathAnswer']
+    """
+    known: dict[str, Verifier] = {}
+    named: list[dict[str, Any]] = []
+    for number, row in enumerate(rows):
+        spec = row.get("verifier", (routes or {}).get(str(row.get("data_source"))))
+        if spec is None:
+            named.append(dict(row))
+            continue
+        try:
+            key = spec if isinstance(spec, str) else canonical(spec).decode()
+            known[key] = known[key] if key in known else verifier_of(spec)
+        except AssayError as error:
+            raise DataError(f"row {number}, field 'verifier': {error}") from None
+        named.append({**row, "verifier": spec})
+    other = default or ExactMatch(strip=True)
+    if not known:
+        return Rows(rows, scorer=other, **settings)
+    return Rows(named, scorer=Routed(known, by="verifier", default=other), **settings)
+
+
+def load_rows(path: str | Path, **settings: Any) -> Rows:
+    """The rows of a JSON Lines file, each judged by the verifier that it names (`judged_rows`), as a family called like the file.
+
+    Raises:
+        DataError: the file cannot be read, or a row is wrong; names the file.
+    """
+    settings.setdefault("name", Path(path).stem)
+    try:
+        return judged_rows(load_jsonl(path), **settings)
+    except DataError as error:
+        raise DataError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
