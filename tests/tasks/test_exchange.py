@@ -94,6 +94,7 @@ def test_a_task_of_a_taskset_is_judged_by_its_own_rewards() -> None:
     assert [s.primary for s in scores] == [1.5, 0.5, 0.0]
     assert scores[1].info["rewards"] == {"correct": 0.0, "short": 1.0}
     TasksetReward(taskset="toy").prepare()
+    assert TasksetReward(taskset="toy").names == ("reward",)
 
 
 def test_what_a_text_cannot_be_judged_by() -> None:
