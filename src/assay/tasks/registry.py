@@ -25,6 +25,7 @@ _FAMILIES = {
     "arithmetic": "assay.tasks.math.arithmetic:arithmetic",
     "keyvalue": "assay.tasks.keyvalue:KeyValue",
     "reverse": "assay.tasks.reverse:Reverse",
+    "sql": "assay.tasks.sql.family:sql",
     "sort": "assay.tasks.sort:SortDigits",
 }
 

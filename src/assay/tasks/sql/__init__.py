@@ -1,0 +1,5 @@
+"""Questions to databases."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
