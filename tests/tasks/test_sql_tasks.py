@@ -17,7 +17,7 @@ from assay.tasks.sql.query import Any_, Col, Compare, Join, Select, Sets, mutant
 from assay.tasks.sql.single import Aggregate, Filter
 from assay.tasks.sql.themes import THEMES, theme
 from assay.tasks.sql.words import clauses
-from assay.testing import check_task_source
+from assay.testing import check_problem
 from assay.verify.attempts import attempt
 
 SQL: Problems = sql()
@@ -77,16 +77,8 @@ def test_wrong_queries_are_told(problem: Question) -> None:
 
 
 @pytest.mark.parametrize("problem", SQL.problems, ids=lambda p: p.name)
-def test_harder_levels_are_longer(problem: Question) -> None:
-    assert problem.solve(facts := _drawn(problem, 1, 1)[0]).effort == _length(problem, facts)
-    means = [sum(_length(problem, f) for f in _drawn(problem, level, 30)) / 30 for level in problem.levels]
-    assert means == sorted(means) and means[-1] > 1.5 * means[0]
-
-
-def _length(problem: Question, facts: dict[str, Any]) -> int:
-    """The effort, without the sets of rows."""
-    tables = theme(facts["theme"])[facts["start"] : facts["stop"]]
-    return len(problem.query(facts["plan"], tables).sql().split())
+def test_problems_keep_their_contract(problem: Question) -> None:
+    check_problem(problem, n=8, growth=1.5)
 
 
 def _holds(tree: Sequence[Any], row: dict[str, Any]) -> bool | None:
@@ -153,10 +145,6 @@ def _aggregated(pair: tuple[str, str | None], rows: list[dict[str, Any]]) -> Any
     if not known:
         return None
     return {"sum": sum, "min": min, "max": max, "avg": lambda xs: sum(xs) / len(xs)}[kind](known)
-
-
-def test_the_family_keeps_the_contract() -> None:
-    assert check_task_source(SQL.only("sql/filter", "sql/window"), n=2).skipped == ()
 
 
 def test_every_column_has_a_statement() -> None:

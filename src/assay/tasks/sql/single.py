@@ -16,6 +16,12 @@ __all__ = ["Aggregate", "Filter", "Group", "Order", "counted", "drawn_aggregates
 
 _SHAPES = {1: ("a",), 2: ("a&b", "a|b"), 3: ("a&(b|c)",), 4: ("(a|b)&(c|d)",), 5: ("a&(b|c)&(d|e)",)}
 _SIZES = {"a": 1, "a&b": 2, "a|b": 2, "a&(b|c)": 3, "(a|b)&(c|d)": 4, "a&(b|c)&(d|e)": 5}
+_DIFFERENT = (
+    "Which values of {column} occur among the {many} {that}? Give each value once.",
+    "List the different values of {column} of all {many} {that}.",
+    "Take the {many} {that}: give the values of their {column}, each only once.",
+    "I need the different values that {column} has among the {many} {that}.",
+)
 _SAID = {"sum": "the sum of {}", "avg": "the mean of {}", "min": "the smallest value of {}", "max": "the largest value of {}",
          "distinct": "the number of different values of {}"}  # fmt: skip
 
@@ -95,16 +101,15 @@ class Filter(Question):
     def ask(self, plan: Mapping[str, Any], tables: Sequence[Table]) -> Mapping[str, str]:
         """Columns and conditions in English."""
         what = joined_words([f"the {c}" for c in plan["pick"]])
-        if plan["distinct"]:
-            what = f"the different values of {plan['pick'][0]}, each once,"
         return {
-            "what": what, "many": tables[-1].plural, "one": tables[-1].name,
+            "what": what, "column": plan["pick"][0], "many": tables[-1].plural, "one": tables[-1].name,
             "that": clauses(plan["where"], tables, len(tables) - 1),
         }  # fmt: skip
 
     def word(self, facts: Mapping[str, Any], variant: int) -> str:
         """Different values are asked of all rows together, never of each."""
-        return Question.word(self, facts, 0 if facts["plan"]["distinct"] else variant)
+        text = _DIFFERENT[variant] if facts["plan"]["distinct"] else self.templates[variant]
+        return text.format_map(self.fields(facts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
