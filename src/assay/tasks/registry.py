@@ -27,6 +27,7 @@ _FAMILIES = {
     "reverse": "assay.tasks.reverse:Reverse",
     "sql": "assay.tasks.sql.family:sql",
     "sort": "assay.tasks.sort:SortDigits",
+    "tables": "assay.tasks.tables.family:tables",
 }
 
 
