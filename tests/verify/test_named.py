@@ -47,6 +47,7 @@ GOLDS = {
     ),
     "assignment": ({"Ann": "knight", "Bob": "knave"}, "Ann is a knight, Bob is a knave"),
     "maze": ({"maze": ["S.", "#G"], "value": 2}, "right, down"),
+    "countdown": ({"numbers": [3, 3, 8, 8], "target": 24}, "8 / (3 - 8 / 3)"),
     "sat": ({"clauses": [[1, -2], [2]]}, "x1=True, x2=True"),
     "smt": ({"smt": "(declare-const x Int) (assert (> (* x x) 8))"}, "x = -3"),
     "graph_path": (GRAPH, "a -> b -> c"),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from assay.verify.named import NamedVerifier, about, verifier, verifiers
     from assay.verify.pool import ScoringPool
     from assay.verify.routed import Routed
+    from assay.verify.structure.countdown import Countdown
     from assay.verify.structure.graph import Graph, GraphAnswer
     from assay.verify.structure.maze import MazePath
     from assay.verify.structure.roles import Assignment
@@ -38,6 +39,7 @@ __all__ = [
     "Classification",
     "Combine",
     "Constraint",
+    "Countdown",
     "ExactMatch",
     "FormatIs",
     "Formatted",
@@ -86,6 +88,7 @@ _HOME = {
     "math.verifier": "MathAnswer",
     "pool": "ScoringPool",
     "routed": "Routed",
+    "structure.countdown": "Countdown",
     "structure.graph": "Graph GraphAnswer",
     "structure.maze": "MazePath",
     "structure.roles": "Assignment",

@@ -40,6 +40,7 @@ _VERIFIERS = {
     ),
     "assignment": (f"{_GRAPH}.roles:Assignment", "a table of names and roles"),
     "maze": (f"{_GRAPH}.maze:MazePath", "{'maze': rows of text, 'value': fewest moves}"),
+    "countdown": (f"{_GRAPH}.countdown:Countdown", "{'numbers': list of whole numbers, 'target': a whole number}"),
     "sat": (f"{_GRAPH}.sat:Satisfies", "{'clauses': lists of literals, 'names': list}, or also 'satisfiable': false"),
     "smt": (f"{_GRAPH}.smt:SmtModel", "{'smt': text in SMT-LIB 2 over Bool, Int and Real}, or also 'satisfiable': false"),
     "graph_path": (f"{_GRAPH}.routes:Path", "a graph with 'source' and 'target'"),

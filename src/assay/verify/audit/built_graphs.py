@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["GRAPHS", "assignment", "maze", "sat", "smt"]
+__all__ = ["GRAPHS", "assignment", "countdown", "maze", "sat", "smt"]
 
 Row = dict[str, Any]
 Edges = list[list[str]]
@@ -204,3 +204,13 @@ def assignment(rng: np.random.Generator) -> Row:
     turned = {name: "knave" if role == "knight" else "knight" for name, role in roles.items()}
     said = [", ".join(f"{name} is a {role}" for name, role in table.items()) for table in (roles, turned)]
     return _row(dict(roles), said[0], said[1], said[0].split(",")[0])
+
+
+def countdown(rng: np.random.Generator) -> Row:
+    """Four numbers, and the target that one bracketing of them has."""
+    a, b, c, d = (int(n) for n in rng.integers(2, 40, 4))
+    right, target = f"({a} + {b}) * {c} - {d}", (a + b) * c - d
+    row = _row(
+        {"numbers": [a, b, c, d], "target": target}, right, f"{a} + {b} * {c} - {d} - {d}", str(target), f"{target + d} - {d}"
+    )
+    return row | {"solutions": [right, f"{c} × ({b} + {a}) - {d} = {target}"]}
