@@ -52,7 +52,7 @@ def test_settings_and_golds() -> None:
         with pytest.raises(DataError, match="needs 'numbers'"):
             Countdown()(*posed(gold, "1"))
     with pytest.raises(UnknownNameError, match=r"Countdown.where"):
-        Countdown(where="x")  # pyright: ignore[reportArgumentType]
+        Countdown(where="x")
 
 
 @pytest.mark.parametrize("text", [

@@ -23,6 +23,7 @@ __all__ = ["Card", "card", "families", "family", "reseeded", "written"]
 
 _FAMILIES = {
     "arithmetic": "assay.tasks.math.arithmetic:arithmetic",
+    "countdown": "assay.tasks.math.countdown:countdown",
     "keyvalue": "assay.tasks.keyvalue:KeyValue",
     "reverse": "assay.tasks.reverse:Reverse",
     "sql": "assay.tasks.sql.family:sql",
