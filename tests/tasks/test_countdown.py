@@ -7,11 +7,11 @@ from itertools import combinations
 from random import Random
 
 import pytest
-from helper_effort import grows
 
 from assay.core.errors import DataError
-from assay.tasks import family
-from assay.tasks.math.countdown import Closest, MakeAll, MakeTarget, TwentyFour
+from assay.tasks import Problem, family
+from assay.tasks.math.countdown import Closest, MakeAll, MakeTarget, TwentyFour, countdown
+from assay.testing import check_problem
 from assay.verify import Countdown, posed
 
 SOURCE = family("countdown")
@@ -36,7 +36,7 @@ def test_by_hand() -> None:
     assert (found.answer, found.steps) == ("9 + 5 * 7", "5 * 7 = 35\n9 + 35 = 44")
     assert TwentyFour().solve({"numbers": [1, 5, 5, 5], "target": 24}).steps == "1 / 5 = 1/5\n5 - (1/5) = 24/5\n5 * (24/5) = 24"
     assert Closest().solve({"numbers": [10, 10], "target": 15}).gold["distance"] == 5
-    for problem, facts in ((MakeTarget(), {"numbers": [2, 2], "target": 50}), (MakeAll(), {"numbers": [2, 2, 9], "target": 9}),
+    for problem, facts in ((MakeTarget(), {"numbers": [2, 2], "target": 50}), (MakeAll(), {"numbers": [2, 2, 9], "target": 100}),
                            (TwentyFour(), {"numbers": [1, 1, 1, 1], "target": 24})):  # fmt: skip
         with pytest.raises(DataError, match="no expression"):
             problem.solve(facts)
@@ -51,9 +51,9 @@ class _Ones(Random):
         return 1
 
 
-@pytest.mark.parametrize("arm", SOURCE.arms())
-def test_levels_grow_harder(arm: str) -> None:
-    grows(SOURCE, arm)
+@pytest.mark.parametrize("problem", countdown().problems, ids=lambda p: p.name)
+def test_problems_keep_their_contract(problem: Problem) -> None:
+    check_problem(problem, n=30, growth=5.0)
 
 
 def test_the_nearest_value_is_the_nearest() -> None:
