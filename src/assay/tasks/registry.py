@@ -25,6 +25,7 @@ _FAMILIES = {
     "arithmetic": "assay.tasks.math.arithmetic:arithmetic",
     "countdown": "assay.tasks.math.countdown:countdown",
     "keyvalue": "assay.tasks.keyvalue:KeyValue",
+    "numbers": "assay.tasks.math.numbers:numbers",
     "reverse": "assay.tasks.reverse:Reverse",
     "sql": "assay.tasks.sql.family:sql",
     "sort": "assay.tasks.sort:SortDigits",
