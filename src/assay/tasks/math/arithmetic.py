@@ -30,7 +30,7 @@ class Expression(Problem):
     in a random tree, in which nothing is divided by 0. A fraction, square or cube is an operand, not an operation.
 
     >>> Expression().solve({"tree": ["*", ["+", 1, ["/", 1, 2]], 4]}).steps
-    '1 + 1/2 = 3/2\\n3/2 × 4 = 6'
+    '1 ÷ 2 = 1/2\n1 + (1/2) = 3/2\n(3/2) × 4 = 6'
     """
 
     name: str = "arithmetic/expression"
@@ -83,9 +83,12 @@ class Expression(Problem):
 
 
 def number_in(form: Form) -> Verifier:
-    """Exact equality of numbers in the form asked for, without the symbolic tier: in process, in microseconds."""
+    """Exact equality of numbers in the form asked for, without the symbolic tier: in process, in microseconds.
+
+    A number must be written out: an expression that has its value, such as the question itself, is no answer.
+    """
     look = {Form.TAG: "tag", Form.BOX: "box", Form.MARK: "phrase", Form.PLAIN: "line"}[form]
-    return MathAnswer(look=(look,), symbolic=False)
+    return MathAnswer(look=(look,), symbolic=False, form="number")
 
 
 def arithmetic() -> Problems:

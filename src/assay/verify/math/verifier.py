@@ -22,6 +22,7 @@ from assay.verify.math.extract import PLACES, final_answer
 from assay.verify.math.guards import tame
 from assay.verify.math.read import read
 from assay.verify.math.values import Formula, Opaque
+from assay.verify.math.written import FORMS, written
 
 __all__ = ["MathAnswer", "Verdict", "compare"]
 
@@ -60,6 +61,8 @@ class MathAnswer:
         strict_tail: nothing but punctuation may follow the box or tag.
         symbolic: False: the exact tier alone. True: both. None: both where ``math-verify`` is installed.
         deadline: seconds for one answer in the symbolic tier.
+        form: how a right answer must be written (`assay.verify.math.written.FORMS`): ``any`` way; as a ``number``, with nothing
+            left to be calculated, so that repeating "3 + 4" does not answer it; ``expanded``, without brackets around sums.
 
     Raises:
         ConfigError: a setting that does not exist, or ``symbolic=True`` without ``math-verify``.
@@ -76,12 +79,13 @@ class MathAnswer:
     strict_tail: bool = False
     symbolic: bool | None = None
     deadline: float = 2.0
+    form: str = "any"
 
     def __post_init__(self) -> None:
         unknown = [place for place in self.look if place not in PLACES]
         if unknown or not self.look:
             raise ConfigError(f"MathAnswer.look={self.look}; name some of {', '.join(PLACES)}")
-        for name, known in (("units", ("optional", "required")), ("percent", ("value", "optional"))):
+        for name, known in (("units", ("optional", "required")), ("percent", ("value", "optional")), ("form", FORMS)):
             if getattr(self, name) not in known:
                 raise ConfigError(f"MathAnswer.{name}={getattr(self, name)!r}; it is one of {', '.join(known)}")
         if not 0.0 <= self.tolerance < 1.0:
@@ -133,7 +137,7 @@ class MathAnswer:
             return _score(Verdict.UNPARSED, "exact", answer, "there is no answer")
         found = exact(gold, answer, self.rules)
         if found is not None:
-            return _score(Verdict.EQUAL if found else Verdict.DIFFERENT, "exact", answer)
+            return self._found(found, "exact", answer)
         for whose, value in (("the gold", read(gold)), ("the answer", read(answer))):
             if isinstance(value, Opaque | Formula) and not tame(value.source):
                 why = value.why if isinstance(value, Opaque) else "a formula that is too large to compute with"
@@ -155,7 +159,12 @@ class MathAnswer:
         found = exact(gold_of(gold), answer or "", self.rules, symbolic.same)
         if found is None:
             return _score(Verdict.UNPARSED, "symbolic", answer, "neither tier can tell")
-        return _score(Verdict.EQUAL if found else Verdict.DIFFERENT, "symbolic", answer)
+        return self._found(found, "symbolic", answer)
+
+    def _found(self, same: bool, tier: str, answer: str | None) -> Score:
+        if same and not written(answer or "", self.form):
+            return _score(Verdict.DIFFERENT, tier, answer, f"the value is right, but it is not written in the form {self.form!r}")
+        return _score(Verdict.EQUAL if same else Verdict.DIFFERENT, tier, answer)
 
 
 def _expected(task: Task) -> str:
@@ -216,12 +225,19 @@ def compare(gold: str, answer: str, settings: MathAnswer | None = None, *, look:
     judge = settings or _DEFAULT
     if look is not None:
         judge = MathAnswer(
-            tuple(look), judge.units, judge.percent, judge.tolerance, judge.strict_tail, judge.symbolic, judge.deadline
+            tuple(look),
+            judge.units,
+            judge.percent,
+            judge.tolerance,
+            judge.strict_tail,
+            judge.symbolic,
+            judge.deadline,
+            judge.form,
         )
     text = final_answer(answer, judge.look, judge.strict_tail)
     found = exact(gold_of(gold), text, judge.rules) if text else None
     if found is not None:
-        return Verdict.EQUAL if found else Verdict.DIFFERENT
+        return Verdict.EQUAL if found and written(text or "", judge.form) else Verdict.DIFFERENT
     told = str(judge(*attempt_of(gold, answer)).info.get("verdict"))
     return Verdict(told) if told in _TOLD else Verdict.UNPARSED
 
