@@ -46,6 +46,16 @@ def test_expanded(text: str, expanded: bool) -> None:
     assert written(text, "expanded") == expanded
 
 
+@pytest.mark.parametrize(("text", "plain"), [
+    ("(1, 2)", True), ("[1, \\infty)", True), ("(-∞, -1/2] ∪ (3, 4)", True), ("(-\\infty, \\frac{1}{2}) \\cup (3, \\infty)", True),
+    ("x < 3", True), ("-1 \\le x < 2.5", True), ("x <= -1 or x > 3", True), ("x \\in (0, infinity)", True), ("(1,2)U(3,4)", True),
+    ("2x > 6", False), ("x^2 > 4", False), ("x + 1 > 3", False), ("(1, 1 + 1)", False), ("", False), ("(x-1)(x-2) < 0", False),
+    ("x > 3 apples", False),
+])  # fmt: skip
+def test_intervals(text: str, plain: bool) -> None:
+    assert written(text, "interval") == plain
+
+
 def test_right_values_in_the_wrong_form() -> None:
     number = MathAnswer(form="number", symbolic=False)
     score = number(*posed("7", "\\boxed{3+4}"))
@@ -54,11 +64,11 @@ def test_right_values_in_the_wrong_form() -> None:
     assert compare("x^2 + x", "x(x+1)").value == "equal"
     assert compare("x^2 + x", "x(x+1)", MathAnswer(form="expanded")).value == "different"
     assert compare("x^2 + x", "x + x^2", MathAnswer(form="expanded")).value == "equal"
-    with pytest.raises(ConfigError, match=r"MathAnswer.form='numbr'; it is one of any, number, expanded"):
+    with pytest.raises(ConfigError, match=r"MathAnswer.form='numbr'; it is one of any, number, expanded, interval"):
         MathAnswer(form="numbr")
 
 
-@pytest.mark.parametrize("form", ["number", "expanded"])
+@pytest.mark.parametrize("form", ["number", "expanded", "interval"])
 def test_no_text_takes_long(form: str) -> None:
     rng = random.Random(0)
     texts = [*HOSTILE_TEXTS, *(slipped(rng, NUMBERS[i % len(NUMBERS)]) for i in range(2000))]

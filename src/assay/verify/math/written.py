@@ -29,8 +29,9 @@ _NUMBER = re.compile(
     rf"\s*\)?{_UNIT}\.?"
 )
 _ALONE = re.compile(r"\(\s*[-+]?\s*[0-9]{1,99}(?:\s*/\s*[0-9]{1,99})?\s*\)")
-_RELATION = re.compile(r"<=?|>=?|[≤≥∪∈,]|\\(?:leq?|geq?|cup|in|lt|gt)(?![a-z])|\bU\b|\bor\b|\band\b")
-_BOUND = re.compile(r"[a-zA-Z]|[-+]?\s*(?:\\infty|∞|oo|inf|infinity)|[-+]?[^A-Za-z∞+]*+")
+_RELATION = re.compile(r"<=?|>=?|[≤≥∪∈,]|\\(?:leq?|geq?|cup|in|lt|gt)(?![a-z])|\b(?:U|or|and)\b")
+_INFINITE = re.compile(r"\\infty|∞|\binf(?:ini)?(?:ty)?\b")
+_LETTER = re.compile("[A-Za-z]")
 _NOT_A_UNIT = re.compile(r"sqrt|log|ln|sin|cos|tan|pi|mod|choose", re.IGNORECASE)
 
 
@@ -41,6 +42,8 @@ def written(text: str, form: str) -> bool:
     [True, True, True, True, True, False, False]
     >>> [written(s, "expanded") for s in ("x^2 + 2x + 1", "(1/2)x", "(x + 1)^2")]
     [True, True, False]
+    >>> [written(s, "interval") for s in ("(-inf, 2) U [3, 4]", "x < 1/2", "2x < 1")]
+    [True, True, False]
     """
     if form == "any":
         return True
@@ -48,8 +51,8 @@ def written(text: str, form: str) -> bool:
     if form == "expanded":
         return "(" not in _ALONE.sub("1", text.rpartition("=")[2]).replace("[", "(")
     if form == "interval":
-        bounds = [part.strip(" []()\t\r\n") for part in _RELATION.split(text.replace("\\frac", "").replace("}{", "/"))]
-        return any(bounds) and all(_BOUND.fullmatch(b) and (b == "" or _is_bound(b)) for b in bounds)
+        bounds = [part.strip(" []()\t\r\n") for part in _RELATION.split(_INFINITE.sub("0", text))]
+        return any(bounds) and all(not b or _LETTER.fullmatch(b) or _is_bound(b) for b in bounds)
     text = _MATRIX.sub(" ", _TEXT.sub(r" \1 ", text).replace("\\{", " ").replace("\\}", " ").replace("dfrac", "frac"))
     parts = [part for part in (_NAME.sub("", p, count=1).strip(" []()\t\r\n") for p in _BETWEEN.split(text)) if part]
     return bool(parts) and all(map(_is_number, parts))
@@ -60,3 +63,7 @@ def _is_number(part: str) -> bool:
     if number_word(part.split(" ")[0]) is not None and number_word(part) is not None:
         return True
     return _NUMBER.fullmatch(part) is not None and not _NOT_A_UNIT.search(part)
+
+
+def _is_bound(part: str) -> bool:
+    return _is_number(part) and not _LETTER.search(part.replace("\\dfrac", "").replace("\\frac", ""))
