@@ -73,7 +73,7 @@ def freeze(value: Any) -> Any:
     if isinstance(value, Mapping):
         return FrozenMap(cast("Mapping[str, Any]", value))
     if isinstance(value, list | tuple):
-        return tuple(freeze(v) for v in cast("Sequence[Any]", value))
+        return tuple([v if v.__class__ in _EXACT else freeze(v) for v in cast("Sequence[Any]", value)])
     if isinstance(value, set):
         return frozenset(freeze(v) for v in cast("Set[Any]", value))
     return value
@@ -95,7 +95,7 @@ def plain(value: Any) -> Any:
     if value is None or kind in _EXACT:
         return value
     if kind is list or kind is tuple:  # as most values are: the general tests below are many times slower
-        return [plain(v) for v in value]
+        return [v if v.__class__ in _EXACT else plain(v) for v in value]
     if kind is dict or kind is FrozenMap:
         return _named(value, plain)
     if isinstance(value, enum.Enum):
