@@ -24,6 +24,7 @@ __all__ = ["Card", "card", "families", "family", "reseeded", "written"]
 _FAMILIES = {
     "arithmetic": "assay.tasks.math.arithmetic:arithmetic",
     "countdown": "assay.tasks.math.countdown:countdown",
+    "graphs": "assay.tasks.graphs.family:graphs",
     "keyvalue": "assay.tasks.keyvalue:KeyValue",
     "numbers": "assay.tasks.math.numbers:numbers",
     "reverse": "assay.tasks.reverse:Reverse",

@@ -1,0 +1,5 @@
+"""Problems on graphs."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
