@@ -198,6 +198,20 @@ class _Check:
                 self.subject,
                 f"silence is rewarded on task {task.id!r}",
             )
+            other, whose = golds[position % len(golds)]
+            if other in (own, bare) or whose.private.get("answer") == task.private.get("answer"):
+                continue
+            if not isinstance(task.private.get("answer"), Mapping):
+                self._at_floor(verifier, task, attempt(task, other))
+            elif self._primary(verifier, task, attempt(task, other)) > self.floor:
+                lucky.setdefault(task.arm, []).append(task.id)
+        for arm, ids in lucky.items():
+            count = sum(task.arm == arm for task in self.tasks)
+            require(
+                len(ids) <= max(1, count // 4),
+                self.subject,
+                f"other tasks' answers are right on {len(ids)} of {count} tasks of arm {arm!r}, as on {ids[0]!r}",
+            )
         self.passed += ["junk scores the floor", "another task's answer scores the floor"]
         if strangers:
             share = sum(strangers) / len(strangers)
