@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
 from typing import Any, ClassVar
 
-from assay.core.errors import ConfigError, DataError
+from assay.core.errors import ConfigError
 from assay.core.protocols import Verifier
 from assay.tasks.draws import TRIES
-from assay.tasks.graphs.drawing import any_graph, names, some
-from assay.tasks.graphs.net import Edge, Net
+from assay.tasks.graphs.drawing import any_graph, joined, names, no_graph, some
+from assay.tasks.graphs.net import Edge, Net, at
 from assay.tasks.graphs.wording import ROADS, Theme, described
 from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.verify.exact import ExactMatch
@@ -21,7 +21,9 @@ from assay.verify.structure.graph import GraphAnswer
 from assay.verify.text.items import ListMatch, SetMatch
 from assay.verify.text.number import Numeric
 
-__all__ = ["GraphProblem", "NodeOf", "NodesOf", "NumberOf", "OrderOf", "Witness", "YesNo"]
+__all__ = ["ARROWS", "GraphProblem", "NodeOf", "NodesOf", "NumberOf", "OrderOf", "Witness", "YesNo", "evenly"]
+
+ARROWS = "Write the {nodes} in order with -> between."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,8 @@ class GraphProblem(Problem):
 
     theme: ClassVar[Theme] = ROADS
     directed: ClassVar[bool] = False
+    connected: ClassVar[bool] = False
+    """Whether graphs are drawn connected, unless `edges` says otherwise."""
     most: ClassVar[int] = 0
     """The greatest weight of an edge; 0 where edges have no weights."""
     asks: ClassVar[tuple[str, ...]] = ()
@@ -65,6 +69,8 @@ class GraphProblem(Problem):
 
     def edges(self, n: int, rng: Random) -> list[Edge]:
         """The edges of a random graph, ascending."""
+        if self.connected:
+            return joined(n, some(*self.degree, n, rng, least=n - 1), rng)
         return any_graph(n, some(*self.degree, n, rng), rng)
 
     def ask(self, net: Net, rng: Random) -> dict[str, Any] | None:
@@ -81,7 +87,7 @@ class GraphProblem(Problem):
             if asked is not None:
                 net.names = names(level, self.theme.words, rng)
                 return {**net.facts(), **asked}
-        raise DataError(f"{self.name}: {TRIES} graphs of {level} nodes with mean degree {self.degree} gave no question")
+        raise no_graph(f"that gives a question of {self.name}", level, self.degree)
 
     def net(self, facts: Facts) -> Net:
         """The graph of facts."""
@@ -108,9 +114,20 @@ class GraphProblem(Problem):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Nodes that the facts name by number, by name; other facts as text."""
-        named: list[str] = facts["names"].split(" ")
-        nodes = {key: named[facts[key]] for key in ("source", "target", "node", "other") if key in facts}
+        named = str(facts["names"]).split(" ")
+        nodes = {key: named[at(facts, key)] for key in ("source", "target", "node", "other") if key in facts}
         return {**nodes, "k": str(facts.get("k", ""))}
+
+
+def evenly(values: Sequence[int], rng: Random, least: int = 1) -> int:
+    """A place in a list, such that each value from ``least`` on is as likely as any other.
+
+    >>> {evenly([0, 1, 1, 1, 2], Random(i)) for i in range(50)}
+    {1, 2, 3, 4}
+    """
+    kinds = sorted({value for value in values if value >= least})
+    want = rng.choice(kinds)
+    return rng.choice([i for i, value in enumerate(values) if value == want])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +146,8 @@ class NumberOf(GraphProblem):
         return Solution(answer=str(found), effort=net.work)
 
     def verifier(self, form: Form) -> Verifier:
-        """Equality of numbers."""
-        return Numeric(where=form.place)
+        """Equality of numbers; nothing else may be said."""
+        return Numeric(alone=True, where=form.place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,25 +6,26 @@ from functools import lru_cache
 from itertools import combinations
 from random import Random
 
+from assay.core.errors import DataError
+from assay.tasks.draws import TRIES
 from assay.tasks.graphs.net import Edge
 
-__all__ = ["acyclic", "any_graph", "blocks", "both_ways", "joined", "names", "sided", "some", "tree"]
+__all__ = ["acyclic", "any_graph", "blocks", "both_ways", "joined", "names", "no_graph", "pairs", "sided", "some", "tree"]
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def names(n: int, words: tuple[str, ...], rng: Random) -> list[str]:
-    """Names of ``n`` nodes in their natural order: letters, numbers from 0 or 1, any two-digit numbers, or words."""
+def names(n: int, words: tuple[str, ...], rng: Random) -> tuple[str, ...]:
+    """Names of ``n`` nodes in their natural order: the first letters or any, numbers from 0 or 1, any of two digits, or words."""
     kind = rng.randrange(5)
-    if kind == 0 and n <= len(_LETTERS):
-        return list(_LETTERS[:n])
-    if kind == 1:
-        return [str(i) for i in range(n)]
+    if kind < 2 and n <= len(_LETTERS):
+        return tuple(_LETTERS[:n] if kind else sorted(rng.sample(_LETTERS, n)))
     if kind == 2:
-        return [str(i) for i in range(1, n + 1)]
-    if kind == 3 or n > len(words):
-        return [str(i) for i in sorted(rng.sample(range(10, 100), n))]
-    return sorted(rng.sample(words, n))
+        first = rng.getrandbits(1)
+        return tuple([str(i) for i in range(first, first + n)])
+    if kind < 4 or n > len(words):
+        return tuple([str(i) for i in sorted(rng.sample(range(10, 100), n))])
+    return tuple(sorted(rng.sample(words, n)))
 
 
 @lru_cache(maxsize=64)
@@ -40,9 +41,21 @@ def both_ways(n: int) -> tuple[Edge, ...]:
 
 
 def some(low: float, high: float, n: int, rng: Random, least: int = 0, most: int | None = None) -> int:
-    """A number of edges that gives ``n`` nodes a mean degree between two bounds, within ``least`` and ``most``."""
+    """A number of edges that gives ``n`` nodes a mean degree between two bounds, within ``least`` and ``most``; bounds beyond
+    0.85 (n - 1) are that, so that few nodes do not always give the complete graph.
+    """
     top = n * (n - 1) // 2 if most is None else most
+    high = min(high, 0.85 * (n - 1))
+    low = min(low, high)
     return max(least, min(top, round((low + (high - low) * rng.random()) * n / 2)))
+
+
+def no_graph(what: str, n: int, degree: tuple[float, float]) -> DataError:
+    """What to say when no graph of a kind was drawn."""
+    return DataError(
+        f"{TRIES} random graphs of {n} nodes with mean degree between {degree[0]} and {degree[1]} had none {what}; "
+        "use another 'degree' or other 'levels'"
+    )
 
 
 def any_graph(n: int, m: int, rng: Random) -> list[Edge]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from assay.tasks.graphs.arrows import ARROWED
+from assay.tasks.graphs.counts import COUNTS
+from assay.tasks.graphs.parts import PARTS
+from assay.tasks.graphs.rooted import TREES
 from assay.tasks.graphs.routes import ROUTES
+from assay.tasks.graphs.sets import SETS
+from assay.tasks.graphs.tours import TOURS
 from assay.tasks.problems import Problems
 
 __all__ = ["graphs"]
 
 
 def graphs() -> Problems:
-    """Questions about graphs, from paths to isomorphism."""
-    return Problems(name="graphs", problems=ROUTES)
+    """Questions about graphs: paths, parts, orders, flows, sets, tours, trees and counts."""
+    return Problems(name="graphs", problems=(*COUNTS, *ROUTES, *PARTS, *ARROWED, *TREES, *SETS, *TOURS))

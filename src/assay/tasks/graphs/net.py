@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from assay.tasks.problem import Facts
 
-__all__ = ["Edge", "Net", "bits"]
+__all__ = ["Edge", "Net", "at", "bits"]
 
 Edge = tuple[int, int]
 
@@ -34,7 +34,7 @@ class Net:
     __slots__ = ("_adjacent", "_masks", "directed", "edges", "n", "names", "weights", "work")
 
     def __init__(
-        self, n: int, edges: list[Edge], weights: list[int] | None = None, names: Sequence[str] = (), directed: bool = False
+        self, n: int, edges: list[Edge], weights: list[int] | None = None, names: tuple[str, ...] = (), directed: bool = False
     ) -> None:
         self.n, self.edges, self.weights, self.names, self.directed = n, edges, weights, names, directed
         self.work = len(edges)
@@ -44,7 +44,7 @@ class Net:
     @classmethod
     def of(cls, facts: Facts, directed: bool = False) -> Net:
         """The graph of facts."""
-        names: list[str] = facts["names"].split(" ")
+        names = tuple(str(facts["names"]).split(" "))
         ends: list[int] = facts["edges"]
         return cls(len(names), list(zip(ends[::2], ends[1::2], strict=True)), facts.get("weights"), names, directed)
 
@@ -109,6 +109,12 @@ class Net:
         else:
             edges = [[names[a], names[b], w] for (a, b), w in zip(self.edges, self.weights, strict=True)]
         return {"edges": edges, "nodes": list(names), "directed": self.directed, **more}
+
+
+def at(facts: Facts, key: str) -> int:
+    """The number of a node, or another number, that facts name."""
+    found: int = facts[key]
+    return found
 
 
 def bits(mask: int) -> list[int]:

@@ -7,26 +7,45 @@ from random import Random
 
 from assay.tasks.graphs.net import Net
 
-__all__ = ["CABLES", "COURSES", "FLIGHTS", "FOLLOWERS", "FRIENDS", "LINKS", "PIPES", "PROJECT", "ROADS", "STREETS", "Theme", "described"]
+__all__ = [
+    "CABLES",
+    "COURSES",
+    "FLIGHTS",
+    "FOLLOWERS",
+    "FRIENDS",
+    "LINKS",
+    "PIPES",
+    "PROJECT",
+    "ROADS",
+    "STREETS",
+    "TRUCKS",
+    "Theme",
+    "described",
+]
 
-_TOWNS = tuple(
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+_TOWNS = _words(
     "Abbey Alden Ashby Barrow Belton Brent Calder Corby Dalton Denby Elton Epsom Farley Fenton Garston Grimsby Harlow Hexham "
     "Ilkley Ipswich Kelso Kirby Lanark Ludlow Malton Marlow Norwich Oakham Otley Penrith Preston Redcar Ripon Selby Skipton "
-    "Tenby Truro Upton Walton Whitby".split()
+    "Tenby Truro Upton Walton Whitby"
 )
-_PEOPLE = tuple(
+_PEOPLE = _words(
     "Ada Ali Amy Ben Carla Chen Dan Dina Emil Eva Femi Finn Gita Hana Hugo Ida Ivan Jan June Kai Kofi Lena Leo Mara Mei Nils "
-    "Noor Omar Olga Pia Paul Rosa Raj Sam Sofia Tara Tom Uma Vera Will".split()
+    "Noor Omar Olga Pia Paul Rosa Raj Sam Sofia Tara Tom Uma Vera Will"
 )
-_TOPICS = tuple(
+_TOPICS = _words(
     "Algebra Anatomy Art Ballet Botany Chess Cinema Dance Drama Ecology Ethics Fencing French Genetics Geology Greek Harmony "
     "History Italian Jazz Korean Latin Law Logic Music Nursing Optics Opera Physics Poetry Piano Rhetoric Rowing Russian "
-    "Sailing Spanish Theatre Topology Weaving Zoology".split()
+    "Sailing Spanish Theatre Topology Weaving Zoology"
 )
-_STARS = tuple(
+_STARS = _words(
     "Acrux Adhara Alcor Altair Antares Atlas Bellatrix Canopus Capella Castor Deneb Electra Elnath Fomalhaut Gemma Hadar Izar "
     "Kochab Lesath Maia Markab Menkar Merak Mimosa Mira Mizar Nashira Phact Polaris Pollux Procyon Regulus Rigel Sadr Sirius "
-    "Spica Tarazed Thuban Unuk Vega".split()
+    "Spica Tarazed Thuban Unuk Vega"
 )
 
 
@@ -64,6 +83,11 @@ CABLES = Theme(
     thing="house", things="houses", link="cable", links="cables", weight="cost",
     opening="A village has {n} houses: {names}.",
     edge="A cable can be laid between {a} and {b}", aside=" for {w} coins",
+)  # fmt: skip
+TRUCKS = Theme(
+    thing="town", things="towns", link="road", links="roads", weight="load limit",
+    opening="There are {n} towns in a valley: {names}. All roads between them are two-way.",
+    edge="The road between {a} and {b}", aside=" bears at most {w} tonnes",
 )  # fmt: skip
 FRIENDS = Theme(
     thing="person", things="people", link="friendship", links="friendships", words=_PEOPLE,
@@ -112,7 +136,7 @@ def described(net: Net, theme: Theme, look: int) -> str:
 
     Edges of a list and a story stand in an order, and undirected ones in a direction, that depends on nothing but the graph.
 
-    >>> net = Net(3, [(0, 1), (1, 2)], [4, 5], "ABC")
+    >>> net = Net(3, [(0, 1), (1, 2)], [4, 5], ("A", "B", "C"))
     >>> print(described(net, ROADS, 1))
     An undirected graph has 3 nodes. Each line names a node and its neighbours, with the length of the edge in brackets.
     A: B (4)
