@@ -47,10 +47,11 @@ def test_expanded(text: str, expanded: bool) -> None:
 
 
 @pytest.mark.parametrize(("text", "plain"), [
-    ("(1, 2)", True), ("[1, \\infty)", True), ("(-∞, -1/2] ∪ (3, 4)", True), ("(-\\infty, \\frac{1}{2}) \\cup (3, \\infty)", True),
+    ("(1, 2)", True), ("[1, \\infty)", True), ("(-∞, -1/2] ∪ (3, 4)", True),
+    ("(-\\infty, \\frac{1}{2}) \\cup (3, \\infty)", True),
     ("x < 3", True), ("-1 \\le x < 2.5", True), ("x <= -1 or x > 3", True), ("x \\in (0, infinity)", True), ("(1,2)U(3,4)", True),
     ("2x > 6", False), ("x^2 > 4", False), ("x + 1 > 3", False), ("(1, 1 + 1)", False), ("", False), ("(x-1)(x-2) < 0", False),
-    ("x > 3 apples", False),
+    ("x > 3 apples", False), ("1, 2", False), ("3", False),
 ])  # fmt: skip
 def test_intervals(text: str, plain: bool) -> None:
     assert written(text, "interval") == plain

@@ -22,6 +22,7 @@ from assay.tasks.problems import Problems
 __all__ = ["Card", "card", "families", "family", "reseeded", "written"]
 
 _FAMILIES = {
+    "algebra": "assay.tasks.math.equations:algebra",
     "arithmetic": "assay.tasks.math.arithmetic:arithmetic",
     "countdown": "assay.tasks.math.countdown:countdown",
     "graphs": "assay.tasks.graphs.family:graphs",

@@ -82,13 +82,14 @@ class Expression(Problem):
         return ["//", number, below], Fraction(number, below)
 
 
-def number_in(form: Form) -> Verifier:
+def number_in(form: Form, written: str = "number") -> Verifier:
     """Exact equality of numbers in the form asked for, without the symbolic tier: in process, in microseconds.
 
-    A number must be written out: an expression that has its value, such as the question itself, is no answer.
+    A number must be written out: an expression that has its value, such as the question itself, is no answer. For other answers
+    ``written`` says what is asked of them (`assay.verify.math.MathAnswer`, ``form``).
     """
     look = {Form.TAG: "tag", Form.BOX: "box", Form.MARK: "phrase", Form.PLAIN: "line"}[form]
-    return MathAnswer(look=(look,), symbolic=False, form="number")
+    return MathAnswer(look=(look,), symbolic=False, form=written)
 
 
 def arithmetic() -> Problems:

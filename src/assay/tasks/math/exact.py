@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from assay.core.protocols import Verifier
 from assay.tasks.math.arithmetic import number_in
@@ -19,9 +20,12 @@ class ExactProblem(Problem):
 
     domain: str = "math"
 
+    written: ClassVar[str] = "number"
+    """How an answer must be written (`assay.verify.math.MathAnswer`, ``form``)."""
+
     def verifier(self, form: Form) -> Verifier:
         """Equality in exact arithmetic."""
-        return number_in(form)
+        return number_in(form, self.written)
 
 
 def primes_of(n: int) -> list[int]:

@@ -31,6 +31,7 @@ _NUMBER = re.compile(
 _ALONE = re.compile(r"\(\s*[-+]?\s*[0-9]{1,99}(?:\s*/\s*[0-9]{1,99})?\s*\)")
 _RELATION = re.compile(r"<=?|>=?|[≤≥∪∈,]|\\(?:leq?|geq?|cup|in|lt|gt)(?![a-z])|\b(?:U|or|and)\b")
 _INFINITE = re.compile(r"\\infty|∞|\binf(?:ini)?(?:ty)?\b")
+_OPEN = re.compile(r"[\[(<>≤≥]|\\(?:leq?|geq?|lt|gt)(?![a-z])")
 _LETTER = re.compile("[A-Za-z]")
 _NOT_A_UNIT = re.compile(r"sqrt|log|ln|sin|cos|tan|pi|mod|choose", re.IGNORECASE)
 
@@ -52,7 +53,9 @@ def written(text: str, form: str) -> bool:
         return "(" not in _ALONE.sub("1", text.rpartition("=")[2]).replace("[", "(")
     if form == "interval":
         bounds = [part.strip(" []()\t\r\n") for part in _RELATION.split(_INFINITE.sub("0", text))]
-        return any(bounds) and all(not b or _LETTER.fullmatch(b) or _is_bound(b) for b in bounds)
+        return (
+            any(bounds) and _OPEN.search(text) is not None and all(not b or _LETTER.fullmatch(b) or _is_bound(b) for b in bounds)
+        )
     text = _MATRIX.sub(" ", _TEXT.sub(r" \1 ", text).replace("\\{", " ").replace("\\}", " ").replace("dfrac", "frac"))
     parts = [part for part in (_NAME.sub("", p, count=1).strip(" []()\t\r\n") for p in _BETWEEN.split(text)) if part]
     return bool(parts) and all(map(_is_number, parts))
