@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from assay.core.canon import plain
 from assay.core.errors import ConfigError
 from assay.core.protocols import Environment, Verifier
-from assay.core.task import Message, World
+from assay.core.task import Message, Task, World
 from assay.tasks.draws import checked_levels, slip
 from assay.verify.answer import AnswerPlace
 from assay.verify.exact import ExactMatch
@@ -110,6 +111,9 @@ class Problem(ABC):
     templates: ClassVar[tuple[str, ...]] = ()
     """Wordings: texts in which ``{field}`` stands for one of `fields`."""
 
+    hidden: ClassVar[bool] = False
+    """Whether the facts hold what the policy is to find out: then they stand in ``world["facts"]``, and a digest is public."""
+
     def __post_init__(self) -> None:
         if not self.name or not self.domain:
             raise ConfigError(f"{type(self).__name__} needs a name and a domain, got {self.name!r} and {self.domain!r}")
@@ -124,6 +128,13 @@ class Problem(ABC):
         """
         ...
 
+    def fair(self, facts: Facts) -> bool:
+        """Whether facts that were drawn, and are of the right split, are worth asking; by default all are.
+
+        What takes long to find out, as whether an oracle wins, is cheaper looked at here than in `draw`.
+        """
+        return True
+
     @abstractmethod
     def solve(self, facts: Facts) -> Solution:
         """The answer to any facts that `draw` may give, found without what `draw` knew."""
@@ -133,6 +144,10 @@ class Problem(ABC):
     def variants(self) -> int:
         """How many wordings there are."""
         return len(self.templates)
+
+    def facts(self, task: Task | World) -> dict[str, Any]:
+        """The facts of one of its tasks."""
+        return plain((task.world if self.hidden else task.public)["facts"])
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """What the templates speak of: by default each fact as text."""

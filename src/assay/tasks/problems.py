@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from assay.core.canon import FrozenMap, digest, plain
-from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.protocols import Environment, Verifier
 from assay.core.seeds import derive
 from assay.core.task import Message, Task, World
-from assay.tasks.draws import Place, redraw
+from assay.tasks.draws import TRIES, Place, redraw
 from assay.tasks.problem import Form, Problem, Solution
 from assay.verify.routed import Routed
 
@@ -25,7 +25,8 @@ class Problems:
     """A family of tasks with one arm per `Problem`.
 
     The facts of a question (``public["facts"]``) decide its split, so that no question is in both splits in other words. Its
-    wording is drawn by its facts too: the same question always reads the same, unless ``wording`` says which.
+    wording is drawn by its facts too: the same question always reads the same, unless ``wording`` says which. Where they hold
+    what the policy is to find out (`Problem.hidden`), ``world["facts"]`` has them and the public part only their digest.
 
     Attributes:
         name: of the family.
@@ -100,15 +101,16 @@ class Problems:
         """
         place = Place(self.name, arm, level, split, index)
         place.check(self)
-        problem, rng = self.problem(arm), place.random(self.seed)
-        public = redraw(place, lambda: FrozenMap({"problem": arm, **problem.draw(level, rng)}), self.test_share)
-        facts: dict[str, Any] = plain(public)
+        problem = self.problem(arm)
+        public, drawn = self._question(place, problem)
+        facts: dict[str, Any] = plain(drawn)
         solution = problem.solve(facts)
         prompt = problem.prompt(facts, self._variant(problem, public), self.form)
+        world = {**problem.world(facts), "facts": drawn} if problem.hidden else problem.world(facts)
         gold = solution.answer if solution.gold is None else solution.gold
         return Task(
             id=place.id, domain=problem.domain, arm=arm, level=level, split=split, index=index,
-            public=FrozenMap({"prompt": prompt, "facts": public}), world=FrozenMap(problem.world(facts)),
+            public=FrozenMap({"prompt": prompt, "facts": public}), world=FrozenMap(world),
             private=FrozenMap({
                 "answer": gold, "solution": problem.answered(solution, self.form), "effort": solution.effort,
             }),
@@ -116,7 +118,8 @@ class Problems:
 
     def solution(self, task: Task) -> Solution:
         """What the arm's solver makes of a task's facts."""
-        return self.problem(task.arm).solve(plain(task.public["facts"]))
+        problem = self.problem(task.arm)
+        return problem.solve(problem.facts(task))
 
     def verifier(self) -> Verifier:
         """Each arm's own verifier, where there are several (`Routed`)."""
@@ -129,7 +132,24 @@ class Problems:
 
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:
         """The oracle's turns: its steps and the answer in the form asked for."""
-        return self.problem(task.arm).trace(plain(task.public["facts"]), task.private["solution"], noise, rng)
+        problem = self.problem(task.arm)
+        return problem.trace(problem.facts(task), task.private["solution"], noise, rng)
+
+    def _question(self, place: Place, problem: Problem) -> tuple[FrozenMap, FrozenMap]:
+        """What decides the split, and the facts: the same but where those are hidden."""
+        rng, drawn = place.random(self.seed), list[FrozenMap]()
+
+        def question() -> FrozenMap:
+            drawn[:] = [FrozenMap({"problem": place.arm, **problem.draw(place.level, rng)})]
+            return FrozenMap({"problem": place.arm, "digest": digest(drawn[0])}) if problem.hidden else drawn[0]
+
+        for _ in range(TRIES):
+            public = redraw(place, question, self.test_share)
+            if problem.fair(plain(drawn[0])):
+                return public, drawn[0]
+        raise DataError(
+            f"{place.arm}: level {place.level} is exhausted: none of {TRIES} questions drawn is fair; use another level"
+        )
 
     def _variant(self, problem: Problem, facts: FrozenMap) -> int:
         if self.wording is not None:

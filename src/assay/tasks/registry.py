@@ -26,6 +26,7 @@ _FAMILIES = {
     "arithmetic": "assay.tasks.math.arithmetic:arithmetic",
     "countdown": "assay.tasks.math.countdown:countdown",
     "graphs": "assay.tasks.graphs.family:graphs",
+    "games": "assay.tasks.games.family:games",
     "keyvalue": "assay.tasks.keyvalue:KeyValue",
     "numbers": "assay.tasks.math.numbers:numbers",
     "reverse": "assay.tasks.reverse:Reverse",

@@ -1,0 +1,24 @@
+"""All games as one family."""
+
+from __future__ import annotations
+
+from assay.tasks.games.battleship import Battleship
+from assay.tasks.games.guessing import BlackBox, GuessNumber, TwentyQuestions
+from assay.tasks.games.opponents import ConnectThree, Nim, Subtraction, TicTacToe
+from assay.tasks.games.quests import Cook, Deliver, Find, Light, Unlock
+from assay.tasks.games.words import Hangman, Mastermind, Wordle
+from assay.tasks.problems import Problems
+
+__all__ = ["games"]
+
+
+def games() -> Problems:
+    """Games of one player, in several turns."""
+    return Problems(
+        name="games",
+        summary="Games of one player, in several turns: what they lead to decides.",
+        problems=(
+            GuessNumber(), TwentyQuestions(), BlackBox(), Mastermind(), Wordle(), Hangman(), Battleship(), Subtraction(), Nim(),
+            TicTacToe(), ConnectThree(), Find(), Deliver(), Unlock(), Light(), Cook(),
+        ),
+    )  # fmt: skip
