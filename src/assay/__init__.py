@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from assay import (
         cli,
         core,
+        curate,
         guide,
         lab,
         measure,
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 __all__ = [
     "cli",
     "core",
+    "curate",
     "guide",
     "lab",
     "measure",

@@ -20,6 +20,7 @@ COMMANDS = {
     "tasks": ("tasks", "list, show, sample or check task families"),
     "recipes": ("recipes", "list the recipes"),
     "verify": ("verify", "list verifiers, judge answers with one, or measure one"),
+    "curate": ("curate", "rows to train on: without duplicates and evaluation items, verifiable, neither too easy nor too hard"),
     "methods": ("methods", "list or show objectives, and what other libraries call them"),
     "serve": ("serve", "judge answers over HTTP, for trainers of any kind"),
     "sandbox": ("sandbox", "run a program contained, or see what holds it on this machine"),

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from assay.lab.cells import Cell, LabError, run_cell, run_cells
     from assay.lab.comparison import Arm, Comparison, Found, over_seeds
     from assay.lab.controls import FormatOnly, Inverted, RandomReward, Rewarded
+    from assay.lab.curation import VerifierGrader
     from assay.lab.gate import Gate, accuracy, change, judge
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "LabError",
     "RandomReward",
     "Rewarded",
+    "VerifierGrader",
     "WithColumns",
     "accuracy",
     "change",
@@ -37,6 +39,7 @@ _HOME = {
     "cells": "Cell LabError run_cell run_cells",
     "comparison": "Arm Comparison Found over_seeds",
     "controls": "FormatOnly Inverted RandomReward Rewarded",
+    "curation": "VerifierGrader",
     "gate": "Gate accuracy change judge",
 }
 

@@ -1,0 +1,127 @@
+"""Which rows to train on: steps that keep, score or drop rows, each with its reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.curate.checks import AnswerForm
+    from assay.curate.decontaminate import Decontaminate
+    from assay.curate.difficulty import Band, Hardest, Passes, PassRates, Unsolved, WeakStrong, rate_bin
+    from assay.curate.evaluation import Contamination, EvalIndex, EvalItem, Hit, Matching, contaminated
+    from assay.curate.exact import Exact
+    from assay.curate.near import NearDuplicates
+    from assay.curate.pipeline import Pipeline
+    from assay.curate.probes import AngleOrder, Donod, Influential, LearningImpact, MostVaried, Probe, ProbeFile
+    from assay.curate.progress import Progress, progress_on
+    from assay.curate.rows import Fields, Row, row_id
+    from assay.curate.scores import (
+        angle_concentration,
+        donod,
+        filled,
+        gain_shift,
+        gain_weights,
+        history_deviation,
+        influence,
+        learning_impact,
+        topsis,
+    )
+    from assay.curate.step import Chunk, Decision, RowStep, Seen, SetStep, Step, Verdict, drop, keep
+    from assay.curate.substring import Substrings
+    from assay.curate.text import Texts, jaccard, normal, runs, shingles
+    from assay.curate.verifiable import Case, Grader, SolversAgree, VerifierAccepts
+
+__all__ = [
+    "Pipeline",
+    "Fields",
+    "Row",
+    "row_id",
+    "Progress",
+    "progress_on",
+    "Step",
+    "RowStep",
+    "SetStep",
+    "Chunk",
+    "Seen",
+    "Verdict",
+    "Decision",
+    "drop",
+    "keep",
+    "Exact",
+    "NearDuplicates",
+    "Substrings",
+    "Decontaminate",
+    "EvalIndex",
+    "EvalItem",
+    "Matching",
+    "Hit",
+    "Contamination",
+    "contaminated",
+    "AnswerForm",
+    "VerifierAccepts",
+    "SolversAgree",
+    "Grader",
+    "Case",
+    "Passes",
+    "PassRates",
+    "WeakStrong",
+    "Band",
+    "Unsolved",
+    "Hardest",
+    "rate_bin",
+    "Probe",
+    "ProbeFile",
+    "LearningImpact",
+    "MostVaried",
+    "AngleOrder",
+    "Donod",
+    "Influential",
+    "learning_impact",
+    "filled",
+    "history_deviation",
+    "angle_concentration",
+    "gain_shift",
+    "gain_weights",
+    "donod",
+    "topsis",
+    "influence",
+    "Texts",
+    "normal",
+    "runs",
+    "shingles",
+    "jaccard",
+]
+
+_HOME = {
+    name: module
+    for module, names in {
+        "checks": "AnswerForm",
+        "decontaminate": "Decontaminate",
+        "difficulty": "Band Hardest Passes PassRates Unsolved WeakStrong rate_bin",
+        "evaluation": "Contamination EvalIndex EvalItem Hit Matching contaminated",
+        "exact": "Exact",
+        "near": "NearDuplicates",
+        "pipeline": "Pipeline",
+        "probes": "AngleOrder Donod Influential LearningImpact MostVaried Probe ProbeFile",
+        "progress": "Progress progress_on",
+        "rows": "Fields Row row_id",
+        "scores": ("angle_concentration donod filled gain_shift gain_weights history_deviation influence learning_impact topsis"),
+        "step": "Chunk Decision RowStep Seen SetStep Step Verdict drop keep",
+        "substring": "Substrings",
+        "text": "Texts jaccard normal runs shingles",
+        "verifiable": "Case Grader SolversAgree VerifierAccepts",
+    }.items()
+    for name in names.split()
+}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name not in _HOME:
+        raise AttributeError(f"module 'assay.curate' has no attribute {name!r}")
+    return getattr(import_module(f"assay.curate.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,331 @@
+"""Rows as they are found: JSON lines, Parquet and Arrow, one at a time, each with its place."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import importlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+from assay.core.canon import unrepeated
+from assay.core.errors import ConfigError, DataError, MissingExtraError, a_kind
+from assay.curate.text import normal
+
+__all__ = ["Fields", "Row", "Source", "dumped", "entries", "parsed", "read_rows", "row_id"]
+
+OWN = "curate"
+"""The field that holds what curation found out about a row."""
+
+_LINES = (".jsonl", ".json", ".ndjson")
+_TABLES = (".parquet", ".arrow")
+_SORTED = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_MARK = "\ufeff".encode()
+"""Some editors begin a file with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """Where a row holds its question and its gold; of several names the first that the row has.
+
+    A question is text or a list of chat messages; of messages the system's are left out, since all rows share them. A name with
+    dots goes into objects.
+
+    Attributes:
+        question: names of the question's field.
+        gold: names of the gold answer's field.
+
+    >>> Fields().question_of({"prompt": [{"role": "user", "content": "2+2?"}]})
+    '2+2?'
+    >>> Fields().gold_of({"reward_model": {"ground_truth": "4"}})
+    '4'
+    """
+
+    question: tuple[str, ...] = ("prompt", "messages", "question", "problem")
+    gold: tuple[str, ...] = ("answer", "gold", "reward_model.ground_truth", "final_answer")
+
+    def question_of(self, row: Mapping[str, Any]) -> str:
+        """The text of the question.
+
+        Raises:
+            DataError: there is none, or it is empty or of another type; names the field.
+        """
+        found = _first(row, self.question)
+        if found is None:
+            raise DataError(f"no question: none of {', '.join(self.question)} among its fields {sorted(row)}")
+        name, value = found
+        text = value if isinstance(value, str) else _said(name, value)
+        if not text.strip():
+            raise DataError(f"{name!r} is empty")
+        return text
+
+    def gold_of(self, row: Mapping[str, Any]) -> Any:
+        """The gold answer, or None where the row has none."""
+        found = _first(row, self.gold)
+        return None if found is None else found[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row with its place.
+
+    Attributes:
+        id: digest of its content.
+        file: number of the file among the inputs.
+        line: line of the file, or row of the table, from 1.
+        data: its fields, as they were found.
+        text: its question, normalised.
+        gold: its gold answer, if it has one.
+        question: its question as it was written.
+    """
+
+    id: str
+    file: int
+    line: int
+    data: Mapping[str, Any]
+    text: str
+    gold: Any
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A row as the work folder keeps it: what was read, byte for byte, behind what is known of it.
+
+    Attributes:
+        file, number, id: its place and digest.
+        test: it belongs to the test split.
+        own: which fields it has already: 1 an ``id``, 2 those of an earlier curation.
+        raw: the JSON object, without a line's end.
+    """
+
+    file: int
+    number: int
+    id: str
+    test: bool
+    own: int
+    raw: bytes
+
+    @classmethod
+    def of(cls, row: Row, entry: bytes | dict[str, Any], test: bool) -> Stored:
+        """From what was read."""
+        raw = entry.strip().removeprefix(_MARK) if isinstance(entry, bytes) else dumped(entry)[:-1]
+        return cls(row.file, row.line, row.id, test, 2 if OWN in row.data else int("id" in row.data), raw)
+
+    @classmethod
+    def read(cls, line: bytes) -> Stored:
+        """From a line of the work folder."""
+        file, number, id, test, own, raw = line.split(b" ", 5)
+        return cls(int(file), int(number), id.decode(), test == b"1", int(own), raw)
+
+    @property
+    def line(self) -> bytes:
+        """For the work folder."""
+        return b"%d %d %s %d %d %s\n" % (self.file, self.number, self.id.encode(), self.test, self.own, self.raw)
+
+    def kept(self, scores: Mapping[str, Any]) -> bytes:
+        """The output line of a row that is kept: its own fields as they were, then ``id`` and ``curate``."""
+        added = dumped({OWN: {"id": self.id, **scores}})[1:]
+        if self.own == 2:
+            row = {name: value for name, value in json.loads(self.raw).items() if name != OWN}
+            raw, named = dumped(row)[:-1], "id" in row
+        else:
+            raw, named = self.raw, bool(self.own)
+        return raw[:-1].rstrip() + b", " + (b"" if named else b'"id": "%s", ' % self.id.encode()) + added
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of rows.
+
+    Attributes:
+        path: as it was named.
+        bytes, digest: of its content: size, and hex blake2b.
+    """
+
+    path: str
+    bytes: int
+    digest: str
+
+    @classmethod
+    def of(cls, path: Path) -> Source:
+        """Reads the file for its digest."""
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+        return cls(str(path), path.stat().st_size, digest)
+
+
+def entries(path: Path | str) -> list[Path]:
+    """The files that a name stands for: itself, or what a folder holds, by name.
+
+    A folder may be a dataset of the ``datasets`` library saved to disk, or hold files of rows of any form.
+
+    Raises:
+        ConfigError: it does not exist, holds no rows, or is of a form that is not read.
+    """
+    place = Path(path)
+    if not place.exists():
+        raise ConfigError(f"{place} does not exist; give a .jsonl, .jsonl.gz or .parquet file, or a folder of them")
+    if not place.is_dir():
+        if not _form(place):
+            raise ConfigError(f"{place}: rows are read from {', '.join((*_LINES, *_TABLES))}, and from .gz of the first three")
+        return [place]
+    state = place / "state.json"
+    if state.is_file():  # in the order that the library wrote them, which need not be by name
+        named = json.loads(state.read_text(encoding="utf-8")).get("_data_files", [])
+        return [place / str(entry["filename"]) for entry in named]
+    found = sorted(
+        p for p in place.rglob("*") if p.is_file() and _form(p) and p.name not in ("dataset_info.json", "dataset_dict.json")
+    )
+    if not found:
+        raise ConfigError(f"{place} holds no file of rows ({', '.join((*_LINES, *_TABLES))}); name the files")
+    return found
+
+
+def read_rows(path: Path) -> Iterator[tuple[int, bytes | dict[str, Any]]]:
+    """The rows of a file with their numbers from 1: lines that are not blank, or rows of a table.
+
+    Raises:
+        DataError: a file that cannot be read on, as a compressed one that was cut off.
+        MissingExtraError: Parquet or Arrow without pyarrow.
+    """
+    form = _form(path)
+    if form in _TABLES:
+        yield from enumerate(_table_rows(path, form), 1)
+        return
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for number, line in enumerate(cast("Iterator[bytes]", file), 1):
+                if line.strip():
+                    yield number, line
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise DataError(f"{path} cannot be decompressed: {error}; fetch it again") from None
+
+
+def parsed(entry: bytes | dict[str, Any]) -> dict[str, Any]:
+    """The fields of what `read_rows` gave.
+
+    Raises:
+        DataError: no JSON object, a field that is not JSON, or one that stands twice.
+    """
+    if isinstance(entry, dict):
+        try:
+            return json.loads(_SORTED.encode(entry))
+        except (TypeError, ValueError) as error:
+            raise DataError(f"a field that is not JSON: {error}") from None
+    try:
+        row: Any = _READER.decode(entry.strip().removeprefix(_MARK).decode())
+    except UnicodeDecodeError as error:
+        raise DataError(f"not UTF-8: byte {error.start + 1} is 0x{error.object[error.start]:02x}") from None
+    except json.JSONDecodeError as error:
+        raise DataError(f"not JSON: {error.msg}, at character {error.pos + 1}") from None
+    except RecursionError:
+        raise DataError("not readable: lists or objects in one another too deep") from None
+    except DataError:  # of the reader's own
+        raise
+    except ValueError as error:  # a number of thousands of digits
+        raise DataError(f"not readable: {error}") from None
+    if not isinstance(row, dict):
+        raise DataError(f"{a_kind(row)}, not an object")
+    return cast("dict[str, Any]", row)
+
+
+def dumped(value: Any) -> bytes:
+    """A line of JSON, its keys in the order given; halves of characters escaped, for UTF-8 has none."""
+    try:
+        return _PLAIN.encode(value).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(value, allow_nan=False).encode() + b"\n"
+
+
+def row_id(row: Mapping[str, Any]) -> str:
+    """The digest of a row's content: hex blake2b of its canonical JSON, without what an earlier curation added.
+
+    >>> row_id({"prompt": "2+2?", "answer": "4"})
+    '6944b20433eaacef15c890ce51837404'
+    """
+    own: Any = row.get(OWN)
+    if isinstance(own, dict):
+        added = {OWN, "id"} if cast("dict[str, Any]", own).get("id") == row.get("id") else {OWN}
+        row = {name: value for name, value in row.items() if name not in added}
+    return hashlib.blake2b(_SORTED.encode(row).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def row_of(data: Mapping[str, Any], fields: Fields, file: int, line: int, id: str | None = None) -> Row:
+    """A row with everything that steps read.
+
+    Raises:
+        DataError: it has no question.
+    """
+    own: Any = data.get(OWN, {"id": ""})
+    if not isinstance(own, dict) or "id" not in own:
+        raise DataError(f"{OWN!r} is a field that curation writes; rename it")
+    question = fields.question_of(data)
+    return Row(id or row_id(data), file, line, data, normal(question), fields.gold_of(data), question)
+
+
+def _first(row: Mapping[str, Any], names: Sequence[str]) -> tuple[str, Any] | None:
+    for name in names:
+        value: Any = row
+        for part in name.split("."):
+            value = cast("Any", value).get(part) if isinstance(value, Mapping) else None
+        if value is not None:
+            return name, value
+    return None
+
+
+def _said(name: str, value: Any) -> str:
+    """What the messages of a conversation say, but for the system's."""
+    if not isinstance(value, list):
+        raise DataError(f"{name!r} is {a_kind(value)}; give text or a list of messages")
+    said: list[str] = []
+    for message in cast("list[Any]", value):
+        content: Any = cast("Any", message).get("content") if isinstance(message, Mapping) else None
+        if not isinstance(content, str):
+            raise DataError(f'{name!r} holds {message!r:.80}; give messages {{"role": ..., "content": text}}')
+        if cast("Mapping[str, Any]", message).get("role") not in ("system", "developer", "assistant"):
+            said.append(content)
+    return "\n".join(said)
+
+
+def _form(path: Path) -> str:
+    """The ending that says how a file is read; empty where none does."""
+    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    return suffix if suffix in _LINES or (suffix in _TABLES and path.suffix != ".gz") else ""
+
+
+def _table_rows(path: Path, form: str) -> Iterator[dict[str, Any]]:
+    try:
+        arrow: Any = importlib.import_module("pyarrow")
+        if form == ".parquet":
+            batches: Any = importlib.import_module("pyarrow.parquet").ParquetFile(path).iter_batches(1024)
+        else:
+            importlib.import_module("pyarrow.ipc")
+            batches = _record_batches(arrow, path)
+    except ImportError:
+        raise MissingExtraError("pyarrow", "parquet") from None
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path} cannot be read as {form[1:]}: {error}") from None
+    for batch in batches:
+        for start in range(0, batch.num_rows, 1024):
+            yield from batch.slice(start, 1024).to_pylist()
+
+
+def _record_batches(arrow: Any, path: Path) -> Any:
+    """Of an Arrow file in either of its two forms."""
+    try:
+        return arrow.ipc.open_stream(arrow.memory_map(str(path)))
+    except arrow.ArrowInvalid:
+        reader = arrow.ipc.open_file(arrow.memory_map(str(path)))
+        return (reader.get_batch(i) for i in range(reader.num_record_batches))
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise DataError(f"{name} is not JSON; write a number or null")
+
+
+_READER = json.JSONDecoder(object_pairs_hook=unrepeated, parse_constant=_no_constant)

@@ -1,0 +1,259 @@
+"""What two texts have in common: normalised words, and hashes of runs of them, for thousands of texts at once.
+
+Hashes only propose: whatever is dropped for likeness has first been compared word by word.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.core.errors import ConfigError, MissingExtraError
+
+__all__ = ["Texts", "bands_for", "jaccard", "normal", "runs", "shingles", "table_mask", "windows"]
+
+U64 = NDArray[np.uint64]
+Index = NDArray[np.int64]
+
+_R = 0x9E3779B97F4A7C15 | 1
+_RADIX = np.uint64(_R)
+_INVERSE = np.uint64(pow(_R, -1, 1 << 64))
+_STEP = np.uint64(0xD6E8FEB86659FD93)
+_MIX = np.uint64(0xBF58476D1CE4E5B9)
+_SLOTS = 64
+"""MinHash values per text."""
+_MISS = 1e-3
+"""Largest probability with which bands may overlook a pair at the threshold."""
+_WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
+"""Scripts that are written without spaces: each of their characters counts as a word."""
+
+
+def normal(text: str) -> str:
+    r"""A text as it is compared: composed (NFC), lower-case, words separated by one space.
+
+    Characters of scripts that have no spaces between words become words of their own.
+
+    >>> normal("  What is\n 2 + 2 ? "), normal("1加2")
+    ('what is 2 + 2 ?', '1 加 2')
+    """
+    if not text.isascii():
+        text = _WIDE.sub(r" \g<0> ", unicodedata.normalize("NFC", text))
+    return " ".join(text.lower().split())
+
+
+def runs(text: str, n: int) -> list[str]:
+    """Every run of ``n`` words of a normalised text, in order; none where it has fewer.
+
+    >>> runs("a b c", 2)
+    ['a b', 'b c']
+    """
+    words = text.split(" ")
+    return [" ".join(words[i : i + n]) for i in range(len(words) - n + 1)]
+
+
+def shingles(text: str, k: int) -> frozenset[str]:
+    """The set of runs of ``k`` words of a normalised text; of a shorter one, the text itself.
+
+    >>> sorted(shingles("a b a b", 2)), sorted(shingles("a", 2))
+    (['a b', 'b a'], ['a'])
+    """
+    return frozenset(runs(text, k)) or frozenset((text,))
+
+
+def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
+    """Size of the intersection over the size of the union.
+
+    >>> jaccard(frozenset("abc"), frozenset("bcd"))
+    0.5
+    """
+    both = len(a & b)
+    return both / (len(a) + len(b) - both)
+
+
+def bands_for(threshold: float, slots: int = _SLOTS) -> tuple[int, int]:
+    """How many bands of how many MinHash values find a pair at ``threshold`` with probability of at least 0.999.
+
+    The widest bands that do, since wide ones propose fewer pairs in vain; bands of one value where none does.
+
+    Returns:
+        (bands, values in each).
+
+    >>> bands_for(0.8), bands_for(0.5)
+    ((16, 4), (32, 2))
+    """
+    if not 0 < threshold <= 1:
+        raise ConfigError(f"a similarity threshold of {threshold}; use a share in (0, 1]")
+    wide = [r for r in range(1, slots + 1) if (1 - threshold**r) ** (slots // r) <= _MISS]
+    rows = max(wide, default=1)
+    return slots // rows, rows
+
+
+class Texts:
+    """Normalised texts with the hashes of their words, computed for all of them together.
+
+    Args:
+        normal: texts as `normal` gives them.
+
+    >>> texts = Texts([normal("One two THREE"), normal("one  two four")])
+    >>> hashes, rows, first = texts.runs(2)
+    >>> rows.tolist(), first.tolist(), bool(hashes[0] == hashes[2])
+    ([0, 0, 1, 1], [0, 1, 0, 1], True)
+    """
+
+    def __init__(self, normal: Sequence[str]) -> None:
+        self.normal = normal
+        self._bands: dict[tuple[int, float], U64] = {}
+
+    def __len__(self) -> int:
+        return len(self.normal)
+
+    @cached_property
+    def _words(self) -> tuple[U64, Index]:
+        """A hash of each word, and where in it each text begins ``[n + 1]``."""
+        if not self.normal:
+            return np.empty(0, np.uint64), np.zeros(1, np.int64)
+        data = np.frombuffer(("\n".join(self.normal) + "\n").encode("utf-8", "surrogatepass"), np.uint8)
+        line_ends = data == 10
+        ends = np.flatnonzero(line_ends | (data == 32))
+        starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])
+        sums, inverse = _sums(data)
+        with np.errstate(over="ignore"):
+            hashes = _mixed((sums[ends] - sums[starts]) * inverse[starts])
+        last = np.flatnonzero(line_ends[ends])  # the word before each line's end
+        return hashes, np.concatenate([np.zeros(1, np.int64), last + 1])
+
+    def _from(self, index: Index, stop: Index, n: int) -> U64:
+        """Hashes of the words from ``index`` on, ``n`` of them or up to ``stop``."""
+        words, _ = self._words
+        found = np.zeros(len(index), np.uint64)
+        with np.errstate(over="ignore"):
+            for k in range(n):
+                there = index + k
+                inside = there < stop
+                found = found * _STEP + np.where(inside, words[np.where(inside, there, 0)], np.uint64(0))
+            return _mixed(found)
+
+    def _spread(self, counts: Index) -> tuple[Index, Index]:
+        """For ``counts`` things in each text: whose each is, and its number in its text."""
+        rows = np.repeat(np.arange(len(self), dtype=np.int64), counts)
+        before = np.cumsum(counts) - counts
+        return rows, np.arange(len(rows), dtype=np.int64) - before[rows]
+
+    def runs(self, n: int) -> tuple[U64, Index, Index]:
+        """Every run of ``n`` words.
+
+        Returns:
+            its hash, the text that it stands in, and the number of its first word there; each ``[runs]``.
+        """
+        _, begin = self._words
+        rows, first = self._spread(np.maximum(np.diff(begin) - n + 1, 0))
+        return self._from(begin[rows] + first, begin[rows + 1], n), rows, first
+
+    def bands(self, k: int, threshold: float) -> U64:
+        """MinHash values of the sets of ``k``-word shingles, hashed by band: texts that share one may be alike.
+
+        Returns:
+            ``[n, bands]``, as many as `bands_for` says.
+
+        Raises:
+            MissingExtraError: the MinHash library is not installed.
+        """
+        if (k, threshold) not in self._bands:
+            self._bands[k, threshold] = self._banded(k, threshold)
+        return self._bands[k, threshold]
+
+    def _banded(self, k: int, threshold: float) -> U64:
+        bands, width = bands_for(threshold)
+        _, begin = self._words
+        counts = np.maximum(np.diff(begin) - k + 1, 1)
+        rows, first = self._spread(counts)
+        hashes = self._from(begin[rows] + first, begin[rows + 1], k)
+        values = _sketches(hashes, np.concatenate([[0], np.cumsum(counts)]))
+        found = np.empty((len(self), bands), np.uint64)
+        with np.errstate(over="ignore"):
+            for band in range(bands):
+                key = np.full(len(self), np.uint64(band))
+                for slot in range(band * width, (band + 1) * width):
+                    key = _mixed(key * _STEP + values[:, slot])
+                found[:, band] = key
+        return found
+
+
+def windows(data: NDArray[np.uint8], sizes: Index, k: int) -> tuple[U64, Index, Index]:
+    """Every piece of ``k`` bytes of texts that stand one after another.
+
+    Args:
+        data: the texts' bytes.
+        sizes: bytes of each text ``[n]``.
+        k: bytes of a piece.
+
+    Returns:
+        hash, number of its text, and first byte in it, of each piece.
+    """
+    ends = np.cumsum(sizes)
+    counts = np.maximum(sizes - k + 1, 0)
+    rows = np.repeat(np.arange(len(sizes), dtype=np.int64), counts)
+    places = np.arange(len(rows), dtype=np.int64) - (np.cumsum(counts) - counts)[rows]
+    begin = (ends - sizes)[rows] + places
+    sums, inverse = _sums(data)
+    with np.errstate(over="ignore"):
+        return _mixed((sums[begin + k] - sums[begin]) * inverse[begin]), rows, places
+
+
+def table_mask(entries: int) -> np.uint64:
+    """The low bits that tell so many hashes apart well enough in a table: 2 ** 24 places at most."""
+    return np.uint64((1 << min(24, max(10, entries.bit_length() + 2))) - 1)
+
+
+def _sums(data: NDArray[np.uint8]) -> tuple[U64, U64]:
+    """Running sums of bytes times powers of a radix, and the inverse powers: what a piece's hash is made of."""
+    power, inverse = _powers(len(data) + 1)
+    sums = np.zeros(len(data) + 1, np.uint64)
+    with np.errstate(over="ignore"):
+        np.cumsum((data.astype(np.uint64) + np.uint64(1)) * power[:-1], out=sums[1:])
+    return sums, inverse
+
+
+def _sketches(hashes: U64, offsets: Index) -> U64:
+    """MinHash values ``[n, 64]`` of the sets of hashes between offsets ``[n + 1]``."""
+    if len(offsets) == 1:
+        return np.empty((0, _SLOTS), np.uint64)  # the library refuses an empty table
+    try:
+        sketch: Any = importlib.import_module("rensa").RMinHash
+    except ImportError:
+        raise MissingExtraError("rensa", "curate") from None
+    # it hands its values out as lists: slower than the sketch itself, and still a few microseconds for each text
+    matrix = sketch.digest_matrix_from_flat_token_hashes(hashes, offsets.astype(np.uint64), _SLOTS, 1)
+    return np.array(matrix.to_rows(), np.uint64)
+
+
+def _mixed(x: U64) -> U64:
+    """Every bit of the input spread over every bit of the output."""
+    x = (x ^ (x >> np.uint64(31))) * _MIX
+    return x ^ (x >> np.uint64(29))
+
+
+_known: tuple[U64, U64] = (np.ones(1, np.uint64), np.ones(1, np.uint64))
+
+
+def _powers(count: int) -> tuple[U64, U64]:
+    """The first powers of the radix and of its inverse, modulo 2**64."""
+    global _known
+    if len(_known[0]) < count:
+        size = max(count, 2 * len(_known[0]))
+        with np.errstate(over="ignore"):
+            _known = (_geometric(_RADIX, size), _geometric(_INVERSE, size))
+    return _known[0][:count], _known[1][:count]
+
+
+def _geometric(base: np.uint64, size: int) -> U64:
+    factors = np.full(size, base, np.uint64)
+    factors[0] = 1
+    return np.cumprod(factors, dtype=np.uint64)
