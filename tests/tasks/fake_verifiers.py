@@ -164,6 +164,8 @@ def install(monkeypatch: Any, tasksets: dict[str, Any]) -> None:
         return tasksets[name]
 
     loaders.taskset_class = taskset_class  # pyright: ignore
+    generic = ModuleType("verifiers.v1.utils.generic")
+    generic.concrete_type = lambda kind, base: kind.made[1] if len(kind.made) > 1 else base  # pyright: ignore
     top = ModuleType("verifiers")
-    for module in (top, v1, graph, utils, loaders):
+    for module in (top, v1, graph, utils, loaders, generic):
         monkeypatch.setitem(sys.modules, module.__name__, module)

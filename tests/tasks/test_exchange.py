@@ -167,9 +167,9 @@ def test_specs() -> None:
         verifier_of("mathh")
     with pytest.raises(DataError, match="names no verifier"):
         verifier_of({"kind": "os:system"})
-    with pytest.raises(DataError, match="'taskset' has the setting 'taskset'"):
+    with pytest.raises(UnknownNameError, match="'id'"):
         verifier_of({"name": "taskset", "id": "toy"})
-    with pytest.raises(DataError, match="'taskset' has the setting"):
+    with pytest.raises(ConfigError, match=r"TasksetReward\.taskset is empty"):
         verifier_of("taskset")
 
 

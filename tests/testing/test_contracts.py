@@ -151,7 +151,7 @@ class Exhausted(Base):
         (Leaky, r"shows the private fields \['answer'\]"),
         (WrongGold, "scores 0.0, not 1"),
         (Faulty, "is a fault"),
-        (Lenient, "another task's answer is right on 100%"),
+        (Lenient, "the wrong answer .* scores 1.0"),
         (PrefixOnly, "the wrong answer '' to task"),
         (Silent, "silence is rewarded"),
         (Raises, "raised ValueError on task"),

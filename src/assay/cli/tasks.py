@@ -110,12 +110,47 @@ class TasksExportOptions:
     json: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksImportOptions:
+    """Makes rows of other people assay's: a file with a verifier for each row, and one of the rows refused, with reasons.
+
+    SOURCE is a file of rows (.jsonl, .jsonl.gz, .parquet, .arrow), a folder of them or of a data set that the library datasets
+    saved, gym:NAME for a data set of reasoning-gym, or taskset:ID for an installed taskset of verifiers.
+
+    Attributes:
+        source: what to read.
+        out: the file to write; rows that were refused go to OUT.rejected.jsonl beside it.
+        verifier: what judges rows that do not say: a name ('assay verify list'), or a table as JSON.
+        prompt: the field of the question, where it has no usual name.
+        gold: the field of the gold answer, where it has no usual name.
+        license: of rows that do not say.
+        data_source: name of the data set, for rows without data_source.
+        n: how many items, of gym: and taskset:.
+        level: of gym:, its curriculum's from 2 on.
+        seed: of gym:.
+        json: print the summary as JSON.
+    """
+
+    source: str = field(metadata={"positional": True, "arg": {"metavar": "SOURCE"}})
+    out: Path = field(metadata={"positional": True, "arg": {"metavar": "OUT"}})
+    verifier: str = field(default="", metadata={"arg": {"metavar": "VERIFIER"}})
+    prompt: str = field(default="", metadata={"arg": {"metavar": "FIELD"}})
+    gold: str = field(default="", metadata={"arg": {"metavar": "FIELD"}})
+    license: str = field(default="", metadata={"arg": {"metavar": "LICENSE"}})
+    data_source: str = field(default="", metadata={"arg": {"metavar": "NAME"}})
+    n: int = field(default=1000, metadata={"arg": {"metavar": "N", "aliases": ["-n"]}})
+    level: int = field(default=1, metadata=_N)
+    seed: int = field(default=0, metadata=_N)
+    json: bool = False
+
+
 def tasks_command(args: list[str]) -> int:
     """``assay tasks list | show NAME | sample NAME | check NAME``."""
     return choose("tasks", args, {
         "list": (_list, "the task families"),
         "show": (_show, "arms, levels, verifier and an example of a family"),
         "sample": (_sample, "tasks of a family as JSON Lines, with or without their answers"),
+        "import": (_import, "rows of files, reasoning-gym or verifiers, each with its verifier, tried before they are taken"),
         "export": (_export, "a family as an installable environment of the library verifiers"),
         "check": (_check, "hold a family to its contract, also one of your own: my_file.py:my_source"),
     })  # fmt: skip
@@ -208,6 +243,32 @@ def _flat(task: Task, private: bool) -> Mapping[str, Any]:
     head = {name: getattr(task, name) for name in ("id", "domain", "arm", "level", "split", "index")}
     secret = {"world": task.world, **task.private} if private and task.world else task.private if private else {}
     return plain({**head, **task.public, **secret})
+
+
+def _import(args: list[str]) -> int:
+    from assay.tasks.exchange.importing import Importer, Summary, found_in, write_rows
+
+    own = parse(TasksImportOptions, args, "assay tasks import")
+    if own.n < 1 or own.level < 1:
+        raise ConfigError(f"-n {own.n}, --level {own.level}: both are at least 1")
+    importer = Importer(
+        prompt=own.prompt, gold=own.gold, license=own.license, source=own.data_source,
+        verifier=json.loads(own.verifier) if own.verifier.startswith("{") else own.verifier or None,
+    )  # fmt: skip
+    summary = Summary()
+    with busy(f"reading {own.source}"):
+        refused = write_rows(importer.run(found_in(own.source, own.n, own.level, own.seed), summary), own.out)
+    counts = summary.record()
+
+    def text() -> None:
+        print(f"{own.out}: {summary.taken} of {summary.read} rows; as a family: assay.tasks.load_rows({str(own.out)!r})")
+        for name in ("rejected", "licences", "verifiers", "sources"):
+            if counts[name]:
+                print(f"{name}: {', '.join(f'{k} {n}' for k, n in counts[name].items())}")
+        if summary.rejected:
+            print(f"why each row was refused: {refused}")
+
+    return show(own.json, {"out": str(own.out), "rejects": str(refused), **counts}, text)
 
 
 def _export(args: list[str]) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from assay.core.canon import canonical, plain
+from assay.core.config import from_dict
 from assay.core.errors import AssayError, DataError, UnknownNameError
 from assay.core.protocols import Verifier
 from assay.tasks.rows import Rows, load_jsonl
@@ -19,12 +21,16 @@ __all__ = ["Spec", "judged_rows", "load_rows", "verifier_of"]
 Spec = str | Mapping[str, Any]
 """A verifier in data: its name, or a table of ``name`` and settings."""
 
-_FOREIGN = ("taskset",)
-"""Names of verifiers that exist for rows of other libraries only."""
+_FOREIGN = {
+    "taskset": ("assay.verify.foreign.taskset", "TasksetReward"),
+    "reasoning_gym": ("assay.verify.foreign.gym", "GymReward"),
+}
+"""Verifiers that exist for rows of other libraries only."""
 
 
 def verifier_of(spec: Spec) -> Verifier:
-    """The verifier that a row names: one of `assay.verify.verifiers`, or ``taskset`` for rows of the library ``verifiers``.
+    """The verifier that a row names: one of `assay.verify.verifiers`, ``taskset`` for rows of the library ``verifiers``, or
+    ``reasoning_gym`` for rows of that.
 
     A row is data, so it can name no code of its own.
 
@@ -41,13 +47,9 @@ def verifier_of(spec: Spec) -> Verifier:
     if not isinstance(spec, Mapping) or not isinstance(spec.get("name"), str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DataError(f"{spec!r} names no verifier; give a name, or a table such as {{'name': 'numeric', 'relative': 0.01}}")
     name, settings = str(spec["name"]), {k: plain(v) for k, v in spec.items() if k != "name"}
-    if name == "taskset":
-        from assay.verify.foreign.taskset import TasksetReward
-
-        unknown = sorted(set(settings) - {"taskset"})
-        if unknown or not settings:
-            raise DataError(f"the verifier 'taskset' has the setting 'taskset', the id of a taskset; got {sorted(settings)}")
-        return TasksetReward(**settings)
+    if name in _FOREIGN:
+        module, kind = _FOREIGN[name]
+        return from_dict(getattr(import_module(module), kind), settings)
     if name not in verifiers():
         raise UnknownNameError("verifier", name, (*verifiers(), *_FOREIGN))
     return verifier(name, **settings)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib import import_module
+from itertools import islice
 from threading import Lock
 from typing import Any
 
@@ -16,10 +17,10 @@ from assay.core.task import Task
 from assay.tasks.draws import in_turn
 from assay.tasks.registry import family, reseeded, written
 from assay.verify.attempts import attempt
-from assay.verify.foreign.taskset import vf
+from assay.verify.foreign.taskset import taskset_class, unjudged, vf
 from assay.verify.pool import ScoringPool
 
-__all__ = ["Judge", "environment_of", "source_of", "taskset_of"]
+__all__ = ["Judge", "environment_of", "source_of", "taskset_of", "taskset_rows"]
 
 
 def source_of(name: str, seed: int | None = None, form: str | None = None) -> TaskSource:
@@ -161,6 +162,36 @@ def environment_of() -> type[Any]:
                 interaction.trace.info["assay"] = (await judge.score(own, *said)).primary if said else 0.0
 
     return AssayEnv
+
+
+def taskset_rows(name: str, n: int) -> list[dict[str, Any]]:
+    """The first ``n`` tasks of an installed taskset as rows for `assay.tasks.judged_rows`, each judged by its own rewards.
+
+    A task that cannot be judged by its answer alone has no question, so that an import refuses it; ``unjudged`` says why.
+
+    Raises:
+        MissingExtraError: ``verifiers`` is not installed.
+        ConfigError: no such taskset, or one that needs a config.
+    """
+    kind = taskset_class(name)
+    try:
+        tasks = islice(kind(vf("utils.generic").concrete_type(kind, vf().TasksetConfig)()), n)
+    except Exception as error:  # foreign code
+        raise ConfigError(f"the taskset {name!r} cannot be made with its default config: {error}") from error
+    return [_row(name, task) for task in tasks]
+
+
+def _row(name: str, task: Any) -> dict[str, Any]:
+    data: dict[str, Any] = task.data.model_dump(mode="json", exclude_none=True)
+    why = unjudged(task)
+    if why:
+        return {"unjudged": why, "data": data}
+    prompt: Any = data.get("prompt")
+    turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    system = [{"role": "system", "content": data["system_prompt"]}] if data.get("system_prompt") else []
+    posed = {"messages": [*system, *turns]} if system or not isinstance(prompt, str) else {"prompt": prompt}
+    spec = {"name": "taskset", "taskset": name}
+    return {**posed, "data": data, "data_source": f"verifiers/{name}", "verifier": spec}
 
 
 def _task_of(data: Any) -> tuple[Task, Judge, bool]:

@@ -39,6 +39,10 @@ class TasksetReward:
 
     taskset: str = ""
 
+    def __post_init__(self) -> None:
+        if not self.taskset:
+            raise ConfigError("TasksetReward.taskset is empty; give the id of an installed taskset")
+
     @property
     def names(self) -> tuple[str, ...]:
         """Components that it gives."""

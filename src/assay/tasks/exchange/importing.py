@@ -1,0 +1,343 @@
+"""Rows of other people made assay's: recognised, given a verifier, tried, and refused with a reason where they fail."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from assay.core.canon import canonical, digest, plain
+from assay.core.errors import AssayError, DataError
+from assay.core.protocols import Verifier
+from assay.core.rollout import Rollout
+from assay.core.task import Task
+from assay.curate.rows import entries, parsed, read_rows
+from assay.tasks.exchange.gym import gym_rows
+from assay.tasks.exchange.tasksets import taskset_rows
+from assay.tasks.judged import Spec, verifier_of
+from assay.tasks.rows import Rows
+from assay.verify.attempts import attempt
+from assay.verify.pool import ScoringPool
+
+__all__ = ["ROUTES", "Found", "Importer", "Rejected", "Summary", "found_in", "write_rows"]
+
+ROUTES: Mapping[str, Spec] = {
+    "openai/gsm8k": "math", "gsm8k": "math", "lighteval/MATH": "math", "DigitalLearningGmbH/MATH-lighteval": "math",
+    "HuggingFaceH4/MATH-500": "math", "math_dapo": "math", "aime": "math", "aime24": "math", "aime25": "math", "amc": "math",
+    "numina_math": "math", "hiyouga/geometry3k": "math", "deepscaler": "math", "math": "math",
+}  # fmt: skip
+"""Verifiers of data sets by the name that trainers' rows give under ``data_source``."""
+
+_PROMPTS = ("prompt", "messages", "question", "problem", "instruction", "conversations", "query")
+_GOLDS = ("answer", "gold", "ground_truth", "final_answer", "solution", "label", "target", "output", "response")
+_LICENCES = ("license", "licence")
+_ROLES = {"human": "user", "gpt": "assistant", "user": "user", "assistant": "assistant", "system": "system", "tool": "tool"}
+_GSM = re.compile(r"^(.*)\n?#### ?(.+)$", re.DOTALL)
+_CHUNK = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A row with its place: the file or source, and the number in it from 1."""
+
+    place: str
+    number: int
+    row: Mapping[str, Any] | None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A row that was not taken, and why."""
+
+    place: str
+    number: int
+    step: str
+    reason: str
+    row: Mapping[str, Any] | None
+
+    def record(self) -> dict[str, Any]:
+        """As a line of a file."""
+        return {"place": self.place, "number": self.number, "step": self.step, "reason": self.reason, "row": self.row}
+
+
+@dataclass(slots=True)
+class Summary:
+    """What became of the rows: how many were taken by licence, verifier and source, and how many refused by step."""
+
+    read: int = 0
+    taken: int = 0
+    rejected: Counter[str] = field(default_factory=Counter[str])
+    licences: Counter[str] = field(default_factory=Counter[str])
+    verifiers: Counter[str] = field(default_factory=Counter[str])
+    sources: Counter[str] = field(default_factory=Counter[str])
+
+    def record(self) -> dict[str, Any]:
+        """As plain values."""
+        counts = {name: dict(sorted(getattr(self, name).items())) for name in ("rejected", "licences", "verifiers", "sources")}
+        return {"read": self.read, "taken": self.taken, **counts}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Importer:
+    """Makes rows of many forms rows that `assay.tasks.load_rows` reads, and refuses what would teach the wrong thing.
+
+    A row's question stands under ``prompt``, ``question``, ``problem``, ``instruction`` (with ``input``), or as turns under
+    ``prompt``, ``messages`` or ``conversations`` (also with the roles ``human`` and ``gpt``). Its gold stands under ``answer``,
+    ``ground_truth``, ``solution``, ..., or under ``reward_model.ground_truth``; of ``reasoning #### 42``, 42 is the gold. A last
+    turn of the assistant is its solution. Everything else is kept.
+
+    A row is refused when it is no row (step ``read``), has no question or gold (``fields``), names a verifier that there is not
+    (``verifier``), asks what a row before it asked (``repeated``), or when its own gold does not score 1, or silence or junk do
+    (``gold``): whatever a model answered, it would be judged wrongly.
+
+    Attributes:
+        prompt: the field of the question, where its name is none of these; gold: that of the gold.
+        verifier: what judges rows that do not say.
+        routes: ``data_source`` to verifier, before `ROUTES`.
+        license: of rows that do not say; "" leaves it ``unknown``.
+        source: name of the data set, for rows without ``data_source``.
+        deadline: seconds for one verdict.
+    """
+
+    prompt: str = ""
+    gold: str = ""
+    verifier: Spec | None = None
+    routes: Mapping[str, Spec] = field(default_factory=dict[str, Spec])
+    license: str = ""
+    source: str = ""
+    deadline: float = 5.0
+
+    def run(self, found: Iterable[Found], summary: Summary) -> Iterator[dict[str, Any] | Rejected]:
+        """Each row as it is taken, or why not, in the order of what was found; counted in ``summary``."""
+        seen: dict[str, str] = {}
+        chunk: list[tuple[Found, dict[str, Any] | Rejected]] = []
+        for item in found:
+            chunk.append((item, self._first(item, seen)))
+            if len(chunk) == _CHUNK:
+                yield from self._tried(chunk, summary)
+                chunk = []
+        yield from self._tried(chunk, summary)
+
+    def row_of(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """A row in assay's form, with its verifier.
+
+        Raises:
+            DataError: it has no question or no gold; says what it has.
+            UnknownNameError: it names a verifier that there is not.
+        """
+        row = dict(raw)
+        posed, used = _posed(row, (self.prompt,) if self.prompt else _PROMPTS)
+        gold, solution = _gold(row, (self.gold,) if self.gold else _GOLDS)
+        turns = posed.get("messages")
+        if turns and turns[-1]["role"] == "assistant":
+            solution = solution or turns[-1]["content"]
+            posed["messages"] = turns[:-1]
+            gold = turns[-1]["content"] if gold is None else gold
+        licence = next((str(row[name]) for name in _LICENCES if row.get(name)), self.license or "unknown")
+        source = str(row.get("data_source") or self.source or "rows")
+        spec = (
+            row.get("verifier")
+            or self.routes.get(source)
+            or self.verifier
+            or ROUTES.get(source)
+            or {"name": "exact", "strip": True}
+        )
+        if gold is None and "data" not in row and "entry" not in row:
+            raise DataError(f"no gold: none of {', '.join(_GOLDS)} among its fields {sorted(raw)}; name its field (--gold)")
+        kept = {k: v for k, v in row.items() if k not in {*used, *_LICENCES, "verifier", "data_source", "answer", "reward_model"}}
+        known = {"answer": gold} if gold is not None else {}
+        told = {"solution": solution} if solution else {}
+        return {**posed, **known, **kept, **told, "data_source": source, "license": licence, "verifier": spec}
+
+    def _first(self, item: Found, seen: dict[str, str]) -> dict[str, Any] | Rejected:
+        if item.row is None:
+            return Rejected(item.place, item.number, "read", item.error, None)
+        try:
+            row = self.row_of(item.row)
+        except DataError as error:
+            return Rejected(item.place, item.number, "fields", str(error), item.row)
+        try:
+            verifier_of(row["verifier"])
+        except AssayError as error:
+            return Rejected(item.place, item.number, "verifier", str(error), item.row)
+        key = digest(row.get("prompt") or row.get("messages"))
+        here = f"{item.place}, row {item.number}"
+        first = seen.setdefault(key, here)
+        if first != here:
+            return Rejected(item.place, item.number, "repeated", f"the same question as {first}", item.row)
+        return row
+
+    def _tried(
+        self, chunk: list[tuple[Found, dict[str, Any] | Rejected]], summary: Summary
+    ) -> Iterator[dict[str, Any] | Rejected]:
+        rows = [(item, row) for item, row in chunk if not isinstance(row, Rejected)]
+        findings = _findings([row for _, row in rows], self.deadline)
+        why = {id(row): finding for (_, row), finding in zip(rows, findings, strict=True)}
+        for item, made in chunk:
+            summary.read += 1
+            out = made
+            if not isinstance(made, Rejected) and why[id(made)]:
+                out = Rejected(item.place, item.number, "gold", why[id(made)], item.row)
+            if isinstance(out, Rejected):
+                summary.rejected[out.step] += 1
+            else:
+                summary.taken += 1
+                summary.licences[str(out["license"])] += 1
+                summary.sources[str(out["data_source"])] += 1
+                summary.verifiers[_name(out["verifier"])] += 1
+            yield out
+
+
+def _findings(rows: list[dict[str, Any]], deadline: float) -> list[str]:
+    """What is wrong with each row's gold; "" where nothing is."""
+    out = [""] * len(rows)
+    groups: dict[str, list[int]] = {}
+    for i, row in enumerate(rows):
+        groups.setdefault(canonical(row["verifier"]).decode(), []).append(i)
+    for places in groups.values():
+        judge = verifier_of(rows[places[0]]["verifier"])
+        tasks: dict[int, Task] = {}
+        for i in places:
+            try:
+                tasks[i] = _task(rows[i], judge)
+            except DataError as error:
+                out[i] = str(error)
+        with ScoringPool(judge, deadline, refuse=False) as pool:
+            for i, finding in _judged(pool, tasks, rows).items():
+                out[i] = finding
+    return out
+
+
+def _judged(pool: ScoringPool, tasks: Mapping[int, Task], rows: list[dict[str, Any]]) -> dict[int, str]:
+    items: list[tuple[Task, Rollout]] = []
+    for i, task in tasks.items():
+        for kind, text in (("gold", _gold_text(rows[i])), ("silence", ""), ("junk", "I cannot say.")):
+            if text is not None:
+                items.append((task, attempt(task, text, id=f"{i} {kind}", group=f"{i}")))
+    scores = pool.score(items)
+    out: dict[int, str] = {}
+    for i in tasks:
+        right = scores.get(f"{i} gold")
+        wrong = [scores[f"{i} {kind}"] for kind in ("silence", "junk")]
+        if right is not None and not right.valid:
+            said = str(right.info.get("error", "no detail")).strip().splitlines()[-1:]
+            out[i] = f"its own gold has no verdict: {' '.join(said)}"
+        elif right is not None and right.primary < 1.0:
+            out[i] = f"its own gold {_gold_text(rows[i])!r} scores {right.primary:g}, not 1"
+        elif any(s.valid and s.primary >= 1.0 for s in wrong):
+            out[i] = "an answer that says nothing scores 1"
+    return out
+
+
+def _gold_text(row: Mapping[str, Any]) -> str | None:
+    """What an answer would say that is right; None where the gold is no answer, and no solution is known."""
+    solution, gold = row.get("solution"), row.get("answer")
+    if isinstance(gold, str | int | float):
+        return str(gold)
+    if isinstance(gold, list | tuple) and gold and all(isinstance(x, str | int | float) for x in cast("list[Any]", gold)):
+        return ", ".join(map(str, cast("list[Any]", gold)))
+    return str(solution) if isinstance(solution, str) else None
+
+
+def _task(row: dict[str, Any], judge: Verifier) -> Task:
+    source = Rows([{k: v for k, v in row.items() if k != "level" and k != "arm"}], scorer=judge, test_share=0.0)
+    return source.task("rows", 1, "train", 0)
+
+
+def _posed(row: Mapping[str, Any], names: tuple[str, ...]) -> tuple[dict[str, Any], set[str]]:
+    for name in names:
+        value = row.get(name)
+        if isinstance(value, str) and value.strip():
+            more = row.get("input") if name == "instruction" else None
+            return {"prompt": f"{value}\n{more}" if more else value}, {name, "input"} if more else {name}
+        if isinstance(value, list) and value:
+            return {"messages": [_turn(name, turn) for turn in cast("list[Any]", value)]}, {name}
+    raise DataError(f"no question: none of {', '.join(names)} among its fields {sorted(row)}; name its field (--prompt)")
+
+
+def _turn(name: str, turn: Any) -> dict[str, str]:
+    said: dict[str, Any] = dict(cast("Mapping[str, Any]", turn)) if isinstance(turn, Mapping) else {}
+    role, content = said.get("role", said.get("from")), said.get("content", said.get("value"))
+    if role not in _ROLES or not isinstance(content, str):
+        raise DataError(f"{name!r}: {turn!r} is no turn: give a role (of {', '.join(_ROLES)}) and its content as text")
+    return {"role": _ROLES[role], "content": content}
+
+
+def _gold(row: Mapping[str, Any], names: tuple[str, ...]) -> tuple[Any, str]:
+    """The gold, None without one, and the solution that it came with."""
+    model = row.get("reward_model")
+    solution = str(row.get("solution") or "")
+    if isinstance(model, Mapping) and "ground_truth" in model:
+        return plain(cast("Mapping[str, Any]", model)["ground_truth"]), solution
+    for name in names:
+        value = plain(row.get(name))
+        if value is None or value == "":
+            continue
+        worked = _GSM.match(value) if isinstance(value, str) else None
+        if worked:
+            return worked[2].strip().replace(",", ""), value
+        return value, "" if name == "solution" else solution
+    return None, solution
+
+
+def _name(spec: Spec) -> str:
+    return spec if isinstance(spec, str) else str(spec.get("name"))
+
+
+# ---- where rows come from, and go to ----------------------------------------------------------------------------------
+
+
+def found_in(source: str, n: int = 1000, level: int = 1, seed: int = 0) -> Iterator[Found]:
+    """The rows of a source with their places; of a line that is no row, why.
+
+    Args:
+        source: a file or folder of rows (`assay.curate.entries`), ``gym:NAME`` (`gym_rows`) or ``taskset:ID`` (`taskset_rows`).
+        n, level, seed: of ``gym:``; ``n`` also of ``taskset:``.
+
+    Raises:
+        ConfigError: there is no such source, or it is of a form that is not read.
+        MissingExtraError: what is needed to read it is not installed.
+    """
+    kind, colon, name = source.partition(":")
+    if colon and kind in ("gym", "taskset"):
+        rows = gym_rows(name, n, seed=seed, level=level) if kind == "gym" else taskset_rows(name, n)
+        return (Found(source, number, row) for number, row in enumerate(rows, 1))
+    return _read(entries(source))
+
+
+def _read(files: Iterable[Path]) -> Iterator[Found]:
+    for path in files:
+        for number, entry in read_rows(path):
+            try:
+                yield Found(str(path), number, parsed(entry))
+            except DataError as error:
+                yield Found(str(path), number, None, str(error))
+
+
+def write_rows(made: Iterable[dict[str, Any] | Rejected], out: Path) -> Path:
+    """Writes what was taken to ``out`` and what was refused beside it, both complete or not at all.
+
+    Returns:
+        The file of what was refused.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    refused = out.with_name(f"{out.name.removesuffix('.jsonl')}.rejected.jsonl")
+    parts = [path.with_name(f"{path.name}.part") for path in (out, refused)]
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with parts[0].open("w", encoding="utf-8") as good, parts[1].open("w", encoding="utf-8") as bad:
+            for row in made:
+                file, value = (bad, row.record()) if isinstance(row, Rejected) else (good, row)
+                file.write(json.dumps(plain(value), ensure_ascii=False) + "\n")
+        for part, path in zip(parts, (out, refused), strict=True):
+            part.replace(path)
+    except OSError as error:
+        raise DataError(f"cannot write {out}: {error}") from error
+    return refused
