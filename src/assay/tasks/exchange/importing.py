@@ -224,12 +224,13 @@ def _judged(pool: ScoringPool, tasks: Mapping[int, Task], rows: list[dict[str, A
     for i in tasks:
         right = scores.get(f"{i} gold")
         wrong = [scores[f"{i} {kind}"] for kind in ("silence", "junk")]
-        if right is not None and not right.valid:
-            said = str(right.info.get("error", "no detail")).strip().splitlines()[-1:]
-            out[i] = f"its own gold has no verdict: {' '.join(said)}"
+        broken = next((s for s in (right, *wrong) if s is not None and not s.valid), None)
+        if broken is not None:
+            said = str(broken.info.get("error", "no detail")).strip().splitlines()[-1:]
+            out[i] = f"with its gold there is no verdict: {' '.join(said)}"
         elif right is not None and right.primary < 1.0:
             out[i] = f"its own gold {_gold_text(rows[i])!r} scores {right.primary:g}, not 1"
-        elif any(s.valid and s.primary >= 1.0 for s in wrong):
+        elif any(s.primary >= 1.0 for s in wrong):
             out[i] = "an answer that says nothing scores 1"
     return out
 
