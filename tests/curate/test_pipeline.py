@@ -135,6 +135,8 @@ def test_wrong_runs(tmp_path: Path) -> None:
         Pipeline(steps=()).run([source], source)
     with pytest.raises(ConfigError, match="nothing to curate"):
         Pipeline(steps=()).run([], tmp_path / "out")
+    with pytest.raises(ConfigError, match="is inside"):
+        Pipeline(steps=()).run([tmp_path], tmp_path / "out")
     (tmp_path / "out").mkdir()
     write(tmp_path / "out" / "train.jsonl", [{"mine": 1}])
     with pytest.raises(ConfigError, match="no curation has written"):
@@ -167,6 +169,13 @@ def test_a_finished_run_is_not_done_again_and_another_is_refused(tmp_path: Path)
         pipeline.run([source], out)
     assert pipeline.run([source], out, fresh=True)["counts"]["read"] == 1
     assert (out / "train.jsonl").exists()
+    with Work(out / ".work").alone():
+        with pytest.raises(ConfigError, match="another curation is writing"):
+            pipeline.run([source], out, fresh=True)
+        (out / ".work" / "rows").mkdir()
+        (out / ".work" / "plan.json").touch()
+    assert pipeline.run([source], out, fresh=True)["counts"]["read"] == 1
+    assert not (out / ".work").exists()
 
 
 @dataclass(frozen=True, slots=True)

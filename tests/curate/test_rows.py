@@ -104,7 +104,7 @@ def test_the_id_ignores_what_curation_added() -> None:
     assert row_id({**row, "id": "own", "curate": {"id": id}}) != id
 
 
-@pytest.mark.parametrize("form", ["jsonl.gz", "parquet", "stream.arrow", "file.arrow", "saved", "folder"])
+@pytest.mark.parametrize("form", ["jsonl.gz", "parquet", "stream.arrow", "file.arrow", "saved", "splits", "folder"])
 def test_every_form_gives_the_same_rows(tmp_path: Path, form: str) -> None:
     rows = [{"prompt": f"p{i}", "answer": str(i), "n": i} for i in range(5)]
     place = tmp_path / f"rows.{form}"
@@ -116,18 +116,24 @@ def test_every_form_gives_the_same_rows(tmp_path: Path, form: str) -> None:
     elif form == "folder":
         place.mkdir()
         (place / "README.md").write_text("not rows", encoding="utf-8")
+        (place / ".hidden").mkdir()
+        write(place / ".hidden" / "c.jsonl", rows)
         write(place / "a.jsonl", rows[:2])
         parquet.write_table(table.slice(2), place / "b.parquet")
     else:
         target = place
-        if form == "saved":
+        if form == "splits":
+            place.mkdir()
+            (place / "dataset_dict.json").write_text(json.dumps({"splits": ["train"]}), encoding="utf-8")
+            target = place = place / "train"
+        if form in ("saved", "splits"):
             place.mkdir()
             (place / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data.arrow"}]}), encoding="utf-8")
             target = place / "data.arrow"
         writer = pyarrow.ipc.new_file if form == "file.arrow" else pyarrow.ipc.new_stream
         with writer(str(target), table.schema) as out:
             out.write_table(table)
-    found = [parsed(entry) for path in entries(place) for _, entry in read_rows(path)]
+    found = [parsed(entry) for path in entries(tmp_path / f"rows.{form}") for _, entry in read_rows(path)]
     assert found == rows
 
 

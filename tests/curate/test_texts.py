@@ -1,12 +1,14 @@
 """Words, runs and bands: hashes agree where the texts do, whatever else is in the chunk."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError, MissingExtraError
-from assay.curate import Texts, jaccard, normal, runs, shingles
+from assay.curate import Decontaminate, NearDuplicates, Texts, jaccard, normal, runs, shingles
 from assay.curate import text as text_module
 from assay.curate.text import bands_for, windows
 
@@ -80,10 +82,13 @@ def test_windows_are_the_pieces_of_each_text(texts: list[str], k: int) -> None:
     assert len(set(pieces)) == len(set(hashes.tolist()))
 
 
-def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str) -> object:
         raise ImportError(name)
 
     monkeypatch.setattr(text_module.importlib, "import_module", absent)
     with pytest.raises(MissingExtraError, match=r"assay-rl\[curate\]"):
         Texts(["a"]).bands(3, 0.8)
+    for step in (NearDuplicates(), Decontaminate(against=(tmp_path,))):
+        with pytest.raises(MissingExtraError):
+            step.prepare(tmp_path)

@@ -17,7 +17,14 @@ class Boxed:
     """Accepts a boxed answer that equals the gold; has no verdict on 'broken'."""
 
     def __call__(self, cases: Sequence[Case]) -> list[float | None]:
-        return [None if c.gold == "broken" else float(c.answer == f"\\boxed{{{c.gold}}}") for c in cases]
+        right = [first(c.gold) for c in cases]
+        return [
+            None if gold == "broken" else float(c.answer == f"\\boxed{{{gold}}}") for gold, c in zip(right, cases, strict=True)
+        ]
+
+
+def first(gold: Any) -> Any:
+    return gold[0] if isinstance(gold, list) else gold["answer"] if isinstance(gold, dict) else gold
 
 
 def why(found: Result) -> dict[Any, str]:
@@ -25,10 +32,10 @@ def why(found: Result) -> dict[Any, str]:
 
 
 def test_a_gold_that_no_form_makes_acceptable_goes(tmp_path: Path) -> None:
-    golds = ["4", "broken", None, 5]
+    golds = ["4", "broken", None, 5, ["7", "seven"], {"answer": 8}]
     rows = [{"prompt": f"q{i}", "answer": g, "n": i} for i, g in enumerate(golds)]
     found = curated(tmp_path, rows, [VerifierAccepts(grader=Boxed())], chunk=2)
-    assert found.lines_kept() == [0, 3]
+    assert found.lines_kept() == [0, 3, 4, 5]
     assert why(found) == {1: "no verdict on its gold", 2: "no gold answer"}
     plain = curated(tmp_path, rows[:1], [VerifierAccepts(grader=Boxed(), templates=("{answer}",))])
     assert plain.rejected[0]["evidence"] == {"gold": "4", "values": [0.0]}

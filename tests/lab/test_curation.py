@@ -19,8 +19,8 @@ def reward(prompt: str, completion: str, row: dict[str, object]) -> float:
 
 
 def test_a_verifier_of_assays_own_judges() -> None:
-    with VerifierGrader(verifier=verifier("math")) as grader:
-        assert grader([Case("q", "1/2", "\\boxed{0.5}", {}), Case("q", "1/2", "\\boxed{2}", {})]) == [1.0, 0.0]
+    with VerifierGrader(verifier=verifier("numeric")) as grader:
+        assert grader([Case("q", "0.5", "It is 0.50", {}), Case("q", "0.5", "It is 2", {})]) == [1.0, 0.0]
 
 
 def test_a_function_sees_the_row_and_cannot_stop_the_run() -> None:
@@ -33,4 +33,4 @@ def test_a_function_sees_the_row_and_cannot_stop_the_run() -> None:
 def test_wrong_settings() -> None:
     for wrong in ({"deadline": 0.0}, {"workers": 0}):
         with pytest.raises(ConfigError, match="VerifierGrader"):
-            VerifierGrader(verifier=verifier("math"), **wrong)
+            VerifierGrader(verifier=verifier("exact"), **wrong)

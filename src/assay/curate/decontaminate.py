@@ -11,6 +11,7 @@ from assay.core.errors import ConfigError
 from assay.curate.evaluation import EvalIndex, Hit, Matching
 from assay.curate.rows import Fields
 from assay.curate.step import Chunk, RowStep, Verdict, drop
+from assay.curate.text import sketch_library
 
 __all__ = ["Decontaminate"]
 
@@ -47,6 +48,8 @@ class Decontaminate(RowStep):
 
     def prepare(self, scratch: Path) -> EvalIndex:
         """Reads and indexes the evaluation."""
+        if self.matching.near:
+            sketch_library()
         return EvalIndex.read(self.against, self.matching, self.fields)
 
     def judge(self, chunk: Chunk, ready: Any) -> Sequence[Verdict | None]:

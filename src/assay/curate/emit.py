@@ -92,20 +92,18 @@ class Fates:
         return drops, scores
 
     def _decision(self, step: int, position: int) -> tuple[str, dict[str, Any]]:
-        for decision, rows in self._decided[step]:
-            at = int(np.searchsorted(rows, position))
-            if decision.reason and at < len(rows) and rows[at] == position:
-                evidence: dict[str, Any] = {} if decision.of is None else {"of": self._id(int(decision.of[at]))}
-                return decision.reason, evidence | {name: _number(values[at]) for name, values in decision.evidence.items()}
-        raise AssertionError(f"row {position} was dropped by step {step}, which does not know it")
+        found = ((d, _place(rows, position)) for d, rows in self._decided[step] if d.reason)
+        decision, at = next((d, at) for d, at in found if at is not None)
+        evidence: dict[str, Any] = {} if decision.of is None else {"of": self._id(int(decision.of[at]))}
+        return decision.reason, evidence | {name: _number(values[at]) for name, values in decision.evidence.items()}
 
     def _scores(self, position: int, dropped_by: int, scores: Mapping[int, list[tuple[int, Any]]]) -> dict[str, Any]:
         """Scores by the steps up to the one that dropped the row."""
         last = len(self.steps) if dropped_by < 0 else dropped_by
         found = [(i, values) for i, values in scores.get(position, ()) if i <= last]
         for i, noted in self._noted.items():
-            at = int(np.searchsorted(noted, position))
-            if i <= last and at < len(noted) and noted[at] == position:
+            at = _place(noted, position)
+            if i <= last and at is not None:
                 values = {n: v for d, _ in self._decided[i] for n, a in d.scores.items() if (v := _number(a[at])) is not None}
                 found.append((i, values))
         return {name: value for _, values in sorted(found, key=lambda f: f[0]) for name, value in values.items()}
@@ -201,6 +199,12 @@ def _sorted(decisions: Sequence[Decision]) -> list[tuple[Decision, NDArray[np.in
         evidence = {name: values[order] for name, values in d.evidence.items()}
         found.append((Decision(d.reason, d.rows[order], of, evidence, d.scores), d.rows[order]))
     return found
+
+
+def _place(ascending: NDArray[np.int64], value: int) -> int | None:
+    """Where a value stands in an ascending array, if it does."""
+    at = int(np.searchsorted(ascending, value))
+    return at if at < len(ascending) and ascending[at] == value else None
 
 
 def _number(value: np.generic[Any]) -> Any:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +23,7 @@ from assay.curate.text import Texts, bands_for, jaccard, normal, runs, shingles,
 
 __all__ = ["Contamination", "EvalIndex", "EvalItem", "Hit", "Matching", "contaminated"]
 
+_AT_ONCE = 4096
 _COMMON_AT_LEAST = 10
 """An instruction is what at least so many items of a file share."""
 
@@ -250,13 +252,17 @@ def contaminated(index: EvalIndex, texts: Iterable[str]) -> list[Contamination]:
 
     Args:
         index: of the evaluation.
-        texts: as they were written.
+        texts: as they were written; they may come one by one.
 
     Returns:
         one entry for each text in which something was found, in order; empty where training may go on.
     """
-    found = index.hits(Texts([normal(text) for text in texts]))
-    return [Contamination(number, hits) for number, hits in found.items()]
+    found: list[Contamination] = []
+    remaining, first = iter(texts), 0
+    while block := [normal(text) for text in islice(remaining, _AT_ONCE)]:
+        found += [Contamination(first + number, hits) for number, hits in index.hits(Texts(block)).items()]
+        first += len(block)
+    return found
 
 
 def _items(path: Path, fields: Fields) -> Iterator[EvalItem]:

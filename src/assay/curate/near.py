@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError
 from assay.curate.step import Chunk, Decision, Seen, SetStep
-from assay.curate.text import bands_for, jaccard, shingles
+from assay.curate.text import bands_for, jaccard, shingles, sketch_library
 
 __all__ = ["NearDuplicates"]
 
@@ -57,6 +58,10 @@ class NearDuplicates(SetStep):
         bands_for(self.threshold)
         if self.shingle < 1 or self.most < 1:
             raise ConfigError(f"NearDuplicates: shingle={self.shingle}, most={self.most}; use at least 1")
+
+    def prepare(self, scratch: Path) -> None:
+        """Sees that the library is there before any row is read."""
+        sketch_library()
 
     def note(self, chunk: Chunk, ready: Any) -> Mapping[str, NDArray[Any]]:
         """Bands ``[bands, n]``, and the texts."""

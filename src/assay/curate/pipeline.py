@@ -106,13 +106,16 @@ class Pipeline:
         plan = plan_of(self, files)
         if folder.is_file():
             raise ConfigError(f"{folder} is a file; name a folder")
-        if fresh:
-            _cleared(folder)
-        done = _finished(folder, plan)
+        around = [place for place in map(Path, files) if place.is_dir() and folder.resolve().is_relative_to(place.resolve())]
+        if around:
+            raise ConfigError(f"{folder} is inside {around[0]}, which is read; name a folder beside it")
+        done = None if fresh else _finished(folder, plan)
         if done is not None:
             return done
         work = Work(folder / ".work")
         with work.alone():
+            if fresh:
+                _cleared(folder, work)
             _settled(work, plan, chunk)
             manifest = _Run(self, plan, work, progress or Quiet()).all(folder)
         shutil.rmtree(work.folder, ignore_errors=True)
@@ -311,8 +314,8 @@ def _ranks(ids: NDArray[np.uint64]) -> NDArray[np.int64]:
 _OUTPUTS = ("manifest.json", "train.jsonl", "test.jsonl", "rejected.jsonl")
 
 
-def _cleared(folder: Path) -> None:
-    shutil.rmtree(folder / ".work", ignore_errors=True)
+def _cleared(folder: Path, work: Work) -> None:
+    work.clear()
     for name in _OUTPUTS:
         (folder / name).unlink(missing_ok=True)
 

@@ -20,7 +20,7 @@ __all__ = ["Fields", "Row", "Source", "dumped", "entries", "parsed", "read_rows"
 OWN = "curate"
 """The field that holds what curation found out about a row."""
 
-_LINES = (".jsonl", ".json", ".ndjson")
+_LINES = (".jsonl", ".ndjson", ".json")
 _TABLES = (".parquet", ".arrow")
 _SORTED = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
@@ -162,7 +162,8 @@ class Source:
 def entries(path: Path | str) -> list[Path]:
     """The files that a name stands for: itself, or what a folder holds, by name.
 
-    A folder may be a dataset of the ``datasets`` library saved to disk, or hold files of rows of any form.
+    A folder may be a dataset of the ``datasets`` library saved to disk, with its splits or without, or hold files of rows of any
+    form; what is hidden is left out.
 
     Raises:
         ConfigError: it does not exist, holds no rows, or is of a form that is not read.
@@ -174,13 +175,16 @@ def entries(path: Path | str) -> list[Path]:
         if not _form(place):
             raise ConfigError(f"{place}: rows are read from {', '.join((*_LINES, *_TABLES))}, and from .gz of the first three")
         return [place]
+    splits = place / "dataset_dict.json"
+    if splits.is_file():
+        names = json.loads(splits.read_text(encoding="utf-8")).get("splits", [])
+        return [path for name in names for path in entries(place / str(name))]
     state = place / "state.json"
     if state.is_file():  # in the order that the library wrote them, which need not be by name
         named = json.loads(state.read_text(encoding="utf-8")).get("_data_files", [])
         return [place / str(entry["filename"]) for entry in named]
-    found = sorted(
-        p for p in place.rglob("*") if p.is_file() and _form(p) and p.name not in ("dataset_info.json", "dataset_dict.json")
-    )
+    inside = (p for p in place.rglob("*") if not any(part.startswith(".") for part in p.relative_to(place).parts))
+    found = sorted(p for p in inside if p.is_file() and _form(p))
     if not found:
         raise ConfigError(f"{place} holds no file of rows ({', '.join((*_LINES, *_TABLES))}); name the files")
     return found

@@ -227,12 +227,10 @@ def settings_of(step: object) -> dict[str, Any]:
     {'kind': 'assay.curate.exact:Exact', 'conflicts': 'keep'}
     """
     kind: type[Any] = type(step)
-    found: dict[str, Any] = {"kind": f"{kind.__module__}:{kind.__qualname__}"}
-    code = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    if not kind.__module__.startswith("assay.") and code is not None:  # a step of somebody's own may change between two runs
-        found["code"] = digest(Path(code).read_text(encoding="utf-8"))
+    found = _named(kind)
     for one in fields(cast("Any", step)):
-        found[one.name] = _plain(getattr(step, one.name))
+        if not one.name.startswith("_"):
+            found[one.name] = _plain(getattr(step, one.name))
     return found
 
 
@@ -244,8 +242,17 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return settings_of(value)
     if callable(value):
-        return f"{value.__module__}:{getattr(value, '__qualname__', type(value).__qualname__)}"
+        return _named(value if hasattr(value, "__qualname__") else type(value))
     return plain(value)
+
+
+def _named(code: Any) -> dict[str, Any]:
+    """The name of a class or function; where it is somebody's own, with a digest of its file, since that may change."""
+    found: dict[str, Any] = {"kind": f"{code.__module__}:{code.__qualname__}"}
+    file = getattr(sys.modules.get(code.__module__), "__file__", None)
+    if not code.__module__.startswith("assay.") and file is not None:
+        found["code"] = digest(Path(file).read_bytes().hex())
+    return found
 
 
 def _words(name: str) -> str:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError, MissingExtraError
 
-__all__ = ["Texts", "bands_for", "jaccard", "normal", "runs", "shingles", "table_mask", "windows"]
+__all__ = ["Texts", "bands_for", "jaccard", "normal", "runs", "shingles", "sketch_library", "table_mask", "windows"]
 
 U64 = NDArray[np.uint64]
 Index = NDArray[np.int64]
@@ -221,16 +221,24 @@ def _sums(data: NDArray[np.uint8]) -> tuple[U64, U64]:
     return sums, inverse
 
 
+def sketch_library() -> Any:
+    """The library of MinHash values.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        return importlib.import_module("rensa")
+    except ImportError:
+        raise MissingExtraError("rensa", "curate") from None
+
+
 def _sketches(hashes: U64, offsets: Index) -> U64:
     """MinHash values ``[n, 64]`` of the sets of hashes between offsets ``[n + 1]``."""
     if len(offsets) == 1:
         return np.empty((0, _SLOTS), np.uint64)  # the library refuses an empty table
-    try:
-        sketch: Any = importlib.import_module("rensa").RMinHash
-    except ImportError:
-        raise MissingExtraError("rensa", "curate") from None
     # it hands its values out as lists: slower than the sketch itself, and still a few microseconds for each text
-    matrix = sketch.digest_matrix_from_flat_token_hashes(hashes, offsets.astype(np.uint64), _SLOTS, 1)
+    matrix = sketch_library().RMinHash.digest_matrix_from_flat_token_hashes(hashes, offsets.astype(np.uint64), _SLOTS, 1)
     return np.array(matrix.to_rows(), np.uint64)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,13 +69,13 @@ class VerifierAccepts(RowStep):
         waiting = [i for i, row in enumerate(chunk.rows) if row.gold is not None]
         values: dict[int, list[float | None]] = {i: [] for i in waiting}
         for template in self.templates:
-            cases = [_case(chunk, i, template.replace("{answer}", str(chunk.rows[i].gold))) for i in waiting]
+            cases = [_case(chunk, i, template.replace("{answer}", _answer(chunk.rows[i].gold))) for i in waiting]
             for i, value in zip(waiting, _graded(self.grader, cases), strict=True):
                 values[i].append(value)
             waiting = [i for i in waiting if not _accepted(values[i][-1])]
         for i in waiting:
             reason = "no verdict on its gold" if all(v is None for v in values[i]) else "verifier refuses its gold"
-            verdicts[i] = drop(reason, gold=str(chunk.rows[i].gold), values=values[i])
+            verdicts[i] = drop(reason, gold=_answer(chunk.rows[i].gold), values=values[i])
         return verdicts
 
 
@@ -125,6 +126,15 @@ class SolversAgree(RowStep):
             else drop("solvers disagree", {"solvers": len(names)}, agree=names)
             for names in agree
         ]
+
+
+def _answer(gold: Any) -> str:
+    """A gold as a model would answer: of several right ones the first, of an object its ``answer``."""
+    if isinstance(gold, list) and gold:
+        return _answer(cast("list[Any]", gold)[0])
+    if isinstance(gold, dict) and "answer" in gold:
+        return _answer(cast("dict[str, Any]", gold)["answer"])
+    return gold if isinstance(gold, str) else json.dumps(gold)
 
 
 def _case(chunk: Chunk, i: int, answer: str) -> Case:

@@ -66,6 +66,14 @@ class Work:
             part += 1
         return part
 
+    def clear(self) -> None:
+        """Throws every part away."""
+        for place in self.folder.iterdir():
+            if place.is_dir():
+                shutil.rmtree(place)
+            elif place.name != "lock":
+                place.unlink()
+
     @contextmanager
     def alone(self) -> Generator[None]:
         """Refuses a second process in the same folder.

@@ -50,8 +50,7 @@ class VerifierGrader:
 
     def __call__(self, cases: Sequence[Case]) -> list[float | None]:
         """A value for each case; None where there is no verdict."""
-        if not self._pools:
-            self._pools.append(ScoringPool(self.verifier, self.deadline, workers=self.workers, refuse=False))
+        self._open()
         tasks = [_task(case, i) for i, case in enumerate(cases)]
         tried = [(task, attempt(task, case.answer, id=task.id)) for task, case in zip(tasks, cases, strict=True)]
         scores = self._pools[0].score(tried)
@@ -63,7 +62,12 @@ class VerifierGrader:
         while self._pools:
             self._pools.pop().close()
 
+    def _open(self) -> None:
+        if not self._pools:
+            self._pools.append(ScoringPool(self.verifier, self.deadline, workers=self.workers, refuse=False))
+
     def __enter__(self) -> VerifierGrader:
+        self._open()  # it forks, and that is best before any library has threads
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
