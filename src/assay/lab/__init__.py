@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from assay.lab.controls import FormatOnly, Inverted, RandomReward, Rewarded
     from assay.lab.curation import VerifierGrader
     from assay.lab.gate import Gate, accuracy, change, judge
+    from assay.lab.probes import GradientProbe, UpdateProbe, VectorProbe
 
 __all__ = [
     "Arm",
@@ -20,10 +21,13 @@ __all__ = [
     "FormatOnly",
     "Found",
     "Gate",
+    "GradientProbe",
     "Inverted",
     "LabError",
     "RandomReward",
     "Rewarded",
+    "UpdateProbe",
+    "VectorProbe",
     "VerifierGrader",
     "WithColumns",
     "accuracy",
@@ -41,6 +45,7 @@ _HOME = {
     "controls": "FormatOnly Inverted RandomReward Rewarded",
     "curation": "VerifierGrader",
     "gate": "Gate accuracy change judge",
+    "probes": "GradientProbe UpdateProbe VectorProbe",
 }
 
 
