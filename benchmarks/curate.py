@@ -80,9 +80,10 @@ def main(rows: int) -> dict[str, object]:
             last = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
             found.append({"seconds": float(str(last["seconds"])), "MiB": float(str(last["MiB"]))})
     seconds = [f["seconds"] for f in found]
-    per_second: dict[str, int] = {"reading and writing": round(rows / seconds[0])}
+    per_second: dict[str, int | None] = {"reading and writing": round(rows / seconds[0])}
     for number, name in enumerate(ORDER, 1):
-        per_second[name] = round(rows / max(1e-9, seconds[number] - seconds[number - 1]))
+        added = seconds[number] - seconds[number - 1]
+        per_second[name] = round(rows / added) if added > 0 else None  # lost in the noise
     per_second["deduplication and decontamination"] = round(rows / (seconds[3] - seconds[0]))
     per_second["all three and reading and writing"] = round(rows / seconds[3])
     return {

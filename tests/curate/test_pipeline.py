@@ -89,6 +89,27 @@ class Wrong(RowStep):
         return []
 
 
+@dataclass(frozen=True)
+class Scores(RowStep):
+    """Gives scores."""
+
+    _given: tuple[Any, ...]
+
+    def look(self, row: Row, ready: Any) -> Any:
+        return keep(**dict(self._given))
+
+
+@dataclass(frozen=True, slots=True)
+class Named(SetStep):
+    """Gives a score with a name that is taken."""
+
+    def note(self, chunk: Chunk, ready: Any) -> Any:
+        return {}
+
+    def decide(self, seen: Any, ready: Any) -> Sequence[Decision]:
+        return [Decision("", np.empty(0, np.int64), scores={"id": np.zeros(len(seen.alive))})]
+
+
 @dataclass(frozen=True, slots=True)
 class Unwritten(RowStep):
     """Has no method."""
@@ -103,6 +124,15 @@ def test_broken_steps_are_told(tmp_path: Path) -> None:
     rows = [{"prompt": "a"}]
     with pytest.raises(DataError, match="'wrong' gave 0 verdicts on 1 rows"):
         curated(tmp_path, rows, [Wrong()])
+    for scores, why in (
+        ({"id": 1}, "'scores' gave a score called 'id'"),
+        ({"x": np.float32(1)}, "not JSON"),
+        ({"x": float("nan")}, "not JSON"),
+    ):
+        with pytest.raises(DataError, match=why):
+            curated(tmp_path, rows, [Scores(tuple(scores.items()))])
+    with pytest.raises(DataError, match="'named' gave a score called 'id'"):
+        curated(tmp_path, rows, [Named()])
     with pytest.raises(DataError, match="neither look"):
         curated(tmp_path, rows, [Unwritten()])
     with pytest.raises(DataError, match="no note"):
@@ -164,6 +194,10 @@ def test_a_finished_run_is_not_done_again_and_another_is_refused(tmp_path: Path)
     assert not (out / "train.jsonl").exists(), "nothing was done"
     with pytest.raises(ConfigError, match=r"holds another curation \(its settings differ\)"):
         replace(pipeline, seed=1).run([source], out)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "manifest.json").write_text("mine", encoding="utf-8")
+    with pytest.raises(ConfigError, match="is no manifest of a curation"):
+        pipeline.run([source], tmp_path / "other")
     write(source, [{"prompt": "c"}])
     with pytest.raises(ConfigError, match="its inputs differ"):
         pipeline.run([source], out)

@@ -12,7 +12,7 @@ from assay.cli.mirror import parse
 from assay.cli.recipe import scorer
 from assay.cli.show import grid, lines, note, show
 from assay.cli.verify import gathered, settings_of
-from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.errors import ConfigError, DataError, UnknownNameError
 
 if TYPE_CHECKING:
     from assay.curate import Passes, Pipeline, ProbeFile, Step
@@ -142,6 +142,10 @@ def curate_command(args: list[str]) -> int:
         except KeyboardInterrupt:
             note(f"stopped; what is done is kept in {own.out / '.work'}: the same command goes on")
             return 130
+        except DataError as error:
+            note(f"assay: {error}")
+            note(f"what is done is kept in {own.out / '.work'}: --fresh begins anew")
+            return 1
     return show(own.json, manifest, lambda: _print(own.out, manifest))
 
 

@@ -168,7 +168,7 @@ class _Run:
                         raise DataError(
                             f"the step {step.name!r} gave {len(verdicts)} verdicts on {len(chunk)} rows; give one for each"
                         )
-                    put_verdicts(folder, index, chunk.positions, verdicts)
+                    put_verdicts(folder, index, step.name, chunk.positions, verdicts)
                 elif isinstance(step, SetStep):
                     put_arrays(folder, index, step.note(chunk, self._ready[index]))
 
@@ -258,7 +258,7 @@ class _Run:
                     rank = _ranks(self._ids)
                 with self._progress.stage(f"deciding: {step.name}", None), self._work.making("decided", index) as folder:
                     seen = SeenParts(folders, index, positions, self._gone[positions] < 0, rank[positions])
-                    put_decisions(folder, step.decide(seen, self._ready[index]))
+                    put_decisions(folder, step.name, step.decide(seen, self._ready[index]))
             for decision in decisions_in(self._work.place("decided", index)):
                 if decision.reason:
                     self._drop(index, decision.rows)
@@ -328,7 +328,10 @@ def _finished(folder: Path, plan: Plan) -> dict[str, Any] | None:
     """
     path = folder / "manifest.json"
     if path.exists():
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            raise ConfigError(f"{path} is no manifest of a curation; name another folder, or --fresh") from None
         if manifest.get("plan") != plan.digest:
             raise ConfigError(
                 f"{folder} holds another curation (its {plan.changed(manifest)} differ); name another folder, or --fresh"

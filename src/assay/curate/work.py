@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.errors import ConfigError
+from assay.core.errors import ConfigError, DataError
 from assay.curate.step import Decision, Verdict
 
 __all__ = ["SeenParts", "Work", "written"]
@@ -102,8 +102,12 @@ def written(path: Path) -> Generator[Path]:
 # ---- verdicts and decisions -------------------------------------------------------------------------------------------
 
 
-def put_verdicts(folder: Path, step: int, positions: NDArray[np.int64], verdicts: Sequence[Verdict | None]) -> None:
-    """Keeps the verdicts of a step on a chunk."""
+def put_verdicts(folder: Path, step: int, name: str, positions: NDArray[np.int64], verdicts: Sequence[Verdict | None]) -> None:
+    """Keeps the verdicts of a step on a chunk.
+
+    Raises:
+        DataError: evidence or scores that are not JSON, or a score with a name that is taken; names the step.
+    """
     drops: list[list[Any]] = []
     scores: list[list[Any]] = []
     for position, verdict in zip(positions.tolist(), verdicts, strict=True):
@@ -112,8 +116,12 @@ def put_verdicts(folder: Path, step: int, positions: NDArray[np.int64], verdicts
         if verdict.reason:
             drops.append([position, verdict.reason, verdict.evidence])
         if verdict.scores:
+            _checked(name, verdict.scores)
             scores.append([position, verdict.scores])
-    text = json.dumps({"drops": drops, "scores": scores}, allow_nan=False)
+    try:
+        text = json.dumps({"drops": drops, "scores": scores}, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"the step {name!r} gave evidence or scores that are not JSON: {error}") from None
     (folder / f"{step}.verdicts.json").write_text(text, encoding="ascii")
 
 
@@ -128,15 +136,25 @@ def put_arrays(folder: Path, step: int, arrays: Mapping[str, NDArray[Any]]) -> N
         np.save(folder / f"{step}.{name}.npy", array)
 
 
-def put_decisions(folder: Path, decisions: Sequence[Decision]) -> None:
-    """Keeps what a step decided."""
+def put_decisions(folder: Path, name: str, decisions: Sequence[Decision]) -> None:
+    """Keeps what a step decided.
+
+    Raises:
+        DataError: a score with a name that is taken; names the step.
+    """
     for number, decision in enumerate(decisions):
+        _checked(name, decision.scores)
         arrays = {f"evidence.{name}": values for name, values in decision.evidence.items()}
         arrays |= {f"scores.{name}": values for name, values in decision.scores.items()}
         if decision.of is not None:
             arrays["of"] = decision.of
         np.savez(folder / f"{number}.npz", allow_pickle=False, rows=decision.rows, **arrays)
     (folder / "reasons.json").write_text(json.dumps([d.reason for d in decisions]), encoding="ascii")
+
+
+def _checked(name: str, scores: Mapping[str, Any]) -> None:
+    if "id" in scores:
+        raise DataError(f"the step {name!r} gave a score called 'id', which is the row's own; name it otherwise")
 
 
 def decisions_in(folder: Path) -> list[Decision]:
