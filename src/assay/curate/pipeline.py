@@ -111,6 +111,7 @@ class Pipeline:
             raise ConfigError(f"{folder} is inside {around[0]}, which is read; name a folder beside it")
         done = None if fresh else _finished(folder, plan)
         if done is not None:
+            shutil.rmtree(folder / ".work", ignore_errors=True)  # of a run that was killed when all was done
             return done
         work = Work(folder / ".work")
         with work.alone():
