@@ -30,7 +30,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 _TOWNS = _words(
     "Abbey Alden Ashby Barrow Belton Brent Calder Corby Dalton Denby Elton Epsom Farley Fenton Garston Grimsby Harlow Hexham "
-    "Ilkley Ipswich Kelso Kirby Lanark Ludlow Malton Marlow Norwich Oakham Otley Penrith Preston Redcar Ripon Selby Skipton "
+    "Keswick Ipswich Kelso Kirby Lanark Ludlow Malton Marlow Norwich Oakham Otley Penrith Preston Redcar Ripon Selby Skipton "
     "Tenby Truro Upton Walton Whitby"
 )
 _PEOPLE = _words(
