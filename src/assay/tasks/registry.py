@@ -28,9 +28,11 @@ _FAMILIES = {
     "graphs": "assay.tasks.graphs.family:graphs",
     "games": "assay.tasks.games.family:games",
     "keyvalue": "assay.tasks.keyvalue:KeyValue",
+    "knights": "assay.tasks.logic.knights:knights",
     "numbers": "assay.tasks.math.numbers:numbers",
     "reverse": "assay.tasks.reverse:Reverse",
     "sql": "assay.tasks.sql.family:sql",
+    "sat": "assay.tasks.logic.saturn:sat",
     "sort": "assay.tasks.sort:SortDigits",
     "tables": "assay.tasks.tables.family:tables",
 }

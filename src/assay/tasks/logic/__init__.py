@@ -1,0 +1,5 @@
+"""Problems of logic."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
