@@ -22,7 +22,7 @@ Statement = list[Any]
 person, s]`` (would say so) or ``["and" / "or" / "if" / "iff" / "xor", s, t]``."""
 
 _PEOPLE = (
-    "Abe", "Bea", "Cal", "Dee", "Eli", "Fay", "Gus", "Hal", "Ivy", "Jed", "Kit", "Lou", "Max", "Ned", "Ora", "Pam", "Rex", "Sal",
+    "Abe", "Bea", "Cal", "Dee", "Eli", "Fay", "Gus", "Hal", "Ivy", "Jed", "Kit", "Lou", "Max", "Nat", "Ora", "Pam", "Rex", "Sal",
     "Ted", "Una", "Val", "Wes", "Zoe",
 )  # fmt: skip
 _KINDS = (("knight", "knave"), ("angel", "demon"), ("saint", "rogue"))

@@ -207,8 +207,8 @@ class Edge(Formula):
             if (Solver(stage[1], found).model() is not None) == wanted:
                 return found
         raise DataError(
-            f"{self.name}: none of {TRIES} random formulas of stage {stage} {'has' if wanted else 'is without'} a solution; use a "
-            "stage with fewer or more clauses"
+            f"{self.name}: none of {TRIES} random formulas of stage {stage} {'has' if wanted else 'is without'} a solution; use "
+            "a stage with fewer or more clauses"
         )
 
 
