@@ -179,14 +179,14 @@ class _Check:
 
     def wrong(self, constant: float) -> None:
         verifier = self.source.verifier()
-        strangers: list[bool] = []
+        strangers, compared = list[bool](), 0
         for before, task in zip((None, *self.tasks), self.tasks, strict=False):
             own = self.answers.get(task.id)
             for text in {*JUNK, task.exposed().messages[-1].content} - {own}:
                 if not _ends_with(own, text):
                     self._at_floor(verifier, task, attempt(task, text))
             if own and before and before.id in self.answers and self._differ(before, task):
-                other = attempt(task, self.answers[before.id])
+                other, compared = attempt(task, self.answers[before.id]), compared + 1
                 if isinstance(task.private.get("answer"), Mapping):
                     strangers.append(self._primary(verifier, task, other) > self.floor)
                 else:
@@ -203,6 +203,8 @@ class _Check:
             share = sum(strangers) / len(strangers)
             self.numbers["share of tasks on which another task's answer is right"] = share
             require(share <= STRANGERS, self.subject, f"another task's answer is right on {share:.0%} of the tasks")
+        if compared:
+            self.passed.append("another task's answer is wrong")
         self._constants(verifier, constant)
 
     def _differ(self, one: Task, other: Task) -> bool:
