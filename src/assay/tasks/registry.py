@@ -29,6 +29,7 @@ _FAMILIES = {
     "games": "assay.tasks.games.family:games",
     "keyvalue": "assay.tasks.keyvalue:KeyValue",
     "knights": "assay.tasks.logic.knights:knights",
+    "mazes": "assay.tasks.mazes.family:mazes",
     "numbers": "assay.tasks.math.numbers:numbers",
     "reverse": "assay.tasks.reverse:Reverse",
     "sql": "assay.tasks.sql.family:sql",
