@@ -14,7 +14,7 @@ from assay.tasks.problem import Facts
 
 __all__ = ["MazeWalk"]
 
-_SIZES = ((3, 3), (3, 4), (4, 4), (4, 5), (5, 5), (5, 6))
+_SIZES = ((3, 3), (3, 4), (4, 4), (5, 5), (5, 6))
 _WORDS = {"u": "up", "d": "down", "l": "left", "r": "right", "north": "up", "south": "down", "west": "left", "east": "right"}
 
 
@@ -38,7 +38,7 @@ class MazeWalk(Game):
     """
 
     name: str = "mazes/walk"
-    levels: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+    levels: tuple[int, ...] = (1, 2, 3, 4, 5)
     sizes: tuple[tuple[int, int], ...] = _SIZES
     loops: float = 0.15
     move: ClassVar[str] = "direction"
