@@ -46,6 +46,7 @@ GOLDS = {
         "```sql\nSELECT a FROM t\n```",
     ),
     "assignment": ({"Ann": "knight", "Bob": "knave"}, "Ann is a knight, Bob is a knave"),
+    "grid": ([["1", "2"], ["2", "1"]], "1 2\n2 1"),
     "maze": ({"maze": ["S.", "#G"], "value": 2}, "right, down"),
     "countdown": ({"numbers": [3, 3, 8, 8], "target": 24}, "8 / (3 - 8 / 3)"),
     "sat": ({"clauses": [[1, -2], [2]]}, "x1=True, x2=True"),

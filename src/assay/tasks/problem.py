@@ -135,6 +135,13 @@ class Problem(ABC):
         """
         return True
 
+    def redraw(self, facts: Facts, level: int, rng: Random) -> dict[str, Any]:
+        """Facts of another question of this level, in place of some that fell into the other split or are not `fair`.
+
+        By default drawn anew; where draws are dear, what there is may be renamed, relabelled or turned instead.
+        """
+        return self.draw(level, rng)
+
     @abstractmethod
     def solve(self, facts: Facts) -> Solution:
         """The answer to any facts that `draw` may give, found without what `draw` knew."""

@@ -140,7 +140,8 @@ class Problems:
         rng, drawn = place.random(self.seed), list[FrozenMap]()
 
         def question() -> FrozenMap:
-            drawn[:] = [FrozenMap({"problem": place.arm, **problem.draw(place.level, rng)})]
+            facts = problem.redraw(plain(drawn[0]), place.level, rng) if drawn else problem.draw(place.level, rng)
+            drawn[:] = [FrozenMap({**facts, "problem": place.arm})]
             return FrozenMap({"problem": place.arm, "digest": digest(drawn[0])}) if problem.hidden else drawn[0]
 
         for _ in range(TRIES):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from assay.verify.routed import Routed
     from assay.verify.structure.countdown import Countdown
     from assay.verify.structure.graph import Graph, GraphAnswer
+    from assay.verify.structure.grid import GridMatch
     from assay.verify.structure.maze import MazePath
     from assay.verify.structure.roles import Assignment
     from assay.verify.structure.sat import Satisfies
@@ -74,6 +75,7 @@ __all__ = [
     "posed",
     "verifier",
     "verifiers",
+    "GridMatch",
 ]
 
 _HOME = {
@@ -90,6 +92,7 @@ _HOME = {
     "routed": "Routed",
     "structure.countdown": "Countdown",
     "structure.graph": "Graph GraphAnswer",
+    "structure.grid": "GridMatch",
     "structure.maze": "MazePath",
     "structure.roles": "Assignment",
     "structure.sat": "Satisfies",

@@ -39,6 +39,7 @@ _VERIFIERS = {
         "{'query': SQL, 'database': {'schema': tables or SQL, 'instances': two or more sets of rows}}",
     ),
     "assignment": (f"{_GRAPH}.roles:Assignment", "a table of names and roles"),
+    "grid": (f"{_GRAPH}.grid:GridMatch", "a list of rows, each a list of cells"),
     "maze": (f"{_GRAPH}.maze:MazePath", "{'maze': rows of text, 'value': fewest moves}"),
     "countdown": (f"{_GRAPH}.countdown:Countdown", "{'numbers': list of whole numbers, 'target': a whole number}"),
     "sat": (f"{_GRAPH}.sat:Satisfies", "{'clauses': lists of literals, 'names': list}, or also 'satisfiable': false"),

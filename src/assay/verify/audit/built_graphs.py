@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["GRAPHS", "assignment", "countdown", "maze", "sat", "smt"]
+__all__ = ["GRAPHS", "assignment", "countdown", "grid", "maze", "sat", "smt"]
 
 Row = dict[str, Any]
 Edges = list[list[str]]
@@ -162,6 +162,14 @@ GRAPHS: dict[str, Callable[[np.random.Generator], Row]] = {
     "clique": _subset(_clique, True), "vertex_cover": _subset(_cover, False), "dominating_set": _subset(_dominating, False),
 }  # fmt: skip
 """Name behind ``graph_`` to what draws a problem."""
+
+
+def grid(rng: np.random.Generator) -> Row:
+    """A square of numbers, and others with one cell wrong, a row too few, or turned."""
+    cells = [[str(int(v)) for v in row] for row in rng.permutation(9).reshape(3, 3)]
+    said = "\n".join(" ".join(row) for row in cells)
+    other = "\n".join(" ".join(column) for column in zip(*cells, strict=True))
+    return _row(cells, said, said[:-1] + "9", said.rpartition("\n")[0], other, said + "\n1 2 3", cells[0][0])
 
 
 def maze(rng: np.random.Generator) -> Row:

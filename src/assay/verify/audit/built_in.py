@@ -13,7 +13,7 @@ from assay.core.errors import DataError
 from assay.core.seeds import generator
 from assay.verify.audit.built_code import called, printed, tested, tests
 from assay.verify.audit.built_designs import designed
-from assay.verify.audit.built_graphs import GRAPHS, assignment, countdown, maze, sat, smt
+from assay.verify.audit.built_graphs import GRAPHS, assignment, countdown, grid, maze, sat, smt
 from assay.verify.audit.built_proofs import formal
 from assay.verify.audit.cases import Case, case_of
 
@@ -218,6 +218,7 @@ BUILT_IN: dict[str, BuiltIn] = {
     "constraints": BuiltIn(_constraints),
     "sql": BuiltIn(_query, must=("whitespace", "tag")),
     "assignment": BuiltIn(_planted(assignment), must=_READ),
+    "grid": BuiltIn(_planted(grid), must=_READ),
     "maze": BuiltIn(_planted(maze), must=_READ),
     "countdown": BuiltIn(_planted(countdown), must=_READ),
     "sat": BuiltIn(_planted(sat), must=_READ),

@@ -1,0 +1,32 @@
+"""The families of puzzles by name."""
+
+from __future__ import annotations
+
+from assay.tasks.problems import Problems
+from assay.tasks.puzzles import amounts, logic, marks, places, squares, sums
+
+__all__ = ["grids", "riddles"]
+
+
+def grids() -> Problems:
+    """Grids to be filled or marked, each in the one way that its rules leave."""
+    return Problems(
+        name="grids",
+        problems=(
+            squares.Sudoku(), squares.Latin(), squares.Futoshiki(), squares.Kropki(), squares.Skyscrapers(), squares.Kenken(),
+            marks.Takuzu(), marks.Nonogram(), marks.Mines(), marks.StarBattle(), marks.Hitori(), marks.Tents(), marks.Akari(),
+            marks.Queens(), sums.Kakuro(), sums.Magic(),
+        ),
+    )  # fmt: skip
+
+
+def riddles() -> Problems:
+    """Riddles in words and numbers, each with the one answer that it leaves."""
+    return Problems(
+        name="riddles", problems=(
+            places.Zebra(), places.Order(), places.Seating(), places.Purchases(), places.Schedule(), sums.Cryptarithm(),
+            amounts.Ages(), amounts.Balance(), amounts.Coins(), amounts.Code(), amounts.Digits(), amounts.Calendar(),
+            amounts.Knapsack(), amounts.SubsetSum(), amounts.Change(),
+            logic.Tellers(), logic.Boxes(), logic.Syllogism(), logic.Circuit(), logic.Colouring(),
+        ),
+    )  # fmt: skip
