@@ -24,6 +24,7 @@ __all__ = ["Card", "card", "families", "family", "reseeded", "written"]
 _FAMILIES = {
     "algebra": "assay.tasks.math.equations:algebra",
     "arithmetic": "assay.tasks.math.arithmetic:arithmetic",
+    "code": "assay.tasks.code.family:code",
     "countdown": "assay.tasks.math.countdown:countdown",
     "games": "assay.tasks.games.family:games",
     "graphs": "assay.tasks.graphs.family:graphs",

@@ -1,0 +1,5 @@
+"""Questions about programs."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,18 @@
+"""Programs to read: the family."""
+
+from __future__ import annotations
+
+from assay.tasks.code.machines import Registers, Stack, Tape
+from assay.tasks.code.predict import Complete, Executions, FindInput, Output, Trace, Variable
+from assay.tasks.code.texts import Matches, Strings
+from assay.tasks.problems import Problems
+
+__all__ = ["code"]
+
+
+def code() -> Problems:
+    """Questions about what programs do, in nine languages and on small machines."""
+    problems = (
+        Output(), Variable(), Trace(), Executions(), FindInput(), Complete(), Stack(), Registers(), Tape(), Strings(), Matches(),
+    )  # fmt: skip
+    return Problems(name="code", problems=problems)
