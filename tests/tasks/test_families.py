@@ -22,12 +22,15 @@ from assay.tasks.keyvalue import Store
 from assay.testing import ContractError, attempt, check_environment, check_task_source
 
 ROOT = Path(__file__).parents[2]
+RUNNING = {"coding"}
+"""Families whose answers are programs that are run: two tasks of each kind and level, as a proof."""
 
 
-@pytest.mark.parametrize("name", families())
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.prove if n in RUNNING else ()) for n in families()])
 def test_families_keep_the_contract(name: str) -> None:
     source = family(name)
-    report = check_task_source(source, n=max(1, 240 // sum(map(len, source.arms().values()))))
+    tasks = 1 if name in RUNNING else 240
+    report = check_task_source(source, n=max(1, tasks // sum(map(len, source.arms().values()))))
     assert report.skipped == ()
     assert "no constant answer is right too often" in report.passed
 

@@ -25,6 +25,7 @@ _FAMILIES = {
     "algebra": "assay.tasks.math.equations:algebra",
     "arithmetic": "assay.tasks.math.arithmetic:arithmetic",
     "code": "assay.tasks.code.family:code",
+    "coding": "assay.tasks.coding.family:coding",
     "countdown": "assay.tasks.math.countdown:countdown",
     "games": "assay.tasks.games.family:games",
     "graphs": "assay.tasks.graphs.family:graphs",

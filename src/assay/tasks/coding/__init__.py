@@ -1,0 +1,5 @@
+"""Programs to write."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,13 @@
+"""Programs to write: the family."""
+
+from __future__ import annotations
+
+from assay.tasks.coding.problems import Bug, FromExamples, FromWords, Repair, Translate, UnitTest
+from assay.tasks.problems import Problems
+
+__all__ = ["coding"]
+
+
+def coding() -> Problems:
+    """Python to write, mend, translate and test, run in the sandbox against hidden tests."""
+    return Problems(name="coding", problems=(FromWords(), FromExamples(), Repair(), Translate(), UnitTest(), Bug()))
