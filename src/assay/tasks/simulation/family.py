@@ -1,0 +1,18 @@
+"""Processes to follow: the family."""
+
+from __future__ import annotations
+
+from assay.tasks.problems import Problems
+from assay.tasks.simulation.cells import Ant, Ball, Elementary, Life, Robot, Turing
+from assay.tasks.simulation.flows import BoardGame, Elevator, Inventory, Lights, Queue, StateMachine
+
+__all__ = ["simulation"]
+
+
+def simulation() -> Problems:
+    """Processes to follow step by step: automata, walkers, machines, queues, stock, lights, games."""
+    problems = (
+        Elementary(), Life(), Ant(), Robot(), Ball(), Turing(), Queue(), Inventory(), Elevator(), Lights(), StateMachine(),
+        BoardGame(),
+    )  # fmt: skip
+    return Problems(name="simulation", problems=problems)
