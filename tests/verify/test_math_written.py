@@ -57,6 +57,15 @@ def test_intervals(text: str, plain: bool) -> None:
     assert written(text, "interval") == plain
 
 
+@pytest.mark.parametrize(("text", "simple"), [
+    ("12\\pi", True), ("2*sqrt(3)", True), ("18 + 2\\sqrt{5}", True), ("(32/3)*pi", True), ("1.5 \\times 10^{3}", True),
+    ("7", True),
+    ("2*3*pi", False), ("3^2 \\pi", False), ("10 × 16", False), ("\\sqrt{32^2 - 15^2}", False), ("2 \\cdot (3)", False),
+])  # fmt: skip
+def test_simple(text: str, simple: bool) -> None:
+    assert written(text, "simple") == simple
+
+
 def test_right_values_in_the_wrong_form() -> None:
     number = MathAnswer(form="number", symbolic=False)
     score = number(*posed("7", "\\boxed{3+4}"))
@@ -65,11 +74,11 @@ def test_right_values_in_the_wrong_form() -> None:
     assert compare("x^2 + x", "x(x+1)").value == "equal"
     assert compare("x^2 + x", "x(x+1)", MathAnswer(form="expanded")).value == "different"
     assert compare("x^2 + x", "x + x^2", MathAnswer(form="expanded")).value == "equal"
-    with pytest.raises(ConfigError, match=r"MathAnswer.form='numbr'; it is one of any, number, expanded, interval"):
+    with pytest.raises(ConfigError, match=r"MathAnswer.form='numbr'; it is one of any, number, simple, expanded, interval"):
         MathAnswer(form="numbr")
 
 
-@pytest.mark.parametrize("form", ["number", "expanded", "interval"])
+@pytest.mark.parametrize("form", ["number", "simple", "expanded", "interval"])
 def test_no_text_takes_long(form: str) -> None:
     rng = random.Random(0)
     texts = [*HOSTILE_TEXTS, *(slipped(rng, NUMBERS[i % len(NUMBERS)]) for i in range(2000))]

@@ -24,10 +24,12 @@ __all__ = ["Card", "card", "families", "family", "reseeded", "written"]
 _FAMILIES = {
     "algebra": "assay.tasks.math.equations:algebra",
     "arithmetic": "assay.tasks.math.arithmetic:arithmetic",
+    "calculus": "assay.tasks.math.calculus:calculus",
     "code": "assay.tasks.code.family:code",
     "coding": "assay.tasks.coding.family:coding",
     "countdown": "assay.tasks.math.countdown:countdown",
     "games": "assay.tasks.games.family:games",
+    "geometry": "assay.tasks.math.geometry:geometry",
     "graphs": "assay.tasks.graphs.family:graphs",
     "grids": "assay.tasks.puzzles.families:grids",
     "keyvalue": "assay.tasks.keyvalue:KeyValue",

@@ -194,7 +194,7 @@ class Quadratic(ExactProblem):
     name: str = "algebra/quadratic"
     levels: tuple[int, ...] = (1, 2, 3, 4)
 
-    written: ClassVar[str] = "any"
+    written: ClassVar[str] = "simple"
     templates: ClassVar[tuple[str, ...]] = (
         "Solve {equation} = 0 over the real numbers. List all solutions exactly, separated by commas.",
         "Find all real x with {equation} = 0. Give exact values (fractions, sqrt(...)) with commas in between.",

@@ -62,7 +62,8 @@ class MathAnswer:
         symbolic: False: the exact tier alone. True: both. None: both where ``math-verify`` is installed.
         deadline: seconds for one answer in the symbolic tier.
         form: how a right answer must be written (`assay.verify.math.written.FORMS`): ``any`` way; as a ``number``, with nothing
-            left to be calculated, so that repeating "3 + 4" does not answer it; ``expanded``, without brackets around sums; as
+            left to be calculated, so that repeating "3 + 4" does not answer it; ``simple``, without products of numbers;
+            ``expanded``, without brackets around sums; as
             an ``interval`` or an inequality with the unknown alone.
 
     Raises:

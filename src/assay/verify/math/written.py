@@ -8,10 +8,14 @@ from assay.verify.math.units import number_word
 
 __all__ = ["FORMS", "written"]
 
-FORMS = ("any", "number", "expanded", "interval")
-"""``any``; ``number``: a number, or numbers in a list, tuple, set or matrix, each written out as an integer, decimal, fraction,
-mixed number, percentage, or with a power of ten, and with a unit or ``x =`` or none; ``expanded``: brackets around nothing but a
-number; ``interval``: an interval, a union of such, or an inequality with the unknown alone, all bounds written out."""
+FORMS = ("any", "number", "simple", "expanded", "interval")
+"""``any``.
+
+``number``: a number, or numbers in a list, tuple, set or matrix, each written out as an integer, decimal, fraction, mixed number,
+percentage, or with a power of ten, and with a unit or ``x =`` or none. ``simple``: no product or power of written-out numbers, as
+in ``2*3*pi``. ``expanded``: brackets around nothing but a number. ``interval``: an interval, a union of such, or an inequality
+with the unknown alone, all bounds written out.
+"""
 
 _SPACE = re.compile(r"\\(?:[,;:! ()]|left|right|quad\b|displaystyle\b)|[$~]")
 _TEXT = re.compile(r"\\(?:text|mathrm|mbox|rm|operatorname)\s{0,3}\{([^{}]*)\}")
@@ -28,6 +32,8 @@ _NUMBER = re.compile(
     rf"[-+]?\s*[€£]?\s*\(?\s*-?\s*(?:{_UNDER}|{_DECIMAL}(?:\s*{_UNDER}|\s+[0-9]+\s*/\s*[0-9]+|\s*/\s*{_DECIMAL}|{_POWER})?)"
     rf"\s*\)?{_UNIT}\.?"
 )
+_POWER_OF_TEN = re.compile(_POWER)
+_LEFT = re.compile(r"[0-9]\s*+(?:\*\*?|×|·|\\times|\\cdot|\^)\s*+[{(]?+\s*+-?+[0-9]")
 _ALONE = re.compile(r"\(\s*[-+]?\s*[0-9]{1,99}(?:\s*/\s*[0-9]{1,99})?\s*\)")
 _RELATION = re.compile(r"<=?|>=?|[≤≥∪∈,]|\\(?:leq?|geq?|cup|in|lt|gt)(?![a-z])|\b(?:U|or|and)\b")
 _INFINITE = re.compile(r"\\infty|∞|\binf(?:ini)?(?:ty)?\b")
@@ -51,6 +57,8 @@ def written(text: str, form: str) -> bool:
     text = _SPACE.sub(" ", text.replace("\\\\", ";").replace("\\$", "$")).replace("{,}", "").replace("−", "-").replace("–", "-")
     if form == "expanded":
         return "(" not in _ALONE.sub("1", text.rpartition("=")[2]).replace("[", "(")
+    if form == "simple":
+        return _LEFT.search(_POWER_OF_TEN.sub(" ", text)) is None
     if form == "interval":
         bounds = [part.strip(" []()\t\r\n") for part in _RELATION.split(_INFINITE.sub("0", text))]
         return (
