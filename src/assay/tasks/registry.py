@@ -25,6 +25,7 @@ _FAMILIES = {
     "algebra": "assay.tasks.math.equations:algebra",
     "arithmetic": "assay.tasks.math.arithmetic:arithmetic",
     "calculus": "assay.tasks.math.calculus:calculus",
+    "chance": "assay.tasks.math.chance:chance",
     "code": "assay.tasks.code.family:code",
     "coding": "assay.tasks.coding.family:coding",
     "countdown": "assay.tasks.math.countdown:countdown",
