@@ -44,6 +44,7 @@ _FAMILIES = {
     "sort": "assay.tasks.sort:SortDigits",
     "sql": "assay.tasks.sql.family:sql",
     "tables": "assay.tasks.tables.family:tables",
+    "words": "assay.tasks.math.words:words",
 }
 
 

@@ -82,7 +82,7 @@ class Expression(Problem):
         return ["//", number, below], Fraction(number, below)
 
 
-def number_in(form: Form, written: str = "number") -> Verifier:
+def number_in(form: Form, written: str = "number") -> MathAnswer:
     """Exact equality of numbers in the form asked for, without the symbolic tier: in process, in microseconds.
 
     A number must be written out: an expression that has its value, such as the question itself, is no answer. For other answers

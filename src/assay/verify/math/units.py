@@ -100,7 +100,7 @@ _NO_LABEL = frozenset(
 )
 """Words behind a number that make it another number, or take it back."""
 _POWERS = {"square": 2, "squared": 2, "sq": 2, "cubic": 3, "cubed": 3}
-_PART = re.compile(r"\s*([*/]|per\b|)\s*([A-Za-z£]+)\.?(?:\s*\^\s*\{?\s*(-?\d)\s*\}?|(\d))?\s*")
+_PART = re.compile(r"\s*([*/]|per\b|)\s*([A-Za-z£Ω]+)\.?(?:\s*\^\s*\{?\s*(-?\d)\s*\}?|(\d))?\s*")
 
 
 def unit_of(text: str, label: bool = False) -> Unit | None:
