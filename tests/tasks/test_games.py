@@ -25,9 +25,10 @@ from assay.tasks.games.family import games
 from assay.tasks.games.guessing import BlackBox
 from assay.tasks.games.house import House
 from assay.tasks.games.opponents import ConnectThree, Nim, Subtraction, TicTacToe
-from assay.tasks.games.play import Game, Replay, actions_of
+from assay.tasks.games.play import Game, Replay
 from assay.tasks.games.words import marks, pegs
 from assay.tasks.problems import Problems
+from assay.tasks.turns import actions_of
 from assay.verify.attempts import attempt
 
 GAMES: Problems = games()

@@ -40,6 +40,7 @@ _FAMILIES = {
     "reverse": "assay.tasks.reverse:Reverse",
     "riddles": "assay.tasks.puzzles.families:riddles",
     "sat": "assay.tasks.logic.saturn:sat",
+    "search": "assay.tasks.search.questions:search",
     "simulation": "assay.tasks.simulation.family:simulation",
     "sort": "assay.tasks.sort:SortDigits",
     "sql": "assay.tasks.sql.family:sql",

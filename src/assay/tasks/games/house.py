@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from random import Random
 
-from assay.tasks.games.play import Match, listed
+from assay.tasks.games.play import Match
 from assay.tasks.problem import Facts
+from assay.tasks.turns import listed
 
 __all__ = ["BACK", "House"]
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, ClassVar
 
-from assay.tasks.games.play import MOST_TURNS, Game, Match, listed
+from assay.tasks.games.play import MOST_TURNS, Game, Match
 from assay.tasks.problem import Facts
+from assay.tasks.turns import listed
 
 __all__ = ["ConnectThree", "Nim", "Subtraction", "TicTacToe"]
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import DataError
 from assay.core.protocols import Environment, Obs, Step, Verifier
-from assay.core.rollout import Rollout, Stop
+from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Message, Task, World
 from assay.tasks.draws import slip
 from assay.tasks.problem import Facts, Form, Problem, Solution
+from assay.tasks.turns import actions_of
 from assay.verify.answer import answer_in
 
-__all__ = ["MOST_TURNS", "Game", "Match", "Playing", "Replay", "actions_of", "listed"]
+__all__ = ["MOST_TURNS", "Game", "Match", "Playing", "Replay"]
 
 MOST_TURNS = 60
 """No match is longer."""
@@ -227,25 +227,3 @@ class Replay:
             components={"correct": float(match.won), "progress": match.progress},
             info=FrozenMap({"verdict": verdict, "turns": match.taken}),
         )
-
-
-def actions_of(rollout: Rollout) -> list[str]:
-    """What the policy said in each turn that it finished, from the first to the last call."""
-    texts: list[str] = []
-    at = len(rollout.calls) - 1 if rollout.calls else None
-    while at is not None:
-        call = rollout.calls[at]
-        if call.completion.stop is Stop.DONE:
-            texts.append(call.text)
-        at = call.parent
-    return texts[::-1]
-
-
-def listed(names: Mapping[str, Any] | list[str] | tuple[str, ...]) -> str:
-    """Names in a row, the last behind "and".
-
-    >>> listed(["a", "b", "c"]), listed(["a"])
-    ('a, b and c', 'a')
-    """
-    every = list(names)
-    return f"{', '.join(every[:-1])} and {every[-1]}" if len(every) > 1 else "".join(every)

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 from assay.core.canon import digest
 from assay.core.seeds import derive
 from assay.tasks.games.house import BACK, House
-from assay.tasks.games.play import MOST_TURNS, Game, listed
+from assay.tasks.games.play import MOST_TURNS, Game
 from assay.tasks.problem import Facts
+from assay.tasks.turns import listed
 
 __all__ = ["Cook", "Deliver", "Find", "Light", "Unlock"]
 
