@@ -61,7 +61,7 @@ PHRASES = {
 _ONSETS = ("b", "br", "d", "dr", "f", "g", "gr", "k", "kl", "l", "m", "n", "p", "pr", "r", "s", "sk", "t", "tr", "v", "z")
 _CORES, _CODAS = ("a", "e", "i", "o", "u", "ai", "ou"), ("l", "m", "n", "r", "s", "th", "x", "nd", "sk", "")
 _SINCE = {"film_year": 1900, "company_year": 1800, "book_year": 1800}
-_ENDINGS = {"city": ("bad", "mere", "wick", "holm"), "country": ("ia", "ova", "estan"), "river": ("ava", "ine", "o")}
+_ENDINGS = {"city": ("bad", "mere", "wick", "holm"), "country": ("ia", "ova", "estan"), "river": ("ava", "una", "o")}
 _TITLES = ("lantern", "orchard", "winter", "harbour", "mirror", "garden", "silence", "bridge", "shadow", "voyage", "letters")
 _FIRMS, _WORD = ("works", "brothers", "union", "house", "company"), re.compile(r"\w+")
 
