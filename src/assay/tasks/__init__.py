@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from assay.tasks.rows import Rows, load_jsonl
     from assay.tasks.single import SingleTurn
     from assay.tasks.sort import SortDigits
+    from assay.tasks.text.selfmade import load_texts, self_supervised
 
 __all__ = [
     "Card",
@@ -41,8 +42,10 @@ __all__ = [
     "judged_rows",
     "load_jsonl",
     "load_rows",
+    "load_texts",
     "redraw",
     "reseeded",
+    "self_supervised",
     "slip",
     "verifier_of",
     "written",
@@ -61,6 +64,7 @@ _HOME = {
     "rows": "Rows load_jsonl",
     "single": "SingleTurn",
     "sort": "SortDigits",
+    "text.selfmade": "load_texts self_supervised",
 }
 
 

@@ -45,6 +45,7 @@ _FAMILIES = {
     "sort": "assay.tasks.sort:SortDigits",
     "sql": "assay.tasks.sql.family:sql",
     "tables": "assay.tasks.tables.family:tables",
+    "text": "assay.tasks.text.family:text",
     "words": "assay.tasks.math.words:words",
 }
 
