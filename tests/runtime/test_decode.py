@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from engine_reference import ALPHABET, request, support
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from assay.core.errors import ConfigError
 from assay.core.rollout import Sampling
 from assay.core.seeds import uniforms
 from assay.runtime.decode import DecodePath, KVCache, chunks
@@ -188,3 +190,16 @@ def fill(n):
 
 def noise_of(seed):
     return float(uniforms(np.array([seed], np.uint64), 0, 1)[0, 0])
+
+
+def test_pairs_that_do_not_turn_are_blind_to_position():
+    """Without any turning pair a head sees a set: texts that end alike on the same letters in another order read the same."""
+    still = replace(SHAPE, rope_pairs=0, num_layers=1)
+    model = init_model(still, char_tokenizer(ALPHABET), 0, init="fan_in")
+    rows = [np.array(row, np.int32) for row in ([5, 6, 7, 8, 9], [7, 5, 6, 8, 9])]
+    for shape, alike in ((still, True), (replace(still, rope_pairs=1), False)):
+        path = DecodePath(ServedWeights(shape, model.tensors), 1)
+        one, two = (path.score([row])[0][-1] for row in rows)
+        assert (abs(one - two) < 1e-6) == alike
+    with pytest.raises(ConfigError, match="rope_pairs=99; a head of"):
+        replace(still, rope_pairs=99)

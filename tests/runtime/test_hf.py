@@ -27,8 +27,15 @@ SHAPES = {
     "qwen3 tied": SMALL,
     "qwen3": replace(SMALL, num_heads=2, head_dim=8, tied=False),
     "llama": replace(SMALL, num_kv_heads=1, tied=False, qk_norm=False, rope_theta=777.0, norm_eps=1e-4, max_positions=33),
+    "qwen3, some pairs still": replace(SMALL, rope_pairs=2),
+    "llama, all pairs still": replace(SMALL, num_kv_heads=1, qk_norm=False, rope_pairs=0),
     "llama tied": replace(SMALL, vocab_size=41, hidden_size=24, num_heads=3, num_kv_heads=3, head_dim=8, qk_norm=False),
 }
+
+
+LONGROPE = {
+    "rope_type": "longrope", "rope_theta": 1.0, "short_factor": [1.0, 1e30], "long_factor": [1.0, 1e30], "attention_factor": 1.0,
+}  # fmt: skip
 
 
 def logp(model: Model, row) -> np.ndarray:
@@ -129,6 +136,11 @@ def whole(tmp_path_factory):
         ({"mlp_bias": True}, "mlp_bias"),
         ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1.0}}, "yarn"),
         ({"rope_scaling": {"type": "linear", "factor": 2.0}}, "linear"),
+        ({"rope_parameters": LONGROPE | {"short_factor": [1.0, 2.0]}}, "longrope"),
+        ({"rope_parameters": LONGROPE | {"long_factor": [1.0, 1.0]}}, "longrope"),
+        ({"rope_parameters": LONGROPE | {"short_factor": [1e30, 1.0], "long_factor": [1e30, 1.0]}}, "longrope"),
+        ({"rope_parameters": LONGROPE | {"attention_factor": 1.2}}, "longrope"),
+        ({"rope_parameters": LONGROPE | {"rope_type": "yarn"}}, "yarn"),
         ({"partial_rotary_factor": 0.5}, "partial_rotary_factor"),
         ({"hidden_act": "gelu"}, "hidden_act='gelu'"),
         ({"use_sliding_window": True}, "sliding-window"),

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from assay.core.rollout import Ids
+from assay.runtime.kernels import frequencies
 from assay.runtime.settings import DecoderShape
 from assay.runtime.typed import tensor_of
 from assay.runtime.weights import LayerWeights, ServedWeights
@@ -92,7 +93,7 @@ class KVCache:
         """Copies the first ``length`` tokens of rows ``source`` over rows ``target``."""
         a, b = tensor_of(source), tensor_of(target)
         for cache in (self.k, self.v):
-            cache[:, b, :, :length] = cache[:, :, :, :length].index_select(1, a)
+            cache[:, b, :, :length] = cache[:, a, :, :length]  # not index_select, which copies all rows of a slice first
 
 
 class DecodePath:
@@ -107,10 +108,8 @@ class DecodePath:
         """Makes the rotary tables hold ``length`` positions; the sign of the first half's sine is folded in."""
         if len(self._cos) >= length:
             return
-        d = self.shape.head_dim
-        inverse = 1.0 / (self.shape.rope_theta ** (torch.arange(0, d, 2, dtype=torch.int64).float() / d))
         positions = torch.arange(min(self.shape.max_positions, max(length, 2 * len(self._cos)))).float()
-        angle = torch.outer(positions, inverse)
+        angle = torch.outer(positions, frequencies(self.shape))
         self._cos = torch.cat([angle.cos(), angle.cos()], -1)
         self._sin = torch.cat([-angle.sin(), angle.sin()], -1)
 

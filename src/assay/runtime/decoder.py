@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.vocab import VocabStat
-from assay.runtime.kernels import Beside, head_columns, head_statistics, pad_rows, rms_norm, rotate, unpad_rows
+from assay.runtime.kernels import Beside, frequencies, head_columns, head_statistics, pad_rows, rms_norm, rotate, unpad_rows
 from assay.runtime.packing import Packing, pack_offsets
 from assay.runtime.settings import DecoderShape
 from assay.runtime.typed import split
@@ -242,7 +242,6 @@ def _known(models: Mapping[str, Decoder], name: str) -> Decoder:
 
 def _turns(shape: DecoderShape) -> tuple[Tensor, Tensor]:
     """``[max_positions, head_dim]`` cosines, and sines with the first half negated."""
-    half = torch.arange(0, shape.head_dim, 2, dtype=torch.int64).float() / shape.head_dim
-    angle = torch.outer(torch.arange(shape.max_positions).float(), 1.0 / shape.rope_theta**half)
+    angle = torch.outer(torch.arange(shape.max_positions).float(), frequencies(shape))
     cos, sin = angle.cos(), angle.sin()
     return torch.cat([cos, cos], 1), torch.cat([-sin, sin], 1)

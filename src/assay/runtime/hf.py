@@ -26,6 +26,8 @@ from assay.runtime.tokenizer import HubTokenizer
 __all__ = ["load_model", "save_model"]
 
 WEIGHTS, INDEX, CONFIG, GENERATION = "model.safetensors", "model.safetensors.index.json", "config.json", "generation_config.json"
+STILL = 1e30
+"""A factor of LongRoPE by which a frequency is divided: no position turns such a pair by as much as a rounding error."""
 SUPPORTED = {"Qwen3ForCausalLM": "qwen3", "LlamaForCausalLM": "llama"}
 
 
@@ -110,11 +112,22 @@ def config_of(shape: DecoderShape) -> dict[str, Any]:
         "num_hidden_layers": shape.num_layers,
         "num_key_value_heads": shape.num_kv_heads,
         "rms_norm_eps": shape.norm_eps,
-        "rope_parameters": {"rope_theta": shape.rope_theta, "rope_type": "default"},
+        "rope_parameters": _rope_of(shape),
         "rope_theta": shape.rope_theta,
         "tie_word_embeddings": shape.tied,
         "vocab_size": shape.vocab_size,
     }
+
+
+def _rope_of(shape: DecoderShape) -> dict[str, Any]:
+    """``rope_parameters``: pairs that do not turn are told as LongRoPE, with a factor that leaves their frequency nothing."""
+    if shape.rope_pairs is None:
+        return {"rope_theta": shape.rope_theta, "rope_type": "default"}
+    factors = [1.0] * shape.rope_pairs + [STILL] * (shape.head_dim // 2 - shape.rope_pairs)
+    return {
+        "rope_theta": shape.rope_theta, "rope_type": "longrope", "short_factor": factors, "long_factor": factors,
+        "attention_factor": 1.0, "factor": 1.0, "original_max_position_embeddings": shape.max_positions,
+    }  # fmt: skip
 
 
 def load_model(folder: Path | str) -> Model:
@@ -178,7 +191,23 @@ def shape_of(config: Mapping[str, Any], path: Path) -> DecoderShape:
         norm_eps=float(config.get("rms_norm_eps") or 1e-6),
         tied=bool(config.get("tie_word_embeddings", False)),
         qk_norm=qwen,
+        rope_pairs=_turning(rope),
     )
+
+
+def _turning(rope: Mapping[str, Any]) -> int | None:
+    """How many pairs turn, where LongRoPE's factors are 1 for these and stop all others; None without LongRoPE."""
+    if rope.get("rope_type") != "longrope":
+        return None
+    return list(rope["short_factor"]).count(1.0)
+
+
+def _stops_pairs(rope: Mapping[str, Any]) -> bool:
+    """Whether LongRoPE is used for nothing but to stop the pairs of lower frequencies."""
+    short, long = list(rope.get("short_factor") or []), list(rope.get("long_factor") or [])
+    turned = short.count(1.0)
+    known = short == long and bool(short) and short[:turned] == [1.0] * turned and all(f >= STILL for f in short[turned:])
+    return known and rope.get("rope_type") == "longrope" and rope.get("attention_factor") == 1.0
 
 
 def _kind(config: Mapping[str, Any], path: Path) -> str:
@@ -198,6 +227,8 @@ def _refuse_options(config: Mapping[str, Any], path: Path) -> None:
     scaling: dict[str, Any] = dict(config.get("rope_scaling") or {})
     layers: list[str] = list(config.get("layer_types") or [])
     kinds = {str(d.get("rope_type", d.get("type", "default"))) for d in (rope, scaling)} - {"default"}
+    if _stops_pairs(rope):
+        kinds -= {"longrope"}
     found = {
         "attention_bias": bool(config.get("attention_bias")),
         "mlp_bias": bool(config.get("mlp_bias")),

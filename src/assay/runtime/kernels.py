@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from assay.core.vocab import VocabStat
+from assay.runtime.settings import DecoderShape
 from assay.runtime.typed import l2_norm
 
-__all__ = ["Beside", "head_columns", "head_statistics", "pad_rows", "rms_norm", "rotate", "unpad_rows"]
+__all__ = ["Beside", "frequencies", "head_columns", "head_statistics", "pad_rows", "rms_norm", "rotate", "unpad_rows"]
 
 HEAD_ELEMENTS = 1 << 22
 """Most logits alive at once: 16 MiB in fp32."""
@@ -51,6 +52,19 @@ class _RmsNorm(torch.autograd.Function):
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     """``x / sqrt(mean(x^2) + eps) * weight`` over the last axis, in fp32 for narrower input (Zhang & Sennrich 2019)."""
     return cast(Any, _RmsNorm).apply(x, weight, eps)
+
+
+def frequencies(shape: DecoderShape) -> Tensor:
+    """``[head_dim / 2]`` radians per position by which each pair of dimensions turns, highest first; 0 for those that do not.
+
+    >>> [round(f, 4) for f in frequencies(DecoderShape(head_dim=8, rope_pairs=3)).tolist()]
+    [1.0, 0.1, 0.01, 0.0]
+    """
+    d = shape.head_dim
+    out = 1.0 / (shape.rope_theta ** (torch.arange(0, d, 2, dtype=torch.int64).float() / d))
+    if shape.rope_pairs is not None:
+        out[shape.rope_pairs :] = 0.0
+    return out
 
 
 class _Rotate(torch.autograd.Function):

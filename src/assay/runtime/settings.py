@@ -25,6 +25,8 @@ class DecoderShape:
         vocab_size, hidden_size, num_layers, num_heads, num_kv_heads, head_dim, intermediate_size: sizes.
         max_positions: longest row.
         rope_theta, norm_eps: numeric constants.
+        rope_pairs: pairs of dimensions of a head that turn with the position, those of the highest frequencies; the others stay
+            as they are, blind to it. All of them when None.
         tied: the head is the embedding.
         qk_norm: RMS norm on each query and key head (Qwen3).
     """
@@ -41,6 +43,7 @@ class DecoderShape:
     norm_eps: float = 1e-6
     tied: bool = True
     qk_norm: bool = True
+    rope_pairs: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "intermediate_size", "max_positions"):
@@ -53,6 +56,11 @@ class DecoderShape:
             )
         if self.head_dim % 2:
             raise ConfigError(f"DecoderShape.head_dim={self.head_dim} is odd; rotary embeddings turn pairs")
+        if self.rope_pairs is not None and not 0 <= self.rope_pairs <= self.head_dim // 2:
+            raise ConfigError(
+                f"DecoderShape.rope_pairs={self.rope_pairs}; a head of {self.head_dim} dimensions has 0 to {self.head_dim // 2} "
+                "pairs to turn; None turns all"
+            )
 
     @property
     def parameters(self) -> int:

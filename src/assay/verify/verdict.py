@@ -22,8 +22,9 @@ def judge(verifier: Verifier, task: Task, rollout: Rollout) -> Score:
     So does a verdict of several components of which none is ``correct`` or ``reward``: nothing would say how good the answer
     is. An attempt that ended in an error is a fault too (`failed_attempt`), and is not shown to the verifier.
     """
-    lost = failed_attempt(rollout, {name: floor_of(verifier, name) for name in declared(verifier)})
-    if lost is not None:
+    if rollout.stop is Stop.ERROR:  # only then ask for the floor: one made of many parts takes longer to say it than to judge
+        lost = failed_attempt(rollout, {name: floor_of(verifier, name) for name in declared(verifier)})
+        assert lost is not None
         return lost
     try:
         score = verifier(task, rollout)
