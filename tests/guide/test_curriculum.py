@@ -68,7 +68,9 @@ def test_every_graded_group_counts_once_and_faults_say_nothing() -> None:
     assert curriculum.state_dict() == before
     # without signal, partly faulty: both count
     curriculum.observe([group("a", 1, 1.0, 1.0), group("a", 2, fault, 0.0)])
-    assert curriculum.state_dict()["cells"] == [["a", 1, pytest.approx(0.55), 1], ["a", 2, pytest.approx(0.45), 1]]
+    assert curriculum.state_dict()["cells"] == [
+        ["a", 1, pytest.approx(0.55), 1, pytest.approx(0.55)], ["a", 2, pytest.approx(0.45), 1, pytest.approx(0.45)],
+    ]  # fmt: skip
 
 
 @given(
@@ -108,7 +110,7 @@ def test_other_seeds_draw_otherwise() -> None:
 @given(st.lists(st.floats(0, 1), min_size=4, max_size=4))
 def test_propensities_are_probabilities(success: list[float]) -> None:
     curriculum = SuccessVariance().build(ARMS, 0)
-    cells = [[arm, level, p, 1] for (arm, level), p in zip(curriculum.cells, success, strict=True)]
+    cells = [[arm, level, p, 1, p] for (arm, level), p in zip(curriculum.cells, success, strict=True)]
     curriculum.load_state_dict(json.loads(canonical({"turn": 0, "cells": cells})))
     assert math.isclose(curriculum.propensities.sum(), 1.0)
     assert curriculum.propensities.min() >= 0.1 / (0.35 * 4)
@@ -139,10 +141,10 @@ def test_wrong_settings_are_refused(make, told: str) -> None:
 
 def test_a_rule_of_ones_own() -> None:
     class Hardest:
-        decay, prior = 0.9, 0.5
+        decay, prior, settle = 0.9, 0.5, 1
 
-        def weights(self, success):
-            return np.arange(1.0, len(success) + 1.0)
+        def weights(self, standing):
+            return np.arange(1.0, len(standing.cells) + 1.0)
 
     class Spec:
         def build(self, arms, seed):
@@ -163,9 +165,9 @@ def test_a_rule_of_ones_own() -> None:
 )
 def test_weights_that_are_no_chances_are_refused(values: list[float], told: str) -> None:
     class Broken:
-        decay, prior = 0.9, 0.5
+        decay, prior, settle = 0.9, 0.5, 1
 
-        def weights(self, success):
+        def weights(self, standing):
             return np.array(values)
 
     with pytest.raises(ConfigError, match=rf"Broken.weights gave .*{told}"):

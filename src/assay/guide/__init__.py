@@ -6,18 +6,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.guide.compose import Compose
-    from assay.guide.curriculum import CellCurriculum, SuccessVariance, Uniform, Weighting
+    from assay.guide.curriculum import CellCurriculum, Frontier, Standing, SuccessVariance, Uniform, Weighting
     from assay.guide.guidance import Plain, Prefix, Privileged
     from assay.guide.replay import Recent, RecentBuffer
 
 __all__ = [
     "CellCurriculum",
     "Compose",
+    "Frontier",
     "Plain",
     "Prefix",
     "Privileged",
     "Recent",
     "RecentBuffer",
+    "Standing",
     "SuccessVariance",
     "Uniform",
     "Weighting",
@@ -25,7 +27,7 @@ __all__ = [
 
 _HOME = {
     "compose": "Compose",
-    "curriculum": "CellCurriculum SuccessVariance Uniform Weighting",
+    "curriculum": "CellCurriculum Frontier Standing SuccessVariance Uniform Weighting",
     "guidance": "Plain Prefix Privileged",
     "replay": "Recent RecentBuffer",
 }

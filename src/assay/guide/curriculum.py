@@ -1,7 +1,8 @@
 """Which arm and level comes next, with the probability of the choice.
 
-A curriculum keeps one number per cell, an (arm, level): a moving average of success. Draws are counter based: draw ``k`` of
-turn ``t`` is a pure function of the seed, ``t``, ``k`` and the averages, so a resumed run continues bit for bit.
+A curriculum keeps two numbers per cell, an (arm, level): a moving average of success, and the highest that it has been.
+Draws are counter based: draw ``k`` of turn ``t`` is a pure function of the seed, ``t``, ``k`` and these, so a resumed run
+continues bit for bit.
 """
 
 from __future__ import annotations
@@ -9,22 +10,45 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from assay.core.canon import FrozenMap
 from assay.core.errors import CheckpointError, ConfigError
 from assay.core.group import Draw, Group
 from assay.core.protocols import State
 from assay.core.seeds import derive, uniforms
 
-__all__ = ["CellCurriculum", "SuccessVariance", "Uniform", "Weighting"]
+__all__ = ["CellCurriculum", "Frontier", "Standing", "SuccessVariance", "Uniform", "Weighting"]
+
+
+Cell = tuple[str, int]
+"""Arm and level."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standing:
+    """What is known of the cells when weights are asked for.
+
+    Attributes:
+        cells: (arm, level), arm by arm, levels ascending.
+        success: ``[cells]`` moving average of success.
+        best: ``[cells]`` the highest that ``success`` has been since the cell had as many groups as the rule's ``settle``; 0
+            before.
+        seen: ``[cells]`` groups observed.
+    """
+
+    cells: tuple[Cell, ...]
+    success: NDArray[np.float64]
+    best: NDArray[np.float64]
+    seen: NDArray[np.int64]
 
 
 class Weighting(Protocol):
-    """Success per cell to unnormalised weights, and how fast the success moves."""
+    """What is known of the cells to unnormalised weights, how fast the success moves, and when it counts as known."""
 
     @property
     def decay(self) -> float: ...
@@ -32,7 +56,10 @@ class Weighting(Protocol):
     @property
     def prior(self) -> float: ...
 
-    def weights(self, success: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    @property
+    def settle(self) -> int: ...
+
+    def weights(self, standing: Standing) -> NDArray[np.float64]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +80,14 @@ class Uniform:
         """Average before the first group."""
         return 0.5
 
-    def weights(self, success: NDArray[np.float64]) -> NDArray[np.float64]:
+    @property
+    def settle(self) -> int:
+        """Groups until the average is taken for known."""
+        return 1
+
+    def weights(self, standing: Standing) -> NDArray[np.float64]:
         """``[cells]`` ones."""
-        return np.ones_like(success)
+        return np.ones_like(standing.success)
 
     def build(self, arms: Mapping[str, tuple[int, ...]], seed: int) -> CellCurriculum:
         """The curriculum with its state; raises ConfigError when there is nothing to choose."""
@@ -95,12 +127,102 @@ class SuccessVariance:
         if not 0.0 <= self.prior <= 1.0:
             raise ConfigError(f"SuccessVariance.prior is a success rate in [0, 1], got {self.prior}")
 
-    def weights(self, success: NDArray[np.float64]) -> NDArray[np.float64]:
+    @property
+    def settle(self) -> int:
+        """Groups until the average is taken for known."""
+        return 1
+
+    def weights(self, standing: Standing) -> NDArray[np.float64]:
         """``[cells]`` variance of success plus the floor."""
-        return success * (1.0 - success) + self.floor
+        return standing.success * (1.0 - standing.success) + self.floor
 
     def build(self, arms: Mapping[str, tuple[int, ...]], seed: int) -> CellCurriculum:
         """The curriculum with its state; raises ConfigError when there is nothing to choose."""
+        return CellCurriculum(self, arms, seed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frontier:
+    """Each arm has a frontier, the highest level that it practises: it moves up when that level succeeds often enough.
+
+    Arms are equally likely. Within one, a level up to the frontier weighs ``4 p (1 - p) + floor``, with ``p`` the moving average
+    of its success as in `SuccessVariance`, and levels beyond weigh nothing. The frontier itself weighs at least ``reserve``: a
+    level that never succeeds yet would otherwise hardly be tried. The frontier goes one level up when the average of its level
+    reaches ``unlock`` after at least ``settle`` groups, and never down.
+
+    Attributes:
+        start: arm to its first frontier, such as one level past those demonstrated; an arm's lowest level where it is not named.
+        unlock: success that moves the frontier, in (0, 1].
+        reserve: least weight of the frontier; a level where half succeed weighs 1 and ``floor``.
+        floor: weight that every level up to the frontier keeps.
+        decay: share of the old average kept per group, in [0, 1).
+        settle: groups of a level before it may move the frontier.
+
+    Raises:
+        ConfigError: a value out of range.
+
+    >>> c = Frontier(start={"sort": 4}, floor=0.1).build({"sort": (3, 4, 5)}, seed=0)
+    >>> [round(float(x), 3) for x in c.propensities]
+    [0.5, 0.5, 0.0]
+    """
+
+    start: Mapping[str, int] = field(default_factory=FrozenMap)
+    unlock: float = 0.5
+    reserve: float = 0.5
+    floor: float = 0.05
+    decay: float = 0.9
+    settle: int = 8
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "start", FrozenMap(self.start))
+        if not 0.0 < self.floor < float("inf"):
+            raise ConfigError(f"Frontier.floor must be > 0, or mastered levels are never seen again; got {self.floor}")
+        if not 0.0 <= self.decay < 1.0:
+            raise ConfigError(f"Frontier.decay must be in [0, 1), or success never moves; got {self.decay}")
+        if not 0.0 < self.unlock <= 1.0 or not 0.0 <= self.reserve < float("inf"):
+            raise ConfigError(f"Frontier.unlock={self.unlock} must be in (0, 1] and Frontier.reserve={self.reserve} at least 0")
+        if self.settle < 1:
+            raise ConfigError(f"Frontier.settle={self.settle}; use at least 1 group")
+
+    @property
+    def prior(self) -> float:
+        """Average before the first group."""
+        return 0.5
+
+    def frontiers(self, standing: Standing) -> dict[str, int]:
+        """Arm to its frontier."""
+        found: dict[str, int] = {}
+        closed: set[str] = set()
+        for (arm, level), best in zip(standing.cells, standing.best, strict=True):
+            if arm in closed:
+                continue
+            found[arm] = level
+            if level >= self.start.get(arm, level) and best < self.unlock:
+                closed.add(arm)
+        return found
+
+    def weights(self, standing: Standing) -> NDArray[np.float64]:
+        """``[cells]`` weights that sum to 1 within each arm."""
+        at, arms = self.frontiers(standing), np.array([arm for arm, _ in standing.cells])
+        out = 4.0 * standing.success * (1.0 - standing.success) + self.floor
+        for i, (arm, level) in enumerate(standing.cells):
+            if level >= at[arm]:
+                out[i] = max(out[i], self.reserve) if level == at[arm] else 0.0
+        for arm in at:
+            out[arms == arm] /= out[arms == arm].sum()
+        return out
+
+    def build(self, arms: Mapping[str, tuple[int, ...]], seed: int) -> CellCurriculum:
+        """The curriculum with its state.
+
+        Raises:
+            ConfigError: nothing to choose, or ``start`` names an arm or level that there is not.
+        """
+        for arm, level in self.start.items():
+            if level not in arms.get(arm, ()):
+                raise ConfigError(
+                    f"Frontier.start={dict(self.start)}: arm {arm!r} has no level {level} here; there are {dict(arms)}"
+                )
         return CellCurriculum(self, arms, seed)
 
 
@@ -108,7 +230,7 @@ class CellCurriculum:
     """Draws cells by weights that follow their success.
 
     Args:
-        rule: `Uniform`, `SuccessVariance`, or anything with ``decay``, ``prior`` and ``weights``.
+        rule: `Uniform`, `SuccessVariance`, `Frontier`, or anything with ``decay``, ``prior``, ``settle`` and ``weights``.
         arms: each arm with its levels.
         seed: the run's seed.
 
@@ -122,7 +244,7 @@ class CellCurriculum:
             raise ConfigError(f"a curriculum needs arms with levels; got {dict(arms)}" + (f", empty: {empty}" if empty else ""))
         self.rule = rule
         self.seed = seed
-        self.cells = [(arm, level) for arm in sorted(arms) for level in arms[arm]]
+        self.cells = [(arm, level) for arm in sorted(arms) for level in sorted(arms[arm])]
         self._at = {cell: i for i, cell in enumerate(self.cells)}
         if len(self._at) < len(self.cells):  # its true probability would be twice the one that a draw tells
             repeated = sorted({cell for cell in self.cells if self.cells.count(cell) > 1})
@@ -130,6 +252,12 @@ class CellCurriculum:
         self._turn = 0
         self._success = np.full(len(self.cells), rule.prior, np.float64)
         self._seen = np.zeros(len(self.cells), np.int64)
+        self._best = np.zeros(len(self.cells), np.float64)
+
+    @property
+    def standing(self) -> Standing:
+        """What the rule is asked with."""
+        return Standing(tuple(self.cells), self._success, self._best, self._seen)
 
     @property
     def propensities(self) -> NDArray[np.float64]:
@@ -138,7 +266,7 @@ class CellCurriculum:
         Raises:
             ConfigError: the rule gave other than one finite weight per cell, at least 0 and not all 0.
         """
-        weights = self.rule.weights(self._success)
+        weights = self.rule.weights(self.standing)
         if weights.shape != self._success.shape or not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():
             raise ConfigError(
                 f"{type(self.rule).__name__}.weights gave {weights.tolist()} for {len(self.cells)} cells; give each a finite "
@@ -174,6 +302,8 @@ class CellCurriculum:
             mean = sum(sorted(values)) / len(values)
             self._success[cell] = kept * self._success[cell] + (1.0 - kept) * mean
             self._seen[cell] += len(values)
+            if self._seen[cell] >= self.rule.settle:
+                self._best[cell] = max(self._best[cell], self._success[cell])
 
     def _drawn(self, i: int, p: NDArray[np.float64]) -> Draw:
         arm, level = self.cells[i]
@@ -188,10 +318,10 @@ class CellCurriculum:
         return out
 
     def state_dict(self) -> State:
-        """Turn, and per cell its arm, level, success and groups seen."""
+        """Turn, and per cell its arm, level, success, groups seen and best success."""
         cells = [
-            [arm, level, float(success), int(seen)]
-            for (arm, level), success, seen in zip(self.cells, self._success, self._seen, strict=True)
+            [arm, level, float(success), int(seen), float(best)]
+            for (arm, level), success, seen, best in zip(self.cells, self._success, self._seen, self._best, strict=True)
         ]
         return {"turn": self._turn, "cells": cells}
 
@@ -201,9 +331,10 @@ class CellCurriculum:
         Raises:
             CheckpointError: the state has other cells.
         """
-        cells = [(str(arm), int(level)) for arm, level, _, _ in state["cells"]]
+        cells = [(str(arm), int(level)) for arm, level, *_ in state["cells"]]
         if cells != self.cells:
             raise CheckpointError(f"the curriculum's state is of cells {cells}, this run has {self.cells}")
         self._turn = int(state["turn"])
         self._success = np.array([c[2] for c in state["cells"]], np.float64)
         self._seen = np.array([c[3] for c in state["cells"]], np.int64)
+        self._best = np.array([c[4] for c in state["cells"]], np.float64)
