@@ -134,10 +134,14 @@ def _runs_show(args: list[str]) -> int:
     def text() -> None:
         lines({k: cell(row[k]) for k in ("run", "tasks", "seed", "step", "state", "base", "now")})
         if levels:
+            several = len({x["arm"] for x in levels}) > 1
             grid(
-                ("level", "base", "now", "tasks"),
-                [[x["level"], cell(x["base"]), cell(x["now"]), x["tasks"]] for x in levels],
-                (0, 1, 2, 3),
+                ("arm and level" if several else "level", "base", "now", "tasks"),
+                [
+                    [f"{x['arm']} {x['level']}" if several else x["level"], cell(x["base"]), cell(x["now"]), x["tasks"]]
+                    for x in levels
+                ],
+                (1, 2, 3) if several else (0, 1, 2, 3),
             )
         for f in findings:
             print(f"{f.severity}: {f.sentence} {f.action}")
@@ -186,10 +190,11 @@ def _levels(view: RunView) -> list[dict[str, Any]]:
         return []
     return [
         {
+            "arm": arm,
             "level": level,
-            "base": base.only(level).accuracy(view.threshold).value if level in base.levels else None,
-            "now": now.only(level).accuracy(view.threshold).value,
-            "tasks": len(now.only(level).items),
+            "base": base.only(level, arm).accuracy(view.threshold).value if (arm, level) in base.cells else None,
+            "now": now.only(level, arm).accuracy(view.threshold).value,
+            "tasks": len(now.only(level, arm).items),
         }
-        for level in now.levels
+        for arm, level in now.cells
     ]

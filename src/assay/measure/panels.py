@@ -93,16 +93,19 @@ def accuracy_figures(run: RunView) -> Iterator[str]:
         roomy, narrow = (interval_lines(f"accuracy-{n}", curves, run.last_step, narrow=bool(n)) for n in (0, 1))
         yield figure("Greedy and sampled", roomy, alt, narrow=narrow)
     line = found["greedy"] or found["sampled"]
-    levels = sorted({level for x in line for level in x.levels})
-    if len(levels) > 1:
-        yield _level_figure(run, line, levels)
+    arms = sorted({arm for x in line for arm in x.arms})
+    for arm in arms:
+        own = [x.only(arm=arm) for x in line]
+        levels = sorted({level for x in own for level in x.levels})
+        if len(levels) > 1:
+            yield _level_figure(run, own, levels, f"{arm}, " if len(arms) > 1 else "")
 
 
 def _accuracy(run: RunView, evals: Sequence[EvalLine]) -> Series:
     return Series(np.array([x.step for x in evals], np.int64), np.array([x.accuracy(run.threshold).value for x in evals]))
 
 
-def _level_figure(run: RunView, evals: Sequence[EvalLine], levels: Sequence[int]) -> str:
+def _level_figure(run: RunView, evals: Sequence[EvalLine], levels: Sequence[int], arm: str) -> str:
     values = np.full((len(levels), len(evals)), np.nan)
     for x, line in enumerate(evals):
         for y, level in enumerate(levels):
@@ -111,10 +114,10 @@ def _level_figure(run: RunView, evals: Sequence[EvalLine], levels: Sequence[int]
                 values[y, x] = np.mean(list(scores.values()))
     words = ", ".join(f"level {lv} {_ends(row)}" for lv, row in zip(levels, values, strict=True))
     steps, rows = [x.step for x in evals], [f"level {x}" for x in levels]
-    roomy, narrow = (heat_map(f"levels-{n}", steps, rows, values, narrow=bool(n)) for n in (0, 1))
-    alt = f"Accuracy per level, first to last evaluation: {words}."
+    roomy, narrow = (heat_map(f"levels-{arm.rstrip(', ')}{n}", steps, rows, values, narrow=bool(n)) for n in (0, 1))
+    alt = f"Accuracy per level, {arm}first to last evaluation: {words}."
     return figure(
-        f"Per level, {evals[0].mode}",
+        f"Per level, {arm}{evals[0].mode}",
         roomy,
         alt,
         "Percent of items solved; darker is better, harder levels stand higher.",

@@ -213,7 +213,11 @@ def _levels(run: RunView) -> str:
     base, now = run.base("greedy"), run.final("greedy")
     if not (base and now and base.step < now.step):
         return ""
-    rows = [_level_row(run, f"level {level}", base.only(level), now.only(level)) for level in now.levels]
+    several = len(now.arms) > 1
+    rows = [
+        _level_row(run, f"{arm} {level}" if several else f"level {level}", base.only(level, arm), now.only(level, arm))
+        for arm, level in now.cells
+    ]
     rows.append(_level_row(run, "all", base, now))
     head = ("", "items", f"base (step {base.step})", f"now (step {now.step})", "difference, paired", "p")
     return table(

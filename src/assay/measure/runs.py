@@ -36,14 +36,25 @@ class EvalLine:
         """Mean over tasks with its interval."""
         return mean_interval(list(self.scores(threshold).values()), confidence, seed)
 
-    def only(self, level: int) -> EvalLine:
-        """The items of one level."""
-        return replace(self, items=tuple(i for i in self.items if i.level == level))
+    def only(self, level: int | None = None, arm: str | None = None) -> EvalLine:
+        """The items of one level, of one arm, or of one level of one arm."""
+        kept = (i for i in self.items if level in (None, i.level) and arm in (None, i.arm))
+        return replace(self, items=tuple(kept))
 
     @property
     def levels(self) -> tuple[int, ...]:
         """Levels of its items, ascending."""
         return tuple(sorted({i.level for i in self.items}))
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Arms of its items, sorted."""
+        return tuple(sorted({i.arm for i in self.items}))
+
+    @property
+    def cells(self) -> tuple[tuple[str, int], ...]:
+        """(arm, level) of its items, sorted."""
+        return tuple(sorted({(i.arm, i.level) for i in self.items}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,13 +15,13 @@ from assay.core.protocols import Sampler, TaskSource
 from assay.core.rollout import Sampling
 from assay.core.task import Context, Task
 from assay.train.grade import Attempts, grade
-from assay.train.run import arms_of
+from assay.train.run import Levels, arms_of
 from assay.verify import ScoringPool
 
-__all__ = ["evaluate", "greedy", "held_out", "items_of", "summary"]
+__all__ = ["by_arm", "evaluate", "greedy", "held_out", "items_of", "summary"]
 
 
-def held_out(source: TaskSource, levels: tuple[int, ...], per_level: int, split: str = "test") -> list[Task]:
+def held_out(source: TaskSource, levels: Levels, per_level: int, split: str = "test") -> list[Task]:
     """``per_level`` distinct tasks of each (arm, level) of a split.
 
     A level gives fewer where it has no more (32 re-draws without a new one), and none where no task falls in the split.
@@ -71,15 +71,26 @@ def items_of(attempts: Sequence[Attempts]) -> list[dict[str, Any]]:
 def summary(mode: str, items: Sequence[Mapping[str, Any]], threshold: float) -> dict[str, float]:
     """``eval/MODE/all`` and ``eval/MODE/level_L``: mean over tasks of the share of attempts that pass.
 
-    Tasks without a verdict are left out.
+    Where the tasks are of several arms, ``eval/MODE/ARM/all`` and ``eval/MODE/ARM/level_L`` too. Tasks without a verdict are left
+    out.
     """
     cells: dict[str, list[float]] = {}
+    several = len({item["arm"] for item in items}) > 1
     for item in items:
-        if item["values"]:
-            passed = sum(v >= threshold for v in item["values"]) / len(item["values"])
-            cells.setdefault("all", []).append(passed)
-            cells.setdefault(f"level_{item['level']}", []).append(passed)
+        if not item["values"]:
+            continue
+        passed = sum(v >= threshold for v in item["values"]) / len(item["values"])
+        for place in ("", f"{item['arm']}/") if several else ("",):
+            cells.setdefault(f"{place}all", []).append(passed)
+            cells.setdefault(f"{place}level_{item['level']}", []).append(passed)
     return {f"eval/{mode}/{name}": sum(v) / len(v) for name, v in cells.items()}
+
+
+def by_arm(items: Sequence[Mapping[str, Any]], threshold: float) -> dict[str, float]:
+    """Arm to the accuracy on its tasks; 0 where none of them has a verdict."""
+    arms = dict.fromkeys(str(item["arm"]) for item in items)
+    apart = {arm: summary("", [i for i in items if i["arm"] == arm], threshold) for arm in arms}
+    return {arm: found.get("eval//all", 0.0) for arm, found in apart.items()}
 
 
 def _posed(task: Task) -> Context:

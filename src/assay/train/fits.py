@@ -16,7 +16,7 @@ from assay.runtime.anchors import check_vocabulary
 from assay.train.evaluate import held_out
 from assay.train.models import from_folder
 from assay.train.prefer import Preferences, check_objective, preferences_of
-from assay.train.run import Prefer, Reinforce, Run, Stage, WarmUp, arms_of
+from assay.train.run import Levels, Prefer, Reinforce, Run, Stage, WarmUp, arms_of
 from assay.train.session import with_stop
 from assay.train.spelling import spelling_of
 from assay.train.warmup import trace_row
@@ -124,7 +124,7 @@ def _check_sampling(sampling: Sampling) -> None:
             )
 
 
-def _first_tasks(source: TaskSource, levels: tuple[int, ...], split: str) -> Iterator[Task]:
+def _first_tasks(source: TaskSource, levels: Levels, split: str) -> Iterator[Task]:
     for arm, of_arm in arms_of(source, levels).items():
         for level in of_arm:
             for index in range(_count(source, arm, level, split)):

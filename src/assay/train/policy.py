@@ -16,7 +16,7 @@ from assay.core.task import Message
 from assay.rollout import Player
 from assay.train.evaluate import evaluate, greedy, held_out, items_of
 from assay.train.models import model_folder
-from assay.train.run import check_levels
+from assay.train.run import Levels, check_levels
 from assay.train.session import with_stop
 from assay.verify import ScoringPool
 
@@ -82,7 +82,7 @@ class Policy:
         *,
         n: int = 1,
         per_level: int = 64,
-        levels: tuple[int, ...] = (),
+        levels: Levels = (),
         sampling: Sampling | None = None,
         seed: int = 0,
         max_turns: int = 8,

@@ -6,7 +6,7 @@ A recipe is any function ``() -> Run``; a variation is `dataclasses.replace`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -28,7 +28,10 @@ from assay.train.check import IndependentCheck
 if TYPE_CHECKING:
     from assay.guide import Recent
 
-__all__ = ["Evaluation", "ModelSource", "Prefer", "Reinforce", "Run", "Stage", "Until", "WarmUp"]
+__all__ = ["Evaluation", "Levels", "ModelSource", "Prefer", "Reinforce", "Run", "Stage", "Until", "WarmUp"]
+
+Levels = tuple[int, ...] | Mapping[str, tuple[int, ...]]
+"""Which levels of a task family: those of every arm, all when empty; or arm to its levels, and no other arm."""
 
 
 class ModelSource(Protocol):
@@ -42,7 +45,8 @@ class Until:
     """Ends a stage early when a metric of an evaluation reaches a bound.
 
     Attributes:
-        metric: ``eval/greedy/all``, ``eval/sampled/all``, or either with ``level_L`` for ``all``.
+        metric: ``eval/greedy/all``, ``eval/sampled/all``, or either with ``level_L`` for ``all``; where there are several arms
+            also ``eval/MODE/ARM/all`` and ``eval/MODE/ARM/level_L``.
         at_least: bound.
 
     Raises:
@@ -53,7 +57,7 @@ class Until:
     at_least: float = 1.0
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"eval/(greedy|sampled)/(all|level_\d+)", self.metric):
+        if not re.fullmatch(r"eval/(greedy|sampled)/(.+/)?(all|level_\d+)", self.metric):
             known = [f"eval/{mode}/{cell}" for mode in ("greedy", "sampled") for cell in ("all", "level_L")]
             raise UnknownNameError("evaluation metric", self.metric, known)
 
@@ -67,7 +71,7 @@ class Evaluation:
         per_level: items per level during a stage.
         final_per_level: items per level at the start and the end of a run.
         n: sampled attempts per item (temperature as in training); the greedy answer is always taken too.
-        levels: levels to evaluate; all levels of the source when empty.
+        levels: levels to evaluate, of every arm, or arm by arm (`Levels`); all levels of the source when empty.
         threshold: an attempt passes when its primary component reaches this.
         kl_to_base: measure the divergence from the stage's starting weights on the sampled attempts.
     """
@@ -76,11 +80,12 @@ class Evaluation:
     per_level: int = 16
     final_per_level: int = 64
     n: int = 1
-    levels: tuple[int, ...] = ()
+    levels: Levels = ()
     threshold: float = 1.0
     kl_to_base: bool = True
 
     def __post_init__(self) -> None:
+        _settle_levels(self)
         for name in ("per_level", "final_per_level", "n"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"Evaluation.{name}={getattr(self, name)}; use at least 1")
@@ -97,9 +102,10 @@ class WarmUp:
         batch: traces per step.
         demonstrations: size of the fixed pool of traces, equal parts per level; 0 draws fresh ones for ever.
         noise: probability that a trace is corrupted.
-        levels: levels demonstrated; all when empty.
-        gate: lowest held-out temperature-1 accuracy on the demonstrated levels at the end; below it the run stops with a
-            `GateError`, because RL from almost no success collapses.
+        levels: levels demonstrated, of every arm, or arm by arm (`Levels`); all when empty.
+        gate: lowest held-out temperature-1 accuracy on the demonstrated levels at the end, of every arm by itself; below it
+            the run stops with a `GateError`, because RL from almost no success collapses. Arms that ``Evaluation.levels`` leaves
+            out need not pass: they are there to help others.
         objective, learner: what is minimised, and how.
     """
 
@@ -107,12 +113,13 @@ class WarmUp:
     batch: int = 64
     demonstrations: int = 3000
     noise: float = 0.1
-    levels: tuple[int, ...] = ()
+    levels: Levels = ()
     gate: float = 0.0
     objective: Objective = field(default_factory=nll)
     learner: LearnerSettings = field(default_factory=LearnerSettings)
 
     def __post_init__(self) -> None:
+        _settle_levels(self)
         _positive(self, "steps", "batch")
         if not 0.0 <= self.noise <= 1.0:
             raise ConfigError(f"WarmUp.noise={self.noise} is a probability; use a number in [0, 1]")
@@ -184,7 +191,7 @@ class Prefer:
         return 1
 
     @property
-    def levels(self) -> tuple[int, ...]:
+    def levels(self) -> Levels:
         """None in particular: the tasks are for evaluation alone."""
         return ()
 
@@ -206,7 +213,7 @@ class Reinforce:
         composer, replay: which groups are learned from.
         experts: have the task family's oracle play each context too: its attempt stands beside the policy's own, in the stream
             ``expert``, for the terms that read it.
-        levels: levels to train on; all when empty.
+        levels: levels to train on, of every arm, or arm by arm (`Levels`); all when empty.
         until: early end; None runs all steps.
     """
 
@@ -223,10 +230,11 @@ class Reinforce:
     composer: BatchComposer = field(default_factory=Compose)
     replay: Recent | None = None
     experts: bool = False
-    levels: tuple[int, ...] = ()
+    levels: Levels = ()
     until: Until | None = None
 
     def __post_init__(self) -> None:
+        _settle_levels(self)
         _positive(self, "steps", "groups", "group_size", "epochs", "minibatches")
         if self.group_size < self.objective.min_group:
             raise ConfigError(
@@ -398,19 +406,54 @@ def anchor_models(run: Run) -> tuple[str, ...]:
     return tuple(dict.fromkeys(a.model for stage in run.stages for a in stage.learner.anchors if a.model))
 
 
-def check_levels(tasks: TaskSource, levels: tuple[int, ...], place: str) -> None:
-    """Raises ConfigError naming the nearest level when the source lacks one of ``levels``."""
+def check_levels(tasks: TaskSource, levels: Levels, place: str) -> None:
+    """Raises ConfigError naming the nearest level when the source lacks one of ``levels``, UnknownNameError of an arm."""
+    if isinstance(levels, Mapping):
+        arms = tasks.arms()
+        for arm, of_arm in levels.items():
+            if arm not in arms:
+                raise UnknownNameError(f"arm at {place} of {tasks.name!r}", arm, arms)
+            _check_known(arms[arm], of_arm, f"{place}.{arm}", f"arm {arm!r} of task family {tasks.name!r}")
+        return
     known = sorted({level for of_arm in tasks.arms().values() for level in of_arm})
+    _check_known(known, levels, place, f"task family {tasks.name!r}")
+
+
+def _check_known(known: Sequence[int], levels: Sequence[int], place: str, owner: str) -> None:
     for level in levels:
         if level not in known:
             close = min(known, key=lambda k: abs(k - level))
-            raise ConfigError(f"{place}: task family {tasks.name!r} has no level {level}; the nearest is {close}, known: {known}")
+            raise ConfigError(f"{place}: {owner} has no level {level}; the nearest is {close}, known: {list(known)}")
 
 
-def arms_of(tasks: TaskSource, levels: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """The source's arms, restricted to ``levels`` when that is not empty; arms without a level left are dropped."""
-    kept = {arm: tuple(x for x in of_arm if not levels or x in levels) for arm, of_arm in tasks.arms().items()}
+def arms_of(tasks: TaskSource, levels: Levels) -> dict[str, tuple[int, ...]]:
+    """The source's arms, restricted to ``levels``; arms without a level left are dropped.
+
+    >>> from assay.tasks import Mixture, Reverse, SortDigits
+    >>> both = Mixture(name="both", sources=(SortDigits(levels=(3, 4)), Reverse(levels=(3,))))
+    >>> arms_of(both, (4,)), arms_of(both, {"reverse": (3,)})
+    ({'sort': (4,)}, {'reverse': (3,)})
+    """
+    if isinstance(levels, Mapping):
+        kept = {arm: tuple(x for x in of_arm if x in levels.get(arm, ())) for arm, of_arm in tasks.arms().items()}
+    else:
+        kept = {arm: tuple(x for x in of_arm if not levels or x in levels) for arm, of_arm in tasks.arms().items()}
     return {arm: of_arm for arm, of_arm in kept.items() if of_arm}
+
+
+def _settle_levels(part: Any) -> None:
+    """Makes a mapping of levels a frozen one.
+
+    Raises:
+        ConfigError: it names no arm, or an arm without levels.
+    """
+    levels: Levels = part.levels
+    if isinstance(levels, Mapping):
+        if not levels or not all(levels.values()):
+            raise ConfigError(
+                f"{type(part).__name__}.levels={dict(levels)}; give each arm its levels, or () for all levels of all"
+            )
+        object.__setattr__(part, "levels", FrozenMap({arm: tuple(of_arm) for arm, of_arm in levels.items()}))
 
 
 def _positive(part: object, *names: str) -> None:

@@ -13,7 +13,7 @@ from assay.core.rollout import Sampling
 from assay.core.task import Task
 from assay.train import checkpoint
 from assay.train.clock import Clock
-from assay.train.evaluate import evaluate, greedy, held_out, items_of, summary
+from assay.train.evaluate import by_arm, evaluate, greedy, held_out, items_of, summary
 from assay.train.given import Given, given_step
 from assay.train.grade import Attempts
 from assay.train.journal import Journal
@@ -22,7 +22,7 @@ from assay.train.loop import step as rl_step
 from assay.train.metrics import pool_metrics, rollout_records
 from assay.train.prefer import Preferences, data_digests
 from assay.train.record import run_id
-from assay.train.run import Prefer, Reinforce, Run, WarmUp, learner_of
+from assay.train.run import Levels, Prefer, Reinforce, Run, WarmUp, arms_of, learner_of
 from assay.train.session import Session, player_of
 from assay.train.warmup import Demonstrations
 
@@ -37,7 +37,7 @@ class Progress:
         evaluated: global step of the newest full evaluation.
         cpu: CPU seconds spent in steps so far, evaluation excluded.
         ended: number of steps that the stage was to have when it ended, by steps or by metric; 0 while it goes on.
-        gate: temperature-1 accuracy that the stage's gate found at its end.
+        gate: temperature-1 accuracy that the stage's gate found at its end, of the arm where it is lowest.
     """
 
     evaluated: int = -1
@@ -161,12 +161,13 @@ class Desk:
         return await evaluate(player_of(self.run, s.engine, s.tokenizer, sampling), s.pool, tasks, n)
 
     async def _gate(self, s: Session, stage: WarmUp) -> float:
-        tasks = held_out(self.run.tasks, stage.levels, self.run.evaluation.final_per_level)
+        tasks = held_out(self.run.tasks, gated_levels(self.run, stage), self.run.evaluation.final_per_level)
         attempts = await self._attempts(s, tasks, replace(self.run.sampling, temperature=1.0, top_p=1.0, top_k=0), 1)
-        found = summary("sampled", items_of(attempts), self.run.evaluation.threshold).get("eval/sampled/all", 0.0)
-        text = f"temperature-1 accuracy on the demonstrated levels {found:.3f}, gate {stage.gate:.3f}"
+        found = by_arm(items_of(attempts), self.run.evaluation.threshold)
+        said = ", ".join(f"{arm} {value:.3f}" for arm, value in found.items())
+        text = f"temperature-1 accuracy on the demonstrated levels: {said}; gate {stage.gate:.3f}"
         self.journal.event(s.step, "gate", text)
-        return found
+        return min(found.values())
 
     def _log(self, s: Session, metrics: Mapping[str, float]) -> None:
         metrics = {**metrics, **pool_metrics(s.pool.counts, self.counted)}
@@ -198,13 +199,19 @@ def given_rows(s: Session) -> Given | None:
     return Preferences(s.run, s.stage, s.tokenizer) if isinstance(s.stage, Prefer) else None
 
 
+def gated_levels(run: Run, stage: WarmUp) -> Levels:
+    """The demonstrated levels of the arms that are evaluated: one that only helps others learn need not pass."""
+    looked_at = arms_of(run.tasks, run.evaluation.levels)
+    return {arm: levels for arm, levels in arms_of(run.tasks, stage.levels).items() if arm in looked_at} or stage.levels
+
+
 def check_gate(stage: WarmUp, found: float | None) -> None:
     """Raises GateError when a warm-up ended below its gate."""
     if found is not None and found < stage.gate:
         raise GateError(
-            f"the warm-up ended at temperature-1 accuracy {found:.3f} on the levels it demonstrated, below its gate of "
-            f"{stage.gate:.3f}: RL from there would see almost no success; give it more steps ('assay resume --steps', more than "
-            f"{stage.steps}), lower levels or less noise"
+            f"the warm-up ended at temperature-1 accuracy {found:.3f} on the levels it demonstrated (of the arm where it is "
+            f"lowest; events.jsonl has all), below its gate of {stage.gate:.3f}: RL from there would see almost no success; give "
+            f"it more steps ('assay resume --steps', more than {stage.steps}), lower levels or less noise"
         )
 
 
