@@ -23,7 +23,8 @@ class SingleTurn(ABC):
 
     A family says what it is called, which characters it uses, how a prompt of a level is drawn, how it is solved, and what
     verifies an
-    answer: ``name``, ``alphabet``, ``symbols``, ``ask``, ``solve``, ``verifier``.
+    answer: ``name``, ``alphabet``, ``symbols``, ``ask``, ``solve``, ``verifier``. Where many answers are right, ``gold`` is
+    what the verifier needs instead of one.
 
     Attributes:
         levels: difficulties offered, ascending.
@@ -76,6 +77,19 @@ class SingleTurn(ABC):
         """The scorer of the family."""
         ...
 
+    @property
+    def domain(self) -> str:
+        """What the tasks are about; by default the family's name."""
+        return self.name
+
+    def effort(self, prompt: str) -> int:
+        """Steps that a plain solver takes; by default the symbols that it writes."""
+        return len(self.solve(prompt))
+
+    def gold(self, prompt: str) -> str | FrozenMap:
+        """What the verifier compares with; by default the one right answer."""
+        return self.solve(prompt)
+
     def arms(self) -> Mapping[str, tuple[int, ...]]:
         """The family's one arm with its levels."""
         return {self.name: self.levels}
@@ -91,8 +105,11 @@ class SingleTurn(ABC):
         place.check(self)
         rng = place.generator(self.seed)
         public = redraw(place, lambda: FrozenMap({"prompt": self.ask(level, rng)}), self.test_share)
-        private = FrozenMap({"answer": self.solve(public["prompt"])})
-        return Task(id=place.id, domain=self.name, arm=arm, level=level, split=split, index=index, public=public, private=private)
+        prompt: str = public["prompt"]
+        private = FrozenMap({"answer": self.gold(prompt), "solution": self.solve(prompt), "effort": self.effort(prompt)})
+        return Task(
+            id=place.id, domain=self.domain, arm=arm, level=level, split=split, index=index, public=public, private=private
+        )
 
     def environment(self, world: World) -> Environment | None:
         """None: one answer ends the task."""
@@ -100,4 +117,4 @@ class SingleTurn(ABC):
 
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:
         """The answer, with a slip (`assay.tasks.slip`) at probability ``noise``."""
-        return (Message("assistant", slip(task.private["answer"], noise, self.symbols, rng)),)
+        return (Message("assistant", slip(task.private["solution"], noise, self.symbols, rng)),)

@@ -1,0 +1,120 @@
+"""Tables: values looked up, a chain of keys followed, rows selected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+
+from assay.tasks.small.terse import Terse, picked
+
+__all__ = ["FollowPath", "LookUpAll", "SelectRows"]
+
+_KEYS, _DIGITS = "abcdefgh", "0123456789"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookUpAll(Terse):
+    """Look up keys in a table of four: ``Qc7a3f0b3:af>`` asks for ``30``. The level is the number of keys asked for.
+
+    >>> LookUpAll().solve("Qc7a3f0b3:af>"), LookUpAll().effort("Qc7a3f0b3:af>")
+    ('30', 5)
+    """
+
+    title: ClassVar[str] = "lookup"
+    area: ClassVar[str] = "tables"
+    mark: ClassVar[str] = "Q"
+    letters: ClassVar[str] = _KEYS + _DIGITS + ":"
+    replies: ClassVar[str] = _DIGITS
+    levels: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8)
+
+    def body(self, level: int, rng: np.random.Generator) -> str:
+        """Four different keys, values and questions drawn evenly."""
+        keys: list[str] = rng.permutation(list(_KEYS))[:4].tolist()
+        table = "".join(f"{k}{v}" for k, v in zip(keys, picked(rng, _DIGITS, 4), strict=True))
+        return f"{table}:{''.join(picked(rng, keys, level))}"
+
+    def answer(self, body: str) -> str:
+        """The value of each."""
+        table, asked = body.split(":")
+        values = dict(zip(table[::2], table[1::2], strict=True))
+        return "".join(values[key] for key in asked)
+
+    def effort(self, prompt: str) -> int:
+        """Rows read until each key is found."""
+        table, asked = prompt[1:-1].split(":")
+        return sum(table[::2].index(key) + 1 for key in asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowPath(Terse):
+    """Follow arrows to their end: ``Pcdabbc:a>`` asks for ``bcd``. The level is the number of arrows.
+
+    Each pair of letters is an arrow from the first to the second; the answer has every letter on the way behind the start. The
+    lowest level has only 672 questions.
+
+    >>> FollowPath().solve("Pcdabbc:a>"), FollowPath().effort("Pcdabbc:a>")
+    ('bcd', 6)
+    """
+
+    title: ClassVar[str] = "path"
+    area: ClassVar[str] = "graphs"
+    mark: ClassVar[str] = "P"
+    letters: ClassVar[str] = _KEYS + ":"
+    replies: ClassVar[str] = _KEYS
+    levels: tuple[int, ...] = (2, 3, 4, 5, 6, 7)
+
+    def body(self, level: int, rng: np.random.Generator) -> str:
+        """A path over different letters, its arrows in any order."""
+        nodes: list[str] = rng.permutation(list(_KEYS))[: level + 1].tolist()
+        arrows = [f"{a}{b}" for a, b in pairwise(nodes)]
+        order: list[int] = rng.permutation(level).tolist()
+        return f"{''.join(arrows[i] for i in order)}:{nodes[0]}"
+
+    def answer(self, body: str) -> str:
+        """From the start until no arrow leads on."""
+        arrows, here = body.split(":")
+        onward = dict(zip(arrows[::2], arrows[1::2], strict=True))
+        found: list[str] = []
+        while here in onward:
+            here = onward[here]
+            found.append(here)
+        return "".join(found)
+
+    def effort(self, prompt: str) -> int:
+        """Arrows read until the one is found that leads on, for each step."""
+        arrows, here = prompt[1:-1].split(":")
+        return sum(arrows[::2].index(step) + 1 for step in here + self.solve(prompt)[:-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectRows(Terse):
+    """Write the values of the rows with a key, in order: ``Da3b4a2:a>`` asks for ``32``. The level is the number of rows.
+
+    >>> SelectRows().solve("Da3b4a2:a>")
+    '32'
+    """
+
+    title: ClassVar[str] = "select"
+    area: ClassVar[str] = "tables"
+    mark: ClassVar[str] = "D"
+    letters: ClassVar[str] = "abc" + _DIGITS + ":"
+    replies: ClassVar[str] = _DIGITS
+    levels: tuple[int, ...] = (3, 4, 5, 6, 7, 8, 9, 10)
+
+    def body(self, level: int, rng: np.random.Generator) -> str:
+        """Keys and values drawn evenly; asked for is the key of a row."""
+        keys = picked(rng, "abc", level)
+        rows = "".join(f"{k}{v}" for k, v in zip(keys, picked(rng, _DIGITS, level), strict=True))
+        return f"{rows}:{keys[int(rng.integers(0, level))]}"
+
+    def answer(self, body: str) -> str:
+        """Row after row."""
+        rows, key = body.split(":")
+        return "".join(value for name, value in zip(rows[::2], rows[1::2], strict=True) if name == key)
+
+    def effort(self, prompt: str) -> int:
+        """Rows read."""
+        return (len(prompt) - 4) // 2
