@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from assay.core.errors import UnknownNameError
-from assay.lab import atlas, comparison_page, kills, methods_page
+from assay.lab import atlas, comparison_page, kills, levels_page, methods_page, mixed_page
 from assay.lab.audits import page as verifiers_page
 from assay.lab.cells import WORKERS, run_cells
 from assay.lab.drawing import plotting
@@ -64,6 +64,8 @@ STUDIES: Mapping[str, Callable[[Path], list[str]]] = {
     "atlas": atlas.make_page,
     "methods": methods_page.make_page,
     "comparison": comparison_page.make_page,
+    "mixed": mixed_page.make_page,
+    "levels": levels_page.make_page,
     "verifiers": verifiers_page.make_page,
 }
 """Study to what writes its page and says what is wrong."""

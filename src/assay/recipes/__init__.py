@@ -6,19 +6,39 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.recipes.lookups import tool_base, tools
+    from assay.recipes.mixed import AUXILIARY, SHOWN, assay_small, mixed, mixed_base
     from assay.recipes.rows import on_rows
     from assay.recipes.sorting import base, quickstart
 
-__all__ = ["RECIPES", "base", "on_rows", "quickstart", "tool_base", "tools"]
+__all__ = [
+    "AUXILIARY",
+    "RECIPES",
+    "SHOWN",
+    "assay_small",
+    "base",
+    "mixed",
+    "mixed_base",
+    "on_rows",
+    "quickstart",
+    "tool_base",
+    "tools",
+]
 
 RECIPES = {
     "quickstart": "assay.recipes.sorting:quickstart",
     "base": "assay.recipes.sorting:base",
     "tools": "assay.recipes.lookups:tools",
     "tool-base": "assay.recipes.lookups:tool_base",
+    "mixed": "assay.recipes.mixed:mixed",
+    "mixed-base": "assay.recipes.mixed:mixed_base",
 }
 
-_HOME = {"sorting": "base quickstart", "rows": "on_rows", "lookups": "tool_base tools"}
+_HOME = {
+    "sorting": "base quickstart",
+    "rows": "on_rows",
+    "lookups": "tool_base tools",
+    "mixed": "AUXILIARY SHOWN assay_small mixed mixed_base",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -1,0 +1,119 @@
+"""The study of the mixed recipe: seeds from their bases, with the controls that must not learn, held against the bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["CONTROLS", "MAKER", "SEEDS", "MixedGate", "cell_means", "cells", "family_means", "judge_mixed"]
+
+MAKER = "assay.recipes.mixed:mixed_cell"
+"""Makes the cells: ``rl`` and the controls, each at any seed."""
+
+SEEDS = (4, 5, 6)
+"""Seeds 0 to 3 tuned the recipe."""
+
+CONTROLS = {"random": 60, "format": 60, "longer": 700}
+"""What must not climb, and for how many steps it may try."""
+
+SECONDS = 300.0
+"""CPU-seconds of RL that the recipe may take."""
+
+Items = Sequence[Mapping[str, Any]]
+Levels = Mapping[str, Sequence[int]]
+
+
+def cells() -> list[tuple[str, int, int | None]]:
+    """All cells of the study; the longer supervised stage at the first seed alone."""
+    out: list[tuple[str, int, int | None]] = [("rl", seed, None) for seed in SEEDS]
+    for kind, steps in CONTROLS.items():
+        out += [(kind, seed, steps) for seed in (SEEDS[:1] if kind == "longer" else SEEDS)]
+    return out
+
+
+def cell_means(items: Items) -> dict[tuple[str, int], float]:
+    """(arm, level) to the share of its items that were solved.
+
+    >>> cell_means([{"arm": "a", "level": 1, "values": [v]} for v in (1.0, 0.0)])
+    {('a', 1): 0.5}
+    """
+    found: dict[tuple[str, int], list[bool]] = {}
+    for item in items:
+        found.setdefault((str(item["arm"]), int(item["level"])), []).append(item["values"][0] >= 1.0)
+    return {cell: float(np.mean(right)) for cell, right in found.items()}
+
+
+def family_means(means: Mapping[tuple[str, int], float], shown: Levels, demonstrated: bool) -> dict[str, float]:
+    """Arm to the mean over its levels that were demonstrated, or over those that were not.
+
+    >>> family_means({("a", 1): 1.0, ("a", 2): 0.5, ("a", 3): 0.0}, {"a": (1,)}, demonstrated=False)
+    {'a': 0.25}
+    """
+    out: dict[str, list[float]] = {}
+    for (arm, level), mean in means.items():
+        if (level in shown[arm]) == demonstrated:
+            out.setdefault(arm, []).append(mean)
+    return {arm: float(np.mean(values)) for arm, values in sorted(out.items())}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixedGate:
+    """What the cells say, held against the bars; each number is a mean over families of their mean over levels.
+
+    Attributes:
+        before, after: by (kind, seed): greedy accuracy on (demonstrated, other) levels.
+        cpu_seconds: of RL by seed, evaluation left out.
+    """
+
+    before: Mapping[tuple[str, int], tuple[float, float]]
+    after: Mapping[tuple[str, int], tuple[float, float]]
+    cpu_seconds: Mapping[int, float]
+
+    def of(self, kind: str) -> list[int]:
+        """The seeds of a kind."""
+        return [seed for name, seed in self.after if name == kind]
+
+    def failures(self) -> list[str]:
+        """Each bar that is not met, in words; empty when all are."""
+        seeds = self.of("rl")
+        found: list[str] = []
+        if len(seeds) < len(SEEDS):
+            found.append(f"only {len(seeds)} of {len(SEEDS)} seeds were run")
+        easy, hard = _mean(self.after["rl", s][0] for s in seeds), _mean(self.after["rl", s][1] for s in seeds)
+        base = _mean(self.before["rl", s][1] for s in seeds)
+        if base > 0.20:
+            found.append(f"levels that nobody demonstrated begin at {base:.3f} > .20")
+        if hard < 0.60:
+            found.append(f"levels that nobody demonstrated end at {hard:.3f} < .60")
+        if easy < 0.92:
+            found.append(f"demonstrated levels end at {easy:.3f} < .92")
+        found += [f"seed {s}: RL took {t:.0f} CPU-seconds > {SECONDS:.0f}" for s, t in self.cpu_seconds.items() if t > SECONDS]
+        for s in self.of("longer"):
+            if self.after["longer", s][1] > self.before["longer", s][1] + 0.05:
+                found.append(f"longer, seed {s}: {self.after['longer', s][1]:.3f} is more than 5 points above its base")
+        for s in self.of("random"):
+            if sum(self.after["random", s]) >= sum(self.before["random", s]):
+                found.append(f"random, seed {s}: it does not lower accuracy")
+        return found
+
+
+def judge_mixed(records: Items, shown: Levels) -> MixedGate:
+    """The study's numbers from its cells' records, each of which counts."""
+
+    def both(record: Mapping[str, Any], key: str) -> tuple[float, float]:
+        means = cell_means(record[key])
+        return _mean(family_means(means, shown, True).values()), _mean(family_means(means, shown, False).values())
+
+    names = [(str(r["kind"]), int(r["seed"])) for r in records]
+    return MixedGate(
+        before={name: both(r, "base_greedy") for name, r in zip(names, records, strict=True)},
+        after={name: both(r, "now_greedy") for name, r in zip(names, records, strict=True)},
+        cpu_seconds={int(r["seed"]): float(r["cpu_seconds"]) for r in records if r["kind"] == "rl"},
+    )
+
+
+def _mean(values: Iterable[float]) -> float:
+    return float(np.mean(list(values)))
