@@ -82,8 +82,8 @@ def test_list_names_what_it_cannot_read(assay, runs):
 def test_show(assay, runs):
     found = assay("runs", "show", runs / "sort-1", "--json").json
     assert found["levels"] == [
-        {"level": 3, "base": 0.0, "now": 0.75, "tasks": 4},
-        {"level": 4, "base": 0.0, "now": 0.25, "tasks": 4},
+        {"arm": "sort", "level": 3, "base": 0.0, "now": 0.75, "tasks": 4},
+        {"arm": "sort", "level": 4, "base": 0.0, "now": 0.25, "tasks": 4},
     ]
     assert found["newest"] == {"reward/mean": 1.0, "signal/fraction": 0.5}
     text = assay("runs", "show", runs / "sort-1").out
