@@ -32,7 +32,7 @@ def test_planted_stages_ascend() -> None:
     assert found == sorted(found) and len(set(found)) == len(found)
 
 
-@pytest.mark.parametrize("name", ["sat", "knights"])
+@pytest.mark.parametrize("name", ["sat", "knaves"])
 def test_each_problem_keeps_the_contract(name: str) -> None:
     for problem in family(name).problems:  # pyright: ignore
         check_problem(problem, growth=5.0)
@@ -173,7 +173,7 @@ def test_roles_are_spread() -> None:
     {"levels": (11,)}, {"stages": ((1, 1),), "levels": (1,)}, {"stages": ((2, 7),), "levels": (1,)},
 ])  # fmt: skip
 def test_impossible_puzzles_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"knights/roles\.(levels|stages)"):
+    with pytest.raises(ConfigError, match=r"knaves/roles\.(levels|stages)"):
         Knights(**settings)
 
 

@@ -40,7 +40,7 @@ _FAMILIES = {
     "graphs": "assay.tasks.graphs.family:graphs",
     "grids": "assay.tasks.puzzles.families:grids",
     "keyvalue": "assay.tasks.keyvalue:KeyValue",
-    "knights": "assay.tasks.logic.knights:knights",
+    "knaves": "assay.tasks.logic.knights:knaves",
     "knights": "assay.tasks.small.logic:Knights",
     "largest": "assay.tasks.small.numbers:Largest",
     "lookup": "assay.tasks.small.tables:LookUpAll",

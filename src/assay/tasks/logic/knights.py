@@ -15,7 +15,7 @@ from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.tasks.problems import Problems
 from assay.verify.structure.roles import Assignment
 
-__all__ = ["Knights", "knights"]
+__all__ = ["Knights", "knaves"]
 
 Statement = list[Any]
 """``["is", person]`` (speaks the truth), ``["count", k]`` (exactly k of all do), ``["same", a, b]``, ``["not", s]``, ``["says",
@@ -48,7 +48,7 @@ class Knights(Problem):
     'Abe: knight, Bea: knave'
     """
 
-    name: str = "knights/roles"
+    name: str = "knaves/roles"
     domain: str = "logic"
     levels: tuple[int, ...] = tuple(range(1, 11))
     stages: tuple[tuple[int, int], ...] = _STAGES
@@ -109,9 +109,9 @@ class Knights(Problem):
         return Assignment(roles=tuple([kind for pair in _KINDS for kind in pair]), where=form.place)
 
 
-def knights() -> Problems:
+def knaves() -> Problems:
     """Puzzles of people who always or never speak the truth."""
-    return Problems(name="knights", problems=(Knights(),))
+    return Problems(name="knaves", problems=(Knights(),))
 
 
 def _kinds(facts: Facts) -> tuple[str, str]:
