@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from assay.curate.difficulty import Band, Hardest, Passes, PassRates, Unsolved, WeakStrong, rate_bin
     from assay.curate.evaluation import Contamination, EvalIndex, EvalItem, Hit, Matching, contaminated
     from assay.curate.exact import Exact
+    from assay.curate.joined import Joined
     from assay.curate.near import NearDuplicates
     from assay.curate.pipeline import Pipeline
     from assay.curate.probes import AngleOrder, Donod, Influential, LearningImpact, MostVaried, Probe, ProbeFile
@@ -69,6 +70,7 @@ __all__ = [
     "Unsolved",
     "Hardest",
     "rate_bin",
+    "Joined",
     "Probe",
     "ProbeFile",
     "LearningImpact",
@@ -100,6 +102,7 @@ _HOME = {
         "difficulty": "Band Hardest Passes PassRates Unsolved WeakStrong rate_bin",
         "evaluation": "Contamination EvalIndex EvalItem Hit Matching contaminated",
         "exact": "Exact",
+        "joined": "Joined",
         "near": "NearDuplicates",
         "pipeline": "Pipeline",
         "probes": "AngleOrder Donod Influential LearningImpact MostVaried Probe ProbeFile",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, cast
+from typing import Any, ClassVar, Protocol, cast
 
 from assay.core.errors import ConfigError, DataError
 from assay.curate.joined import Joined
@@ -16,7 +16,8 @@ from assay.curate.step import Chunk, RowStep, Verdict, drop, keep
 __all__ = ["Case", "Grader", "SolversAgree", "VerifierAccepts"]
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Case:
     """An answer to be judged.
 
     Attributes:
