@@ -47,7 +47,7 @@ def some(low: float, high: float, n: int, rng: Random, least: int = 0, most: int
     top = n * (n - 1) // 2 if most is None else most
     high = min(high, 0.85 * (n - 1))
     low = min(low, high)
-    return max(least, min(top, round((low + (high - low) * rng.random()) * n / 2)))
+    return min(top, max(least, round((low + (high - low) * rng.random()) * n / 2)))
 
 
 def no_graph(what: str, n: int, degree: tuple[float, float]) -> DataError:

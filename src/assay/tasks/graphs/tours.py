@@ -155,7 +155,7 @@ class AllNodes(Witness):
     """
 
     name: str = "graphs/hamilton_path"
-    levels: tuple[int, ...] = (5, 6, 8, 10, 12, 15)
+    levels: tuple[int, ...] = (5, 7, 9, 11, 13, 16)
     degree: tuple[float, float] = (1.8, 2.8)
     judge: ClassVar[type[GraphAnswer]] = routes.HamiltonPath
     asks: ClassVar[tuple[str, ...]] = (
@@ -187,7 +187,7 @@ class RoundTrip(Witness):
     """
 
     name: str = "graphs/hamilton_cycle"
-    levels: tuple[int, ...] = (5, 6, 8, 10, 12, 15)
+    levels: tuple[int, ...] = (5, 7, 9, 11, 13, 16)
     degree: tuple[float, float] = (2.0, 3.0)
     judge: ClassVar[type[GraphAnswer]] = routes.HamiltonCycle
     asks: ClassVar[tuple[str, ...]] = (
