@@ -215,7 +215,8 @@ class AnyCycle(Witness):
         "Does this graph have a cycle? If so, give one.",
     )
     tells: ClassVar[tuple[str, ...]] = (
-        "Find a round trip that begins and ends in the same town and takes no road and visits no town twice on the way.",
+        "Find a round trip that begins and ends in the same town, and on the way visits each town and takes each road at most "
+        "once.",
     )
     how: ClassVar[str] = "Write its {nodes} in order with -> between, each once. If there is no cycle, write none."
 

@@ -194,8 +194,8 @@ class Height(NumberOf):
         "The graph is a tree with root {source}. How many edges are between {source} and the deepest node?",
     )
     tells: ClassVar[tuple[str, ...]] = (
-        "There is only one way between any two towns. How many roads are on the way from {source} to the town for which that "
-        "is most?",
+        "There is only one way between any two towns. How many roads are on the way from {source} to the town that is the most "
+        "roads away?",
     )
 
     def edges(self, n: int, rng: Random) -> list[Edge]:
@@ -225,8 +225,7 @@ class TreeDiameter(NumberOf):
         "The graph is a tree. What is its diameter, counted in edges?",
     )
     tells: ClassVar[tuple[str, ...]] = (
-        "There is only one way between any two towns. How many roads are on the way between the two towns for which that is "
-        "most?",
+        "There is only one way between any two towns. How many roads are on the longest of these ways, counted in roads?",
     )
 
     def edges(self, n: int, rng: Random) -> list[Edge]:

@@ -418,7 +418,7 @@ class Center(NodesOf):
     )
     tells: ClassVar[tuple[str, ...]] = (
         "A depot shall stand where the town farthest from it, counted in roads, is as near as possible. Which towns are best "
-        "for it? List all of them.",
+        "for it? There may be several.",
     )
     how: ClassVar[str] = "List the {nodes} with commas between."
 
