@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from assay.tasks.mixture import Mixture
     from assay.tasks.problem import Facts, Form, Problem, Solution
     from assay.tasks.problems import Problems
+    from assay.tasks.puzzles.difficulty import Size, difficulty, size_of
+    from assay.tasks.puzzles.load import load_puzzle, puzzle_from
+    from assay.tasks.puzzles.spec import Spec
     from assay.tasks.registry import Card, card, families, family, reseeded, written
     from assay.tasks.reverse import Reverse
     from assay.tasks.rows import Rows, load_jsonl
@@ -49,6 +52,12 @@ __all__ = [
     "slip",
     "verifier_of",
     "written",
+    "Size",
+    "Spec",
+    "difficulty",
+    "load_puzzle",
+    "puzzle_from",
+    "size_of",
 ]
 
 _HOME = {
@@ -59,6 +68,9 @@ _HOME = {
     "mixture": "Mixture",
     "problem": "Facts Form Problem Solution",
     "problems": "Problems",
+    "puzzles.difficulty": "Size difficulty size_of",
+    "puzzles.load": "load_puzzle puzzle_from",
+    "puzzles.spec": "Spec",
     "registry": "Card card families family reseeded written",
     "reverse": "Reverse",
     "rows": "Rows load_jsonl",

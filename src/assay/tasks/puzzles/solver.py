@@ -196,6 +196,10 @@ class Model:
             self._shorten(own)
         return sorted(kept)
 
+    def drop(self) -> None:
+        """Forget the constraint that was added last."""
+        self._shorten(len(self.constraints) - 1)
+
     def _shorten(self, count: int) -> None:
         """Forget all constraints but the first ``count``."""
         for number in range(len(self.constraints) - 1, count - 1, -1):
