@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from assay.tasks.mixture import Mixture
     from assay.tasks.problem import Facts, Form, Problem, Solution
     from assay.tasks.problems import Problems
+    from assay.tasks.programs import Foreign, ProgramTask, Scaled, scaled
     from assay.tasks.puzzles.difficulty import Size, difficulty, size_of
     from assay.tasks.puzzles.load import load_puzzle, puzzle_from
     from assay.tasks.puzzles.spec import Spec
@@ -58,6 +59,10 @@ __all__ = [
     "load_puzzle",
     "puzzle_from",
     "size_of",
+    "Foreign",
+    "ProgramTask",
+    "Scaled",
+    "scaled",
 ]
 
 _HOME = {
@@ -68,6 +73,7 @@ _HOME = {
     "mixture": "Mixture",
     "problem": "Facts Form Problem Solution",
     "problems": "Problems",
+    "programs": "Foreign ProgramTask Scaled scaled",
     "puzzles.difficulty": "Size difficulty size_of",
     "puzzles.load": "load_puzzle puzzle_from",
     "puzzles.spec": "Spec",
