@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shutil
 from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,11 +23,15 @@ from assay.tasks.keyvalue import Store
 from assay.testing import ContractError, attempt, check_environment, check_task_source
 
 ROOT = Path(__file__).parents[2]
-RUNNING = {"coding"}
+RUNNING = {"coding", "hardware"}
 """Families whose answers are programs that are run: two tasks of each kind and level, as a proof."""
+MARKS = {
+    "coding": [pytest.mark.prove],
+    "hardware": [pytest.mark.prove, pytest.mark.skipif(shutil.which("vvp") is None, reason="needs iverilog")],
+}
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.prove if n in RUNNING else ()) for n in families()])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=MARKS.get(n, ())) for n in families()])
 def test_families_keep_the_contract(name: str) -> None:
     source = family(name)
     tasks = 1 if name in RUNNING else 240

@@ -39,6 +39,7 @@ _FAMILIES = {
     "geometry": "assay.tasks.math.geometry:geometry",
     "graphs": "assay.tasks.graphs.family:graphs",
     "grids": "assay.tasks.puzzles.families:grids",
+    "hardware": "assay.tasks.hardware.family:hardware",
     "keyvalue": "assay.tasks.keyvalue:KeyValue",
     "knaves": "assay.tasks.logic.knights:knaves",
     "knights": "assay.tasks.small.logic:Knights",

@@ -1,0 +1,5 @@
+"""Circuits to design."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

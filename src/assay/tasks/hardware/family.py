@@ -1,0 +1,13 @@
+"""Circuits to design: the family."""
+
+from __future__ import annotations
+
+from assay.tasks.hardware.problems import Arithmetic, Counter, Moore, Shift, TruthTable
+from assay.tasks.problems import Problems
+
+__all__ = ["hardware"]
+
+
+def hardware() -> Problems:
+    """Verilog modules to write, simulated beside golden ones; judging needs Icarus Verilog."""
+    return Problems(name="hardware", problems=(TruthTable(), Arithmetic(), Counter(), Moore(), Shift()))
