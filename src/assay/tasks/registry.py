@@ -56,6 +56,7 @@ _FAMILIES = {
     "select": "assay.tasks.small.tables:SelectRows",
     "simulation": "assay.tasks.simulation.family:simulation",
     "skip": "assay.tasks.small.strings:EveryKth",
+    "science": "assay.tasks.science.nature:science",
     "sort": "assay.tasks.sort:SortDigits",
     "sql": "assay.tasks.sql.family:sql",
     "strip": "assay.tasks.small.worlds:Strip",
