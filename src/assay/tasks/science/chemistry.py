@@ -311,10 +311,10 @@ class Solutions(LawProblem):
             3,
             "{v} mL of sulfuric acid (H2SO4) are neutralised by {w} mL of sodium hydroxide (NaOH) with {c} mmol/L; one "
             "H2SO4 takes two "
-            "NaOH. What is the concentration of the acid, in mmol/L?",
+            "NaOH. What is the concentration of the acid?",
             {"v": (5, 50, 5), "w": (5, 60, 1), "c": (20, 500, 20)},
-            "mmol/L",
-            lambda q: (F(q["w"] * q["c"], 2 * q["v"]), f"w × c / (2v) = {q['w']} × {q['c']} / (2 × {q['v']})"),
+            "mol/L",
+            lambda q: (F(q["w"] * q["c"], 2000 * q["v"]), f"w × c / (2v) = {q['w']} × {q['c']}/1000 / (2 × {q['v']})"),
         ),
     }
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from assay.core.protocols import Verifier
 from assay.tasks.math.exact import ExactProblem
 from assay.tasks.problem import Facts, Form, Solution
+from assay.verify.math.units import unit_of
 from assay.verify.text.choice import Choice
 
 __all__ = ["Kind", "LawProblem", "OptionProblem", "decimal"]
@@ -84,10 +85,11 @@ class LawProblem(ExactProblem):
         kind = self.kinds[facts["kind"]]
         answer, steps = kind.work({key: facts[key] for key in kind.sizes})
         text = decimal(answer)
-        # a unit that stands behind the answer is read, and must be right; the number alone is right as well
+        # a unit behind the answer is read where it is one of measure, and must be right then; the number alone is right too
+        gold = text if unit_of(kind.unit) is None else f"{text} {kind.unit}"
         return Solution(
             answer=text,
-            gold=f"{text} {kind.unit}",
+            gold=gold,
             steps=f"{steps} = {text} {kind.unit}",
             effort=3 * kind.level + len(kind.sizes),
         )
@@ -121,7 +123,7 @@ class OptionProblem(LawProblem):
         """The law, and the option that agrees."""
         found = LawProblem.solve(self, facts)
         options = self._options(facts)
-        letter = "ABCD"[options.index(str(found.gold))]
+        letter = "ABCD"[options.index(f"{found.answer} {self.kinds[facts['kind']].unit}")]
         gold = {"answer": letter, "options": options}
         return Solution(answer=letter, gold=gold, steps=found.steps, effort=found.effort)
 

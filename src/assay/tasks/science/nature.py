@@ -64,7 +64,7 @@ class Circuits(ExactProblem):
         if facts["voltage"]:
             answer = facts["voltage"] / total
             steps.append(f"{facts['voltage']} / {decimal(total)} = {decimal(answer)} A")
-        unit = "A" if facts["voltage"] else "ohms"
+        unit = "amperes" if facts["voltage"] else "ohms"
         effort = _count(facts["network"]) * 2 + (facts["voltage"] > 0)
         return Solution(answer=decimal(answer), gold=f"{decimal(answer)} {unit}", steps="\n".join(steps), effort=effort)
 
