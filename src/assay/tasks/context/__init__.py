@@ -1,0 +1,5 @@
+"""Questions about long texts."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
