@@ -41,6 +41,7 @@ _FAMILIES = {
     "graphs": "assay.tasks.graphs.family:graphs",
     "grids": "assay.tasks.puzzles.families:grids",
     "hardware": "assay.tasks.hardware.family:hardware",
+    "instructions": "assay.tasks.instructions:instructions",
     "keyvalue": "assay.tasks.keyvalue:KeyValue",
     "knaves": "assay.tasks.logic.knights:knaves",
     "knights": "assay.tasks.small.logic:Knights",

@@ -19,6 +19,7 @@ from assay.tasks.math.arithmetic import number_in
 from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.tasks.problems import Problems
 from assay.tasks.text.lexicon import WORDS
+from assay.tasks.turns import listed
 from assay.verify.exact import ExactMatch
 from assay.verify.text.items import SetMatch
 
@@ -28,9 +29,9 @@ LENGTHS = (128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
 """Words of a text, about, at each level."""
 
 _FILLER = (
-    "The {a} stood beside the {b}.", "Nobody had seen the {a} since the {b} came.", "A {a} is seldom as heavy as a {b}.",
+    "The {a} stood beside the {b}.", "Nobody had seen the {a} since the {b} came.", "No {a} is as heavy as that {b}.",
     "They carried the {a} past the {b}.", "It took an hour to paint the {a} and the {b}.", "Some say the {a} was there first.",
-    "Behind the {a} there was another {b}.", "The {a} was left where the {b} used to be.",
+    "Behind the {a} there was some {b}.", "The {a} was left where the {b} used to be.",
 )  # fmt: skip
 
 
@@ -138,7 +139,7 @@ class Needles(LongText):
         """The text and the keys."""
         many = len(facts["asked"]) * self.values > 1
         return {
-            "text": self.text(facts), "keys": " and ".join(facts["asked"]), "are": "are" if many else "is",
+            "text": self.text(facts), "keys": listed(facts["asked"]), "are": "are" if many else "is",
             "noun": "secret numbers" if many else "secret number", "number": "numbers" if many else "number",
             "many": " Give all of them, separated by commas, in any order." if many else "",
         }  # fmt: skip
