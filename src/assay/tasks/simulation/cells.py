@@ -199,7 +199,7 @@ class Ant(Simulated):
         black = f"The cells (row, column) {places} are black, all others white." if places else "All cells are white."
         return {
             "size": str(facts["size"]), "row": str(facts["row"]), "column": str(facts["column"]), "black": black,
-            "heading": _HEADINGS[int(facts["heading"])], "times": _times(facts["steps"]),
+            "heading": _HEADINGS[int(facts["heading"])], "times": _times(int(facts["steps"])),
         }  # fmt: skip
 
     def verifier(self, form: Form) -> Verifier:

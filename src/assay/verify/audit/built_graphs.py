@@ -15,7 +15,7 @@ Edges = list[list[str]]
 _NODES = tuple(f"n{i}" for i in range(1, 8))
 
 
-def _row(gold: Row, solution: str, *wrong: str) -> Row:
+def _row(gold: Any, solution: str, *wrong: str) -> Row:
     return {"gold": gold, "solutions": [solution], "wrong": list(wrong), "unique": False, "prompt": f"The problem: {gold}"}
 
 
