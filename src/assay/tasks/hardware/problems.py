@@ -242,7 +242,7 @@ def _reset(facts: Facts) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moore(HardwareProblem):
-    """A Moore machine from its table. The level is the number of states, 2 to 8.
+    """A Moore machine from its table. The level is the number of states, 3 to 8.
 
     >>> Moore().header({"name": "fsm", "states": [["A", 0, [0, 1]], ["B", 1, [1, 0]]]})
     'module fsm(input clk, rst, x, output y);'
@@ -264,7 +264,7 @@ class Moore(HardwareProblem):
 
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
         """States that can all be reached, not all with the same output."""
-        count = (2, 3, 4, 6, 8)[level - 1]
+        count = (3, 4, 5, 6, 8)[level - 1]
         while True:
             following = [[rng.randrange(count), rng.randrange(count)] for _ in range(count)]
             outputs = [rng.randint(0, 1) for _ in range(count)]
@@ -323,7 +323,7 @@ class Shift(HardwareProblem):
         taps = sorted(rng.sample(range(width), min(level - 1, 4)), reverse=True) if level >= 3 else []
         return {
             "name": rng.choice(("shifter", "sr", "shift_reg", "pipe", "ring")), "width": width, "left": rng.random() < 0.5,
-            "taps": taps, "load": level >= 4, "first": rng.randrange(1, 1 << width) if level >= 2 else 0,
+            "taps": taps, "load": level >= 4, "first": rng.randrange(1 << width),
         }  # fmt: skip
 
     def header(self, facts: Facts) -> str:

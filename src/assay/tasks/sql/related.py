@@ -99,6 +99,8 @@ def _deepest(found: Sequence[Any], last: int) -> int:
 class Children(Question):
     """For every row, what belongs to it: how many, their sum, 0 where there is nothing. The level adds conditions and joins.
 
+    The lowest level has only a few hundred questions.
+
     >>> from assay.tasks.sql.themes import theme
     >>> plan = {"where": None, "also": None, "aggregate": ["count", "id"], "deep": 1, "least": 0}
     >>> Children().query(plan, theme("shop")[:2]).sql()

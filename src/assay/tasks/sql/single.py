@@ -161,6 +161,8 @@ class Aggregate(Question):
 class Group(Question):
     """Aggregates of groups, with conditions on rows and on groups. The level adds WHERE, HAVING, and labels of rows above.
 
+    The lowest level has only a few hundred questions.
+
     >>> from assay.tasks.sql.themes import theme
     >>> plan = {"where": None, "aggregates": [["count", None]], "by": [0, "region"]}
     >>> plan["having"] = ["count", ["is", 0, None, ">=", 2]]
