@@ -40,8 +40,10 @@ def test_the_oracle_keeps_every_kind_of_constraint() -> None:
 
 
 def test_texts_by_hand() -> None:
-    rules = [{"constraint": "title"}, {"constraint": "paragraphs", "count": 2, "relation": "exactly"}, {"constraint": "lower_case"},
-             {"constraint": "ends_with", "phrase": "The End."}]  # fmt: skip
+    rules = [
+        {"constraint": "title"}, {"constraint": "paragraphs", "count": 2, "relation": "exactly"}, {"constraint": "lower_case"},
+        {"constraint": "ends_with", "phrase": "The End."},
+    ]  # fmt: skip
     assert written_to("tea", rules) == "<<about tea>>\nthis is about tea.\n\nmore could be said of it.\nthe end."
     assert (
         written_to("tea", [{"constraint": "starts_with", "phrase": "So"}, {"constraint": "upper_case"}])
