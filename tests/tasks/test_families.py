@@ -325,3 +325,9 @@ def test_the_shown_family_is_short_and_shown_whole() -> None:
     code = (ROOT / "src/assay/tasks/reverse.py").read_text()
     assert len(code.splitlines()) < 60
     assert code in (ROOT / "docs/add/task.md").read_text()
+
+
+def test_the_page_names_every_family() -> None:
+    page = (ROOT / "docs/rooms/tasks.md").read_text()
+    assert [name for name in families() if f"`{name}`" not in page] == []
+    assert [name for name in families() if not card(family(name)).summary] == []

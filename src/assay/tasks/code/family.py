@@ -15,4 +15,4 @@ def code() -> Problems:
     problems = (
         Output(), Variable(), Trace(), Executions(), FindInput(), Complete(), Stack(), Registers(), Tape(), Strings(), Matches(),
     )  # fmt: skip
-    return Problems(name="code", problems=problems)
+    return Problems(name="code", summary="Programs to read, in nine languages.", problems=problems)

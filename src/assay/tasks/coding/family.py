@@ -10,4 +10,8 @@ __all__ = ["coding"]
 
 def coding() -> Problems:
     """Python to write, mend, translate and test, run in the sandbox against hidden tests."""
-    return Problems(name="coding", problems=(FromWords(), FromExamples(), Repair(), Translate(), UnitTest(), Bug()))
+    return Problems(
+        name="coding",
+        summary="Python to write, mend, translate and test, judged by hidden tests.",
+        problems=(FromWords(), FromExamples(), Repair(), Translate(), UnitTest(), Bug()),
+    )

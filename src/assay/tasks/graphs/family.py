@@ -16,4 +16,8 @@ __all__ = ["graphs"]
 
 def graphs() -> Problems:
     """Questions about graphs: paths, parts, orders, flows, sets, tours, trees and counts."""
-    return Problems(name="graphs", problems=(*COUNTS, *ROUTES, *PARTS, *ARROWED, *TREES, *SETS, *TOURS))
+    return Problems(
+        name="graphs",
+        summary="Graphs of roads, friends or plain edges: paths, trees, cuts, colourings, tours and what else can be asked.",
+        problems=(*COUNTS, *ROUTES, *PARTS, *ARROWED, *TREES, *SETS, *TOURS),
+    )

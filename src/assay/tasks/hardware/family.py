@@ -10,4 +10,8 @@ __all__ = ["hardware"]
 
 def hardware() -> Problems:
     """Verilog modules to write, simulated beside golden ones; judging needs Icarus Verilog."""
-    return Problems(name="hardware", problems=(TruthTable(), Arithmetic(), Counter(), Moore(), Shift()))
+    return Problems(
+        name="hardware",
+        summary="Circuits to design in Verilog, judged by co-simulation.",
+        problems=(TruthTable(), Arithmetic(), Counter(), Moore(), Shift()),
+    )

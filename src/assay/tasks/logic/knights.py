@@ -111,7 +111,7 @@ class Knights(Problem):
 
 def knaves() -> Problems:
     """Puzzles of people who always or never speak the truth."""
-    return Problems(name="knaves", problems=(Knights(),))
+    return Problems(name="knaves", summary="Who is a knight and who a knave.", problems=(Knights(),))
 
 
 def _kinds(facts: Facts) -> tuple[str, str]:

@@ -259,7 +259,11 @@ class Satisfiable(Edge):
 
 def sat() -> Problems:
     """Formulas to satisfy."""
-    return Problems(name="sat", problems=(Planted(), Solvable(), Satisfiable()))
+    return Problems(
+        name="sat",
+        summary="Formulas to satisfy, planted or at the edge of what can be satisfied.",
+        problems=(Planted(), Solvable(), Satisfiable()),
+    )
 
 
 def _answered(facts: Facts, model: list[bool] | None, effort: int) -> Solution:

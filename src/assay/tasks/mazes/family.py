@@ -258,4 +258,8 @@ def _cells(start: Cell, way: list[str]) -> list[Cell]:
 
 def mazes() -> Problems:
     """Ways through mazes, seen from above or from inside."""
-    return Problems(name="mazes", problems=(AnyWay(), ShortestWay(), MazeDistance(), MazeReachable(), MazeWalk()))
+    return Problems(
+        name="mazes",
+        summary="Ways through mazes, seen from above or from inside.",
+        problems=(AnyWay(), ShortestWay(), MazeDistance(), MazeReachable(), MazeWalk()),
+    )

@@ -12,6 +12,7 @@ def grids() -> Problems:
     """Grids to be filled or marked, each in the one way that its rules leave."""
     return Problems(
         name="grids",
+        summary="Puzzles on squares, each with one solution.",
         problems=(
             squares.Sudoku(), squares.Latin(), squares.Futoshiki(), squares.Kropki(), squares.Skyscrapers(), squares.Kenken(),
             marks.Takuzu(), marks.Nonogram(), marks.Mines(), marks.StarBattle(), marks.Hitori(), marks.Tents(), marks.Akari(),
@@ -23,7 +24,7 @@ def grids() -> Problems:
 def riddles() -> Problems:
     """Riddles in words and numbers, each with the one answer that it leaves."""
     return Problems(
-        name="riddles", problems=(
+        name="riddles", summary="Puzzles of numbers, orders and people, each with one solution.", problems=(
             places.Zebra(), places.Order(), places.Seating(), places.Purchases(), places.Schedule(), sums.Cryptarithm(),
             amounts.Ages(), amounts.Balance(), amounts.Coins(), amounts.Code(), amounts.Digits(), amounts.Calendar(),
             amounts.Knapsack(), amounts.SubsetSum(), amounts.Change(),

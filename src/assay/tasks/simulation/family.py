@@ -15,4 +15,4 @@ def simulation() -> Problems:
         Elementary(), Life(), Ant(), Robot(), Ball(), Turing(), Queue(), Inventory(), Elevator(), Lights(), StateMachine(),
         BoardGame(),
     )  # fmt: skip
-    return Problems(name="simulation", problems=problems)
+    return Problems(name="simulation", summary="Processes to follow step by step.", problems=problems)

@@ -14,5 +14,6 @@ def sql() -> Problems:
     """Questions that one SQLite query answers, judged by its results on two sets of rows."""
     return Problems(
         name="sql",
+        summary="Questions to generated databases, to be written as SQL.",
         problems=(Filter(), Aggregate(), Group(), Order(), Joined(), Children(), Nested(), Combined(), Window()),
     )

@@ -11,4 +11,8 @@ __all__ = ["tables"]
 
 def tables() -> Problems:
     """Questions to tables in the prompt: look-ups, aggregates, comparisons, hops, order, pivots, trends."""
-    return Problems(name="tables", problems=(Lookup(), Count(), Aggregate(), Compare(), Hops(), Nth(), Pivot(), Trend()))
+    return Problems(
+        name="tables",
+        summary="Questions to tables in the prompt, of one hop and of several.",
+        problems=(Lookup(), Count(), Aggregate(), Compare(), Hops(), Nth(), Pivot(), Trend()),
+    )
