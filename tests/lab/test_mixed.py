@@ -94,7 +94,7 @@ def test_the_mixed_page_says_what_was_measured(tmp_path: Path, monkeypatch: pyte
         folder = tmp_path / "cache" / "studies" / "mixed" / f"rl-{seed}"
         folder.mkdir(parents=True)
         lines = [
-            {"step": step, "metrics": {"eval/greedy/all": 0.5, "time/cpu": 100.0 * i}
+            {"step": step, "metrics": {"eval/greedy/all": 0.5, "eval/greedy/level_1": 0.5, "time/cpu": 100.0 * i}
              | {f"eval/greedy/{arm}/level_{level}": i / 2 for arm, level in CELLS}}
             for i, step in enumerate((0, 100, 200))
         ]  # fmt: skip
@@ -103,6 +103,7 @@ def test_the_mixed_page_says_what_was_measured(tmp_path: Path, monkeypatch: pyte
     page = (tmp_path / "docs" / "mixed.md").read_text(encoding="utf-8")
     for said in (
         "120 held-out items", "the auxiliary family `helper` is shown at all its levels", "All bars are met.",
+        "the levels not shown: none. A model",
         f"| {SEEDS[1]} | 1.000 | 0.950 | 0.150 | **0.750** | 200 | 280 |", "| a | 100 100; 15 | 95 95; 75 |",
         "| b | 100; 15 15 | 95; 75 75 |",
         "| 200 | 1.000 | 1.000 |", "| 100 | 0.500 | 0.500 |", f"| longer | {SEEDS[0]} | 600 | 1.000 to 1.000 | 0.150 to 0.200 |",

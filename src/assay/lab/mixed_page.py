@@ -52,7 +52,7 @@ def _curve(folder: Path) -> Curve:
     lines = [json.loads(x)["metrics"] for x in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     rows = [m for m in lines if "eval/greedy/all" in m]
     head = "eval/greedy/"
-    names = sorted(n.removeprefix(head) for n in rows[0] if n.startswith(head) and "/level_" in n)
+    names = sorted(n for n in (name.removeprefix(head) for name in rows[0] if name.startswith(head)) if "/level_" in n)
     return {"cpu": [float(m.get("time/cpu", 0.0)) for m in rows], "cells": {n: [m[head + n] for m in rows] for n in names}}
 
 
@@ -105,7 +105,6 @@ has fewer questions), greedy answers; a prompt is held out by a hash of its text
 
 Long answers were demonstrated elsewhere: the auxiliary family {helpers} is shown at all its levels, and neither practised nor
 scored.
-Without it no model finds the first longer answer.
 
 Machine: {"; ".join(sorted({r["machine"] for r in records}))}. One thread per run. Load average {min(loads):.1f} to
 {max(loads):.1f} when a cell began or ended: above {WORKERS} other work shared the machine, and CPU-seconds read high. Numbers and
@@ -127,9 +126,12 @@ Per level, mean over seeds, in percent; levels left of the semicolon were shown.
 |---|---|---|
 {chr(10).join(_family_row(arm, rl, shown) for arm in sorted(shown))}
 
+Not climbed, less than .05 on the levels not shown: {_stuck(rl, shown)}. A model that ends its answers where those it was shown
+ended must once go on by chance before a verifier can reward it; whether that happens is luck of the seed.
+
 ## On the way
 
-Mean over seeds at the run's own evaluations (8 items per level, fewer than above):
+Mean over seeds at the run's own evaluations, of fewer items than above:
 
 | CPU-s of RL | shown | not shown |
 |---|---|---|
@@ -172,6 +174,16 @@ def _family_row(arm: str, records: Sequence[Mapping[str, Any]], shown: Mapping[s
         )
 
     return f"| {arm} | {side('base_greedy')} | {side('now_greedy')} |"
+
+
+def _stuck(records: Sequence[Mapping[str, Any]], shown: Mapping[str, Sequence[int]]) -> str:
+    """Families that did not climb, with the seeds."""
+    found: dict[str, list[str]] = {}
+    for record in records:
+        for arm, mean in family_means(cell_means(record["now_greedy"]), shown, False).items():
+            if mean < 0.05:
+                found.setdefault(arm, []).append(str(record["seed"]))
+    return "; ".join(f"`{arm}` at seed {', '.join(seeds)}" for arm, seeds in found.items()) or "none"
 
 
 def _way(curves: Mapping[int, Curve], shown: Mapping[str, Sequence[int]]) -> list[str]:
