@@ -117,7 +117,7 @@ class Integral(ExactProblem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit(ExactProblem):
-    r"""The limit of a quotient of polynomials, where both are 0, or at infinity. The level is the number of other factors.
+    r"""The limit of a quotient of polynomials, where both are 0, or at infinity. The level sets the degrees.
 
     >>> Limit().solve({"above": [1, -1, -2], "below": [1, 0, -4], "at": 2}).steps
     'divided by x - 2: (x + 1) / (x + 2)\n3 / 4 = 3/4'

@@ -139,7 +139,7 @@ def _free(places: int) -> list[list[int]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinuedFraction(ExactProblem):
-    r"""The continued fraction of a fraction, or the fraction of one. The level is its number of terms, less two.
+    r"""The continued fraction of a fraction. The level is its number of terms, less two.
 
     >>> ContinuedFraction().solve({"above": 30, "below": 13}).steps
     '30 = 2 × 13 + 4\n13 = 3 × 4 + 1\n4 = 4 × 1 + 0'

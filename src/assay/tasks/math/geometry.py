@@ -320,7 +320,7 @@ def _equation(line: list[int], kind: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Angles(ExactProblem):
-    r"""An angle in a triangle, polygon or star of lines. The level adds angles.
+    r"""An angle of a polygon, from the others or from their ratio. The level adds angles.
 
     >>> Angles().solve({"kind": "polygon", "angles": [100, 80, 120]}).steps
     'the sum in a 4-gon is 2 × 180 = 360\n360 - 100 - 80 - 120 = 60'

@@ -202,7 +202,7 @@ def _linear(k: int, b: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mixtures(ExactProblem):
-    r"""The strength of a mixture, or how much of one part is needed. The level is the number of parts, less one.
+    r"""The strength of a mixture. The level is the number of parts, less one.
 
     >>> Mixtures().solve({"parts": [[2, 30], [3, 80]], "water": 0}).steps
     '2 × 30% + 3 × 80% = 3\n3 / 5 = 60%'
@@ -249,7 +249,7 @@ class Mixtures(ExactProblem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Travel(ExactProblem):
-    r"""Distances, times and average speeds. The level is the number of legs, or two who meet.
+    r"""Distances, times and average speeds. The level is the number of legs.
 
     >>> Travel().solve({"who": "Ada", "legs": [[30, 2], [60, 1]], "what": "speed", "aside": None}).steps
     '30 × 2 = 60\n60 × 1 = 60\n120 km in 3 h: 40 km/h'

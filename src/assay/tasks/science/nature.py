@@ -158,7 +158,7 @@ class Decay(LawProblem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth(LawProblem):
-    """Populations. The level: doubling, growth by a share, both directions.
+    """Populations. The level: doubling, growth by a share, growth and catch.
 
     >>> Growth().solve({"kind": "double", "n": 50, "t": 20, "k": 3}).steps
     '50 × 2^3 = 400 bacteria'

@@ -435,7 +435,7 @@ class Kepler(LawProblem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhysicsChoice(OptionProblem):
-    r"""One of four values, for situations of motion, forces, energy and waves. The level is that of the situation.
+    r"""One of four values, for situations of motion, energy and matter. The level is that of the situation.
 
     >>> facts = {"kind": "kinetic", "m": 4, "v": 5, "mistakes": [0, 1, 2], "place": 1}
     >>> PhysicsChoice().fields(facts)["options"], PhysicsChoice().solve(facts).answer
