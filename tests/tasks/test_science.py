@@ -196,7 +196,7 @@ def test_wordings_by_hand() -> None:
         ("kinematics", "50 m", ("50", "50 m", "5000 cm", "50 meters"), ("50 km", "51", "20^2/8", "50 s")),
         ("gas", "300 kPa", ("300", "300 kPa", "300000 Pa"), ("300 Pa", "3 kPa")),
         ("circuits", "2 amperes", ("2", "2.0", "2 amperes"), ("2 V", "2 mA", "12/6 + 0")),
-        ("choice", {"answer": "B", "options": ["1 m", "2 m", "3 m", "4 m"]}, ("B", "(B)", "2 m"), ("A", "2", "3 m")),
+        ("choice", "B", ("B", "(B)", "b", "B) 2 m"), ("A", "2", "3 m", "A or B")),
     ],
 )  # fmt: skip
 def test_what_answers_count(arm: str, gold: Any, right: tuple[str, ...], wrong: tuple[str, ...]) -> None:

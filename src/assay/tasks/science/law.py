@@ -116,7 +116,7 @@ class OptionProblem(LawProblem):
         return {**LawProblem.fields(self, facts), "options": "\n".join(lines)}
 
     def verifier(self, form: Form) -> Verifier:
-        """The letter, or the option's text."""
+        """The letter."""
         return Choice(where=form.place)
 
     def solve(self, facts: Facts) -> Solution:
@@ -124,8 +124,7 @@ class OptionProblem(LawProblem):
         found = LawProblem.solve(self, facts)
         options = self._options(facts)
         letter = "ABCD"[options.index(f"{found.answer} {self.kinds[facts['kind']].unit}")]
-        gold = {"answer": letter, "options": options}
-        return Solution(answer=letter, gold=gold, steps=found.steps, effort=found.effort)
+        return Solution(answer=letter, steps=found.steps, effort=found.effort)
 
     def _options(self, facts: Facts) -> list[str]:
         kind = self.kinds[facts["kind"]]
