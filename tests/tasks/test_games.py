@@ -287,7 +287,7 @@ def test_a_board_by_hand() -> None:
     assert played(facts, "games/tictactoe", "c1")[1] == ["Three in a row: you win.", "won True over True"]
     lost = {"board": "OO.XX.X..", "moves": 1}
     assert played(lost, "games/tictactoe", "c3")[1][-1] == "won False over True"
-    assert TicTacToe().fair({"board": "X" * 3 + "...OO.", "moves": 2}) is False
+    assert TicTacToe().fair({"board": "OOO...XX.", "moves": 2}) is False
     full = {"board": "XOXXOO.XO", "moves": 1}
     assert played(full, "games/tictactoe", "a3")[1] == ["Three in a row: you win.", "won True over True"]
     assert played({"board": "XOXOXOOX.", "moves": 1}, "games/tictactoe", "c3")[1][-1] == "won True over True"

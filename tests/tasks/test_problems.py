@@ -151,6 +151,27 @@ def test_the_arithmetic_card() -> None:
         family("sort/digits")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picky(Echo):
+    """Only numbers that end with a digit, and which one is not for the policy to see."""
+
+    hidden = True
+    digit: int = 7
+
+    def fair(self, facts: Facts) -> bool:
+        return facts["n"] % 10 == self.digit
+
+
+def test_questions_that_are_not_fair_are_not_asked() -> None:
+    source = Problems(name="echo", problems=(Picky(),))
+    for split in ("train", "test"):
+        task = source.task("echo/number", 1, split, 0)
+        assert task.world["facts"]["n"] % 10 == 7 and set(task.public["facts"]) == {"problem", "digest"}
+        assert content_split(task.question) == split and source.solution(task).answer == task.private["answer"]
+    with pytest.raises(DataError, match="level 1 is exhausted: none of 1000 questions drawn is fair"):
+        Problems(name="echo", problems=(Picky(digit=10),)).task("echo/number", 1, "train", 0)
+
+
 # ---- mixtures ---------------------------------------------------------------------------------------------------------
 
 
