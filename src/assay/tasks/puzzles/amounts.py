@@ -509,8 +509,8 @@ class Calendar(Clued):
     name: str = "riddles/calendar"
     levels: tuple[int, ...] = (1, 2, 3, 4)
     shapes: ClassVar[tuple[Any, ...]] = (
-        ("month", "weekday", "third"), ("weekday", "half", "days", "odd", "third", "letter"),
-        ("weekday", "days", "letter", "over", "under", "by", "odd"),
+        ("month", "weekday", "third"), ("weekday", "days", "letter", "over", "under", "by", "odd"),
+        ("weekday", "half", "days", "odd", "third", "letter"),
         ("not weekday", "days", "letter", "over", "under", "by", "odd", "week"),
     )  # fmt: skip
     templates: ClassVar[tuple[str, ...]] = (

@@ -200,7 +200,7 @@ class Mines(GridPuzzle):
 
     name: str = "grids/mines"
     levels: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
-    shapes: ClassVar[tuple[Any, ...]] = ((3, 4, 3, 3), (4, 4, 4, 6), (5, 5, 5, 9), (5, 5, 6, 6), (6, 6, 8, 12), (8, 8, 14, 26))
+    shapes: ClassVar[tuple[Any, ...]] = ((3, 4, 3, 3), (4, 4, 4, 6), (5, 5, 6, 6), (5, 5, 5, 9), (6, 6, 8, 12), (8, 8, 14, 26))
     templates: ClassVar[tuple[str, ...]] = (
         "This is a minefield of {height} rows and {width} columns with {mines} mines. A number says how many of the up to "
         "eight cells around it (sideways, up, down and diagonal) hold a mine; a cell with a number holds none. A dot hides "
