@@ -15,17 +15,23 @@ from assay.tasks.problem import Problem
 from assay.tasks.problems import Problems
 from assay.tasks.puzzles.amounts import Calendar
 from assay.tasks.puzzles.logic import Syllogism
+from assay.tasks.puzzles.plans import Jugs, PlanPuzzle
 from assay.tasks.puzzles.puzzle import Puzzle, listed
 from assay.tasks.puzzles.squares import Sudoku
 from assay.testing import attempt, check_task_source
 
-FAMILIES = {name: family(name) for name in ("grids", "riddles")}
-KINDS = [problem for source in FAMILIES.values() if isinstance(source, Problems) for problem in source.problems]
+FAMILIES = {name: family(name) for name in ("grids", "riddles", "plans")}
+ALL = [problem for source in FAMILIES.values() if isinstance(source, Problems) for problem in source.problems]
+PLANS = [problem for problem in ALL if isinstance(problem, PlanPuzzle)]
+KINDS = [problem for problem in ALL if problem not in PLANS]
 NAMED = pytest.mark.parametrize("problem", KINDS, ids=lambda p: p.name)
 
 
+EVERY = pytest.mark.parametrize("problem", ALL, ids=lambda p: p.name)
+
+
 def test_there_are_thirty_kinds() -> None:
-    assert len(KINDS) >= 30 and all(len(p.templates) >= 3 for p in KINDS)
+    assert len(KINDS) >= 30 and all(len(p.templates) >= 3 for p in ALL)
 
 
 @NAMED
@@ -41,11 +47,32 @@ def test_a_varied_puzzle_is_as_good(problem: Problem) -> None:
         assert twin is None or problem.solve(twin).answer
 
 
-@NAMED
+@EVERY
 def test_levels_that_there_are_not_are_refused(problem: Problem) -> None:
     most = max(problem.levels)
     with pytest.raises(ConfigError, match=rf"{problem.name}.levels must be different whole numbers .* from 1 to {most}"):
         type(problem)(levels=(1, most + 1))
+
+
+@pytest.mark.parametrize("problem", PLANS, ids=lambda p: p.name)
+def test_plans_have_the_length_of_their_level(problem: PlanPuzzle) -> None:
+    for level in problem.levels:
+        facts = problem.draw(level, Random(f"{problem.name} {level}"))
+        low, high = problem.shapes[level - 1][-1]
+        plan = problem.solve(facts).answer.split(", ")
+        assert low <= len(plan) <= high and facts["most"] == len(plan) + 2
+
+
+def test_plans_that_there_are_not() -> None:
+    with pytest.raises(DataError, match="plans/jugs: these facts have no plan"):
+        Jugs().solve({"world": "jugs", "sizes": [2, 4], "target": 3, "most": 9})
+
+    class Never(Jugs):
+        def make(self, shape: object, rng: Random) -> None:
+            return None
+
+    with pytest.raises(DataError, match="plans/jugs: 500 draws of level 1 gave no plan of 2 to 4 actions"):
+        Never().draw(1, Random(0))
 
 
 def test_facts_with_no_or_two_solutions_are_refused() -> None:
@@ -118,7 +145,7 @@ def test_the_contract_on_more_tasks(name: str) -> None:
 
 
 @pytest.mark.prove
-@NAMED
+@EVERY
 def test_levels_grow_harder_and_answers_vary(problem: Problem) -> None:
     source = Problems(name=problem.name.split("/")[0], problems=(problem,))
     means: list[float] = []

@@ -51,6 +51,7 @@ _FAMILIES = {
     "numbers": "assay.tasks.math.numbers:numbers",
     "octal": "assay.tasks.small.numbers:ToOctal",
     "path": "assay.tasks.small.tables:FollowPath",
+    "plans": "assay.tasks.puzzles.families:plans",
     "reverse": "assay.tasks.reverse:Reverse",
     "riddles": "assay.tasks.puzzles.families:riddles",
     "sat": "assay.tasks.logic.saturn:sat",

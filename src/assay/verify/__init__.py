@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from assay.verify.structure.graph import Graph, GraphAnswer
     from assay.verify.structure.grid import GridMatch
     from assay.verify.structure.maze import MazePath
+    from assay.verify.structure.plan import Plan
     from assay.verify.structure.roles import Assignment
     from assay.verify.structure.sat import Satisfies
     from assay.verify.text.choice import Choice
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from assay.verify.verdict import judge
 
 __all__ = [
+    "Plan",
     "AnswerPlace",
     "AnswerVerifier",
     "Assignment",
@@ -94,6 +96,7 @@ _HOME = {
     "structure.graph": "Graph GraphAnswer",
     "structure.grid": "GridMatch",
     "structure.maze": "MazePath",
+    "structure.plan": "Plan",
     "structure.roles": "Assignment",
     "structure.sat": "Satisfies",
     "text.choice": "Choice",

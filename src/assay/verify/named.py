@@ -42,6 +42,7 @@ _VERIFIERS = {
     "grid": (f"{_GRAPH}.grid:GridMatch", "a list of rows, each a list of cells"),
     "maze": (f"{_GRAPH}.maze:MazePath", "{'maze': rows of text, 'value': fewest moves}"),
     "countdown": (f"{_GRAPH}.countdown:Countdown", "{'numbers': list of whole numbers, 'target': a whole number}"),
+    "plan": (f"{_GRAPH}.plan:Plan", "{'world': name, what it needs, 'most': actions}"),
     "sat": (f"{_GRAPH}.sat:Satisfies", "{'clauses': lists of literals, 'names': list}, or also 'satisfiable': false"),
     "smt": (f"{_GRAPH}.smt:SmtModel", "{'smt': text in SMT-LIB 2 over Bool, Int and Real}, or also 'satisfiable': false"),
     "graph_path": (f"{_GRAPH}.routes:Path", "a graph with 'source' and 'target'"),

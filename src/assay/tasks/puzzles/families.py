@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from assay.tasks.problems import Problems
 from assay.tasks.puzzles import amounts, logic, marks, places, squares, sums
+from assay.tasks.puzzles import plans as planning
 
-__all__ = ["grids", "riddles"]
+__all__ = ["grids", "plans", "riddles"]
 
 
 def grids() -> Problems:
@@ -29,5 +30,16 @@ def riddles() -> Problems:
             amounts.Ages(), amounts.Balance(), amounts.Coins(), amounts.Code(), amounts.Digits(), amounts.Calendar(),
             amounts.Knapsack(), amounts.SubsetSum(), amounts.Change(),
             logic.Tellers(), logic.Boxes(), logic.Syllogism(), logic.Circuit(), logic.Colouring(),
+        ),
+    )  # fmt: skip
+
+
+def plans() -> Problems:
+    """Puzzles that are solved step by step, by any plan that is short enough."""
+    return Problems(
+        name="plans",
+        problems=(
+            planning.Jugs(), planning.Hanoi(), planning.Pancakes(), planning.Lights(), planning.Slide(), planning.Blocks(),
+            planning.Warehouse(),
         ),
     )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["GRAPHS", "assignment", "countdown", "grid", "maze", "sat", "smt"]
+__all__ = ["GRAPHS", "assignment", "countdown", "grid", "maze", "plan", "sat", "smt"]
 
 Row = dict[str, Any]
 Edges = list[list[str]]
@@ -167,9 +167,10 @@ GRAPHS: dict[str, Callable[[np.random.Generator], Row]] = {
 def grid(rng: np.random.Generator) -> Row:
     """A square of numbers, and others with one cell wrong, a row too few, or turned."""
     cells = [[str(int(v)) for v in row] for row in rng.permutation(9).reshape(3, 3)]
+    gold: Any = cells
     said = "\n".join(" ".join(row) for row in cells)
     other = "\n".join(" ".join(column) for column in zip(*cells, strict=True))
-    return _row(cells, said, said[:-1] + "9", said.rpartition("\n")[0], other, said + "\n1 2 3", cells[0][0])
+    return _row(gold, said, said[:-1] + "9", said.rpartition("\n")[0], other, said + "\n1 2 3", cells[0][0])
 
 
 def maze(rng: np.random.Generator) -> Row:
@@ -184,6 +185,18 @@ def maze(rng: np.random.Generator) -> Row:
     cells[0][0], cells[3][3] = "S", "G"
     gold: Row = {"maze": ["".join(line) for line in cells], "value": 6}
     return _row(gold, said, said[:-1], "RRRRRR", said + "R", said[1:])
+
+
+def plan(rng: np.random.Generator) -> Row:
+    """A tower of two discs between pegs that are drawn, and plans with a step that is not possible, missing, or too many."""
+    a, b, c = ("ABC"[int(i)] for i in rng.permutation(3))
+    pegs: list[list[int]] = [[], [], []]
+    goal: list[list[int]] = [[], [], []]
+    pegs["ABC".index(a)] = goal["ABC".index(c)] = [2, 1]
+    said = f"{a} {b}, {a} {c}, {b} {c}"
+    gold: Row = {"world": "hanoi", "pegs": pegs, "goal": goal, "most": 3}
+    slow = f"{a} {c}, {c} {b}, {a} {c}, {b} {c}"
+    return _row(gold, said, f"{a} {b}, {a} {b}", f"{a} {b}, {a} {c}", slow, f"{a} {c}")
 
 
 def sat(rng: np.random.Generator) -> Row:

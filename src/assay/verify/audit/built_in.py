@@ -13,7 +13,7 @@ from assay.core.errors import DataError
 from assay.core.seeds import generator
 from assay.verify.audit.built_code import called, printed, tested, tests
 from assay.verify.audit.built_designs import designed
-from assay.verify.audit.built_graphs import GRAPHS, assignment, countdown, grid, maze, sat, smt
+from assay.verify.audit.built_graphs import GRAPHS, assignment, countdown, grid, maze, plan, sat, smt
 from assay.verify.audit.built_proofs import formal
 from assay.verify.audit.cases import Case, case_of
 
@@ -221,6 +221,7 @@ BUILT_IN: dict[str, BuiltIn] = {
     "grid": BuiltIn(_planted(grid), must=_READ),
     "maze": BuiltIn(_planted(maze), must=_READ),
     "countdown": BuiltIn(_planted(countdown), must=_READ),
+    "plan": BuiltIn(_planted(plan), must=_READ),
     "sat": BuiltIn(_planted(sat), must=_READ),
     "smt": BuiltIn(_planted(smt), must=_READ),
     **{f"graph_{name}": BuiltIn(_planted(draw), must=_READ) for name, draw in GRAPHS.items()},
