@@ -54,7 +54,8 @@ def test_any_walk_is_judged_by_where_it_ends(name: str) -> None:
 
 def test_what_is_not_possible() -> None:
     for name, words in (
-        ("jugs", ("pour A B", "empty A", "fill C")), ("hanoi", ("B A", "A A", "A D")), ("pancakes", ("1", "4")), ("lights", ("r4c1",)),
+        ("jugs", ("pour A B", "empty A", "fill C")), ("hanoi", ("B A", "A A", "A D")), ("pancakes", ("1", "4")),
+        ("lights", ("r4c1",)),
         ("slide", ("1", "9")), ("blocks", ("A to C", "B to A", "C to table", "B to B")), ("warehouse", ("U", "L", "D,R,R")),
     ):  # fmt: skip
         for word in words:

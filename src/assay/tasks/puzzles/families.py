@@ -25,7 +25,9 @@ def grids() -> Problems:
 def riddles() -> Problems:
     """Riddles in words and numbers, each with the one answer that it leaves."""
     return Problems(
-        name="riddles", summary="Puzzles of numbers, orders and people, each with one solution.", problems=(
+        name="riddles",
+        summary="Puzzles of numbers, orders and people, each with one solution.",
+        problems=(
             places.Zebra(), places.Order(), places.Seating(), places.Purchases(), places.Schedule(), sums.Cryptarithm(),
             amounts.Ages(), amounts.Balance(), amounts.Coins(), amounts.Code(), amounts.Digits(), amounts.Calendar(),
             amounts.Knapsack(), amounts.SubsetSum(), amounts.Change(),
@@ -38,6 +40,7 @@ def plans() -> Problems:
     """Puzzles that are solved step by step, by any plan that is short enough."""
     return Problems(
         name="plans",
+        summary="Sequences of actions in small worlds; any plan that is short enough is right.",
         problems=(
             planning.Jugs(), planning.Hanoi(), planning.Pancakes(), planning.Lights(), planning.Slide(), planning.Blocks(),
             planning.Warehouse(),

@@ -285,7 +285,8 @@ class Warehouse(World):
 
 
 WORLDS: dict[str, type[Any]] = {
-    "jugs": Jugs, "hanoi": Hanoi, "pancakes": Pancakes, "lights": Lights, "slide": Slide, "blocks": Blocks, "warehouse": Warehouse,
+    "jugs": Jugs, "hanoi": Hanoi, "pancakes": Pancakes, "lights": Lights, "slide": Slide, "blocks": Blocks,
+    "warehouse": Warehouse,
 }  # fmt: skip
 """Name to world, each made from its gold."""
 
@@ -303,9 +304,7 @@ def world_of(gold: Any) -> World:
         return WORLDS[table["world"]](table)
     except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
-        raise DataError(
-            f"the gold {gold!r} does not describe the world {table['world']!r}: {type(error).__name__}: {error}"
-        ) from None
+        raise DataError(f"the gold {gold!r} does not describe the world {table['world']!r}: {why}") from None
 
 
 def _stacks(stacks: Any) -> State:
