@@ -34,14 +34,8 @@ MARKS = {
 @pytest.mark.parametrize("name", [pytest.param(n, marks=MARKS.get(n, ())) for n in families()])
 def test_families_keep_the_contract(name: str) -> None:
     source = family(name)
-<<<<<<< HEAD
     tasks = 1 if name in RUNNING else 240
     report = check_task_source(source, n=max(1, tasks // sum(map(len, source.arms().values()))))
-=======
-    report = check_task_source(
-        source, n=8 if name not in ("grids", "plans", "riddles") else 1
-    )  # many arms are held at length by their own tests
->>>>>>> 92ea262 (Plans in seven small worlds, carried out by a verifier of their own)
     assert report.skipped == ()
     assert "no constant answer is right too often" in report.passed
 

@@ -48,11 +48,8 @@ GOLDS = {
     "assignment": ({"Ann": "knight", "Bob": "knave"}, "Ann is a knight, Bob is a knave"),
     "grid": ([["1", "2"], ["2", "1"]], "1 2\n2 1"),
     "maze": ({"maze": ["S.", "#G"], "value": 2}, "right, down"),
-<<<<<<< HEAD
     "countdown": ({"numbers": [3, 3, 8, 8], "target": 24}, "8 / (3 - 8 / 3)"),
-=======
     "plan": ({"world": "jugs", "sizes": [3, 5], "target": 2, "most": 3}, "fill B, pour B A"),
->>>>>>> 92ea262 (Plans in seven small worlds, carried out by a verifier of their own)
     "sat": ({"clauses": [[1, -2], [2]]}, "x1=True, x2=True"),
     "smt": ({"smt": "(declare-const x Int) (assert (> (* x x) 8))"}, "x = -3"),
     "graph_path": (GRAPH, "a -> b -> c"),
