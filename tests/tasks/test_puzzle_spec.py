@@ -26,7 +26,7 @@ FILES = Path(__file__).parents[2] / "docs/add/puzzles"
 
 SMALL: dict[str, Any] = {
     "name": "my/sum", "domain": "math", "levels": (1,), "texts": ("x + y is {s}, x - y is {d}. x?",),
-    "hidden": {"a": [5, 40], "b": [0, 5]}, "parameters": {"s": "a + b", "d": "a - b"},
+    "secret": {"a": [5, 40], "b": [0, 5]}, "parameters": {"s": "a + b", "d": "a - b"},
     "variables": {"x": [0, 50], "y": [0, 50]}, "constraints": ("x + y == s", "x - y == d"), "answer": {"value": "x"},
 }  # fmt: skip
 
@@ -98,7 +98,7 @@ def test_a_table_of_answers() -> None:
         **SMALL, "parameters": {"who": {"choose": ["Ann", "Bob"], "count": 2}, "s": [3, 9]},
         "variables": {"age": {"each": "who", "range": [1, 9]}}, "constraints": ("sum(age) == s", "age[0] == 2 * age[1]"),
         "answer": {"names": "who", "values": "age"}, "texts": ("{who[0]} is twice as old as {who[1]}, together {s}.",),
-        "hidden": {},
+        "secret": {},
     })  # fmt: skip
     found = spec.solve({"who": ["Bob", "Ann"], "s": 9})
     assert (found.answer, found.gold) == ("Bob: 6, Ann: 3", {"Bob": "6", "Ann": "3"})
@@ -150,7 +150,7 @@ def test_draws_without_one_answer_are_refused_within_a_bound() -> None:
             {"constraints": ("x + z == s",)},
             r"constraints\[0\] uses the name 'z'; it is declared nowhere \(known here: d, s, x, y\)",
         ),
-        ({"constraints": ("x == a",)}, "uses the name 'a'; it is hidden; make a parameter of it"),
+        ({"constraints": ("x == a",)}, "uses the name 'a'; it is secret; make a parameter of it"),
         ({"constraints": (3,)}, r"constraints\[0\] = 3 is no expression"),
         ({"constraints": ("pow(x, 2) == s",)}, "unknown function"),
         ({"texts": ("x of {ss}?",)}, r"texts\[0\] uses the name 'ss'; did you mean 's'"),
@@ -209,7 +209,7 @@ def test_values_that_only_a_draw_can_tell() -> None:
     with pytest.raises(DataError, match=r"variable 'x' has the empty range 9 to 5"):
         Spec(**{**SMALL, "variables": {"x": ["s", 5], "y": [0, 9]}}).solve({"s": 9, "d": 0})
     with pytest.raises(DataError, match="a parameter has the empty range 9 to 3"):
-        Spec(**{**SMALL, "hidden": {"a": [9, 9], "b": ["a", 3]}}).draw(1, Random(0))
+        Spec(**{**SMALL, "secret": {"a": [9, 9], "b": ["a", 3]}}).draw(1, Random(0))
     for text, told in (
         ("x // y == 1", "// divides by a variable"), ("x % (s - s) == 1", "% divides by 0"),
         ("who + 1 == x", "is given a list or a word"),
@@ -217,7 +217,7 @@ def test_values_that_only_a_draw_can_tell() -> None:
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=told.replace("(", r"\(")):
             drawn = {"who": {"choose": [1, 2], "count": 2}, "s": [1, 2], "d": [1, 2]}
-            spec = Spec(**{**SMALL, "parameters": drawn, "constraints": (text,), "hidden": {}})
+            spec = Spec(**{**SMALL, "parameters": drawn, "constraints": (text,), "secret": {}})
             spec.solve({"who": [1, 2], "s": 1, "d": 1})
 
 

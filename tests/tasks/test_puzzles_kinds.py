@@ -13,7 +13,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.tasks import family
 from assay.tasks.problem import Problem
 from assay.tasks.problems import Problems
-from assay.tasks.puzzles.amounts import Calendar
+from assay.tasks.puzzles.dates import Calendar
 from assay.tasks.puzzles.logic import Syllogism
 from assay.tasks.puzzles.plans import Jugs, PlanPuzzle
 from assay.tasks.puzzles.puzzle import Puzzle, listed
@@ -61,6 +61,8 @@ def test_plans_have_the_length_of_their_level(problem: PlanPuzzle) -> None:
         low, high = problem.shapes[level - 1][-1]
         plan = problem.solve(facts).answer.split(", ")
         assert low <= len(plan) <= high and facts["most"] == len(plan) + 2
+        other = {**facts, **(problem.vary(facts, Random(level)) or {})}
+        assert len(problem.solve(other).answer.split(", ")) == len(plan)
 
 
 def test_plans_that_there_are_not() -> None:

@@ -57,11 +57,11 @@ class Checks:
 
     def _names(self) -> None:
         spec = self.spec
-        every = (*spec.hidden, *spec.parameters, *spec.variables)
+        every = (*spec.secret, *spec.parameters, *spec.variables)
         for name, times in Counter(every).items():
             if times > 1:
                 raise ConfigError(
-                    f"{spec.name}: the name {name!r} is used {times} times; hidden names, parameters and variables differ"
+                    f"{spec.name}: the name {name!r} is used {times} times; secret names, parameters and variables differ"
                 )
             if not name.isidentifier() or name in _RESERVED:
                 raise ConfigError(
@@ -70,7 +70,7 @@ class Checks:
 
     def _draws(self) -> None:
         spec, known = self.spec, set[str]()
-        for table in ("hidden", "parameters"):
+        for table in ("secret", "parameters"):
             for name, how in getattr(spec, table).items():
                 self._draw(f"{table}.{name}", how, known)
                 known.add(name)
@@ -172,9 +172,9 @@ class Checks:
     def _known(self, key: str, name: Any, known: set[str]) -> None:
         if name not in known:
             close = nearest(str(name), known)
-            secret = name in self.spec.hidden
+            secret = name in self.spec.secret
             hint = (
-                "it is hidden; make a parameter of it"
+                "it is secret; make a parameter of it"
                 if secret
                 else f"did you mean {close!r}?"
                 if close

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.tasks.problems import Problems
-from assay.tasks.puzzles import amounts, logic, marks, places, squares, sums
+from assay.tasks.puzzles import amounts, choices, dates, logic, marks, orders, places, spaced, squares, sums
 from assay.tasks.puzzles import plans as planning
 
 __all__ = ["grids", "plans", "riddles"]
@@ -16,7 +16,7 @@ def grids() -> Problems:
         summary="Puzzles on squares, each with one solution.",
         problems=(
             squares.Sudoku(), squares.Latin(), squares.Futoshiki(), squares.Kropki(), squares.Skyscrapers(), squares.Kenken(),
-            marks.Takuzu(), marks.Nonogram(), marks.Mines(), marks.StarBattle(), marks.Hitori(), marks.Tents(), marks.Akari(),
+            marks.Takuzu(), marks.Nonogram(), marks.Mines(), spaced.StarBattle(), spaced.Hitori(), spaced.Tents(), spaced.Akari(),
             marks.Queens(), sums.Kakuro(), sums.Magic(),
         ),
     )  # fmt: skip
@@ -28,9 +28,9 @@ def riddles() -> Problems:
         name="riddles",
         summary="Puzzles of numbers, orders and people, each with one solution.",
         problems=(
-            places.Zebra(), places.Order(), places.Seating(), places.Purchases(), places.Schedule(), sums.Cryptarithm(),
-            amounts.Ages(), amounts.Balance(), amounts.Coins(), amounts.Code(), amounts.Digits(), amounts.Calendar(),
-            amounts.Knapsack(), amounts.SubsetSum(), amounts.Change(),
+            places.Zebra(), places.Order(), places.Seating(), orders.Purchases(), orders.Schedule(), sums.Cryptarithm(),
+            amounts.Ages(), amounts.Balance(), amounts.Coins(), amounts.Code(), amounts.Digits(), dates.Calendar(),
+            choices.Knapsack(), choices.SubsetSum(), choices.Change(),
             logic.Tellers(), logic.Boxes(), logic.Syllogism(), logic.Circuit(), logic.Colouring(),
         ),
     )  # fmt: skip

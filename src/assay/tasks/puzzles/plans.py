@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 from typing import Any, ClassVar
 
+from assay.core.canon import canonical
 from assay.core.errors import DataError
 from assay.core.protocols import Verifier
 from assay.tasks.draws import checked_levels
@@ -17,6 +20,8 @@ from assay.verify.structure.plan import Plan
 from assay.verify.structure.worlds import shortest, world_of
 
 __all__ = ["Blocks", "Hanoi", "Jugs", "Lights", "Pancakes", "PlanPuzzle", "Slide", "Warehouse"]
+
+_NAMES = "ABCDEFGHJK"
 
 TRIES = 500
 """Draws before a level counts as impossible."""
@@ -46,10 +51,19 @@ class PlanPuzzle(Problem):
         low, high = shape[-1]
         for _ in range(TRIES):
             facts = self.make(shape, rng)
-            plan = shortest(world_of(facts))[0] if facts is not None else None
+            plan = _planned(canonical(facts))[0] if facts is not None else None
             if facts is not None and plan is not None and low <= len(plan) <= high:
                 return {**facts, "most": len(plan) + 2}
         raise DataError(f"{self.name}: {TRIES} draws of level {level} gave no plan of {low} to {high} actions")
+
+    def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
+        """The same world with other labels, or mirrored; None where there is no such thing."""
+        return None
+
+    def redraw(self, facts: Facts, level: int, rng: Random) -> dict[str, Any]:
+        """Mostly the same world varied, which is cheap."""
+        other = self.vary(facts, rng) if rng.random() < 0.8 else None
+        return self.draw(level, rng) if other is None else {**facts, **other}
 
     def solve(self, facts: Facts) -> Solution:
         """A shortest plan, by breadth-first search.
@@ -57,7 +71,7 @@ class PlanPuzzle(Problem):
         Raises:
             DataError: there is no plan.
         """
-        plan, effort = shortest(world_of(dict(facts)))
+        plan, effort = _planned(canonical({k: v for k, v in facts.items() if k not in ("problem", "most")}))
         if plan is None:
             raise DataError(f"{self.name}: these facts have no plan: {dict(facts)}")
         gold = {key: value for key, value in facts.items() if key != "problem"}
@@ -96,6 +110,10 @@ class Jugs(PlanPuzzle):
         count, most, _ = shape
         sizes = rng.sample(range(3, most + 1), count)
         return {"world": "jugs", "sizes": sizes, "target": rng.randint(1, max(sizes))}
+
+    def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
+        """Jugs in another order."""
+        return {"sizes": rng.sample(facts["sizes"], len(facts["sizes"]))}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The jugs."""
@@ -141,6 +159,11 @@ class Hanoi(PlanPuzzle):
             both.append(pegs)
         return {"world": "hanoi", "pegs": both[0], "goal": both[1]}
 
+    def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
+        """Pegs in another order."""
+        order = rng.sample(range(3), 3)
+        return {key: [facts[key][i] for i in order] for key in ("pegs", "goal")}
+
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Both arrangements."""
         n = sum(map(len, facts["pegs"]))
@@ -159,7 +182,7 @@ class Pancakes(PlanPuzzle):
 
     name: str = "plans/pancakes"
     levels: tuple[int, ...] = (1, 2, 3, 4)
-    shapes: ClassVar[tuple[Any, ...]] = ((5, (1, 2)), (5, (3, 4)), (6, (4, 5)), (6, (6, 7)))
+    shapes: ClassVar[tuple[Any, ...]] = ((5, (1, 2)), (5, (3, 4)), (6, (4, 5)), (6, (5, 7)))
     templates: ClassVar[tuple[str, ...]] = (
         "A stack of pancakes has these sizes from top to bottom: {stack}. A turn of k puts the top k pancakes upside down, "
         "as one pile. Sort the stack so that the smallest is on top and the largest at the bottom, with at most {most} "
@@ -176,6 +199,11 @@ class Pancakes(PlanPuzzle):
         first = rng.randint(1, 40)
         sizes = sorted(rng.sample(range(first, first + 3 * shape[0]), shape[0]))
         return {"world": "pancakes", "stack": rng.sample(sizes, shape[0])}
+
+    def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
+        """All sizes larger or smaller."""
+        shift = rng.randint(1, 40) - min(facts["stack"])
+        return {"stack": [size + shift for size in facts["stack"]]}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The stack."""
@@ -217,6 +245,10 @@ class Lights(PlanPuzzle):
         text = "".join(map(str, state))
         return {"world": "lights", "rows": [text[i : i + width] for i in range(0, len(text), width)]}
 
+    def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
+        """Mirrored."""
+        return {"rows": mirrored(facts["rows"], rng)}
+
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The grid."""
         return {"grid": "\n".join(" ".join(row) for row in facts["rows"]), "most": str(facts["most"])}
@@ -234,7 +266,7 @@ class Slide(PlanPuzzle):
 
     name: str = "plans/slide"
     levels: tuple[int, ...] = (1, 2, 3, 4, 5)
-    shapes: ClassVar[tuple[Any, ...]] = ((2, 3, (2, 7)), (3, 3, (6, 7)), (3, 3, (8, 9)), (3, 3, (10, 11)), (3, 3, (11, 12)))
+    shapes: ClassVar[tuple[Any, ...]] = ((2, 3, (2, 7)), (3, 3, (5, 6)), (3, 3, (7, 8)), (3, 3, (9, 10)), (3, 3, (10, 12)))
     templates: ClassVar[tuple[str, ...]] = (
         "In this sliding puzzle 0 is the gap:\n\n{grid}\n\nA move slides a tile that is directly beside, above or below the "
         "gap into it. Bring the tiles in ascending order, row by row from the top left, with the gap at the bottom right, in "
@@ -258,6 +290,15 @@ class Slide(PlanPuzzle):
             before, state = state, rng.choice(choices)
         return {"world": "slide", "rows": [list(state[i : i + width]) for i in range(0, len(state), width)]}
 
+    def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
+        """Rows and columns exchanged, in a square, and the tiles numbered by their new places."""
+        rows: list[list[int]] = facts["rows"]
+        n = len(rows)
+        if n != len(rows[0]):
+            return None
+        number = {0: 0, **{r * n + c + 1: c * n + r + 1 for r in range(n) for c in range(n)}}
+        return {"rows": [[number[rows[c][r]] for c in range(n)] for r in range(n)]}
+
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The frame."""
         return {"grid": "\n".join(" ".join(map(str, row)) for row in facts["rows"]), "most": str(facts["most"])}
@@ -273,7 +314,7 @@ class Blocks(PlanPuzzle):
 
     name: str = "plans/blocks"
     levels: tuple[int, ...] = (1, 2, 3, 4)
-    shapes: ClassVar[tuple[Any, ...]] = ((4, (1, 2)), (4, (3, 4)), (5, (4, 5)), (5, (6, 8)))
+    shapes: ClassVar[tuple[Any, ...]] = ((4, (1, 2)), (4, (3, 4)), (5, (3, 5)), (5, (5, 8)))
     templates: ClassVar[tuple[str, ...]] = (
         "Blocks stand on a table in these stacks, from bottom to top:\n{stacks}\n\nBuild these stacks instead:\n{goal}\n\nA "
         "move takes a block with nothing on it and puts it onto another free block or onto the table. Use at most {most} "
@@ -290,7 +331,7 @@ class Blocks(PlanPuzzle):
     def make(self, shape: Sequence[Any], rng: Random) -> dict[str, Any] | None:
         """Two ways to stack."""
         both: list[list[list[str]]] = []
-        names = rng.sample("ABCDEFGHJK", shape[0])
+        names = rng.sample(_NAMES, shape[0])
         for _ in range(2):
             stacks: list[list[str]] = []
             for name in rng.sample(names, len(names)):
@@ -300,6 +341,12 @@ class Blocks(PlanPuzzle):
                     stacks.append([name])
             both.append(sorted(stacks))
         return {"world": "blocks", "stacks": both[0], "goal": both[1]}
+
+    def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
+        """Blocks renamed."""
+        names = sorted(name for stack in facts["stacks"] for name in stack)
+        other = dict(zip(names, rng.sample(_NAMES, len(names)), strict=True))
+        return {key: sorted([other[name] for name in stack] for stack in facts[key]) for key in ("stacks", "goal")}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Both ways."""
@@ -342,6 +389,22 @@ class Warehouse(PlanPuzzle):
         rows = ["".join(cells.get(r * width + c, ".") for c in range(width)) for r in range(height)]
         return {"world": "warehouse", "rows": rows}
 
+    def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
+        """Mirrored."""
+        return {"rows": mirrored(facts["rows"], rng)}
+
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The plan of the warehouse."""
         return {"grid": "\n".join(facts["rows"]), "most": str(facts["most"])}
+
+
+@lru_cache(maxsize=64)
+def _planned(facts: bytes) -> tuple[list[str] | None, int]:
+    """A shortest plan; kept for a moment, since a task that was just drawn is solved next."""
+    return shortest(world_of(json.loads(facts)))
+
+
+def mirrored(rows: Sequence[str], rng: Random) -> list[str]:
+    """Rows of text, upside down or back to front."""
+    rows = rows[::-1] if rng.random() < 0.5 else rows
+    return [row[::-1] for row in rows] if rng.random() < 0.5 else list(rows)

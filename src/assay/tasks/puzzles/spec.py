@@ -36,15 +36,15 @@ SOLUTIONS = 64
 class Spec(Problem):
     """A kind of puzzle that a file describes. The level counts what the file says.
 
-    A draw gives values to hidden names and parameters, finds clues if there are any, and is refused where it has no answer or
+    A draw gives values to secret names and parameters, finds clues if there are any, and is refused where it has no answer or
     more than one: PuzzleClone (arXiv 2508.15180). The page ``docs/add/puzzle.md`` describes every key.
 
     Attributes:
         texts: wordings in which ``{name}`` is a parameter, ``{name[0]}`` an element of one, and ``{clues}`` the clues.
         parameters: name to how its value is drawn: ``[low, high]``, ``{choose: list}``, ``{choose: list, count: n}``, or an
             expression over names before it. They are public.
-        hidden: the same for names that only parameters may use: the secret that a puzzle is made from.
-        by_level: parameters and hidden names that a level draws in its own way.
+        secret: the same for names that only parameters may use: the solution that a puzzle is made from.
+        by_level: parameters and secret names that a level draws in its own way.
         variables: name to ``[low, high]`` of numbers or expressions over parameters; or a table with ``each``, a list
             parameter, for a list of variables, and ``range``.
         constraints: expressions over parameters and variables.
@@ -60,7 +60,7 @@ class Spec(Problem):
         ConfigError: names the key, the value and a fix.
 
     >>> legs = Spec(name="farm/legs", domain="math", levels=(1,), texts=("{heads} heads, {legs} legs. How many hens?",),
-    ...             hidden={"h": [2, 9], "c": [2, 9]}, parameters={"heads": "h + c", "legs": "2*h + 4*c"},
+    ...             secret={"h": [2, 9], "c": [2, 9]}, parameters={"heads": "h + c", "legs": "2*h + 4*c"},
     ...             variables={"hens": [0, 40], "cows": [0, 40]},
     ...             constraints=("hens + cows == heads", "2*hens + 4*cows == legs"), answer={"value": "hens"})
     >>> legs.solve({"heads": 7, "legs": 22}).answer
@@ -69,7 +69,7 @@ class Spec(Problem):
 
     texts: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=FrozenMap)
-    hidden: Mapping[str, Any] = field(default_factory=FrozenMap)
+    secret: Mapping[str, Any] = field(default_factory=FrozenMap)
     by_level: Mapping[str, Mapping[str, Any]] = field(default_factory=FrozenMap)
     variables: Mapping[str, Any] = field(default_factory=FrozenMap)
     constraints: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class Spec(Problem):
         if not self.name or not self.domain:
             raise ConfigError(f"a puzzle needs a name and a domain, got {self.name!r} and {self.domain!r}")
         checked_levels(self.name, self.levels, 1, 1000)
-        for key in ("parameters", "hidden", "by_level", "variables", "answer"):
+        for key in ("parameters", "secret", "by_level", "variables", "answer"):
             object.__setattr__(self, key, FrozenMap(getattr(self, key)))
         object.__setattr__(self, "clues", tuple(FrozenMap(clue) for clue in self.clues))
         Checks(self).all()
@@ -123,7 +123,7 @@ class Spec(Problem):
         reasons = ", ".join(f"{times} had {reason}" for reason, times in why.items())
         raise DataError(
             f"{self.name}: {TRIES} draws of level {level} gave no puzzle with one answer ({reasons}); "
-            "draw parameters from a hidden solution, or change constraints or ranges"
+            "draw parameters from a secret solution, or change constraints or ranges"
         )
 
     def solve(self, facts: Facts) -> Solution:
@@ -161,7 +161,7 @@ class Spec(Problem):
 
     def _drawn(self, level: int, rng: Random) -> dict[str, Any]:
         own, out = self.by_level.get(str(level), {}), dict[str, Any]()
-        for table in (self.hidden, self.parameters):
+        for table in (self.secret, self.parameters):
             for name, how in table.items():
                 out[name] = _drawn(own.get(name, how), out, rng)
         return out
