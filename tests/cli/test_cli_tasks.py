@@ -1,6 +1,7 @@
 """Task families and recipes on the command line."""
 
 import json
+from pathlib import Path
 
 import pytest
 from cli_support import flat
@@ -34,7 +35,7 @@ def test_one_family(assay, mine):
 
     task = SortDigits().task("sort", 5, "train", 2)
     assert found["example"]["messages"] == [["user", task.public["prompt"]]]
-    assert found["example"]["private"] == {"answer": task.private["answer"]}
+    assert found["example"]["private"] == dict(task.private)
     assert f"answer (private)  {task.private['answer']}" in assay("tasks", "show", "sort", "--level", "5", "--index", "2").out
     assert assay("tasks", "show", "mine.py:my_source", "--json").json["arms"] == {"sort": [2]}
 
@@ -172,3 +173,21 @@ def test_mixtures_are_reseeded_and_written_whole():
 
 class Bare:
     name = "bare"
+
+
+def test_files_of_rows_and_of_puzzles_are_families(assay, tmp_path):
+    (tmp_path / "mine.jsonl").write_text('{"prompt": "1+1?", "answer": "2", "verifier": "math"}\n')
+    assert assay("tasks", "show", "mine.jsonl", "--json").json["example"]["messages"] == [["user", "1+1?"]]
+    farm = Path(__file__).parents[2] / "docs/add/puzzles/farm.toml"
+    (row,) = _rows(assay("tasks", "sample", str(farm), "-n", "1", "--private"))
+    assert row["answer"] and row["domain"]
+
+
+def test_import_and_export(assay, tmp_path):
+    (tmp_path / "raw.jsonl").write_text('{"question": "1+1?", "answer": "#### 2"}\n{"question": "1+1?", "answer": "2"}\n')
+    found = assay("tasks", "import", "raw.jsonl", "out.jsonl", "--verifier", "math", "--license", "MIT", "--json").json
+    assert (found["read"], found["taken"], found["rejected"], found["licences"]) == (2, 1, {"repeated": 1}, {"MIT": 1})
+    text = assay("tasks", "import", "raw.jsonl", "out.jsonl", "--verifier", '{"name": "numeric"}').out
+    assert "out.jsonl: 1 of 2 rows" in text and "rejected: repeated 1" in text and "out.rejected.jsonl" in text
+    assert assay("tasks", "import", "raw.jsonl", "out.jsonl", "-n", "0").code == 2
+    assert assay("tasks", "check", "sort", "-n", "0").code == 2

@@ -146,17 +146,19 @@ def _seed(args: Sequence[str]) -> tuple[int | None, list[str]]:
 
 
 def source(word: str) -> TaskSource:
-    """The task family that a word names: assay's, rows in a ``.jsonl`` file, or ``my_file.py:my_source``: a family, its class, or
-    a function giving one.
+    """The task family that a word names: assay's, rows in a ``.jsonl`` file, a puzzle in a ``.toml`` file, or
+    ``my_file.py:my_source``: a family, its class, or a function giving one.
 
     Raises:
         UnknownNameError: no such family; with the nearest.
         ConfigError: what was named is no task family.
     """
-    from assay.tasks import family, load_rows
+    from assay.tasks import family, load_rows, puzzle_from
 
     if word.endswith(".jsonl"):
         return load_rows(word)
+    if word.endswith(".toml"):
+        return puzzle_from(word)
     if ":" not in word:
         if word.endswith(".py"):
             raise ConfigError(f"task family {word!r} names a file only; say which: {word}:my_source")

@@ -41,7 +41,7 @@ class TasksShowOptions:
     """Shows a task family: arms, levels, verifier, an example with its answer.
 
     Attributes:
-        name: a task family or one of its arms ('assay tasks list' names them), or my_file.py:my_source.
+        name: a task family or one of its arms ('assay tasks list' names them), rows.jsonl, puzzle.toml, or my_file.py:my_source.
         arm: the example's arm; the first when not given.
         level: the example's level; the lowest when not given.
         index: number of the example in the training stream.
@@ -60,7 +60,7 @@ class TasksSampleOptions:
     """Prints tasks of a family as JSON Lines, no question twice; the same command prints the same tasks everywhere.
 
     Attributes:
-        name: a task family or one of its arms ('assay tasks list' names them), or my_file.py:my_source.
+        name: a task family or one of its arms ('assay tasks list' names them), rows.jsonl, puzzle.toml, or my_file.py:my_source.
         arm: only this arm; all in turn when not given.
         level: only this level; all in turn when not given.
         n: how many tasks.
@@ -85,7 +85,7 @@ class TasksCheckOptions:
     """Holds a task family to its contract: gold scores 1, junk scores the floor, splits never overlap, tasks are pure functions.
 
     Attributes:
-        name: a task family or one of its arms ('assay tasks list' names them), or my_file.py:my_source.
+        name: a task family or one of its arms ('assay tasks list' names them), rows.jsonl, puzzle.toml, or my_file.py:my_source.
         n: tasks of each arm, level and split.
         json: print JSON.
     """
