@@ -55,6 +55,7 @@ nitpick_ignore = [
     ("py:class", "assay.sandbox.backends.wasi.WasiWorker"),
     ("py:class", "assay.sandbox.client.Zygote"),
     ("py:class", "assay.tasks.draws.Place"),
+    ("py:class", "assay.tasks.puzzles.solver.Model"),
     ("py:class", "assay.train.run.ModelSource"),
     ("py:class", "assay.verify.code.base.Gold"),
     ("py:class", "assay.verify.code.cases.Case"),
