@@ -36,7 +36,9 @@ def test_one_family(assay, mine):
     task = SortDigits().task("sort", 5, "train", 2)
     assert found["example"]["messages"] == [["user", task.public["prompt"]]]
     assert found["example"]["private"] == dict(task.private)
-    assert f"answer (private)  {task.private['answer']}" in assay("tasks", "show", "sort", "--level", "5", "--index", "2").out
+    assert f"answer (private) {task.private['answer']}" in flat(
+        assay("tasks", "show", "sort", "--level", "5", "--index", "2").out
+    )
     assert assay("tasks", "show", "mine.py:my_source", "--json").json["arms"] == {"sort": [2]}
 
 

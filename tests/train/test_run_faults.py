@@ -311,7 +311,7 @@ def test_a_base_below_its_gate_can_be_given_more_steps(tmp_path: Path) -> None:
         resume(folder)
     assert sum(e["kind"] == "gate" for e in events(folder)) == 1, "what a gate found is remembered, not measured again"
     assert resume(folder, steps=60).finished
-    assert [e["message"].split(",")[1] for e in events(folder) if e["kind"] == "gate"] == [" gate 0.100", " gate 0.100"]
+    assert [e["message"].split("; ")[1] for e in events(folder) if e["kind"] == "gate"] == ["gate 0.100", "gate 0.100"]
 
 
 def test_more_steps_after_a_gate_go_to_the_warm_up_also_with_a_stage_behind_it(tmp_path: Path) -> None:

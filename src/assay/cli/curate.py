@@ -27,11 +27,10 @@ _MODEL: dict[str, str] = {"metavar": "MODEL"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurateOptions:
-    """Drops duplicates, evaluation items, and what further options name; splits the rest by content.
-
-    IN holds rows as JSON lines (also .gz), Parquet or Arrow; OUT gets train.jsonl, test.jsonl, rejected.jsonl with a reason for
-    each row, and manifest.json. The same command goes on with a run that was stopped or killed. Files of measurements
-    (--passes, --solvers, --limr, ...) name a row by "id" or question.
+    """Drops duplicates, evaluation items, and what further options name; splits the rest by content. IN holds rows as JSON lines
+    (also .gz), Parquet or Arrow; OUT gets train.jsonl, test.jsonl, rejected.jsonl with a reason for each row, and
+    manifest.json. The same command goes on with a run that was stopped or killed. Files of measurements (--passes,
+    --solvers, --limr, ...) name a row by "id" or question.
 
     Attributes:
         rows: file or folder of rows.

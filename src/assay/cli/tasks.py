@@ -112,9 +112,8 @@ class TasksExportOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksImportOptions:
-    """Makes rows of other people assay's: a file with a verifier for each row, and one of the rows refused, with reasons.
-
-    SOURCE is a file of rows (.jsonl, .jsonl.gz, .parquet, .arrow), a folder of them or of a data set that the library datasets
+    """Makes rows of other people assay's: a file with a verifier for each row, and one of the rows refused, with reasons. SOURCE
+    is a file of rows (.jsonl, .jsonl.gz, .parquet, .arrow), a folder of them or of a data set that the library datasets
     saved, gym:NAME for a data set of reasoning-gym, or taskset:ID for an installed taskset of verifiers.
 
     Attributes:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from assay.core.canon import FrozenMap, canonical, plain
+from assay.core.canon import FrozenMap, canonical, digest, plain
 from assay.core.errors import DataError
 from assay.core.protocols import Verifier
 from assay.core.seeds import content_split, derive
@@ -102,11 +102,14 @@ def _in_all_forms(problem: Problem, level: int, facts: dict[str, Any], solved: S
 
 
 def _task(problem: Problem, level: int, facts: dict[str, Any], solved: Solution, prompt: str) -> Task:
-    public = FrozenMap({"prompt": prompt, "facts": {"problem": problem.name, **facts}})
+    whole = {"problem": problem.name, **facts}
+    shown = {"problem": problem.name, "digest": digest(whole)} if problem.hidden else whole
+    public = FrozenMap({"prompt": prompt, "facts": shown})
+    world = {**problem.world(facts), "facts": whole} if problem.hidden else problem.world(facts)
     gold = solved.answer if solved.gold is None else solved.gold
     return Task(
         id=f"{problem.name}/{level}", domain=problem.domain, arm=problem.name, level=level,
-        split=content_split(public["facts"]), index=0, public=public, world=FrozenMap(problem.world(facts)),
+        split=content_split(public["facts"]), index=0, public=public, world=FrozenMap(world),
         private=FrozenMap({"answer": gold}),
     )  # fmt: skip
 

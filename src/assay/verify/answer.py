@@ -96,9 +96,12 @@ def _marked(text: str) -> str | None:
     mark = last_match(_MARK, text)
     if mark is None:
         return None
-    rest = text[mark.end() :]
-    line = rest.split("\n", 1)[0].strip(" \t\r*_`$")
-    return line or rest.strip().strip("*_`$").strip()
+    head, _, below = text[mark.end() :].partition("\n")
+    line = head.strip(" \t\r*_`$")
+    if line:
+        return line
+    below = below.strip().strip("`$").strip()
+    return below if "\n" in below else below.strip("*_").strip()  # stars in several lines may be cells of a picture
 
 
 def denied(before: str) -> bool:
