@@ -32,7 +32,7 @@ class Mixture:
     >>> from assay.tasks import Reverse, SortDigits
     >>> both = Mixture(name="both", sources=(SortDigits(levels=(3,)), Reverse(levels=(3, 4))))
     >>> dict(both.arms()), both.task("reverse", 3, "train", 0).public["prompt"]
-    ({'sort': (3,), 'reverse': (3, 4)}, 'Rbfd>')
+    ({'sort': (3,), 'reverse': (3, 4)}, 'Rabh>')
     """
 
     name: str
