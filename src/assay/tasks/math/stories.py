@@ -9,7 +9,7 @@ from random import Random
 __all__ = ["ASIDES", "NAMES", "THINGS", "aside", "cents", "listed", "people", "said_aside"]
 
 NAMES = (
-    "Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gita", "Hugo", "Ines", "Jon", "Kira", "Leo", "Mona", "Nils", "Olga", "Paul",
+    "Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gita", "Hugo", "Iris", "Jon", "Kira", "Leo", "Mona", "Nils", "Olga", "Paul",
     "Rosa", "Sam", "Tara", "Umar", "Vera", "Will", "Xenia", "Yuri", "Zoe",
 )  # fmt: skip
 THINGS = (
