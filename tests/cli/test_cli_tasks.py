@@ -192,4 +192,7 @@ def test_import_and_export(assay, tmp_path):
     text = assay("tasks", "import", "raw.jsonl", "out.jsonl", "--verifier", '{"name": "numeric"}').out
     assert "out.jsonl: 1 of 2 rows" in text and "rejected: repeated 1" in text and "out.rejected.jsonl" in text
     assert assay("tasks", "import", "raw.jsonl", "out.jsonl", "-n", "0").code == 2
+    for word, why in (("{bad", "is no JSON"), ("mth", "did you mean 'math'"), ('{"kind": 1}', "names no verifier")):
+        got = assay("tasks", "import", "raw.jsonl", "never.jsonl", "--verifier", word)
+        assert got.code == 2 and why in flat(got.err) and not (tmp_path / "never.jsonl").exists()
     assert assay("tasks", "check", "sort", "-n", "0").code == 2

@@ -252,7 +252,7 @@ def _import(args: list[str]) -> int:
         raise ConfigError(f"-n {own.n}, --level {own.level}: both are at least 1")
     importer = Importer(
         prompt=own.prompt, gold=own.gold, license=own.license, source=own.data_source,
-        verifier=json.loads(own.verifier) if own.verifier.startswith("{") else own.verifier or None,
+        verifier=_verifier(own.verifier),
     )  # fmt: skip
     summary = Summary()
     with busy(f"reading {own.source}"):
@@ -268,6 +268,19 @@ def _import(args: list[str]) -> int:
             print(f"why each row was refused: {refused}")
 
     return show(own.json, {"out": str(own.out), "rejects": str(refused), **counts}, text)
+
+
+def _verifier(word: str) -> str | dict[str, Any] | None:
+    """What --verifier names, tried before any row is read."""
+    from assay.tasks import verifier_of
+
+    try:
+        spec: str | dict[str, Any] | None = json.loads(word) if word.startswith("{") else word or None
+    except json.JSONDecodeError as error:
+        raise ConfigError(f'--verifier {word!r} is no JSON: {error}; give a name, or {{"name": ..., settings}}') from None
+    if spec is not None:
+        verifier_of(spec)
+    return spec
 
 
 def _export(args: list[str]) -> int:
