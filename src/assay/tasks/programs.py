@@ -194,6 +194,7 @@ def scaled(
         ConfigError: a setting out of range.
         DataError: scale 1 does not fit, references disagree, or outputs do not vary; says the input, or the output.
 
+    >>> from random import Random
     >>> def double(text: str) -> str:
     ...     return str(2 * int(text))
     >>> def number(scale: int, seed: int) -> str:
