@@ -10,14 +10,14 @@ import dataclasses
 import enum
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, Set, ValuesView
 from typing import Any, cast
 
 import numpy as np
 
 from assay.core.errors import DataError, a_kind
 
-__all__ = ["FrozenMap", "array_digest", "canonical", "digest", "freeze", "plain", "unrepeated"]
+__all__ = ["FrozenMap", "array_digest", "canonical", "digest", "freeze", "hashed", "plain", "unrepeated"]
 
 
 _EXACT = frozenset({bool, int, float, str})
@@ -50,6 +50,23 @@ class FrozenMap(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._items)
+
+    # the views and tests of the dict itself: those of Mapping are many times slower, and every digest walks them
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._items
+
+    def keys(self) -> KeysView[str]:
+        """The names."""
+        return self._items.keys()
+
+    def values(self) -> ValuesView[Any]:
+        """The values, frozen."""
+        return self._items.values()
+
+    def items(self) -> ItemsView[str, Any]:
+        """Names with their values."""
+        return self._items.items()
 
     def __hash__(self) -> int:
         return hash(frozenset(self._items.items()))
@@ -124,6 +141,15 @@ def canonical(value: Any) -> bytes:
     return _ENCODER.encode(plain(value)).encode("utf-8", "surrogatepass")
 
 
+def hashed(text: bytes, size: int = 16) -> str:
+    """Hex blake2b of canonical JSON that is already at hand (`canonical`); ``size`` in bytes.
+
+    >>> hashed(canonical({"a": 1})) == digest({"a": 1})
+    True
+    """
+    return hashlib.blake2b(text, digest_size=size).hexdigest()
+
+
 def unrepeated(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object from its pairs, as the ``object_pairs_hook`` of ``json.loads``: of a key that stands twice
     nobody knows which value is meant.
@@ -143,7 +169,7 @@ def unrepeated(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _named(items: Mapping[Any, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
-    out = {str(k): change(v) for k, v in items.items()}
+    out = {k if k.__class__ is str else str(k): v if v.__class__ in _EXACT else change(v) for k, v in items.items()}
     if len(out) < len(items):
         raise DataError(f"two keys are the same name as text: {sorted(map(repr, items))}")
     return out
@@ -155,7 +181,7 @@ def digest(value: Any, size: int = 16) -> str:
     >>> digest({"a": 1}) == digest({"a": 1.0}), len(digest(0))
     (False, 32)
     """
-    return hashlib.blake2b(canonical(value), digest_size=size).hexdigest()
+    return hashed(canonical(value), size)
 
 
 def array_digest(array: np.ndarray[Any, Any], size: int = 16) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from assay.core.canon import canonical
 from assay.core.errors import ConfigError
 
-__all__ = ["content_split", "derive", "generator", "uniforms"]
+__all__ = ["content_split", "derive", "generator", "text_split", "uniforms"]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -77,7 +77,19 @@ def content_split(content: Any, test_share: float = 0.1) -> str:
     >>> content_split({"prompt": "S21>"}) == content_split({"prompt": "S21>"})
     True
     """
+    return text_split(canonical(content), test_share)
+
+
+def text_split(text: bytes, test_share: float = 0.1) -> str:
+    """`content_split` of a content whose canonical JSON is already at hand (`assay.core.canonical`).
+
+    Raises:
+        ConfigError: ``test_share`` is no share.
+
+    >>> text_split(canonical({"prompt": "S21>"})) == content_split({"prompt": "S21>"})
+    True
+    """
     if not 0.0 <= test_share <= 1.0:
         raise ConfigError(f"content_split: test_share={test_share}; use a share in [0, 1]")
-    h = int.from_bytes(hashlib.blake2b(canonical(content), digest_size=8, person=b"assay-split").digest(), "big")
+    h = int.from_bytes(hashlib.blake2b(text, digest_size=8, person=b"assay-split").digest(), "big")
     return "test" if h < test_share * 2.0**64 else "train"

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import TypeVar
 
 import numpy as np
 
-from assay.core.canon import FrozenMap
+from assay.core.canon import canonical
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.protocols import TaskSource
-from assay.core.seeds import content_split, derive, generator
+from assay.core.seeds import derive, generator, text_split
 from assay.core.task import Task
 
 __all__ = ["SPLITS", "TRIES", "Place", "checked_levels", "distinct", "in_turn", "redraw", "slip"]
+
+_Q = TypeVar("_Q")
 
 SPLITS = ("train", "test")
 
@@ -68,15 +71,21 @@ class Place:
             raise DataError(f"index of {self.family}/{self.arm} must be >= 0, got {self.index}")
 
 
-def redraw(place: Place, make: Callable[[], FrozenMap], test_share: float = 0.1) -> FrozenMap:
+def redraw(place: Place, make: Callable[[], _Q], test_share: float = 0.1, text: Callable[[_Q], bytes] = canonical) -> _Q:
     """What ``make`` draws, again and again until its content falls in the place's split: uniform over the contents of that split.
+
+    Args:
+        place: whose split is wanted.
+        make: draws a content.
+        test_share: share of contents that belong to the test split.
+        text: the content's canonical JSON, where ``make`` has it at hand.
 
     Raises:
         DataError: `TRIES` draws found none; names level, split and tries.
     """
     for _ in range(TRIES):
         question = make()
-        if content_split(question, test_share) == place.split:
+        if text_split(text(question), test_share) == place.split:
             return question
     raise DataError(
         f"{place.family}/{place.arm}: level {place.level} is exhausted: {TRIES} draws gave no task of split {place.split!r} "

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.core.canon import FrozenMap, digest, plain
+from assay.core.canon import FrozenMap, canonical, hashed, plain
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.protocols import Environment, Verifier
 from assay.core.seeds import derive
@@ -102,10 +102,11 @@ class Problems:
         place = Place(self.name, arm, level, split, index)
         place.check(self)
         problem = self.problem(arm)
-        public, drawn = self._question(place, problem)
-        facts: dict[str, Any] = plain(drawn)
+        question = self._question(place, problem)
+        facts, drawn = question.facts, FrozenMap(question.facts)
+        public = FrozenMap(question.public) if problem.hidden else drawn
         solution = problem.solve(facts)
-        prompt = problem.prompt(facts, self._variant(problem, public), self.form)
+        prompt = problem.prompt(facts, self._variant(problem, question), self.form)
         world = {**problem.world(facts), "facts": drawn} if problem.hidden else problem.world(facts)
         gold = solution.answer if solution.gold is None else solution.gold
         return Task(
@@ -135,24 +136,43 @@ class Problems:
         problem = self.problem(task.arm)
         return problem.trace(problem.facts(task), task.private["solution"], noise, rng)
 
-    def _question(self, place: Place, problem: Problem) -> tuple[FrozenMap, FrozenMap]:
-        """What decides the split, and the facts: the same but where those are hidden."""
-        rng, drawn = place.random(self.seed), list[FrozenMap]()
+    def _question(self, place: Place, problem: Problem) -> _Question:
+        rng, last = place.random(self.seed), list[_Question]()
 
-        def question() -> FrozenMap:
-            facts = problem.redraw(plain(drawn[0]), place.level, rng) if drawn else problem.draw(place.level, rng)
-            drawn[:] = [FrozenMap({**facts, "problem": place.arm})]
-            return FrozenMap({"problem": place.arm, "digest": digest(drawn[0])}) if problem.hidden else drawn[0]
+        def question() -> _Question:
+            facts = problem.redraw(last[0].facts, place.level, rng) if last else problem.draw(place.level, rng)
+            last[:] = [_asked(problem, plain({**facts, "problem": place.arm}))]
+            return last[0]
 
         for _ in range(TRIES):
-            public = redraw(place, question, self.test_share)
-            if problem.fair(plain(drawn[0])):
-                return public, drawn[0]
+            found = redraw(place, question, self.test_share, _Question.canonical)
+            if problem.fair(found.facts):
+                return found
         raise DataError(
             f"{place.arm}: level {place.level} is exhausted: none of {TRIES} questions drawn is fair; use another level"
         )
 
-    def _variant(self, problem: Problem, facts: FrozenMap) -> int:
+    def _variant(self, problem: Problem, question: _Question) -> int:
         if self.wording is not None:
             return self.wording % problem.variants
-        return 0 if problem.variants == 1 else derive("wording", 0, problem.name, digest(facts)) % problem.variants
+        return 0 if problem.variants == 1 else derive("wording", 0, problem.name, hashed(question.text)) % problem.variants
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """Facts that were drawn, what of them is public and decides the split, and the canonical JSON of that: written once."""
+
+    facts: dict[str, Any]
+    public: dict[str, Any]
+    text: bytes
+
+    def canonical(self) -> bytes:
+        return self.text
+
+
+def _asked(problem: Problem, facts: dict[str, Any]) -> _Question:
+    text = canonical(facts)
+    if not problem.hidden:
+        return _Question(facts, facts, text)
+    public = {"problem": facts["problem"], "digest": hashed(text)}
+    return _Question(facts, public, canonical(public))
