@@ -24,7 +24,7 @@ from assay.runtime.learner import TorchLearner
 from assay.runtime.model import init_model
 from assay.runtime.settings import LearnerSettings
 from assay.runtime.tokenizer import HubTokenizer, char_tokenizer
-from assay.tasks import Rows, SortDigits
+from assay.tasks import KeyValue, Rows, SortDigits
 from assay.train import models
 from assay.train.driver import train
 from assay.train.fits import check_fits, check_run
@@ -200,3 +200,12 @@ def test_other_tokenizers_are_asked_what_comes_back(
         return
     with pytest.raises(DataError, match=f"holds {lacks}, which"):
         check_fits(on(rows(answer)), model(tokenizer()))
+
+
+def test_a_task_that_needs_more_turns_than_an_attempt_has_is_refused() -> None:
+    """Two calls of the tool and the answer: three turns."""
+    tasks = KeyValue(levels=(2,))
+    run, given = replace(on(tasks), max_turns=2), model(char_tokenizer(tasks.alphabet))
+    with pytest.raises(ConfigError, match=r"task 'keyvalue/.*level 2\) takes its oracle 3 turns, and Run.max_turns=2 cuts"):
+        check_fits(run, given)
+    check_fits(replace(run, max_turns=3), given)

@@ -11,6 +11,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.plan import Plan
 from assay.core.protocols import TaskSource, Tokenizer, Verifier
 from assay.core.rollout import Sampling
+from assay.core.seeds import generator
 from assay.core.task import Task
 from assay.runtime.anchors import check_vocabulary
 from assay.train.evaluate import held_out
@@ -62,8 +63,8 @@ def check_fits(run: Run, model: Model, others: Callable[[str], Model] = from_fol
         others: gives the models that anchors name.
 
     Raises:
-        ConfigError: an answer leaves no room for a prompt, a prompt or trace exceeds the context, a warm-up has no traces, an
-            anchor's vocabulary is another, or a task has no privileged prompt for an anchor that reads it.
+        ConfigError: an answer leaves no room for a prompt, a prompt or trace exceeds the context, a task needs more turns than an attempt has,
+            a warm-up has no traces, an anchor's vocabulary is another, or a task has no privileged prompt for an anchor that reads it.
         DataError: a level without tasks of a split, text that the tokenizer lacks, an answer that must be matched exactly and
             that the model cannot spell, or a preference that exceeds the context; names the task or the row.
     """
@@ -86,6 +87,7 @@ def check_fits(run: Run, model: Model, others: Callable[[str], Model] = from_fol
             _check_prompt(task, model.tokenizer, new, context)
             _check_prompt(task, model.tokenizer, new, short, "anchors' shortest")
             check_answer(task)
+            _check_turns(run, task)
             if isinstance(stage, Reinforce):
                 _check_privileged(stage, task, model.tokenizer, new, min(context, short))
             if isinstance(stage, WarmUp):
@@ -93,6 +95,7 @@ def check_fits(run: Run, model: Model, others: Callable[[str], Model] = from_fol
     for task in _first_tasks(run.tasks, run.evaluation.levels, "test"):
         _check_prompt(task, model.tokenizer, new, context)
         check_answer(task)
+        _check_turns(run, task)
 
 
 def _check_anchors(stage: Stage, plan: Plan) -> None:
@@ -146,6 +149,19 @@ def _check_prompt(task: Task, tokenizer: Tokenizer, new: int, context: int, whos
             f"task {task.id!r} (arm {task.arm!r}, level {task.level}) has a prompt of {tokens} tokens; with "
             f"Run.sampling.max_new_tokens={new} that exceeds the {whose} context of {context}: lower max_new_tokens, leave the "
             "level out, or use a model with more positions"
+        )
+
+
+def _check_turns(run: Run, task: Task) -> None:
+    """A task that its own oracle cannot finish in the turns of an attempt would score 0 for ever, and nobody would know why."""
+    if run.tasks.environment(task.exposed()) is None:
+        return
+    said = run.tasks.trace(task, 0.0, generator("turns", 0, task.id))
+    needed = sum(message.role == "assistant" for message in said or ())
+    if needed > run.max_turns:
+        raise ConfigError(
+            f"task {task.id!r} (arm {task.arm!r}, level {task.level}) takes its oracle {needed} turns, and Run.max_turns="
+            f"{run.max_turns} cuts every attempt off before: raise max_turns, or leave the level out"
         )
 
 
