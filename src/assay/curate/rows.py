@@ -9,10 +9,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
-from assay.core.canon import unrepeated
 from assay.core.errors import ConfigError, DataError, MissingExtraError, a_kind
+from assay.core.lines import object_of
 from assay.curate.text import normal
 
 __all__ = ["Fields", "Row", "Source", "dumped", "entries", "parsed", "read_rows", "row_id"]
@@ -221,21 +221,7 @@ def parsed(entry: bytes | dict[str, Any]) -> dict[str, Any]:
             return json.loads(_SORTED.encode(entry))
         except (TypeError, ValueError) as error:
             raise DataError(f"a field that is not JSON: {error}") from None
-    try:
-        row: Any = _READER.decode(entry.strip().removeprefix(_MARK).decode())
-    except UnicodeDecodeError as error:
-        raise DataError(f"not UTF-8: byte {error.start + 1} is 0x{error.object[error.start]:02x}") from None
-    except json.JSONDecodeError as error:
-        raise DataError(f"not JSON: {error.msg}, at character {error.pos + 1}") from None
-    except RecursionError:
-        raise DataError("not readable: lists or objects in one another too deep") from None
-    except DataError:  # of the reader's own
-        raise
-    except ValueError as error:  # a number of thousands of digits
-        raise DataError(f"not readable: {error}") from None
-    if not isinstance(row, dict):
-        raise DataError(f"{a_kind(row)}, not an object")
-    return cast("dict[str, Any]", row)
+    return object_of(entry, finite=True)
 
 
 def dumped(value: Any) -> bytes:
@@ -326,10 +312,3 @@ def _record_batches(arrow: Any, path: Path) -> Any:
     except arrow.ArrowInvalid:
         reader = arrow.ipc.open_file(arrow.memory_map(str(path)))
         return (reader.get_batch(i) for i in range(reader.num_record_batches))
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise DataError(f"{name} is not JSON; write a number or null")
-
-
-_READER = json.JSONDecoder(object_pairs_hook=unrepeated, parse_constant=_no_constant)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from assay.core.canon import FrozenMap, unrepeated
+from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError, UnknownNameError, a_kind
+from assay.core.lines import object_of
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Rollout
 from assay.core.score import Score
@@ -33,20 +33,9 @@ def parsed(line: str | bytes, place: str) -> Mapping[str, Any]:
     4
     """
     try:
-        text = line if isinstance(line, str) else line.decode()
-        row: Any = json.loads(
-            text.removeprefix("\ufeff"), object_pairs_hook=unrepeated
-        )  # some editors begin a file with such a mark
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{place}: not UTF-8: byte {error.start + 1} is 0x{error.object[error.start]:02x}; write it as UTF-8"
-        ) from None
+        return object_of(line)
     except DataError as error:
         raise DataError(f"{place}: {error}") from None
-    except (ValueError, RecursionError) as error:
-        why = f"{error.msg}, at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
-        raise DataError(f"{place}: not JSON: {why}; write one JSON object per line") from None
-    return _object(row, place)
 
 
 def case_of(row: object, place: str, *, id: str = "case", family: TaskSource | None = None) -> tuple[Task, Rollout]:
