@@ -141,7 +141,7 @@ def test_settings_and_a_file(run, assay, tmp_path):
         ('{"gold": 1, "gold": 4, "answer": "4"}', "line 2: the key 'gold' stands twice in one object"),
         ('{"gold": {"a": 1, "a": 1}, "answer": "4"}', "line 2: the key 'a' stands twice"),
         ('{"gold": ' + "[" * 600 + "]" * 600 + ', "answer": "4"}', "too deep to be read"),
-        ('{"task": {}, "answer": "x"}', "has no private 'answer'"), ("[" * 100_000, "line 2: not readable: lists or objects"),
+        ('{"task": {}, "answer": "x"}', "has no private 'answer'"), ("[" * 100_000, "line 2: not readable"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["numeric", "mine_judge.py:gold"])
