@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from random import Random
+from statistics import fmean
 from typing import Any
 
 import pytest
 
 from assay.core.errors import DataError
 from assay.core.protocols import TaskSource
+from assay.core.seeds import derive
 from assay.tasks import Facts, Form, Problem, Problems, Solution, families, family
 from assay.testing import ContractError, check_problem, check_task_source
 
@@ -167,10 +169,43 @@ class Flat(Fine):
         return Solution(answer=str(len(facts["word"])), effort=7)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfair(Fine):
+    """No question is worth asking."""
+
+    def fair(self, facts: Facts) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uneven(Fine):
+    """Level 2 is as hard as level 1, and its few questions happen to be easier: that is no fall."""
+
+    levels: tuple[int, ...] = (1, 2, 3)
+
+    def draw(self, level: int, rng: Random) -> dict[str, Any]:
+        return {"word": "a" * (rng.choice((1, 40)) if level < 3 else 60)}
+
+
 def test_a_sound_problem_passes() -> None:
     report = check_problem(Fine())
     assert report.numbers == {"effort at the first level": 11.0, "effort at the last level": 15.0} and not report.skipped
     assert check_problem(Flat(), growth=0.0).skipped == ("effort grows with the level: the solver counts none",)
+
+
+def test_a_fall_within_the_error_of_a_sample_is_none() -> None:
+    uneven = Uneven(name="fine/uneven4")
+    assert _level_means(uneven) == [18.875, 12.375]  # by a third, of two levels that are one distribution
+    assert "effort grows with the level" in check_problem(uneven).passed
+
+
+def _level_means(problem: Problem) -> list[float]:
+    """What `check_problem` draws, level by level."""
+    seeds = [[derive("check/problem", 0, problem.name, f"{level}/{i}") for i in range(24)] for level in problem.levels[:2]]
+    return [
+        fmean(len(problem.draw(level, Random(seed))["word"]) for seed in of_level)
+        for level, of_level in zip(problem.levels, seeds, strict=False)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -180,6 +215,7 @@ def test_a_sound_problem_passes() -> None:
         (Eater(), "changes the facts"), (Guesser(), "the solver gives"), (Wrong(), "the form 'tag' the solution 'junk' scores"),
         (Blank(), "is empty"), (Twice(), "are the same"), (Silent(), "has no wording"), (Easier(), "falls from level to level"),
         (Flat(), "is 7 at the last level and 7 at the first"),
+        (Unfair(), "level 1: 0 of 2400 questions drawn are fair; 24 are wanted"),
     ],
 )  # fmt: skip
 def test_each_broken_promise_is_found(problem: Problem, said: str) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
+from math import sqrt
 from random import Random
+from statistics import fmean, variance
 from typing import Any
 
 from assay.core.canon import FrozenMap, canonical, digest, plain
@@ -20,7 +22,10 @@ from assay.verify.attempts import attempt
 __all__ = ["check_problem"]
 
 _STEPS = 0.9
-"""How far the mean effort of a level may fall below that of the one before it, as a share: samples are small."""
+"""How far the mean effort of a level may fall below that of the one before it, as a share: two levels may be as hard."""
+
+_DRAWS = 100
+"""Most questions drawn for each one that is `Problem.fair`."""
 
 
 def check_problem(problem: Problem, *, n: int = 24, growth: float = 1.0) -> Report:
@@ -28,7 +33,7 @@ def check_problem(problem: Problem, *, n: int = 24, growth: float = 1.0) -> Repo
 
     Facts are plain JSON and a function of the generator alone; `Problem.solve` is a function of the facts, and leaves them as
     they are; its answer scores 1 in every `Form`; each wording is text of its own; the solver's mean effort does not fall from
-    level to level.
+    level to level by more than a tenth and twice the error of the difference.
 
     Args:
         problem: the kind of question.
@@ -40,15 +45,15 @@ def check_problem(problem: Problem, *, n: int = 24, growth: float = 1.0) -> Repo
         ContractError: a promise is broken; names the problem, the level and the facts.
     """
     subject = f"problem {problem.name}"
-    efforts: dict[int, float] = {}
+    efforts: dict[int, list[int]] = {}
     for level in problem.levels:
-        facts = [_drawn(problem, level, i, subject) for i in range(n)]
+        facts = _fair(problem, level, n, subject)
         for f in facts[:2]:
             _worded(problem, f, subject)
         solved = [_solved(problem, f, subject) for f in facts]
         for f, s in zip(facts[: max(1, n // 8)], solved, strict=False):
             _in_all_forms(problem, level, f, s, subject)
-        efforts[level] = sum(s.effort for s in solved) / n
+        efforts[level] = [s.effort for s in solved]
     passed = ["facts are plain and pure", "the solver is a function of the facts", "the solution scores 1 in every form"]
     skipped: list[str] = []
     if growth:
@@ -56,8 +61,16 @@ def check_problem(problem: Problem, *, n: int = 24, growth: float = 1.0) -> Repo
         passed.append("effort grows with the level")
     else:
         skipped.append("effort grows with the level: the solver counts none")
-    numbers = {"effort at the first level": efforts[problem.levels[0]], "effort at the last level": efforts[problem.levels[-1]]}
+    ends = {"first": problem.levels[0], "last": problem.levels[-1]}
+    numbers = {f"effort at the {end} level": fmean(efforts[level]) for end, level in ends.items()}
     return Report(subject=subject, passed=(*passed, "wordings differ"), skipped=tuple(skipped), numbers=numbers)
+
+
+def _fair(problem: Problem, level: int, n: int, subject: str) -> list[dict[str, Any]]:
+    drawn = (_drawn(problem, level, i, subject) for i in range(_DRAWS * n))
+    found = list(islice((facts for facts in drawn if problem.fair(facts)), n))
+    require(len(found) == n, subject, f"level {level}: {len(found)} of {_DRAWS * n} questions drawn are fair; {n} are wanted")
+    return found
 
 
 def _drawn(problem: Problem, level: int, index: int, subject: str) -> dict[str, Any]:
@@ -121,8 +134,9 @@ def _worded(problem: Problem, facts: dict[str, Any], subject: str) -> None:
     require(len(set(texts)) == len(texts), subject, f"two wordings of {facts} are the same: {texts}")
 
 
-def _grows(means: Sequence[float], growth: float, subject: str) -> None:
-    falls = [(a, b) for a, b in pairwise(means) if b < a * _STEPS]
+def _grows(efforts: Sequence[Sequence[int]], growth: float, subject: str) -> None:
+    means = [fmean(level) for level in efforts]
+    falls = [a for a, b in pairwise(efforts) if fmean(b) < fmean(a) * _STEPS and fmean(a) - fmean(b) > 2.0 * _error(a, b)]
     require(not falls, subject, f"the solver's mean effort falls from level to level: {[round(m, 1) for m in means]}")
     require(
         means[-1] >= means[0] * growth and (len(means) < 2 or means[-1] > means[0]),
@@ -130,3 +144,8 @@ def _grows(means: Sequence[float], growth: float, subject: str) -> None:
         f"the solver's mean effort is {means[-1]:g} at the last level and {means[0]:g} at the first; "
         f"at least {growth:g} times as much is wanted",
     )
+
+
+def _error(*samples: Sequence[int]) -> float:
+    """The standard error of a difference of means; of one question nothing is known, and it counts as exact."""
+    return sqrt(sum(variance(sample) / len(sample) for sample in samples if len(sample) > 1))
