@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from assay.testing.records import graded
     from assay.testing.sources import check_task_source
     from assay.testing.statistics import check_statistic
+    from assay.testing.streams import stream_digest
     from assay.verify.attempts import attempt
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "graded",
     "objective_around",
     "random_batch",
+    "stream_digest",
 ]
 
 _HOME = {
@@ -49,6 +51,7 @@ _HOME = {
     "records": "graded",
     "sources": "check_task_source",
     "statistics": "check_statistic",
+    "streams": "stream_digest",
 }
 
 
