@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from assay.core.canon import FrozenMap
-from assay.core.errors import DataError
+from assay.core.errors import ConfigError, DataError
 from assay.core.group import Draw
 from assay.core.protocols import Environment, Obs, Step
 from assay.core.rollout import Rollout
@@ -208,6 +209,72 @@ def test_what_cannot_be_checked_is_said() -> None:
     Scripted = type("Scripted", (Base,), {"__module__": "__main__", "__reduce__": lambda self: (Base, ())})
     (skipped,) = check_task_source(Scripted(), n=2).skipped
     assert "defined in the script itself" in skipped
+
+
+class Counted(Base):
+    """Counts how often its tasks are made and judged."""
+
+    def __init__(self, fails_at: int = 10**6) -> None:
+        super().__init__()
+        self.fails_at, self.made, self.judged = fails_at, Counter[str](), Counter[str]()
+
+    def task(self, arm, level, split, index):
+        task = self.inner.task(arm, level, split, index)
+        self.made[task.id] += 1
+        return task
+
+    def verifier(self):
+        def rule(task: Task, rollout: Rollout) -> float:
+            self.judged[task.id] += 1
+            return float(rollout.text == task.private["answer"]) if task.index < self.fails_at else 0.0
+
+        return Judge(rule)
+
+    def __reduce__(self):
+        return (Base, ())
+
+
+def test_of_many_tasks_few_are_looked_at_closely() -> None:
+    source = Counted()
+    report = check_task_source(source, n=20, closely=8)  # two levels and two splits: the first two of each
+    assert (report.numbers["tasks"], report.numbers["tasks looked at closely"]) == (80, 8)
+    assert report.skipped == () and report.passed == check_task_source(Base(), n=4).passed
+    close = {t for t in source.made if int(t.rpartition("/")[2]) < 2}
+    assert {t: n for t, n in source.made.items() if n > 1} == dict.fromkeys(close, 2)
+    assert {t for t, n in source.judged.items() if n > 1} == close and len(source.judged) == 80
+    with pytest.raises(ContractError, match=r"scores 0\.0, not 1"):  # every oracle is judged
+        check_task_source(Counted(fails_at=19), n=20, closely=8)
+    with pytest.raises(ConfigError, match="closely=0"):
+        check_task_source(Base(), closely=0)
+
+
+class Several(Base):
+    """Any answer of a list is right; the oracle gives the first, which another task's list may hold too."""
+
+    def __init__(self, second: str, lenient: bool = False) -> None:
+        super().__init__()
+        self.second, self.lenient = second, lenient
+
+    def task(self, arm, level, split, index):
+        task = self.inner.task(arm, level, split, index)
+        return replace(task, private=FrozenMap({"answer": [f"<{index}>", self.second.format(index)]}))
+
+    def trace(self, task, noise, rng):
+        return (Message("assistant", task.private["answer"][0]),)
+
+    def verifier(self):
+        return Judge(lambda t, r: r.text in t.private["answer"] or (self.lenient and r.text.startswith("<")))
+
+    def __reduce__(self):
+        return (Several, (self.second, self.lenient))
+
+
+def test_lists_of_right_answers_are_compared_where_they_share_none() -> None:
+    compared = "another task's answer is wrong"
+    assert compared not in check_task_source(Several("<all>"), n=4).passed
+    assert compared in check_task_source(Several("<{}, too>"), n=4).passed
+    with pytest.raises(ContractError, match="the wrong answer '<1>' to task"):
+        check_task_source(Several("<{}, too>", lenient=True), n=4)
 
 
 class Dies(Base):

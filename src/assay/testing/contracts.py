@@ -70,8 +70,12 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
 # ---- verifiers --------------------------------------------------------------------------------------------------------
 
 
-def verdict(verifier: Verifier, task: Task, rollout: Rollout) -> Score:
+def verdict(verifier: Verifier, task: Task, rollout: Rollout, *, again: bool = True) -> Score:
     """A verdict that keeps the verifier's promises: it does not raise, is a `Score`, and comes again the same.
+
+    Args:
+        verifier, task, rollout: what judges, and what is judged.
+        again: judge it twice; False takes the promise on trust, for verdicts that are dear.
 
     Raises:
         ContractError: it does not.
@@ -79,7 +83,8 @@ def verdict(verifier: Verifier, task: Task, rollout: Rollout) -> Score:
     subject = f"verifier {type(verifier).__name__}"
     case = f"task {task.id!r}, answer {rollout.text!r}"
     try:
-        first, second = verifier(task, rollout), verifier(task, rollout)
+        first = verifier(task, rollout)
+        second = verifier(task, rollout) if again else first
     except Exception as error:
         raise ContractError(f"{subject} raised {type(error).__name__} on {case}: {error}") from error
     require(_is_score(first), subject, f"gave {a_kind(first)} for {case}; it must give a Score")

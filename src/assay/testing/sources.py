@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from assay.core.canon import digest
-from assay.core.errors import DataError
+from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource, Verifier
 from assay.core.rollout import Rollout
 from assay.core.seeds import content_split
@@ -34,27 +34,35 @@ STRANGERS = 0.3
 have a colouring in common. Counted where the private answer is a table."""
 
 
-def check_task_source(source: TaskSource, *, n: int = 16, floor: float = 0.0, constant: float = 0.6) -> Report:
+def check_task_source(
+    source: TaskSource, *, n: int = 16, floor: float = 0.0, constant: float = 0.6, closely: int | None = None
+) -> Report:
     """Holds a family to its protocol on ``n`` tasks of each arm, level and split.
 
-    Pure (the same call, the same task; also under another PYTHONHASHSEED); says what was asked for (arm, level, split, index);
-    splits by content without overlap; keeps its private part out of the `World`; the oracle's clean trace scores 1; junk, the
-    empty answer and the prompt score the floor, and so does another task's answer, where the private answer is no table: with
-    one, any answer with some property may be right, also by chance; no constant answer is right too often.
+    Of every task: it says what was asked for (arm, level, split, index); splits by content without overlap; its private part is
+    not in its `World`; the oracle's clean trace scores 1. Of those looked at closely besides: pure (the same call, the same task;
+    also under another PYTHONHASHSEED; the same verdict again); junk, the empty answer and the prompt score the floor, and so does
+    another task's answer, where the private answer is no table: with one, any answer with some property may be right, also by
+    chance; no constant answer is right too often; an environment answers the oracle as its trace says.
 
     Args:
         source: the family.
         n: tasks per cell.
         floor: primary value of a wrong answer.
         constant: largest share of tasks that one constant answer may solve.
+        closely: about how many tasks are looked at closely, the first ones of every cell in equal parts, and at least one; None
+            for all. With it a check of many tasks costs little more than to make and solve them.
 
     Returns:
-        What was checked, what could not be, and the share of the best constant answer.
+        What was checked, what could not be, how many tasks there were, and the share of the best constant answer.
 
     Raises:
+        ConfigError: ``closely`` is less than 1.
         ContractError: a promise is broken; names the task.
     """
-    check = _Check(source, f"task family {source.name}", n, floor)
+    if closely is not None and closely < 1:
+        raise ConfigError(f"check_task_source(closely={closely}); look at 1 task at least, or give None for all")
+    check = _Check(source, f"task family {source.name}", n, floor, closely)
     check.collect()
     check.splits()
     check.privacy()
@@ -71,11 +79,23 @@ class _Check:
     subject: str
     n: int
     floor: float
+    closely: int | None = None
     tasks: list[Task] = field(default_factory=list[Task])
     passed: list[str] = field(default_factory=list[str])
     skipped: list[str] = field(default_factory=list[str])
     numbers: dict[str, float] = field(default_factory=dict[str, float])
     answers: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def close(self) -> list[Task]:
+        """The tasks to look at closely: those of the first indices."""
+        return [t for t in self.tasks if self._is_close(t.index)]
+
+    def _is_close(self, index: int) -> bool:
+        if self.closely is None:
+            return True
+        cells = sum(map(len, self.source.arms().values())) * len(SPLITS)
+        return index < max(1, self.closely // cells)
 
     def collect(self) -> None:
         arms = self.source.arms()
@@ -86,6 +106,8 @@ class _Check:
                 self._cell(arm, level)
         self.passed += ["tasks are pure", "tasks say what was asked for"]
         self.numbers["tasks"] = len(self.tasks)
+        if self.closely is not None:
+            self.numbers["tasks looked at closely"] = len(self.close)
 
     def _cell(self, arm: str, level: int) -> None:
         empty: list[str] = []
@@ -98,7 +120,7 @@ class _Check:
             for i, task in enumerate(found):
                 said, asked = (task.arm, task.level, task.split, task.index), (arm, level, split, i)
                 require(said == asked, self.subject, f"task {task.id!r} says {said}, asked for was {asked}")
-                again = self.source.task(arm, level, split, i)
+                again = self.source.task(arm, level, split, i) if self._is_close(i) else task
                 require(
                     task == again, self.subject, f"is not pure: {asked} gave {task.id!r} and then something else ({again.id!r})"
                 )
@@ -141,9 +163,9 @@ class _Check:
         if type(self.source).__module__ == "__main__":
             self.skipped.append(f"{name}: the source's class is defined in the script itself")
             return
-        places = [(t.arm, t.level, t.split, t.index) for t in self.tasks]
+        places = [(t.arm, t.level, t.split, t.index) for t in self.close]
         require(
-            _elsewhere(blob, places) == digest(self.tasks),
+            _elsewhere(blob, places) == digest(self.close),
             self.subject,
             f"{name}: they differ; use assay.core.seeds, never hash()",
         )
@@ -156,7 +178,7 @@ class _Check:
             if said is None:
                 continue
             rollout = attempt(task, *said)
-            score = verdict(verifier, task, rollout)
+            score = verdict(verifier, task, rollout, again=self._is_close(task.index))
             require(
                 score.valid, self.subject, f"the oracle's answer {said[-1]!r} to task {task.id!r} is a fault: {dict(score.info)}"
             )
@@ -180,13 +202,14 @@ class _Check:
     def wrong(self, constant: float) -> None:
         verifier = self.source.verifier()
         strangers, compared = list[bool](), 0
-        for before, task in zip((None, *self.tasks), self.tasks, strict=False):
-            own = self.answers.get(task.id)
+        after = dict(zip((t.id for t in self.tasks), self.tasks[1:], strict=False))
+        for task in self.close:
+            own, following = self.answers.get(task.id), after.get(task.id)
             for text in {*JUNK, task.exposed().messages[-1].content} - {own}:
                 if not _ends_with(own, text):
                     self._at_floor(verifier, task, attempt(task, text))
-            if own and before and before.id in self.answers and self._differ(before, task):
-                other, compared = attempt(task, self.answers[before.id]), compared + 1
+            if own and following and following.id in self.answers and self._differ(following, task):
+                other, compared = attempt(task, self.answers[following.id]), compared + 1
                 if isinstance(task.private.get("answer"), Mapping):
                     strangers.append(self._primary(verifier, task, other) > self.floor)
                 else:
@@ -208,9 +231,12 @@ class _Check:
         self._constants(verifier, constant)
 
     def _differ(self, one: Task, other: Task) -> bool:
-        """Whether two tasks of one cell have different answers."""
+        """Whether two tasks of one cell have different answers; lists, which may hold several right ones, share none."""
         cell = (one.arm, one.level) == (other.arm, other.level)
-        return cell and one.private.get("answer") != other.private.get("answer")
+        own, others = one.private.get("answer"), other.private.get("answer")
+        if isinstance(own, tuple) and isinstance(others, tuple):
+            return cell and not any(x in own for x in cast("tuple[Any, ...]", others))
+        return cell and own != others
 
     def _at_floor(self, verifier: Verifier, task: Task, rollout: Rollout) -> None:
         value = self._primary(verifier, task, rollout)
@@ -221,11 +247,11 @@ class _Check:
         return score.primary if score.valid else self.floor
 
     def _constants(self, verifier: Verifier, most: float) -> None:
-        if len(self.answers) < 8:
+        tasks = [t for t in self.close if t.id in self.answers]
+        if len(tasks) < 8:
             self.skipped.append("no constant answer is right too often: fewer than 8 tasks with a known answer")
             return
         best = most_common(list(self.answers.values()))
-        tasks = [t for t in self.tasks if t.id in self.answers]
         share = sum(self._primary(verifier, t, attempt(t, best)) > self.floor for t in tasks) / len(tasks)
         self.numbers["share of tasks solved by the best constant answer"] = share
         require(
@@ -242,7 +268,7 @@ class _Check:
         report = check_environment(self.source, task)
         self.passed += [f"environment: {name}" for name in report.passed]
         self.numbers |= report.numbers
-        for task in self.tasks:
+        for task in self.close:
             self._played(task)
         self.passed.append("environment: answers the oracle as its trace says")
 
