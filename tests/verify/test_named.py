@@ -27,6 +27,7 @@ GOLDS = {
     "set": (["a", "b"], "b, a"),
     "list": (["a", "b"], "a, b"),
     "numeric": (3.5, "7/2"),
+    "closeness": (3.5, "7/2"),
     "json": ({"a": [1, None]}, '{"a": [1, null]}'),
     "json_schema": ({"schema": {"type": "array", "uniqueItems": True}, "value": [1, "a"]}, '[1, "a"]'),
     "regex": ("[a-z]+ [0-9]{3}", "abc 123"),

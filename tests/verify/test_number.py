@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from assay.core.errors import ConfigError, DataError, UnknownNameError
-from assay.verify import Numeric, posed
+from assay.verify import Closeness, Numeric, posed
 from assay.verify.text.number import number_of
 
 
@@ -107,3 +107,26 @@ def test_a_number_that_is_denied_is_no_answer(text: str) -> None:
 )
 def test_a_number_behind_a_denial_of_another_is_one(text: str) -> None:
     assert Numeric()(*posed(5, text)).primary == 1.0
+
+
+@pytest.mark.parametrize(
+    ("said", "gold", "value"), [("10", 10, 1.0), ("10.5", 10, 0.725), ("12", 10, 0.4), ("0", 10, 0.0), ("ten", 10, 0.0)]
+)
+def test_closeness_is_the_published_reward(said, gold, value):
+    score = Closeness()(*posed(gold, said))
+    assert score.components["closeness"] == pytest.approx(value, abs=1e-7)
+    assert score.primary == score.components["correct"] == float(value == 1.0)
+
+
+def test_closeness_of_a_gold_of_zero_of_signs_and_within_a_tolerance():
+    def parts(said, gold, **settings):
+        return dict(Closeness(**settings)(*posed(gold, said)).components)
+
+    assert parts("0", 0) == {"correct": 1.0, "closeness": 1.0}
+    assert parts("0.5", 0)["closeness"] == pytest.approx(0.25)  # half of the distance of 1, all of the size of nothing
+    assert parts("-10", 10)["closeness"] == 0.0
+    assert parts("1/3", "2/6") == {"correct": 1.0, "closeness": 1.0}
+    near = parts("10.5", 10, relative=0.1)
+    assert near["correct"] == 1.0 and near["closeness"] == pytest.approx(0.725)
+    values = [parts(str(10 + step / 10), 10)["closeness"] for step in range(12)]
+    assert values == sorted(values, reverse=True) and len(set(values)) == 12

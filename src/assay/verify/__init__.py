@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from assay.verify.text.items import ListMatch, SetMatch
     from assay.verify.text.jsonvalue import JsonMatch
     from assay.verify.text.label import Classification
-    from assay.verify.text.number import Numeric, Percent
+    from assay.verify.text.number import Closeness, Numeric, Percent
     from assay.verify.text.pattern import PatternMatch
     from assay.verify.text.ranking import Ranking, RankMetric
     from assay.verify.text.schema import JsonSchema
@@ -57,6 +57,7 @@ __all__ = [
     "MazePath",
     "NamedVerifier",
     "Numeric",
+    "Closeness",
     "PatternMatch",
     "Percent",
     "RankMetric",
@@ -103,7 +104,7 @@ _HOME = {
     "text.items": "ListMatch SetMatch",
     "text.jsonvalue": "JsonMatch",
     "text.label": "Classification",
-    "text.number": "Numeric Percent",
+    "text.number": "Closeness Numeric Percent",
     "text.pattern": "PatternMatch",
     "text.ranking": "RankMetric Ranking",
     "text.schema": "JsonSchema",

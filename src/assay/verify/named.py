@@ -26,6 +26,7 @@ _VERIFIERS = {
     "set": (f"{_TEXT}.items:SetMatch", "a list"),
     "list": (f"{_TEXT}.items:ListMatch", "a list"),
     "numeric": (f"{_TEXT}.number:Numeric", "a number, or text such as '3/4' or '50%'"),
+    "closeness": (f"{_TEXT}.number:Closeness", "a number, or text such as '3/4' or '50%'"),
     "json": (f"{_TEXT}.jsonvalue:JsonMatch", "any JSON value"),
     "json_schema": (f"{_TEXT}.schema:JsonSchema", "{'schema': a JSON Schema, 'value': a JSON value}, either or both"),
     "regex": (f"{_TEXT}.pattern:PatternMatch", "a regular expression; none with the setting pattern"),

@@ -207,6 +207,7 @@ BUILT_IN: dict[str, BuiltIn] = {
     "set": BuiltIn(_set, must=_READ),
     "list": BuiltIn(_list, must=_READ),
     "numeric": BuiltIn(_number, must=_READ, inform=_LAST),
+    "closeness": BuiltIn(_number, must=_READ, inform=_LAST),
     "math": BuiltIn(_formula, must=_READ),
     "json": BuiltIn(_json, must=_FENCED, inform=(*_LAST, "negated", "options", "two_boxes")),
     "json_schema": BuiltIn(_schema, must=_FENCED, inform=(*_LAST, "negated", "options", "two_boxes")),

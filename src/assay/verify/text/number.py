@@ -13,7 +13,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
 from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, denied, option, ruled
 
-__all__ = ["Numeric", "Percent", "number_of"]
+__all__ = ["Closeness", "Numeric", "Percent", "number_of"]
 
 _RUN = re.compile(
     r"(?<![\w.])(?P<sign>[-+−]?)(?P<whole>[0-9][0-9.,_]*|\.[0-9][0-9.,_]*)(?P<power>[eE][-+−]?[0-9]+(?:\.[0-9]+)?)?"
@@ -25,6 +25,8 @@ _OR = re.compile(r"[ $*]{0,4}\bor\b[ $*]{0,4}")
 _INSIDE = ("^", "^{", "}{")
 """What stands before a number that is part of a formula: an exponent, a denominator."""
 _DIGITS, _POWER = 400, 400
+_LEAST = Fraction(1, 10**6)
+"""Added to the size of a gold, so that one of 0 has a distance too."""
 
 
 class Percent(StrEnum):
@@ -87,7 +89,43 @@ class Numeric(AnswerVerifier):
             return self.nothing("unparsed")
         slack = _exact(self.absolute) + _exact(self.relative) * abs(wanted)
         right = abs(said - wanted) <= slack
-        return ruled("equal" if right else "different", {"correct": float(right)})
+        return ruled("equal" if right else "different", self.graded(right, said, wanted))
+
+    def graded(self, right: bool, said: Fraction, wanted: Fraction) -> dict[str, float]:
+        """The components of a number that was read.
+
+        Args:
+            right: within tolerance.
+            said, wanted: the number and the gold.
+        """
+        return {"correct": float(right)}
+
+
+@dataclass(frozen=True, slots=True)
+class Closeness(Numeric):
+    """`Numeric` with a second component: ``closeness`` says how far a number is from the gold, in [0, 1].
+
+    With x the number and y the gold it is ``1 - min(|x - y|, 1) / 2 - min(|x - y| / (|y| + 1e-6), 1) / 2``: half of it is lost
+    within a distance of 1, the other half within the size of the gold. ``correct`` counts as success, so that coming near is
+    never taken for being right; weights of the objective choose what is paid.
+
+    Source: the graded reward of RandomCalculation (arXiv 2507.10532).
+
+    >>> from assay.verify.attempts import posed
+    >>> [round(Closeness()(*posed(10, said)).components["closeness"], 3) for said in ("10", "10.5", "12", "0", "ten")]
+    [1.0, 0.725, 0.4, 0.0, 0.0]
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """``correct`` and ``closeness``."""
+        return ("correct", "closeness")
+
+    def graded(self, right: bool, said: Fraction, wanted: Fraction) -> dict[str, float]:
+        """Both components."""
+        distance = abs(said - wanted)
+        lost = min(distance, Fraction(1)) / 2 + min(distance / (abs(wanted) + _LEAST), Fraction(1)) / 2
+        return {"correct": float(right), "closeness": float(1 - lost)}
 
 
 def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False) -> Fraction | None:
