@@ -351,3 +351,20 @@ def test_busy_shows_on_a_terminal_only(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with busy("counting"):
         pass
+
+
+def test_evaluation_items_among_the_prompts_stop_training_unless_allowed(assay, mine):
+    (mine.parent / "eval.jsonl").write_text('{"problem": "what else?"}\n{"problem": "S34>"}\n{"problem": "s21>"}\n')
+    words = ("train", "mine.py:rewarded", "--plain", "--folder", "r", "--stages.0.steps", "1", "--against", "eval.jsonl")
+    said = assay(*words)
+    assert said.code == 1 and not (mine.parent / "r").joinpath("run.toml").exists()
+    assert "training prompts contain" in said.err and "--allow-contamination" in said.err
+    assert "is the same as eval.jsonl, line " in said.err and "'assay curate IN OUT --against eval.jsonl'" in said.err
+    said = assay(*words, "--allow-contamination")
+    assert said.code == 0 and "contamination: " in said.err
+    assert 'class="unsafe">CONTAMINATED' in (mine.parent / "r" / "report.html").read_text()
+    assert "allowed by Run.contamination.mode='report'" in assay("runs", "show", "r").out
+    found = assay("runs", "show", "r", "--json").json["contamination"]
+    assert 0 < found["contaminated"] == found["found"] <= 2 and found["sources"][1] == {"name": "eval.jsonl", "items": 3}
+    assert assay("resume", "r", "--steps", "2", "--plain", "--no-report").code == 0
+    assert "--against" in assay("train").out and "Refuses to, where training" in assay("train").out

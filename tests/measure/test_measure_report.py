@@ -189,6 +189,23 @@ def test_a_run_whose_programs_nothing_contained_has_a_red_banner(run_folder: Mak
     assert 'class="unsafe"' not in written(folder)[0]
 
 
+def test_evaluation_items_among_training_prompts_are_a_line_or_a_red_banner(run_folder: Make) -> None:
+    folder = run_folder(last=70)
+    assert "nobody looked whether training prompts contain evaluation items" in written(folder)[1].text
+    record = {"mode": "report", "prompts": 1200, "whole": True, "near": True, "items": 300, "contaminated": 0, "found": 0}
+    (folder / "contamination.json").write_text(json.dumps(record), encoding="utf-8")
+    page, found = written(folder)
+    assert (
+        "0 of 1,200 prompts0 of 1,200 training prompts match 300 evaluation items" in found.text and 'class="unsafe"' not in page
+    )
+    record |= {"contaminated": 7, "found": 4, "examples": [{"prompt": "task 'rows/1'", "file": "aime.jsonl", "line": 3}]}
+    (folder / "contamination.json").write_text(json.dumps(record), encoding="utf-8")
+    page, found = written(folder)
+    assert page.count('class="unsafe"') == 1 and "aime.jsonl" in found.text
+    said = "7 of 1,200 training prompts match 4 of 300 evaluation items; allowed by Run.contamination.mode='report'"
+    assert f"CONTAMINATED: {said}. Held-out accuracies may be memory" in found.text
+
+
 @pytest.mark.parametrize("kept", ["run.toml", "versions.json", "metrics.jsonl", "evals.jsonl", "rollouts.jsonl", "events.jsonl"])
 def test_any_single_file_is_enough(run_folder: Make, kept: str) -> None:
     folder = run_folder(last=70)

@@ -23,7 +23,7 @@ from assay.tasks import SortDigits
 from assay.train import storage
 from assay.train.driver import resume, train
 from assay.train.models import Built, Scratch
-from assay.train.run import Evaluation, Prefer, Reinforce, Run, WarmUp
+from assay.train.run import ContaminationCheck, Evaluation, Prefer, Reinforce, Run, WarmUp
 from assay.train.storage import read_json
 
 SHAPE = DecoderShape(
@@ -96,9 +96,13 @@ def prefer(**changes: Any) -> Prefer:
 
 
 def preferring(*stages: Any, **changes: Any) -> Run:
-    """Preferences after a short warm-up, and then RL, or the stages given."""
+    """Preferences after a short warm-up, and then RL, or the stages given.
+
+    The pairs are all that there are, those that the tasks hold out too.
+    """
     whole = (warm_up(steps=4), prefer(**changes), reinforce(steps=3, objective=dpo()))
-    return replace(tiny(), name="preferring", stages=stages or whole, checkpoint_every=3)
+    known = ContaminationCheck(mode="off")
+    return replace(tiny(), name="preferring", stages=stages or whole, checkpoint_every=3, contamination=known)
 
 
 def in_child(work: Callable[[], object]) -> int:

@@ -130,9 +130,10 @@ def _runs_show(args: list[str]) -> int:
     row, levels = _row(view), _levels(view)
     newest = dict(view.metrics[-1].metrics) if view.metrics else {}
     value = {**row, "folder": str(own.run), "levels": levels, "newest": newest, "doctor": findings, "problems": view.problems}
+    value["contamination"] = view.contamination
 
     def text() -> None:
-        lines({k: cell(row[k]) for k in ("run", "tasks", "seed", "step", "state", "base", "now")})
+        lines({k: cell(row[k]) for k in ("run", "tasks", "seed", "step", "state", "base", "now")} | {"overlap": view.overlap})
         if levels:
             several = len({x["arm"] for x in levels}) > 1
             grid(

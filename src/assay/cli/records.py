@@ -101,5 +101,6 @@ def made_again(folder: Path) -> Run | None:
             raise
         from assay.cli.train import TrainOptions
 
-        return settle(TrainOptions, record.recipe, record.args, "assay resume")[1]
+        own, run = settle(TrainOptions, record.recipe, record.args, "assay resume")
+        return own.settled(run)
     return None

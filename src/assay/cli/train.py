@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -44,13 +44,25 @@ class ViewOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainOptions(ViewOptions):
-    """Improves a model by reinforcement learning.
+    """Improves a model by reinforcement learning. Refuses to, where training prompts contain evaluation items.
 
     Attributes:
         folder: the new run's folder; runs/NAME-1, -2, ... when not given.
+        against: files or folders of evaluation rows, which must not be among the training prompts; beside the run's own held-out
+            tasks.
+        allow_contamination: train although they are, and have the report say so.
     """
 
     folder: Path | None = None
+    against: tuple[Path, ...] = field(default=(), metadata={"arg": {"metavar": "[FILE ...]"}})
+    allow_contamination: bool = False
+
+    def settled(self, run: Run) -> Run:
+        """``run`` with what these options say of it."""
+        check = run.contamination
+        mode = "report" if self.allow_contamination else check.mode
+        changed = replace(check, against=(*check.against, *map(str, self.against)), mode=mode)
+        return run if changed == check else replace(run, contamination=changed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +89,7 @@ def train_command(args: list[str]) -> int:
     if not args or args[0].startswith("-"):
         return usage("train", TrainOptions, args)
     own, run = settle(TrainOptions, args[0], args[1:], "assay train")
+    run = own.settled(run)
     folder = own.folder or fresh_folder(Path("runs"), run.name)
     refuse_used(folder)
     check(run)

@@ -132,12 +132,11 @@ class EvalIndex:
 
         Raises:
             ConfigError: a file does not exist.
-            DataError: a row has no question: what is not read could not be found.
+            DataError: a row has no question, or a file no rows: what is not read could not be found.
         """
         where = fields or Fields()
-        return cls(
-            tuple(item for place in files for path in entries(place) for item in _items(path, where)), matching or Matching()
-        )
+        items = [item for place in files for path in entries(place) for item in _items(path, where)]
+        return cls(tuple(items), matching or Matching())
 
     @cached_property
     def instructions(self) -> frozenset[str]:
@@ -266,11 +265,14 @@ def contaminated(index: EvalIndex, texts: Iterable[str]) -> list[Contamination]:
 
 
 def _items(path: Path, fields: Fields) -> Iterator[EvalItem]:
+    line = 0
     for line, entry in read_rows(path):
         try:
             yield EvalItem(str(path), line, normal(fields.question_of(parsed(entry))))
         except DataError as error:
             raise DataError(f"{path}, line {line}: {error}; mend or remove it, for what is not read cannot be found") from None
+    if not line:
+        raise DataError(f"{path} holds no rows, so that no evaluation item could be found; give the evaluation's own file")
 
 
 def _run(text: str, first: int, n: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -16,11 +15,10 @@ from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError
 from assay.curate.step import Chunk, Decision, Seen, SetStep
-from assay.curate.text import bands_for, jaccard, shingles, sketch_library
+from assay.curate.text import bands_for, jaccard, numbers, shingles, sketch_library
 
 __all__ = ["NearDuplicates"]
 
-_NUMBER = re.compile(r"\d+")
 _HELD = 50_000
 """Sets of shingles that are kept in memory."""
 
@@ -153,7 +151,7 @@ class SeenTexts:
         found = self._sets.get(at)
         if found is None:
             text = self.text(at)
-            found = self._sets[at] = shingles(text, k), tuple(sorted(_NUMBER.findall(text)))
+            found = self._sets[at] = shingles(text, k), numbers(text)
             if len(self._sets) > _HELD:
                 self._sets.popitem(last=False)
         return found

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError, MissingExtraError
 
-__all__ = ["Texts", "bands_for", "jaccard", "normal", "runs", "shingles", "sketch_library", "table_mask", "windows"]
+__all__ = ["Texts", "bands_for", "jaccard", "normal", "numbers", "runs", "shingles", "sketch_library", "table_mask", "windows"]
 
 U64 = NDArray[np.uint64]
 Index = NDArray[np.int64]
@@ -29,6 +29,7 @@ _STEP = np.uint64(0xD6E8FEB86659FD93)
 _MIX = np.uint64(0xBF58476D1CE4E5B9)
 _SLOTS = 64
 """MinHash values per text."""
+_NUMBER = re.compile(r"\d+")
 _MISS = 1e-3
 """Largest probability with which bands may overlook a pair at the threshold."""
 _WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
@@ -46,6 +47,15 @@ def normal(text: str) -> str:
     if not text.isascii():
         text = _WIDE.sub(r" \g<0> ", unicodedata.normalize("NFC", text))
     return " ".join(text.lower().split())
+
+
+def numbers(text: str) -> tuple[str, ...]:
+    """The numbers in a text, sorted: questions made from one pattern differ in them.
+
+    >>> numbers("12 + 7 and 7")
+    ('12', '7', '7')
+    """
+    return tuple(sorted(_NUMBER.findall(text)))
 
 
 def runs(text: str, n: int) -> list[str]:

@@ -69,7 +69,7 @@ def _header(run: RunView) -> str:
     facts = "".join(f"<div><dt>{e(n)}</dt><dd>{e(v)}<small>{e(s)}</small></dd></div>" for n, v, s in _facts(run))
     return (
         f'<header><p class="eyebrow">assay run report</p><h1>{e(run.settings.get("name", run.name))}</h1>'
-        f'{_unsafe(run)}<p class="verdict">{e(verdict(run))}</p><dl class="facts">{facts}</dl></header>'
+        f'{_unsafe(run)}{_contaminated(run)}<p class="verdict">{e(verdict(run))}</p><dl class="facts">{facts}</dl></header>'
     )
 
 
@@ -81,6 +81,13 @@ def _unsafe(run: RunView) -> str:
         for name, said in run.isolation.items()
         if "UNSAFE" in said.get("tag", "")
     )
+
+
+def _contaminated(run: RunView) -> str:
+    """A red banner where training prompts contain evaluation items."""
+    if not run.contamination.get("contaminated"):
+        return ""
+    return f'<p class="unsafe">CONTAMINATED: {e(run.overlap)}. Held-out accuracies may be memory; see the record.</p>'
 
 
 def verdict(run: RunView) -> str:
@@ -153,6 +160,9 @@ def _facts(run: RunView) -> list[tuple[str, str, str]]:
         out.append(("Weights proved", f"{proved} of {len(proof)}", "after each update, in the sampler"))
     else:
         out.append(("Weights proved", "unproven", "no proof was recorded"))
+    looked = run.contamination
+    hits = f"{looked['contaminated']:,} of {looked['prompts']:,} prompts" if "prompts" in looked else "not looked for"
+    out.append(("Evaluation items in training", hits, run.overlap))
     return out
 
 
@@ -301,6 +311,7 @@ def _record(run: RunView) -> str:
         details("Resolved settings", run.settings),
         details("Versions and machine", run.versions),
         details("Isolation of programs", run.isolation) if run.isolation else "",
+        details("Evaluation items among training prompts", run.contamination) if run.contamination else "",
         details(f"Events ({len(run.events)})", told),
         f'<p class="lead">Folder: {e(run.folder.resolve().name)}</p>',
     )

@@ -101,6 +101,8 @@ class RunView:
         settings: ``run.toml``.
         versions: ``versions.json``.
         isolation: ``isolation.json``: by judge, what contains the programs that it starts; empty where none does.
+        contamination: ``contamination.json``: what was found when evaluation items were looked for among the training prompts;
+            empty where nobody looked.
         metrics, evals, events, rollouts: the lines of the four journals, in order of step.
         finished: whether the run says that it reached its end (``done.json``).
         problems: sentences on what is missing or was cut off.
@@ -110,6 +112,7 @@ class RunView:
     settings: Mapping[str, Any]
     versions: Mapping[str, Any]
     isolation: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    contamination: Mapping[str, Any] = field(default_factory=dict[str, Any])
     metrics: tuple[MetricLine, ...] = ()
     evals: tuple[EvalLine, ...] = ()
     events: tuple[EventLine, ...] = ()
@@ -146,6 +149,21 @@ class RunView:
         )
         steps = [s["steps"] for s in tables if isinstance(s.get("steps"), int)]
         return sum(steps) if steps and len(steps) == len(tables) else None
+
+    @property
+    def overlap(self) -> str:
+        """What is known of evaluation items among the training prompts, in one sentence."""
+        found = self.contamination
+        if "prompts" not in found:
+            return "nobody looked whether training prompts contain evaluation items"
+        hits, prompts, items = (int(found[name]) for name in ("contaminated", "prompts", "items"))
+        part = "" if found.get("whole") else f", the first {found['sample']} of each level,"
+        if not hits:
+            near = "" if found.get("near") else " (near-duplicates were not looked for)"
+            return f"0 of {prompts:,} training prompts{part} match {items:,} evaluation items{near}"
+        allowed = f"allowed by Run.contamination.mode={found['mode']!r}"
+        matched = f"{int(found['found']):,} of {items:,} evaluation items"
+        return f"{hits:,} of {prompts:,} training prompts{part} match {matched}; {allowed}"
 
     @property
     def last_step(self) -> int:
@@ -209,6 +227,7 @@ def read_run(folder: Path) -> RunView:
         settings=_document(folder / "run.toml", tomllib.loads, problems),
         versions=_document(folder / "versions.json", json.loads, problems),
         isolation=_document(folder / "isolation.json", json.loads, problems, needed=False),
+        contamination=_document(folder / "contamination.json", json.loads, problems, needed=False),
         metrics=_sorted(_lines(folder / "metrics.jsonl", _metric_line, problems)),
         evals=_sorted(_lines(folder / "evals.jsonl", _eval_line, problems)),
         events=_sorted(_lines(folder / "events.jsonl", _event_line, problems, needed=False)),

@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     from assay.train.driver import Outcome, load_run, resume, train
     from assay.train.models import Built, Folder, Scratch
     from assay.train.policy import Policy
-    from assay.train.run import Evaluation, Prefer, Reinforce, Run, Until, WarmUp
+    from assay.train.run import ContaminationCheck, Evaluation, Prefer, Reinforce, Run, Until, WarmUp
 
 __all__ = [
     "Built",
+    "ContaminationCheck",
     "Evaluation",
     "Folder",
     "IndependentCheck",
@@ -34,7 +35,7 @@ _HOME = {
     "driver": "Outcome load_run resume train",
     "models": "Built Folder Scratch",
     "policy": "Policy",
-    "run": "Evaluation Prefer Reinforce Run Until WarmUp",
+    "run": "ContaminationCheck Evaluation Prefer Reinforce Run Until WarmUp",
 }
 
 

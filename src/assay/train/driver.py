@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import CheckpointError, ConfigError, DataError, StorageError
 from assay.core.protocols import Tracker
-from assay.train import checkpoint, lock, machine, models, record, storage
+from assay.train import checkpoint, contamination, lock, machine, models, record, storage
 from assay.train.check import Checker
 from assay.train.fits import check_fits, check_run
 from assay.train.journal import Journal
@@ -70,7 +70,8 @@ def train(run: Run, folder: str | Path, *, watch: Watch = nobody) -> Outcome:
 
     Raises:
         ConfigError: the folder is in use, or the run contradicts itself or does not fit its model.
-        DataError: a level without tasks, a preference that is wrong, or text that the tokenizer lacks.
+        DataError: a level without tasks, a preference that is wrong, text that the tokenizer lacks, or a training prompt that
+            contains an evaluation item.
         StorageError, NonFiniteError, WeightProofError, RewardError, GateError, EngineError: as their names say; the run can be
             resumed from its last checkpoint.
     """
@@ -109,6 +110,7 @@ def resume(
             from has changed.
         InexactResumeError: this machine differs and ``allow_inexact`` is False.
         ConfigError: ``steps`` is less than the stage has done, or another process works on the run.
+        DataError: a file of evaluation items has changed, and the training prompts contain one.
     """
     path = Path(folder)
     load_run(path, run)  # says that there is no run before a lock is put there
@@ -127,10 +129,12 @@ class Driver:
         """A new run, or one that was killed before its first checkpoint."""
         record.claim(self.folder, self.run)
         self._threads()
+        found = contamination.look(self.run, self.folder)
         try:
             model = self._start()
         except _Stopped:
             return Outcome(folder=self.folder, step=0, finished=False)
+        self._tell_contamination(0, found)
         return self._drive(model, None, None)
 
     def go_on(self, steps: int | None = None, allow_inexact: bool = False) -> Outcome:
@@ -145,6 +149,9 @@ class Driver:
         if run == self.run and done.exists():
             return Outcome(folder=self.folder, finished=True, **storage.read_json(done))
         changed = machine.check_same(self.folder, self.run.threads, allow_inexact) if found else []
+        overlap: Mapping[str, Any] = {}
+        if found:  # without a checkpoint it begins, and looks then
+            overlap = contamination.look(run, self.folder)
         self.run = self.desk.run = run
         storage.remove(done)
         record.tidy(self.folder, found)
@@ -158,6 +165,7 @@ class Driver:
         if changed:
             self.desk.journal.event(step, "inexact", "resumed on a different machine: " + "; ".join(changed))
             machine.record(self.folder, run.threads)
+        self._tell_contamination(step, overlap)
         return self._drive(load_model(self.folder / "start"), found, state)
 
     def _start(self) -> Model:
@@ -228,6 +236,12 @@ class Driver:
             self.desk.journal.close()
             for tracker in self.desk.trackers:
                 tracker.close()
+
+    def _tell_contamination(self, step: int, found: Mapping[str, Any]) -> None:
+        """Says what evaluation items a run trains on, where it was told to."""
+        if line := contamination.sentence(found):
+            print(f"contamination: {line}", file=sys.stderr, flush=True)
+            self.desk.journal.event(step, "contamination", line)
 
     def _tell_isolation(self, step: int) -> None:
         """Says what contains the programs that judges start, before any is started."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["claim", "isolation", "load_run", "refuse_used", "run_digest", "run_id", "tidy", "unclaim", "write_run"]
 
-CLAIM = ("run.toml", "versions.json", "recipe.json")
+CLAIM = ("run.toml", "versions.json", "recipe.json", "contamination.json")
 """Files that a run has before it has done anything; without ``run.toml`` they are leftovers of a process that was killed."""
 
 BY_THE_CLOCK = ("time/", "verify/")

@@ -9,13 +9,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, PlanError, UnknownNameError, a_kind
 from assay.core.protocols import BatchComposer, CurriculumSpec, Guidance, TaskSource
 from assay.core.rollout import Sampling
 from assay.core.sample import STREAMS
+from assay.curate.evaluation import Matching
 from assay.guide import Compose, Plain, SuccessVariance
 from assay.objective.loss.wrap import unwrapped
 from assay.objective.methods import dpo, grpo, nll
@@ -28,7 +29,7 @@ from assay.train.check import IndependentCheck
 if TYPE_CHECKING:
     from assay.guide import Recent
 
-__all__ = ["Evaluation", "Levels", "ModelSource", "Prefer", "Reinforce", "Run", "Stage", "Until", "WarmUp"]
+__all__ = ["ContaminationCheck", "Evaluation", "Levels", "ModelSource", "Prefer", "Reinforce", "Run", "Stage", "Until", "WarmUp"]
 
 Levels = tuple[int, ...] | Mapping[str, tuple[int, ...]]
 """Which levels of a task family: those of every arm, all when empty; or arm to its levels, and no other arm."""
@@ -91,6 +92,42 @@ class Evaluation:
                 raise ConfigError(f"Evaluation.{name}={getattr(self, name)}; use at least 1")
         if self.every < 0:
             raise ConfigError(f"Evaluation.every={self.every}; use 0 for 'at the ends only' or a number of steps")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContaminationCheck:
+    """Before a run begins: are evaluation items among its training prompts?
+
+    Looked for are the held-out tasks that the run evaluates on, and the questions in files. A held-out task counts as found
+    where a prompt asks the same by its content; a held-out row of finite data also where it is the same but for case and white
+    space, or a near-duplicate with the same numbers. An item of a file counts as found as in `assay curate`: the same, a shared
+    run of words, or a near-duplicate. Prompts of finite data are all looked at, of a source without end the first of each level.
+
+    Attributes:
+        against: files or folders of evaluation rows: ``.jsonl``, ``.jsonl.gz``, ``.parquet``. They are read when the run begins;
+            a resume reads them again where they have changed.
+        mode: ``refuse`` such a run; ``report``: train all the same, and have the report say so; ``off``: do not look.
+        sample: prompts looked at per (arm, level) of a source without end.
+        matching: when an item of a file counts as found; its ``near`` and ``shingle`` hold for held-out rows too.
+
+    Raises:
+        ConfigError: another mode, or no sample.
+
+    >>> ContaminationCheck(against=["aime.jsonl"]).against
+    ('aime.jsonl',)
+    """
+
+    against: tuple[str, ...] = ()
+    mode: Literal["refuse", "report", "off"] = "refuse"
+    sample: int = 16
+    matching: Matching = field(default_factory=Matching)
+
+    def __post_init__(self) -> None:
+        _positive(self, "sample")
+        given: Any = self.against
+        object.__setattr__(self, "against", (str(given),) if isinstance(given, str | Path) else tuple(map(str, given)))
+        if self.mode not in ("refuse", "report", "off"):
+            raise UnknownNameError("ContaminationCheck.mode", self.mode, ("refuse", "report", "off"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,6 +386,7 @@ class Run:
         environment_deadline: seconds that an environment may take for one start or step.
         prove_weights: compare the sampler's weights with the learner's after each update.
         check: a second judge for a sample of the training attempts, who pays for none; None without one.
+        contamination: are evaluation items among the training prompts? Such a run is refused, unless this says otherwise.
     """
 
     name: str = "run"
@@ -367,6 +405,7 @@ class Run:
     environment_deadline: float = 30.0
     prove_weights: bool = True
     check: IndependentCheck | None = None
+    contamination: ContaminationCheck = field(default_factory=ContaminationCheck)
 
     def __post_init__(self) -> None:
         _positive(self, "threads", "checkpoint_every", "rollouts_every", "max_turns", "reward_workers")

@@ -1,0 +1,310 @@
+"""Evaluation items among training prompts: looked for before a run spends anything, refused, and told in its report."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
+
+from assay.core.canon import digest
+from assay.core.config import to_dict
+from assay.core.errors import ConfigError, DataError
+from assay.core.protocols import TaskSource
+from assay.core.task import Message, Task
+from assay.curate.evaluation import EvalIndex, EvalItem, Hit, Matching
+from assay.curate.rows import entries
+from assay.curate.text import Texts, normal, numbers, sketch_library
+from assay.train import storage
+from assay.train.evaluate import held_out
+from assay.train.models import Built
+from assay.train.prefer import data_digests, preferences_of
+from assay.train.run import Prefer, Run, arms_of
+
+__all__ = ["FILE", "look", "sentence"]
+
+FILE = "contamination.json"
+"""Where a run folder keeps what was found."""
+
+HELD_OUT = "held out"
+"""Stands for a file's name at items of the run's own test split."""
+
+_SHOWN = 20
+"""Prompts with hits that the record spells out."""
+_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """A training prompt: where it comes from, its text, and what is asked, whatever the words."""
+
+    place: str
+    text: str
+    content: str
+
+
+@dataclass(slots=True)
+class _Found:
+    """Hits by prompt, each with what the record says of it."""
+
+    prompts: int = 0
+    hits: list[tuple[_Prompt, tuple[dict[str, Any], ...]]] = field(default_factory=list[Any])
+
+    def record(self) -> dict[str, Any]:
+        shown = [{"prompt": p.place, **hit} for p, hits in self.hits[:_SHOWN] for hit in hits[:1]]
+        found = {(hit["file"], hit["line"], hit["task"]) for _, hits in self.hits for hit in hits}
+        return {"prompts": self.prompts, "contaminated": len(self.hits), "found": len(found), "examples": shown}
+
+
+def look(run: Run, folder: Path) -> Mapping[str, Any]:
+    """Looks for evaluation items among the training prompts of a run, of its own and of the bases that it builds first.
+
+    The result stands in ``contamination.json``; it is read and not made again as long as nothing has changed that it was made of:
+    tasks, levels, items, files and settings.
+
+    Args:
+        run: settings.
+        folder: its folder.
+
+    Returns:
+        The record: ``mode``, ``prompts`` that were looked at, ``whole`` (all of them, or the first of each level), the ``items``
+        that were looked for with their ``sources``, ``contaminated`` prompts, items ``found``, ``examples``, and whether ``near``
+        duplicates were looked for.
+
+    Raises:
+        ConfigError: a file does not exist, or is named where nothing is looked for.
+        DataError: a prompt contains an evaluation item and the mode is to refuse; or a file has no rows, or a row no question.
+        MissingExtraError: near-duplicates of a file's items are asked for, and the library is not installed.
+    """
+    check, path = run.contamination, folder / FILE
+    if check.mode == "off":
+        if check.against:
+            raise ConfigError(
+                f"ContaminationCheck.against={list(check.against)} with mode='off': nothing would be looked for; use 'refuse' or "
+                "'report', or name no files"
+            )
+        found: dict[str, Any] = {"mode": "off"}
+    else:
+        inputs = _inputs(run)
+        before: Any = storage.read_json(path) if path.exists() else {}
+        if before.get("inputs") == inputs:
+            return cast("Mapping[str, Any]", before)
+        found = {"mode": check.mode, "inputs": inputs, **_looked(run)}
+        if found["contaminated"] and check.mode == "refuse":
+            raise DataError(_refusal(run, found))
+    storage.write_json(path, found)
+    return found
+
+
+def sentence(found: Mapping[str, Any]) -> str:
+    """What a record says, in one sentence; empty where nothing was found."""
+    if not found.get("contaminated"):
+        return ""
+    return (
+        f"{found['contaminated']} of {found['prompts']} training prompts contain {found['found']} of {found['items']} evaluation "
+        f"items; allowed by Run.contamination.mode={found['mode']!r}. The first: {_told(found['examples'][0])}"
+    )
+
+
+# ---- looking ----------------------------------------------------------------------------------------------------------
+
+
+def _looked(run: Run) -> dict[str, Any]:
+    """Everything that the record says, but for the mode."""
+    check = run.contamination
+    prompts, whole = _prompts(run)
+    seen = _Found(len(prompts))
+    own = _held_out(run)
+    near = bool(check.matching.near) and find_spec("rensa") is not None
+    if check.against and check.matching.near:
+        sketch_library()
+    index = EvalIndex.read(check.against, check.matching)
+    searches = (_contents(own), _texts(run.tasks, own, check.matching, near), _files(index))
+    by_prompt: dict[int, list[dict[str, Any]]] = {}
+    for start in range(0, len(prompts), _AT_ONCE):
+        block = prompts[start : start + _AT_ONCE]
+        texts = Texts([normal(p.text) for p in block])
+        for search in searches:
+            for at, hit in search(block, texts):
+                by_prompt.setdefault(start + at, []).append(hit)
+    seen.hits = [(prompts[at], tuple(hits)) for at, hits in sorted(by_prompt.items())]
+    sources = [{"name": HELD_OUT, "items": len(own)}]
+    sources += [{"name": str(file), "items": sum(i.file == file for i in index.items)} for file in _in_order(index)]
+    return {
+        **seen.record(), "whole": whole, "sample": check.sample, "items": len(own) + len(index.items), "sources": sources,
+        "near": near,
+    }  # fmt: skip
+
+
+def _held_out(run: Run) -> list[Task]:
+    """What the run evaluates on; of finite data all rows of the test split, since a later evaluation may take others."""
+    found = held_out(run.tasks, run.evaluation.levels, run.evaluation.final_per_level)
+    for arm, levels in arms_of(run.tasks, run.evaluation.levels).items():
+        if (size := _size(run.tasks, arm)) is not None:
+            found += [run.tasks.task(arm, level, "test", i) for level in levels for i in range(size(arm, level, "test"))]
+    return list({task.content: task for task in found}.values())
+
+
+Search = Callable[[Sequence[_Prompt], Texts], Iterator[tuple[int, dict[str, Any]]]]
+"""Prompts, and their normalised texts, to the number of each that is hit, and by what."""
+
+
+def _contents(own: Sequence[Task]) -> Search:
+    """Held-out tasks that ask the same, word for word or by their facts."""
+    known = {task.content: task for task in own}
+
+    def search(block: Sequence[_Prompt], texts: Texts) -> Iterator[tuple[int, dict[str, Any]]]:
+        for at, prompt in enumerate(block):
+            task = known.get(prompt.content)
+            if task is not None:
+                yield at, _of_task(task, "same")
+
+    return search
+
+
+def _texts(source: TaskSource, own: Sequence[Task], matching: Matching, near: bool) -> Search:
+    """Held-out rows that are the same but for case and white space, or nearly; those of a source without end are drawn from
+    patterns, and are no repetitions for being alike.
+    """
+    rows = [task for task in own if _size(source, task.arm) is not None]
+    index = EvalIndex(
+        tuple(EvalItem(HELD_OUT, i, normal(_text(task.exposed().messages))) for i, task in enumerate(rows)),
+        Matching(n=0, near=matching.near if near else 0.0, shingle=matching.shingle),
+    )
+
+    def search(block: Sequence[_Prompt], texts: Texts) -> Iterator[tuple[int, dict[str, Any]]]:
+        for at, hits in index.hits(texts).items() if rows else ():
+            for hit in hits:
+                task = rows[hit.item.line]
+                other_numbers = hit.kind == "near" and numbers(hit.item.text) != numbers(texts.normal[at])
+                if block[at].content != task.content and not other_numbers:
+                    yield at, _of_task(task, hit.kind, hit.similarity)
+
+    return search
+
+
+def _files(index: EvalIndex) -> Search:
+    """Items of the files that were named."""
+
+    def search(block: Sequence[_Prompt], texts: Texts) -> Iterator[tuple[int, dict[str, Any]]]:
+        for at, hits in index.hits(texts).items() if index.items else ():
+            for hit in hits:
+                yield at, _of_file(hit)
+
+    return search
+
+
+def _of_task(task: Task, kind: str, similarity: float = 1.0) -> dict[str, Any]:
+    text = _text(task.exposed().messages)
+    return {"kind": kind, "file": "", "line": 0, "task": task.id, "item": text, "run": "", "similarity": round(similarity, 4)}
+
+
+def _of_file(hit: Hit) -> dict[str, Any]:
+    item = hit.item
+    return {
+        "kind": hit.kind, "file": item.file, "line": item.line, "task": "", "item": item.text, "run": hit.run,
+        "similarity": round(hit.similarity, 4),
+    }  # fmt: skip
+
+
+def _in_order(index: EvalIndex) -> list[str]:
+    return list(dict.fromkeys(item.file for item in index.items))
+
+
+# ---- training prompts -------------------------------------------------------------------------------------------------
+
+
+def _prompts(run: Run) -> tuple[list[_Prompt], bool]:
+    """The different training prompts of a run and of the bases before it, and whether these are all that there are."""
+    found: dict[str, _Prompt] = {}
+    whole = True
+    for part, of in _with_bases(run):
+        for prompt in (*_of_preferences(part, of), *_of_tasks(part, of, run.contamination.sample)):
+            found.setdefault(prompt.text + "\0" + prompt.content, prompt)
+        whole = whole and all(_size(part.tasks, arm) is not None for arm, _ in _cells(part))
+    return list(found.values()), whole
+
+
+def _with_bases(run: Run) -> Iterator[tuple[Run, str]]:
+    if isinstance(run.model, Built):
+        base = run.model.run
+        yield from ((part, of or f"base {part.name!r}, ") for part, of in _with_bases(base))
+    yield run, ""
+
+
+def _of_preferences(run: Run, of: str) -> Iterator[_Prompt]:
+    for stage in run.stages:
+        for row in preferences_of(stage) if isinstance(stage, Prefer) else ():
+            text = _text(row.messages)
+            yield _Prompt(f"{of}{row.place}", text, digest({"prompt": text}))
+
+
+def _of_tasks(run: Run, of: str, sample: int) -> Iterator[_Prompt]:
+    for arm, level in _cells(run):
+        size = _size(run.tasks, arm)
+        for index in range(sample if size is None else size(arm, level, "train")):
+            task = run.tasks.task(arm, level, "train", index)
+            place = f"{of}task {task.id!r} (arm {arm!r}, level {level})"
+            yield _Prompt(place, _text(task.exposed().messages), task.content)
+
+
+def _cells(run: Run) -> list[tuple[str, int]]:
+    """The arms and levels that the stages of a run practise, each once."""
+    arms = [arms_of(run.tasks, stage.levels) for stage in run.stages if not isinstance(stage, Prefer)]
+    return list(dict.fromkeys((arm, level) for of_stage in arms for arm, levels in of_stage.items() for level in levels))
+
+
+def _size(source: TaskSource, arm: str) -> Callable[[str, int, str], int] | None:
+    """What counts the different tasks of an arm; None where they have no end."""
+    home: Callable[[str], TaskSource] | None = getattr(source, "source", None)  # of a mixture
+    return getattr(home(arm) if callable(home) else source, "size", None)
+
+
+def _text(messages: Sequence[Message]) -> str:
+    """What is asked: all turns but the system's and the assistant's."""
+    return "\n".join(m.content for m in messages if m.role not in ("system", "assistant"))
+
+
+# ---- words ------------------------------------------------------------------------------------------------------------
+
+
+def _inputs(run: Run) -> str:
+    """Digest of all that a result depends on."""
+    table = to_dict(run)
+    stages = [{k: s[k] for k in ("kind", "levels", "data") if k in s} for s in table["stages"]]
+    told = {k: table[k] for k in ("model", "tasks", "evaluation", "contamination")}
+    files = {str(p): _digest(p) for place in run.contamination.against for p in entries(place)}
+    return digest([told, stages, files, data_digests(run), find_spec("rensa") is not None])
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    except OSError as error:
+        raise DataError(f"cannot read evaluation items from {path}: {error}") from error
+
+
+def _refusal(run: Run, found: Mapping[str, Any]) -> str:
+    files = {example["file"] for example in found["examples"]} - {""}
+    clean = f"'assay curate IN OUT --against {' '.join(sorted(files))}'" if files else "'assay curate IN OUT'"
+    return (
+        f"{found['contaminated']} of {found['prompts']} training prompts contain {found['found']} of {found['items']} evaluation "
+        f"items, so that no evaluation of this run would mean what it says. The first: {_told(found['examples'][0])}. Take such "
+        f"rows out by {clean}; or train all the same, and have the report say so: --allow-contamination, or "
+        "contamination=ContaminationCheck(mode='report')"
+    )
+
+
+def _told(hit: Mapping[str, Any]) -> str:
+    """One hit: the training item, the evaluation item, and how they match."""
+    how = {
+        "same": "is the same as",
+        "near": f"is nearly the same (similarity {hit['similarity']:.2f}) as",
+        "run": f"shares the run of {len(hit['run'].split(' '))} words {hit['run']!r} with",
+    }[hit["kind"]]
+    item = f"the held-out task {hit['task']!r}" if hit["task"] else f"{hit['file']}, line {hit['line']}"
+    text = hit["item"] if len(hit["item"]) <= 100 else hit["item"][:97] + "..."
+    return f"{hit['prompt']} {how} {item}: {text!r}"
