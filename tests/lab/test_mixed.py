@@ -14,12 +14,13 @@ from assay.core.errors import UnknownNameError
 from assay.lab import levels_page, mixed_page
 from assay.lab.evidence import make
 from assay.lab.levels_page import Ladder, rank_correlation
-from assay.lab.mixed import CONTROLS, SEEDS, cell_means, cells, family_means, judge_mixed
+from assay.lab.mixed import MIXED, cell_means, family_means, judge_mixed
 from assay.recipes.levels import levels_cell
 from assay.recipes.mixed import AUXILIARY, SHOWN, assay_small, mixed, mixed_base, mixed_cell
 from assay.train.fits import check_run
 from assay.train.run import Reinforce, WarmUp
 
+SEEDS, CONTROLS = MIXED.seeds, MIXED.controls
 KNOWN = {"a": (1, 2), "b": (1,)}
 CELLS = (("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2), ("b", 3))
 
@@ -46,7 +47,7 @@ def made(kind: str, seed: int, easy: float, hard: float, cpu: float = 280.0) -> 
 def study(**changes: tuple[float, float]) -> list[dict[str, Any]]:
     """Records that meet every bar; ``rl=(easy, hard)`` and the like change a kind."""
     found = {"rl": (0.95, 0.75), "random": (0.5, 0.1), "format": (0.5, 0.1), "longer": (1.0, 0.2)} | changes
-    return [made(kind, seed, *found[kind]) for kind, seed, _ in cells()]
+    return [made(kind, seed, *found[kind]) for kind, seed, _ in MIXED.cells()]
 
 
 def test_means_by_hand() -> None:
@@ -57,7 +58,7 @@ def test_means_by_hand() -> None:
 
 
 def test_bars_that_are_met() -> None:
-    gate = judge_mixed(study(), KNOWN)
+    gate = judge_mixed(study(), KNOWN, 3)
     assert gate.failures() == []
     assert gate.before["rl", SEEDS[0]] == pytest.approx((1.0, 0.15)) and gate.after["rl", SEEDS[1]] == pytest.approx((0.95, 0.75))
     assert [gate.of(kind) for kind in ("rl", "longer")] == [list(SEEDS), [SEEDS[0]]]
@@ -73,22 +74,23 @@ def test_bars_that_are_met() -> None:
     ],
 )
 def test_each_bar_can_fail(changes: dict[str, tuple[float, float]], told: str) -> None:
-    failures = judge_mixed(study(**changes), KNOWN).failures()
+    failures = judge_mixed(study(**changes), KNOWN, 3).failures()
     assert any(told in failure for failure in failures), failures
 
 
 def test_bars_of_the_study_as_a_whole() -> None:
     slow = [r | {"cpu_seconds": 301.0} if (r["kind"], r["seed"]) == ("rl", SEEDS[1]) else r for r in study()]
-    assert judge_mixed(slow, KNOWN).failures() == [f"seed {SEEDS[1]}: RL took 301 CPU-seconds > 300"]
+    assert judge_mixed(slow, KNOWN, 3).failures() == [f"seed {SEEDS[1]}: RL took 301 CPU-seconds > 300"]
     few = [r for r in study() if (r["kind"], r["seed"]) != ("rl", SEEDS[2])]
-    assert judge_mixed(few, KNOWN).failures() == ["only 2 of 3 seeds were run"]
+    assert judge_mixed(few, KNOWN, 3).failures() == ["only 2 of 3 seeds were run"]
     known = [r | {"base_greedy": items({("a", 1): 1.0, ("a", 3): 0.3, ("b", 2): 0.3})} for r in study()]
-    assert judge_mixed(known, KNOWN).failures()[0] == "levels that nobody demonstrated begin at 0.300 > .20"
+    assert judge_mixed(known, KNOWN, 3).failures()[0] == "levels that nobody demonstrated begin at 0.300 > .20"
 
 
 def test_the_mixed_page_says_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(mixed_page, "_said", {"SHOWN": KNOWN, "AUXILIARY": {"helper": (1,)}}.__getitem__)
+    said = {"SHOWN": KNOWN, "AUXILIARY": {"helper": (1,)}}
+    monkeypatch.setattr(mixed_page, "_said", lambda study, name: said[name])
     monkeypatch.setattr(mixed_page, "run_cells", lambda maker, wanted, out, workers: study())
     for seed in SEEDS:
         folder = tmp_path / "cache" / "studies" / "mixed" / f"rl-{seed}"
@@ -104,8 +106,8 @@ def test_the_mixed_page_says_what_was_measured(tmp_path: Path, monkeypatch: pyte
     for said in (
         "120 held-out items", "the auxiliary family `helper` is shown at all its levels", "All bars are met.",
         "the levels not shown: none. A model",
-        f"| {SEEDS[1]} | 1.000 | 0.950 | 0.150 | **0.750** | 200 | 280 |", "| a | 100 100; 15 | 95 95; 75 |",
-        "| b | 100; 15 15 | 95; 75 75 |",
+        f"| {SEEDS[1]} | 1.000 | 0.950 | 0.150 | **0.750** | 200 | 280 |", "| a | 100 100; 15 | 95 95; 10 | 95 95; 75 |",
+        "| b | 100; 15 15 | 95; 10 10 | 95; 75 75 |",
         "| 200 | 1.000 | 1.000 |", "| 100 | 0.500 | 0.500 |", f"| longer | {SEEDS[0]} | 600 | 1.000 to 1.000 | 0.150 to 0.200 |",
         "| format | 10 | 10 |", "| RL | 75 | 75 |",
     ):  # fmt: skip

@@ -1,4 +1,4 @@
-"""The study of the mixed recipe: seeds from their bases, with the controls that must not learn, held against the bars."""
+"""The studies of suites: seeds from their bases, with the controls that must not learn, held against the bars."""
 
 from __future__ import annotations
 
@@ -8,16 +8,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["CONTROLS", "MAKER", "SEEDS", "MixedGate", "cell_means", "cells", "family_means", "judge_mixed"]
+from assay.core.canon import FrozenMap
 
-MAKER = "assay.recipes.mixed:mixed_cell"
-"""Makes the cells: ``rl`` and the controls, each at any seed."""
-
-SEEDS = (4, 5, 6)
-"""Seeds 0 to 3 tuned the recipe."""
-
-CONTROLS = {"random": 60, "format": 60, "longer": 700}
-"""What must not climb, and for how many steps it may try."""
+__all__ = ["MIXED", "MixedGate", "MixedStudy", "cell_means", "family_means", "judge_mixed"]
 
 SECONDS = 300.0
 """CPU-seconds of RL that the recipe may take."""
@@ -26,12 +19,51 @@ Items = Sequence[Mapping[str, Any]]
 Levels = Mapping[str, Sequence[int]]
 
 
-def cells() -> list[tuple[str, int, int | None]]:
-    """All cells of the study; the longer supervised stage at the first seed alone."""
-    out: list[tuple[str, int, int | None]] = [("rl", seed, None) for seed in SEEDS]
-    for kind, steps in CONTROLS.items():
-        out += [(kind, seed, steps) for seed in (SEEDS[:1] if kind == "longer" else SEEDS)]
-    return out
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixedStudy:
+    """What is run for a suite's page.
+
+    Attributes:
+        name: of the page and of the folder in the cache.
+        recipe: module that says what is ``SHOWN`` and ``AUXILIARY``: the room of recipes lies above this one, so that it is named
+            and not imported.
+        maker: function there that makes the cells: ``rl`` and the controls, each at any seed.
+        seeds: of ``rl``.
+        controls: what must not climb, to the steps that it may try and the seeds where it does.
+        title: of the page.
+        tuned: sentence that names the seeds which tuned the recipe.
+        lasts: how long the study takes, in words.
+    """
+
+    name: str
+    recipe: str
+    maker: str
+    seeds: tuple[int, ...]
+    controls: Mapping[str, tuple[int, tuple[int, ...]]]
+    title: str
+    tuned: str
+    lasts: str
+
+    def cells(self) -> list[tuple[str, int, int | None]]:
+        """All cells: (kind, seed, steps or None for the recipe's own).
+
+        >>> [kind for kind, seed, _ in MIXED.cells() if seed == 4]
+        ['rl', 'random', 'format', 'longer']
+        """
+        controls = [(kind, seed, steps) for kind, (steps, seeds) in self.controls.items() for seed in seeds]
+        return [*(("rl", seed, None) for seed in self.seeds), *controls]
+
+
+MIXED = MixedStudy(
+    name="mixed",
+    recipe="assay.recipes.mixed",
+    maker="mixed_cell",
+    seeds=(4, 5, 6),
+    controls=FrozenMap({"random": (60, (4, 5, 6)), "format": (60, (4, 5, 6)), "longer": (700, (4,))}),
+    title="A mixed suite: does one small model climb eight families at once?",
+    tuned="Seeds 0 to 3 tuned the recipe and are not here.",
+    lasts="about an hour on two cores",
+)
 
 
 def cell_means(items: Items) -> dict[tuple[str, int], float]:
@@ -66,11 +98,13 @@ class MixedGate:
     Attributes:
         before, after: by (kind, seed): greedy accuracy on (demonstrated, other) levels.
         cpu_seconds: of RL by seed, evaluation left out.
+        wanted: how many seeds there should be.
     """
 
     before: Mapping[tuple[str, int], tuple[float, float]]
     after: Mapping[tuple[str, int], tuple[float, float]]
     cpu_seconds: Mapping[int, float]
+    wanted: int
 
     def of(self, kind: str) -> list[int]:
         """The seeds of a kind."""
@@ -80,8 +114,8 @@ class MixedGate:
         """Each bar that is not met, in words; empty when all are."""
         seeds = self.of("rl")
         found: list[str] = []
-        if len(seeds) < len(SEEDS):
-            found.append(f"only {len(seeds)} of {len(SEEDS)} seeds were run")
+        if len(seeds) < self.wanted:
+            found.append(f"only {len(seeds)} of {self.wanted} seeds were run")
         easy, hard = _mean(self.after["rl", s][0] for s in seeds), _mean(self.after["rl", s][1] for s in seeds)
         base = _mean(self.before["rl", s][1] for s in seeds)
         if base > 0.20:
@@ -100,8 +134,14 @@ class MixedGate:
         return found
 
 
-def judge_mixed(records: Items, shown: Levels) -> MixedGate:
-    """The study's numbers from its cells' records, each of which counts."""
+def judge_mixed(records: Items, shown: Levels, wanted: int) -> MixedGate:
+    """The study's numbers from its cells' records, each of which counts.
+
+    Args:
+        records: of the cells.
+        shown: what the base was shown.
+        wanted: how many seeds there should be.
+    """
 
     def both(record: Mapping[str, Any], key: str) -> tuple[float, float]:
         means = cell_means(record[key])
@@ -112,6 +152,7 @@ def judge_mixed(records: Items, shown: Levels) -> MixedGate:
         before={name: both(r, "base_greedy") for name, r in zip(names, records, strict=True)},
         after={name: both(r, "now_greedy") for name, r in zip(names, records, strict=True)},
         cpu_seconds={int(r["seed"]): float(r["cpu_seconds"]) for r in records if r["kind"] == "rl"},
+        wanted=wanted,
     )
 
 

@@ -1,4 +1,4 @@
-"""The page of the mixed recipe: curves per family and level, the bars, and the controls."""
+"""The page of a suite: curves per family and level, the bars, and the controls."""
 
 from __future__ import annotations
 
@@ -12,39 +12,36 @@ import numpy as np
 
 from assay.lab.cells import WORKERS, run_cells
 from assay.lab.drawing import plotting
-from assay.lab.mixed import MAKER, SEEDS, MixedGate, cell_means, cells, family_means, judge_mixed
+from assay.lab.mixed import MixedGate, MixedStudy, cell_means, family_means, judge_mixed
 from assay.train.models import cache_folder
 from assay.train.storage import write_json, write_text
 
 __all__ = ["make_page"]
 
-RECIPE = "assay.recipes.mixed"
-"""Where the recipe says what it shows: the room of recipes lies above this one, so that it is named and not imported."""
-
 Curve = dict[str, Any]
 """``cpu``: CPU-seconds of RL at each evaluation; ``cells``: ``ARM/level_L`` to greedy accuracies there."""
 
 
-def make_page(folder: Path) -> list[str]:
-    """Runs the cells that are not done yet, and writes ``mixed.md``, ``mixed.svg`` and ``mixed.json``.
+def make_page(study: MixedStudy, folder: Path) -> list[str]:
+    """Runs the cells that are not done yet, and writes ``NAME.md``, ``NAME.svg`` and ``NAME.json``.
 
     Returns:
         The bars that are not met, in words.
     """
-    shown = _said("SHOWN")
-    work = cache_folder() / "studies" / "mixed"
-    records = run_cells(MAKER, cells(), work, WORKERS)
-    gate = judge_mixed(records, shown)
-    curves = {s: _curve(work / f"rl-{s}") for s in SEEDS}
+    shown = _said(study, "SHOWN")
+    work = cache_folder() / "studies" / study.name
+    records = run_cells(f"{study.recipe}:{study.maker}", study.cells(), work, WORKERS)
+    gate = judge_mixed(records, shown, len(study.seeds))
+    curves = {s: _curve(work / f"rl-{s}") for s in study.seeds}
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "mixed.json", {"curves": curves, "cells": [_short(r) for r in records]})
-    _plot(curves, shown, folder / "mixed.svg")
-    write_text(folder / "mixed.md", _page(gate, records, curves, shown))
+    write_json(folder / f"{study.name}.json", {"curves": curves, "cells": [_short(r) for r in records]})
+    _plot(curves, shown, folder / f"{study.name}.svg")
+    write_text(folder / f"{study.name}.md", _page(study, gate, records, curves))
     return gate.failures()
 
 
-def _said(name: str) -> Mapping[str, tuple[int, ...]]:
-    return cast("Mapping[str, tuple[int, ...]]", getattr(import_module(RECIPE), name))
+def _said(study: MixedStudy, name: str) -> Mapping[str, tuple[int, ...]]:
+    return cast("Mapping[str, tuple[int, ...]]", getattr(import_module(study.recipe), name))
 
 
 def _curve(folder: Path) -> Curve:
@@ -89,26 +86,25 @@ def _plot(curves: Mapping[int, Curve], shown: Mapping[str, Sequence[int]], path:
         plt.close(figure)
 
 
-def _page(
-    gate: MixedGate, records: Sequence[Mapping[str, Any]], curves: Mapping[int, Curve], shown: Mapping[str, Sequence[int]]
-) -> str:
-    rl, loads = [r for r in records if r["kind"] == "rl"], [x for r in records for x in r["load"]]
+def _page(study: MixedStudy, gate: MixedGate, records: Sequence[Mapping[str, Any]], curves: Mapping[int, Curve]) -> str:
+    shown, rl = _said(study, "SHOWN"), [r for r in records if r["kind"] == "rl"]
+    loads = [x for r in records for x in r["load"]]
     verdict = "All bars are met." if not gate.failures() else "Not met: " + "; ".join(gate.failures()) + "."
-    helpers = " and ".join(f"`{arm}`" for arm in _said("AUXILIARY"))
-    return f"""# A mixed suite: does one small model climb eight families at once?
+    helpers = " and ".join(f"`{arm}`" for arm in _said(study, "AUXILIARY"))
+    return f"""# {study.title}
 
 A model of a third of a million weights is shown the easy levels of {len(shown)} families, and improved by RL with their verifiers
 on all levels. Each seed has a base of its own. {len(rl[0]["now_greedy"])} held-out items, up to 64 per level (fewer where a level
-has fewer questions), greedy answers; a prompt is held out by a hash of its text. Seeds 0 to 3 tuned the recipe and are not here.
+has fewer questions), greedy answers; a prompt is held out by a hash of its text. {study.tuned}
 
-    python -m assay.lab evidence mixed        # about an hour on two cores; cells that are done are read, not run
+    python -m assay.lab evidence {study.name}        # {study.lasts}; cells that are done are read, not run
 
 Long answers were demonstrated elsewhere: the auxiliary family {helpers} is shown at all its levels, and neither practised nor
 scored.
 
 Machine: {"; ".join(sorted({r["machine"] for r in records}))}. One thread per run. Load average {min(loads):.1f} to
 {max(loads):.1f} when a cell began or ended: above {WORKERS} other work shared the machine, and CPU-seconds read high. Numbers and
-digests: `mixed.json`.
+digests: `{study.name}.json`.
 
 | seed | shown, base | shown, after | not shown, base | not shown, after | CPU-s of warm-up | CPU-s of RL |
 |---|---|---|---|---|---|---|
@@ -118,12 +114,12 @@ Means over families of their mean over levels. {verdict} The bars: over the seed
 to at least .60, those that were at least .92, in 300 CPU-seconds of RL; more supervision at most .05 above its base; a random
 reward lowers.
 
-![Held-out accuracy over CPU-seconds, by family and level](mixed.svg)
+![Held-out accuracy over CPU-seconds, by family and level]({study.name}.svg)
 
 Per level, mean over seeds, in percent; levels left of the semicolon were shown.
 
-| family | base | after RL |
-|---|---|---|
+| family | base | base at temperature 1 | after RL |
+|---|---|---|---|
 {chr(10).join(_family_row(arm, rl, shown) for arm in sorted(shown))}
 
 Not climbed, less than .05 on the levels not shown: {_stuck(rl, shown)}. A model that ends its answers where those it was shown
@@ -173,7 +169,7 @@ def _family_row(arm: str, records: Sequence[Mapping[str, Any]], shown: Mapping[s
             t for lv, t in told.items() if lv not in shown[arm]
         )
 
-    return f"| {arm} | {side('base_greedy')} | {side('now_greedy')} |"
+    return f"| {arm} | {side('base_greedy')} | {side('base_sampled')} | {side('now_greedy')} |"
 
 
 def _stuck(records: Sequence[Mapping[str, Any]], shown: Mapping[str, Sequence[int]]) -> str:

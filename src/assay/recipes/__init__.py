@@ -9,11 +9,13 @@ if TYPE_CHECKING:
     from assay.recipes.mixed import AUXILIARY, SHOWN, assay_small, mixed, mixed_base
     from assay.recipes.rows import on_rows
     from assay.recipes.sorting import base, quickstart
+    from assay.recipes.suite import Suite
 
 __all__ = [
     "AUXILIARY",
     "RECIPES",
     "SHOWN",
+    "Suite",
     "assay_small",
     "base",
     "mixed",
@@ -37,6 +39,7 @@ _HOME = {
     "sorting": "base quickstart",
     "rows": "on_rows",
     "lookups": "tool_base tools",
+    "suite": "Suite",
     "mixed": "AUXILIARY SHOWN assay_small mixed mixed_base",
 }
 
