@@ -15,8 +15,8 @@ from assay.tasks.small.terse import Terse
 from assay.testing import attempt
 
 NAMES = (
-    "addition", "brackets", "cells", "counter", "dedup", "gates", "knights", "largest", "lookup", "octal", "path", "select",
-    "skip", "strip", "total",
+    "addition", "brackets", "cells", "counter", "dedup", "gates", "knights", "largest", "lookup", "octal", "path", "recall",
+    "select", "skip", "strip", "total",
 )  # fmt: skip
 CELLS = st.tuples(st.sampled_from(NAMES), st.integers(0, 20), st.integers(0, 10**6))
 
@@ -70,6 +70,9 @@ def other_way(name: str, body: str) -> str:
             arrows, start = body.split(":")
             graph = nx.DiGraph(zip(arrows[::2], arrows[1::2], strict=True))
             return "".join(target for _, target in nx.dfs_edges(graph, start))
+        case "recall":
+            table, asked = body.split(":")
+            return "".join(table[table.index(key) :][:2] for key in asked)
         case "select":
             rows, key = body.split(":")
             return "".join(rows[i + 1] for i in range(0, len(rows), 2) if rows[i] == key)
@@ -121,6 +124,7 @@ def test_ways_through_a_strip(level: int, index: int) -> None:
         ("lookup", "Qc7a3f0b3:af>", "30", 5),
         ("octal", "O101011>", "53", 6),
         ("path", "Pcdabbc:a>", "bcd", 6),
+        ("recall", "Vc7a3f0b3:af>", "a3f0", 5),
         ("select", "Da3b4a2:a>", "32", 3),
         ("skip", "Y3abcdefgh>", "cf", 8),
         ("total", "G475>", "416", 3),

@@ -16,7 +16,7 @@ from assay.lab.audits import page as verifiers_page
 from assay.lab.cells import WORKERS, run_cells
 from assay.lab.drawing import plotting
 from assay.lab.gate import CONTROLS, MAKER, SEEDS, Gate, accuracy, change, judge
-from assay.lab.mixed import MIXED
+from assay.lab.mixed import LEDGER, MIXED
 from assay.train.models import cache_folder
 from assay.train.storage import write_json, write_text
 
@@ -66,7 +66,7 @@ STUDIES: Mapping[str, Callable[[Path], list[str]]] = {
     "atlas": atlas.make_page,
     "methods": methods_page.make_page,
     "comparison": comparison_page.make_page,
-    **{study.name: partial(mixed_page.make_page, study) for study in (MIXED,)},
+    **{study.name: partial(mixed_page.make_page, study) for study in (MIXED, LEDGER)},
     "levels": levels_page.make_page,
     "verifiers": verifiers_page.make_page,
 }

@@ -10,7 +10,7 @@ import numpy as np
 
 from assay.core.canon import FrozenMap
 
-__all__ = ["MIXED", "MixedGate", "MixedStudy", "cell_means", "family_means", "judge_mixed"]
+__all__ = ["LEDGER", "MIXED", "MixedGate", "MixedStudy", "cell_means", "family_means", "judge_mixed"]
 
 SECONDS = 300.0
 """CPU-seconds of RL that the recipe may take."""
@@ -63,6 +63,17 @@ MIXED = MixedStudy(
     title="A mixed suite: does one small model climb eight families at once?",
     tuned="Seeds 0 to 3 tuned the recipe and are not here.",
     lasts="about an hour on two cores",
+)
+
+LEDGER = MixedStudy(
+    name="ledger",
+    recipe="assay.recipes.ledger",
+    maker="ledger_cell",
+    seeds=(1, 2, 3),
+    controls=FrozenMap({"random": (60, (1,)), "format": (60, (1,)), "longer": (700, (1,))}),
+    title="Tables, paths and sums: does one small model climb where it must find a row by its key?",
+    tuned="Seed 0 tuned the recipe and is not here.",
+    lasts="about half an hour on two cores",
 )
 
 

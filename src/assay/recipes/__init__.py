@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from assay.recipes.ledger import ledger, ledger_base
     from assay.recipes.lookups import tool_base, tools
     from assay.recipes.mixed import AUXILIARY, SHOWN, assay_small, mixed, mixed_base
     from assay.recipes.rows import on_rows
@@ -18,6 +19,8 @@ __all__ = [
     "Suite",
     "assay_small",
     "base",
+    "ledger",
+    "ledger_base",
     "mixed",
     "mixed_base",
     "on_rows",
@@ -33,6 +36,8 @@ RECIPES = {
     "tool-base": "assay.recipes.lookups:tool_base",
     "mixed": "assay.recipes.mixed:mixed",
     "mixed-base": "assay.recipes.mixed:mixed_base",
+    "ledger": "assay.recipes.ledger:ledger",
+    "ledger-base": "assay.recipes.ledger:ledger_base",
 }
 
 _HOME = {
@@ -40,6 +45,7 @@ _HOME = {
     "rows": "on_rows",
     "lookups": "tool_base tools",
     "suite": "Suite",
+    "ledger": "ledger ledger_base",
     "mixed": "AUXILIARY SHOWN assay_small mixed mixed_base",
 }
 

@@ -34,8 +34,8 @@ class Suite:
         families: those that are practised and scored, and those that are only shown, each of one arm.
         shown: arm of each scored family to the levels that the base is shown; all others it must find by itself.
         auxiliary: arm of each family that is only shown, to the levels that the base is shown.
-        before: supervised stages before the main one, each with its steps and what it shows.
-        warm_up: steps of the main supervised stage, which shows all of ``shown`` and ``auxiliary``.
+        warm_up: steps of the base's supervised stage, which shows all of ``shown`` and ``auxiliary``.
+        batch: traces per step there.
         gate: lowest temperature-1 accuracy of each scored arm on what it was shown, at that stage's end.
         steps: rollout batches of RL.
     """
@@ -45,8 +45,8 @@ class Suite:
     families: tuple[TaskSource, ...]
     shown: Mapping[str, tuple[int, ...]]
     auxiliary: Mapping[str, tuple[int, ...]]
-    before: tuple[tuple[int, Mapping[str, tuple[int, ...]]], ...] = ()
     warm_up: int = 1450
+    batch: int = 128
     gate: float = 0.6
     steps: int = 600
 
@@ -66,19 +66,18 @@ class Suite:
         longer. One trace in seven holds a slip, so that the base errs in length too: one that never does would never find a
         longer answer. The gate allows for these slips.
         """
-        main = WarmUp(
-            steps=self.warm_up, batch=128, demonstrations=0, noise=0.15, levels={**self.shown, **self.auxiliary}, gate=self.gate,
+        shown = WarmUp(
+            steps=self.warm_up, batch=self.batch, demonstrations=0, noise=0.15, gate=self.gate,
+            levels={**self.shown, **self.auxiliary},
             learner=LearnerSettings(optimizer=Muon(lr=4e-3), schedule=Schedule(kind="linear", start=0.5)),
         )  # fmt: skip
-        flat = LearnerSettings(optimizer=Muon(lr=4e-3))
-        before = tuple(replace(main, steps=n, levels=levels, gate=0.0, learner=flat) for n, levels in self.before)
         arms = self.tasks(auxiliary=False).arms()
         return Run(
             name=f"base-{self.name}",
             seed=seed,
             model=Scratch(shape=DecoderShape(rope_pairs=4), seed=seed),
             tasks=self.tasks(),
-            stages=(*before, main),
+            stages=(shown,),
             sampling=Sampling(max_new_tokens=20),
             evaluation=Evaluation(every=0, final_per_level=24, levels=arms, kl_to_base=False),
             checkpoint_every=200,
@@ -109,7 +108,7 @@ class Suite:
     def cell(self, kind: str, seed: int, steps: int | None = None) -> Cell:
         """A cell of the suite's study: ``rl``, the run, or a control from the same base.
 
-        ``random`` and ``format`` are the run under another reward; ``longer`` is the base's main supervised stage once more, at
+        ``random`` and ``format`` are the run under another reward; ``longer`` is the base's supervised stage once more, at
         half its learning rate.
 
         Args:

@@ -52,6 +52,7 @@ _FAMILIES = {
     "octal": "assay.tasks.small.numbers:ToOctal",
     "path": "assay.tasks.small.tables:FollowPath",
     "plans": "assay.tasks.puzzles.families:plans",
+    "recall": "assay.tasks.small.tables:RecallAll",
     "reverse": "assay.tasks.reverse:Reverse",
     "riddles": "assay.tasks.puzzles.families:riddles",
     "sat": "assay.tasks.logic.saturn:sat",

@@ -1,4 +1,4 @@
-"""Tables: values looked up, a chain of keys followed, rows selected."""
+"""Tables: values looked up and recalled, a chain of keys followed, rows selected."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from assay.tasks.small.terse import Terse, picked
 
-__all__ = ["FollowPath", "LookUpAll", "SelectRows"]
+__all__ = ["FollowPath", "LookUpAll", "RecallAll", "SelectRows"]
 
 _KEYS, _DIGITS = "abcdefgh", "0123456789"
 
@@ -46,6 +46,27 @@ class LookUpAll(Terse):
         """Rows read until each key is found."""
         table, asked = prompt[1:-1].split(":")
         return sum(table[::2].index(key) + 1 for key in asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallAll(LookUpAll):
+    """Look up keys, and write each before its value: ``Vc7a3f0b3:af>`` asks for ``a3f0``. The level is the number of keys.
+
+    `LookUpAll` with its steps written down, the associative recall of several keys of Arora et al. 2023
+    (https://arxiv.org/abs/2312.04927): what is to be looked up next stands right before the value, where attention finds it.
+
+    >>> RecallAll().solve("Vc7a3f0b3:af>"), RecallAll().effort("Vc7a3f0b3:af>")
+    ('a3f0', 5)
+    """
+
+    title: ClassVar[str] = "recall"
+    mark: ClassVar[str] = "V"
+    replies: ClassVar[str] = _KEYS + _DIGITS
+
+    def answer(self, body: str) -> str:
+        """Each key with its value."""
+        asked = body.partition(":")[2]
+        return "".join(f"{key}{value}" for key, value in zip(asked, LookUpAll.answer(self, body), strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
