@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,12 +12,16 @@ from typing import Any
 import pytest
 
 from assay.core.errors import UnknownNameError
+from assay.guide import Frontier
 from assay.lab import levels_page, mixed_page
-from assay.lab.evidence import make
+from assay.lab.evidence import STUDIES, make
 from assay.lab.levels_page import Ladder, rank_correlation
-from assay.lab.mixed import MIXED, cell_means, family_means, judge_mixed
+from assay.lab.mixed import LEDGER, MIXED, cell_means, family_means, judge_mixed
+from assay.recipes.ledger import AUXILIARY as LEDGER_AUXILIARY
+from assay.recipes.ledger import SHOWN as LEDGER_SHOWN
+from assay.recipes.ledger import ledger, ledger_base, ledger_cell
 from assay.recipes.levels import levels_cell
-from assay.recipes.mixed import AUXILIARY, SHOWN, assay_small, mixed, mixed_base, mixed_cell
+from assay.recipes.mixed import AUXILIARY, SHOWN, mixed, mixed_base, mixed_cell
 from assay.train.fits import check_run
 from assay.train.run import Reinforce, WarmUp
 
@@ -105,7 +110,7 @@ def test_the_mixed_page_says_what_was_measured(tmp_path: Path, monkeypatch: pyte
     page = (tmp_path / "docs" / "mixed.md").read_text(encoding="utf-8")
     for said in (
         "120 held-out items", "the auxiliary family `helper` is shown at all its levels", "All bars are met.",
-        "the levels not shown: none. A model",
+        "the levels not shown: none.\nA model", "on the levels shown, after RL: none.",
         f"| {SEEDS[1]} | 1.000 | 0.950 | 0.150 | **0.750** | 200 | 280 |", "| a | 100 100; 15 | 95 95; 10 | 95 95; 75 |",
         "| b | 100; 15 15 | 95; 10 10 | 95; 75 75 |",
         "| 200 | 1.000 | 1.000 |", "| 100 | 0.500 | 0.500 |", f"| longer | {SEEDS[0]} | 600 | 1.000 to 1.000 | 0.150 to 0.200 |",
@@ -120,30 +125,50 @@ def test_the_mixed_page_says_what_was_measured(tmp_path: Path, monkeypatch: pyte
 # ---- cells
 
 
-def test_the_suite_declares_what_is_shown_practised_and_scored() -> None:
-    run, base = mixed(3), mixed_base(3)
+SUITES = {
+    "mixed": (mixed, mixed_base, mixed_cell, SHOWN, AUXILIARY),
+    "ledger": (ledger, ledger_base, ledger_cell, LEDGER_SHOWN, LEDGER_AUXILIARY),
+}
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_a_suite_declares_what_is_shown_practised_and_scored(name: str) -> None:
+    make, make_base, _, told, helping = SUITES[name]
+    run, base = make(3), make_base(3)
     (practised,), (shown,) = run.stages, base.stages
     assert isinstance(practised, Reinforce) and isinstance(shown, WarmUp)
     assert isinstance(practised.levels, Mapping) and isinstance(shown.levels, Mapping)
-    assert set(practised.levels) == set(SHOWN) == set(assay_small(auxiliary=False).arms())
-    assert run.evaluation.levels == practised.levels
-    assert set(shown.levels) == set(SHOWN) | set(AUXILIARY) == set(assay_small().arms())
-    for arm, levels in assay_small(auxiliary=False).arms().items():
-        assert SHOWN[arm] == levels[: len(SHOWN[arm])] and len(levels) >= len(SHOWN[arm]) + 3
+    assert dict(shown.levels) == {**told, **helping} and set(run.tasks.arms()) == {*told, *helping}
+    assert set(practised.levels) == set(told) and run.evaluation.levels == practised.levels == base.evaluation.levels
+    assert isinstance(practised.curriculum, Frontier)
+    for arm, levels in practised.levels.items():
+        assert told[arm] == levels[: len(told[arm])] and len(levels) >= len(told[arm]) + 3
+        assert practised.curriculum.start[arm] == levels[len(told[arm])]
+    assert base.name == f"base-{run.name}" and run.name == name
 
 
 @pytest.mark.parametrize("kind", ["rl", *CONTROLS])
-def test_cells_differ_from_the_recipe_in_one_thing(kind: str) -> None:
-    cell, run = mixed_cell(kind, 2, 7), mixed(2)
+@pytest.mark.parametrize("name", SUITES)
+def test_cells_differ_from_the_recipe_in_one_thing(name: str, kind: str) -> None:
+    make, make_base, make_cell, told, _ = SUITES[name]
+    cell, run = make_cell(kind, 2, 7), make(2)
     check_run(cell.run)
-    assert cell.run.model == run.model and cell.truth.arms() == assay_small(auxiliary=False).arms()
+    assert cell.run.model == run.model and set(cell.truth.arms()) == set(told)
     (stage,) = cell.run.stages
     assert stage.steps == 7
     if kind == "longer":
-        assert isinstance(stage, WarmUp) and stage.levels == mixed_base(2).stages[0].levels and stage.gate == 0.0
+        assert isinstance(stage, WarmUp) and stage.levels == make_base(2).stages[0].levels and stage.gate == 0.0
     else:
         assert stage == replace(run.stages[0], steps=7)
         assert (cell.run.tasks == run.tasks) == (kind == "rl")
+
+
+def test_a_study_names_its_recipe_and_each_of_its_cells() -> None:
+    for study in (MIXED, LEDGER):
+        recipe = importlib.import_module(study.recipe)
+        assert getattr(recipe, study.maker)("rl", 1).run.name == study.name and study.name in STUDIES
+        assert [c[:2] for c in study.cells()[:3]] == [("rl", s) for s in study.seeds]
+        assert {kind: steps for kind, _, steps in study.cells()} == {"rl": None} | {k: n for k, (n, _) in study.controls.items()}
 
 
 def test_unknown_cells_are_refused() -> None:
