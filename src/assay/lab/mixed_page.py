@@ -124,8 +124,8 @@ Per level, mean over seeds, in percent; levels left of the semicolon were shown.
 
 Not kept, less than .92 on the levels shown, after RL: {_below(rl, shown, True, 0.92)}.
 Not climbed, less than .05 on the levels not shown: {_below(rl, shown, False, 0.05)}.
-A model that ends its answers where those it was shown ended must once go on by chance before a verifier can reward it; whether that
-happens is luck of the seed.
+A model that ends its answers where those it was shown ended must once go on by chance before a verifier can reward it; whether
+that happens is luck of the seed.
 
 ## On the way
 
