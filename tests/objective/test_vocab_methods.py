@@ -48,9 +48,8 @@ METHODS = [
 
 
 @pytest.mark.parametrize("make", METHODS, ids=lambda m: m.__name__)
-def test_laws(make):
+def test_named_methods_say_what_they_are(make):
     method = registered()[make.__name__]
-    check_objective(method.objective(), range(3))
     assert method.summary.endswith(".")
     assert method.status == ("unsure" if make is rapo else "published")
 
