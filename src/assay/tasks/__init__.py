@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from assay.tasks.single import SingleTurn
     from assay.tasks.sort import SortDigits
     from assay.tasks.text.selfmade import load_texts, self_supervised
+    from assay.tasks.text.triples import load_triples, self_supervised_graph
 
 __all__ = [
     "Card",
@@ -47,9 +48,11 @@ __all__ = [
     "load_jsonl",
     "load_rows",
     "load_texts",
+    "load_triples",
     "redraw",
     "reseeded",
     "self_supervised",
+    "self_supervised_graph",
     "slip",
     "verifier_of",
     "written",
@@ -83,6 +86,7 @@ _HOME = {
     "single": "SingleTurn",
     "sort": "SortDigits",
     "text.selfmade": "load_texts self_supervised",
+    "text.triples": "load_triples self_supervised_graph",
 }
 
 
