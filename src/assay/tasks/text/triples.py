@@ -304,7 +304,8 @@ def _fits(fact: Sequence[str], clue: Sequence[str]) -> bool:
 
 def _meant(shown: Sequence[Sequence[str]], clues: Sequence[Sequence[str]]) -> list[str]:
     """The names that fit all clues."""
-    return sorted(set.intersection(*(set(_masked(shown, clue)) for clue in clues)))
+    first, *others = (frozenset(_masked(shown, clue)) for clue in clues)
+    return sorted(first.intersection(*others))
 
 
 def _masked(shown: Sequence[Sequence[str]], clue: Sequence[str]) -> Iterator[str]:
