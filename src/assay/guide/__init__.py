@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from assay.guide.balanced import Balanced
     from assay.guide.compose import Compose
     from assay.guide.curriculum import CellCurriculum, Frontier, Standing, SuccessVariance, Uniform, Weighting
     from assay.guide.guidance import Plain, Prefix, Privileged
     from assay.guide.replay import Recent, RecentBuffer
 
 __all__ = [
+    "Balanced",
     "CellCurriculum",
     "Compose",
     "Frontier",
@@ -26,6 +28,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "balanced": "Balanced",
     "compose": "Compose",
     "curriculum": "CellCurriculum Frontier Standing SuccessVariance Uniform Weighting",
     "guidance": "Plain Prefix Privileged",
