@@ -29,6 +29,35 @@ def test_families(assay):
     assert "Write the digits in ascending order" in text
 
 
+def test_suites(assay, tmp_path):
+    rows = {r["name"]: r for r in assay("tasks", "list", "--json").json}
+    assert list(rows["assay-six"]["parts"]) == ["math", "code", "science", "logic", "simulation", "tabular"]
+    assert rows["sort"]["parts"] is None and rows["assay-small"]["parts"]["assay-small"][:2] == ["sort", "reverse"]
+    assert "assay-logic" in assay("tasks", "list").out and "assay-logic" not in assay("tasks", "list", "--arms").out
+    told = flat(assay("tasks", "show", "assay-six").out)
+    assert "tabular tables 1-6 (8 arms)" in told and "verifier each family's own" in told
+    assert "families sort 3-10, reverse 2-10" in flat(assay("tasks", "show", "assay-small").out)
+    lines = assay("tasks", "sample", "assay-six", "--level", "2", "-n", "6", "--seed", "0").out.splitlines()
+    assert [json.loads(x)["arm"].partition("/")[0] for x in lines] == [
+        "algebra", "coding", "science", "grids", "code", "tables",
+    ]  # fmt: skip
+    assert assay("tasks", "check", "assay-small", "-n", "1", "--json").json["passed"]
+    assert assay("tasks", "export", "assay-six", str(tmp_path / "six")).code == 0
+
+
+def test_admission(assay, mine, tmp_path):
+    assert assay("train", "mine.py:tiny", "--folder", "runs/a").code == 0
+    said = assay("tasks", "admit", "runs/a", "sort/sort")
+    assert said.code == 2
+    said = assay("tasks", "admit", "runs/a", "mine.py:my_source", "-n", "5", "--out", "found.json", "--max-new-tokens", "3")
+    assert said.code == 0 and "warm up first" in said.out and "Admission.read('found.json')" in said.out
+    assert json.loads((tmp_path / "found.json").read_text())["model"] == "runs/a"
+    again = assay("tasks", "admit", "runs/a", "mine.py:my_source", "--out", "found.json")
+    assert again.code == 2 and "is there already" in again.err
+    warmed = assay("tasks", "admit", "runs/a", "mine.py:my_source", "-n", "5", "--warmed", "--json").json
+    assert warmed["arms"][0]["n"] == 5 and warmed["only_evaluated"] == ["sort"]
+
+
 def test_one_family(assay, mine):
     found = assay("tasks", "show", "sort", "--level", "5", "--index", "2", "--json").json
     from assay.tasks import SortDigits

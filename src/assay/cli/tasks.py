@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from assay.cli.admit import admit
 from assay.cli.mirror import parse
 from assay.cli.recipe import source
 from assay.cli.show import busy, cell, choose, grid, lines, show, unquoted
@@ -25,7 +26,7 @@ _ARM, _N = {"arg": {"metavar": "ARM"}}, {"arg": {"metavar": "N"}}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksListOptions:
-    """Lists the task families.
+    """Lists the task families, and the suites that are made of them.
 
     Attributes:
         arms: a line for each arm, not for each family.
@@ -41,7 +42,8 @@ class TasksShowOptions:
     """Shows a task family: arms, levels, verifier, an example with its answer.
 
     Attributes:
-        name: a task family or one of its arms ('assay tasks list' names them), rows.jsonl, puzzle.toml, or my_file.py:my_source.
+        name: a task family, one of its arms, or a suite ('assay tasks list' names them), rows.jsonl, puzzle.toml, or
+            my_file.py:my_source.
         arm: the example's arm; the first when not given.
         level: the example's level; the lowest when not given.
         index: number of the example in the training stream.
@@ -60,7 +62,8 @@ class TasksSampleOptions:
     """Prints tasks of a family as JSON Lines, no question twice; the same command prints the same tasks everywhere.
 
     Attributes:
-        name: a task family or one of its arms ('assay tasks list' names them), rows.jsonl, puzzle.toml, or my_file.py:my_source.
+        name: a task family, one of its arms, or a suite ('assay tasks list' names them), rows.jsonl, puzzle.toml, or
+            my_file.py:my_source.
         arm: only this arm; all in turn when not given.
         level: only this level; all in turn when not given.
         n: how many tasks.
@@ -85,7 +88,8 @@ class TasksCheckOptions:
     """Holds a task family to its contract: gold scores 1, junk scores the floor, splits never overlap, tasks are pure functions.
 
     Attributes:
-        name: a task family or one of its arms ('assay tasks list' names them), rows.jsonl, puzzle.toml, or my_file.py:my_source.
+        name: a task family, one of its arms, or a suite ('assay tasks list' names them), rows.jsonl, puzzle.toml, or
+            my_file.py:my_source.
         n: tasks of each arm, level and split.
         json: print JSON.
     """
@@ -100,7 +104,7 @@ class TasksExportOptions:
     """Writes a family as an installable environment of the library verifiers.
 
     Attributes:
-        name: a task family or one of its arms ('assay tasks list' names them), or package.module:my_source.
+        name: a task family, one of its arms, or a suite ('assay tasks list' names them), or package.module:my_source.
         folder: new; 'pip install FOLDER' installs what is written there.
         json: print JSON.
     """
@@ -144,31 +148,24 @@ class TasksImportOptions:
 
 
 def tasks_command(args: list[str]) -> int:
-    """``assay tasks list | show NAME | sample NAME | check NAME``."""
+    """``assay tasks list | show NAME | sample NAME | import SOURCE OUT | export NAME FOLDER | admit MODEL NAME | check NAME``."""
     return choose("tasks", args, {
         "list": (_list, "the task families"),
         "show": (_show, "arms, levels, verifier and an example of a family"),
         "sample": (_sample, "tasks of a family as JSON Lines, with or without their answers"),
         "import": (_import, "rows of files, reasoning-gym or verifiers, each with its verifier, tried before they are taken"),
         "export": (_export, "a family as an installable environment of the library verifiers"),
+        "admit": (admit, "which arms of a suite a model may practise, and which are only evaluated"),
         "check": (_check, "hold a family to its contract, also one of your own: my_file.py:my_source"),
     })  # fmt: skip
 
 
 def _list(args: list[str]) -> int:
-    from assay.tasks import card, families, family
+    from assay.tasks import families, suites
 
     own = parse(TasksListOptions, args, "assay tasks list")
     with busy("reading the families"):
-        rows: list[dict[str, Any]] = [
-            {
-                "name": name, "summary": c.summary, "domains": sorted(set(c.domains.values())),
-                "arms": {a: list(ls) for a, ls in c.arms.items()},
-                "problems": {a: {"domain": c.domains[a], "summary": c.summaries[a]} for a in c.arms},
-                "oracle": c.has_trace, "tools": c.has_tools,
-            }
-            for name, c in ((name, card(family(name))) for name in families())
-        ]  # fmt: skip
+        rows, whole = [_listed(name) for name in families()], [_listed(name) for name in suites()]
 
     def text() -> None:
         if own.arms:
@@ -179,8 +176,26 @@ def _list(args: list[str]) -> int:
             r["name"], ", ".join(r["domains"]), len(r["arms"]), _span([n for ls in r["arms"].values() for n in ls]),
             cell(r["oracle"]), cell(r["tools"]), unquoted(r["summary"]),
         ] for r in rows], right=(2,))  # fmt: skip
+        grid(("suite", "parts", "families", "arms", ""), [[
+            r["name"], len(r["parts"]), sum(map(len, r["parts"].values())), len(r["arms"]), r["summary"],
+        ] for r in whole], right=(1, 2, 3))  # fmt: skip
 
-    return show(own.json, rows, text)
+    return show(own.json, rows + whole, text)
+
+
+def _listed(name: str) -> dict[str, Any]:
+    """A family or a suite as a row of the list; only a suite has ``parts``."""
+    from assay.tasks import Mixture, card, family
+
+    source = family(name)
+    c = card(source)
+    parts = {part: list(of) for part, of in source.members().items()} if isinstance(source, Mixture) else None
+    return {
+        "name": name, "summary": c.summary, "domains": sorted(set(c.domains.values())),
+        "arms": {a: list(ls) for a, ls in c.arms.items()},
+        "problems": {a: {"domain": c.domains[a], "summary": c.summaries[a]} for a in c.arms},
+        "oracle": c.has_trace, "tools": c.has_tools, "parts": parts,
+    }  # fmt: skip
 
 
 def _show(args: list[str]) -> int:
@@ -206,7 +221,7 @@ def _show(args: list[str]) -> int:
     def text() -> None:
         lines({
             "name": known.name, "": unquoted(known.summary),
-            "levels": ", ".join(_span(ls) if len(known.arms) == 1 else f"{a} {_span(ls)}" for a, ls in known.arms.items()),
+            **_offered(family, known.arms),
             "verifier": known.verifier, "oracle": cell(known.has_trace), "tools": cell(known.has_tools),
             "example": f"{task.id} (level {level})",
             **{f"  {role}": content for role, content in messages},
@@ -214,6 +229,21 @@ def _show(args: list[str]) -> int:
         })  # fmt: skip
 
     return show(own.json, value, text)
+
+
+def _offered(family: TaskSource, arms: Mapping[str, Sequence[int]]) -> dict[str, str]:
+    """The arms with their levels; of a suite its parts, with the families of each."""
+    from assay.tasks import Mixture
+
+    if not isinstance(family, Mixture):
+        return {"levels": ", ".join(_span(ls) if len(arms) == 1 else f"{a} {_span(ls)}" for a, ls in arms.items())}
+    return {
+        "families" if family.parts is None else part: ", ".join(
+            f"{name} {_span(sorted({n for a in of for n in arms[a]}))}" + (f" ({len(of)} arms)" if len(of) > 1 else "")
+            for name, of in families.items()
+        )
+        for part, families in family.members().items()
+    }
 
 
 def _sample(args: list[str]) -> int:

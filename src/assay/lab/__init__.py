@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from assay.lab.admitting import Admission, ArmAdmission, Verdict, admission, judge_arms
     from assay.lab.brought import AsStream, WithColumns
     from assay.lab.cells import Cell, LabError, run_cell, run_cells
     from assay.lab.comparison import Arm, Comparison, Found, over_seeds
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from assay.lab.probes import GradientProbe, UpdateProbe, VectorProbe
 
 __all__ = [
+    "Admission",
     "Arm",
+    "ArmAdmission",
     "AsStream",
     "Cell",
     "Comparison",
@@ -30,15 +33,19 @@ __all__ = [
     "VectorProbe",
     "VerifierGrader",
     "WithColumns",
+    "Verdict",
     "accuracy",
+    "admission",
     "change",
     "judge",
+    "judge_arms",
     "over_seeds",
     "run_cell",
     "run_cells",
 ]
 
 _HOME = {
+    "admitting": "Admission ArmAdmission Verdict admission judge_arms",
     "brought": "AsStream WithColumns",
     "cells": "Cell LabError run_cell run_cells",
     "comparison": "Arm Comparison Found over_seeds",

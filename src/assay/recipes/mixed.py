@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from assay.core.canon import FrozenMap
 from assay.lab.cells import Cell
 from assay.recipes.suite import Suite
-from assay.tasks import Mixture, Reverse, SortDigits, family
+from assay.tasks import Mixture, family, suite
 from assay.train.run import Run
 
 __all__ = ["AUXILIARY", "SHOWN", "assay_small", "mixed", "mixed_base", "mixed_cell"]
@@ -23,7 +23,7 @@ AUXILIARY: Mapping[str, tuple[int, ...]] = FrozenMap({"skip": (3, 4, 5, 6, 7, 8,
 
 
 def assay_small(*, auxiliary: bool = True) -> Mixture:
-    """The families of the suite.
+    """The families of the suite (`assay.tasks.suite`).
 
     Args:
         auxiliary: with those that are only shown.
@@ -59,6 +59,6 @@ def mixed_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
 
 
 def _suite() -> Suite:
-    others = sorted({*SHOWN, *AUXILIARY} - {"sort", "reverse"})
-    families = (SortDigits(), Reverse(levels=tuple(range(2, 11))), *map(family, others))
+    sort, reverse, *others = suite("assay-small").sources
+    families = (sort, reverse, *sorted((*others, *map(family, AUXILIARY)), key=lambda source: source.name))
     return Suite(name="mixed", title="assay-small", families=families, shown=SHOWN, auxiliary=AUXILIARY)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from assay.tasks.keyvalue import KeyValue
     from assay.tasks.math.arithmetic import Expression
     from assay.tasks.mixture import Mixture
+    from assay.tasks.named_suites import suite, suites
     from assay.tasks.problem import Facts, Form, Problem, Solution
     from assay.tasks.problems import Problems
     from assay.tasks.programs import Foreign, ProgramTask, Scaled, scaled
@@ -54,6 +55,8 @@ __all__ = [
     "self_supervised",
     "self_supervised_graph",
     "slip",
+    "suite",
+    "suites",
     "verifier_of",
     "written",
     "Size",
@@ -74,6 +77,7 @@ _HOME = {
     "keyvalue": "KeyValue",
     "math.arithmetic": "Expression",
     "mixture": "Mixture",
+    "named_suites": "suite suites",
     "problem": "Facts Form Problem Solution",
     "problems": "Problems",
     "programs": "Foreign ProgramTask Scaled scaled",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -119,6 +119,9 @@ def in_turn(
 ) -> Iterator[Task]:
     """``n`` tasks with different contents, one of each (arm, level) after the other.
 
+    Where the source has parts (`assay.tasks.Mixture`), the parts take turns, in each its families, and in each of these the arms:
+    every part has its equal share of the tasks.
+
     Args:
         source: the family.
         n: how many.
@@ -138,13 +141,34 @@ def in_turn(
     for arm in arms:
         if arm not in offered:
             raise UnknownNameError(f"arm of {source.name}", arm, offered)
-    cells = [(arm, level) for arm in arms or offered for level in offered[arm] if not levels or level in levels]
-    if not cells:
+    wanted = {arm: [x for x in offered[arm] if not levels or x in levels] for arm in arms or offered}
+    if not any(wanted.values()):
         known = sorted({str(level) for arm in arms or offered for level in offered[arm]})
         raise UnknownNameError(f"level of {source.name}", ", ".join(map(str, levels)), known)
-    share, more = divmod(n, len(cells))
-    counts = [(cell, share + (i < more)) for i, cell in enumerate(cells)]
-    streams = [iter(distinct(source, arm, level, split, count)) for (arm, level), count in counts if count]
+    return _turns(source, split, _tree(source, wanted), n)
+
+
+def _tree(source: TaskSource, wanted: Mapping[str, list[int]]) -> Any:
+    """The wanted cells as lists of lists, parts before families before cells; one list where the source has no parts."""
+    if getattr(source, "parts", None) is None:
+        return [(arm, level) for arm, levels in wanted.items() for level in levels]
+    parts: Mapping[str, Mapping[str, Sequence[str]]] = cast("Any", source).members()
+    tree = [[[(a, x) for a in arms for x in wanted.get(a, ())] for arms in part.values()] for part in parts.values()]
+    return [part for part in ([member for member in part if member] for part in tree) if part]
+
+
+def _turns(source: TaskSource, split: str, tree: Any, n: int) -> Iterator[Task]:
+    """``n`` tasks of the cells (arm, level) of a tree: its branches have equal shares, and take turns."""
+    if isinstance(tree, tuple):
+        arm, level = cast("tuple[str, int]", tree)
+        return iter(distinct(source, arm, level, split, n))
+    share, more = divmod(n, len(tree))
+    counts = [share + (i < more) for i in range(len(tree))]
+    return _round([_turns(source, split, branch, count) for branch, count in zip(tree, counts, strict=True) if count])
+
+
+def _round(streams: list[Iterator[Task]]) -> Iterator[Task]:
+    """One of each stream after the other, until all have ended."""
     while streams:
         for stream in list(streams):
             task = next(stream, None)

@@ -11,6 +11,8 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import Environment, TaskSource, Verifier
 from assay.core.task import Message, Task, World
+from assay.guide.balanced import Balanced, Rule
+from assay.guide.curriculum import Frontier
 from assay.verify.routed import Routed
 
 __all__ = ["Mixture"]
@@ -25,9 +27,12 @@ class Mixture:
     Attributes:
         name: of the mixture.
         sources: families whose arms have different names.
+        parts: each domain with the names of its families, where they shall count alike however many arms they have: `balanced`
+            draws from the domains equally often, and `in_turn` takes one of each after the other. None for no such domains.
 
     Raises:
-        ConfigError: no families, an arm that two of them have, or families that hold out different shares.
+        ConfigError: no families, an arm that two of them have, families that hold out different shares, or parts in which not
+            every family stands once.
 
     >>> from assay.tasks import Reverse, SortDigits
     >>> both = Mixture(name="both", sources=(SortDigits(levels=(3,)), Reverse(levels=(3, 4))))
@@ -37,6 +42,7 @@ class Mixture:
 
     name: str
     sources: tuple[TaskSource, ...]
+    parts: Mapping[str, tuple[str, ...]] | None = None
     _home: Mapping[str, TaskSource] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -55,6 +61,17 @@ class Mixture:
         if len(set(shares.values())) > 1:
             raise ConfigError(f"mixture {self.name!r}: its families hold out different shares: {shares}; set one test_share")
         object.__setattr__(self, "_home", home)
+        if self.parts is not None:
+            object.__setattr__(self, "parts", FrozenMap({part: tuple(names) for part, names in self.parts.items()}))
+            self._check_parts()
+
+    def _check_parts(self) -> None:
+        named = sorted(name for names in (self.parts or {}).values() for name in names)
+        if named != sorted(source.name for source in self.sources) or not all((self.parts or {}).values()):
+            raise ConfigError(
+                f"mixture {self.name!r}: its parts name {named}, its families are {sorted(s.name for s in self.sources)}; put "
+                "each family in one part"
+            )
 
     @property
     def test_share(self) -> float:
@@ -77,6 +94,28 @@ class Mixture:
     def arms(self) -> Mapping[str, tuple[int, ...]]:
         """The arms of all families, each with its levels."""
         return {arm: source.arms()[arm] for arm, source in self._home.items()}
+
+    def members(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+        """Each part with its families, and these with their arms; without parts, one that is called like the mixture."""
+        by_name = {source.name: tuple(source.arms()) for source in self.sources}
+        parts = {self.name: tuple(by_name)} if self.parts is None else self.parts
+        return {part: {name: by_name[name] for name in names} for part, names in parts.items()}
+
+    def balanced(self, rule: Rule | None = None, shares: Mapping[str, float] | None = None) -> Balanced:
+        """A curriculum that draws from all parts equally often, and within one from all its families.
+
+        Args:
+            rule: weighs the levels and arms of a family among each other; `Frontier` where it is None.
+            shares: weight of a part beside the others', 1 where it is not named.
+
+        Raises:
+            UnknownNameError: a share of a part that there is not.
+        """
+        members = {
+            part: tuple(member for name, arms in families.items() for member in _named(name, arms))
+            for part, families in self.members().items()
+        }
+        return Balanced(parts=members, rule=Frontier() if rule is None else rule, shares={} if shares is None else shares)
 
     def source(self, arm: str) -> TaskSource:
         """The family that an arm belongs to.
@@ -113,6 +152,11 @@ class Mixture:
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...] | None:
         """The family's oracle."""
         return self.source(task.arm).trace(task, noise, rng)
+
+
+def _named(name: str, arms: tuple[str, ...]) -> tuple[str, ...]:
+    """A family as `Balanced` names it: by its name where its arms begin with that, else arm by arm."""
+    return (name,) if all(arm == name or arm.startswith(f"{name}/") for arm in arms) else arms
 
 
 def _share(source: TaskSource) -> float:

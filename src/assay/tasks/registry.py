@@ -17,6 +17,7 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import TaskSource
 from assay.core.task import Task
 from assay.tasks.mixture import Mixture
+from assay.tasks.named_suites import suite, suite_summary, suites
 from assay.tasks.problems import Problems
 
 __all__ = ["Card", "card", "families", "family", "reseeded", "written"]
@@ -110,17 +111,20 @@ def families() -> tuple[str, ...]:
 
 
 def family(name: str) -> TaskSource:
-    """The built-in family of that name with its default settings; ``family/problem`` gives one of its arms alone.
+    """The built-in family or suite of that name with its default settings; ``family/problem`` gives one of its arms alone,
+    ``suite/part`` one part.
 
     Raises:
-        UnknownNameError: no such family or arm; says the nearest name.
+        UnknownNameError: no such family, suite, arm or part; says the nearest name.
 
     >>> family("sort").arms()["sort"][0], list(family("arithmetic/expression").arms())
     (3, ['arithmetic/expression'])
     """
     head, slash, _ = name.partition("/")
+    if head in suites():
+        return suite(name)
     if head not in _FAMILIES:
-        raise UnknownNameError("task family", head, _FAMILIES)
+        raise UnknownNameError("task family", head, [*_FAMILIES, *suites()])
     module, kind = _FAMILIES[head].split(":")
     found: TaskSource = getattr(import_module(module), kind)()
     if not slash:
@@ -144,10 +148,10 @@ def card(source: TaskSource) -> Card:
         name=source.name,
         summary=_first_line(source.problems[0] if isinstance(source, Problems) and len(arms) == 1 else source),
         arms=arms,
-        domains={a: _domain(source, a) for a in arms},
-        summaries={a: _first_line(source.problem(a) if isinstance(source, Problems) else source) for a in arms},
+        domains={a: _domain(_home(source, a), a) for a in arms},
+        summaries={a: _asked(_home(source, a), a) for a in arms},
         example=example,
-        verifier=repr(source.verifier()),
+        verifier="each family's own" if isinstance(source, Mixture) else repr(source.verifier()),
         has_trace=trace is not None,
         has_tools=source.environment(example.exposed()) is not None,
         trace=tuple((m.role, m.content) for m in trace or ()),
@@ -188,6 +192,15 @@ def _with(source: TaskSource, **settings: Any) -> TaskSource:
     raise ConfigError(f"task family {source.name!r} ({type(source).__name__}) has no setting {name!r}; leave it out")
 
 
+def _home(source: TaskSource, arm: str) -> TaskSource:
+    """The family that an arm belongs to, out of a mixture."""
+    return _home(source.source(arm), arm) if isinstance(source, Mixture) else source
+
+
+def _asked(source: TaskSource, arm: str) -> str:
+    return _first_line(source.problem(arm) if isinstance(source, Problems) else source)
+
+
 def _domain(source: TaskSource, arm: str) -> str:
     if isinstance(source, Problems):
         return source.problem(arm).domain
@@ -195,4 +208,6 @@ def _domain(source: TaskSource, arm: str) -> str:
 
 
 def _first_line(made: object) -> str:
+    if isinstance(made, Mixture) and made.name in suites():
+        return suite_summary(made.name)
     return (made.summary if isinstance(made, Problems) else made.__doc__ or "").strip().split("\n")[0]

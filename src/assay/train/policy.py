@@ -88,6 +88,7 @@ class Policy:
         max_turns: int = 8,
         deadline: float = 5.0,
         environment_deadline: float = 30.0,
+        split: str = "test",
     ) -> list[dict[str, Any]]:
         """Attempts at held-out tasks, as records that `assay.measure` reads.
 
@@ -101,6 +102,7 @@ class Policy:
             max_turns: model calls per attempt, in families with an environment.
             deadline: seconds that the verifier may take for one attempt.
             environment_deadline: seconds that an environment may take for one start or step.
+            split: ``test``; with ``train`` it is no held-out evaluation, but one by which training may be decided.
 
         Returns:
             Per task ``id, arm, level, values, answers, faults``.
@@ -114,6 +116,6 @@ class Policy:
             engine=NativeEngine(model), tokenizer=model.tokenizer, source=tasks, sampling=drawn if n else greedy(drawn),
             seed=seed, max_turns=max_turns, deadline=environment_deadline,
         )  # fmt: skip
-        items = held_out(tasks, levels, per_level)
+        items = held_out(tasks, levels, per_level, split)
         with ScoringPool(tasks.verifier(), deadline) as pool:
             return items_of(asyncio.run(evaluate(player, pool, items, n or 1)))

@@ -20,7 +20,7 @@ def write_package(name: str, folder: Path) -> Mapping[str, str]:
     config says (``--env.taskset.levels``, ``--env.taskset.num-tasks``, ...).
 
     Args:
-        name: of a built-in family or one of its arms, or ``package.module:thing`` of an installed package.
+        name: of a built-in family, one of its arms or a suite, or ``package.module:thing`` of an installed package.
         folder: new, or empty.
 
     Returns:
@@ -38,7 +38,7 @@ def write_package(name: str, folder: Path) -> Mapping[str, str]:
         raise DataError(f"{folder} is there already and not empty; name another folder")
     arm, levels = next(iter(source.arms().items()))
     several = source.environment(source.task(arm, levels[0], "train", 0).exposed()) is not None
-    dashed = "assay-" + re.sub(r"[^a-z0-9]+", "-", name.rpartition(":")[2].lower()).strip("-")
+    dashed = "assay-" + re.sub(r"[^a-z0-9]+", "-", name.rpartition(":")[2].lower()).strip("-").removeprefix("assay-")
     package = dashed.replace("-", "_")
     files = {
         "pyproject.toml": _PROJECT.format(dashed=dashed, package=package, version=assay.__version__, name=name),
