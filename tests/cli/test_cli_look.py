@@ -109,7 +109,8 @@ def test_show_before_any_evaluation(assay, runs):
         (folder / name).write_text("")
     found = assay("runs", "show", folder, "--json").json
     assert (found["levels"], found["newest"], found["tasks"], found["step"]) == ([], {}, None, "0")
-    assert "base   –" in assay("runs", "show", folder).out
+    text = assay("runs", "show", folder).out
+    assert "base     –" in text and "overlap  nobody looked whether training prompts contain evaluation items" in text
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,8 @@ def test_lists_of_answers_count_as_many_rows(assay, pairs):
 
 def test_a_run_is_trained_resumed_and_refused_on_another_file(assay, pairs, tmp_path):
     said = assay("train", *PREFER, "--folder", "run", "--plain")
+    assert said.code == 2 and "pairs.jsonl, line 3 is the same as the held-out task" in said.err  # all pairs of four digits
+    said = assay("train", *PREFER, "--folder", "run", "--plain", "--allow-contamination")
     assert said.code == 0, said.err
     assert "in order" in said.out
     assert 'data = "pairs.jsonl"' in (tmp_path / "run" / "run.toml").read_text()

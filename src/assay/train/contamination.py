@@ -258,8 +258,8 @@ def _cells(run: Run) -> list[tuple[str, int]]:
 
 def _size(source: TaskSource, arm: str) -> Callable[[str, int, str], int] | None:
     """What counts the different tasks of an arm; None where they have no end."""
-    home: Callable[[str], TaskSource] | None = getattr(source, "source", None)  # of a mixture
-    return getattr(home(arm) if callable(home) else source, "size", None)
+    home: Callable[[str], TaskSource] | None = getattr(source, "source", None) if hasattr(source, "sources") else None
+    return getattr(home(arm) if home else source, "size", None)  # a mixture says which of its sources has the arm
 
 
 def _text(messages: Sequence[Message]) -> str:
