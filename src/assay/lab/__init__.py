@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from assay.lab.curation import VerifierGrader
     from assay.lab.gate import Gate, accuracy, change, judge
     from assay.lab.probes import GradientProbe, UpdateProbe, VectorProbe
+    from assay.lab.seen import Membership, MembershipProbe, Told, membership
 
 __all__ = [
     "Admission",
@@ -27,8 +28,11 @@ __all__ = [
     "GradientProbe",
     "Inverted",
     "LabError",
+    "Membership",
+    "MembershipProbe",
     "RandomReward",
     "Rewarded",
+    "Told",
     "UpdateProbe",
     "VectorProbe",
     "VerifierGrader",
@@ -39,6 +43,7 @@ __all__ = [
     "change",
     "judge",
     "judge_arms",
+    "membership",
     "over_seeds",
     "run_cell",
     "run_cells",
@@ -52,6 +57,7 @@ _HOME = {
     "controls": "FormatOnly Inverted RandomReward Rewarded",
     "curation": "VerifierGrader",
     "gate": "Gate accuracy change judge",
+    "seen": "Membership MembershipProbe Told membership",
     "probes": "GradientProbe UpdateProbe VectorProbe",
 }
 

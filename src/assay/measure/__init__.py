@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from assay.measure.findings import Finding, Rule, Severity
     from assay.measure.history import History, MetricLine, Series
     from assay.measure.intervals import Interval, Paired, bootstrap, mean_interval, paired, wilson
+    from assay.measure.membership import auc, gap, mean_auc, mean_log_prob, min_k_prob, self_critique, zlib_ratio
     from assay.measure.metrics import (
         batch_metrics,
         component_mean,
@@ -91,6 +92,7 @@ __all__ = [
     "batch_metrics",
     "best_of_k",
     "bootstrap",
+    "auc",
     "compare",
     "comparison_json",
     "comparison_table",
@@ -103,11 +105,15 @@ __all__ = [
     "evaluation_table",
     "fault_rates",
     "filtered_share",
+    "gap",
     "group_metrics",
     "length_stats",
     "maj_at_k",
     "max_ratio",
+    "mean_auc",
     "mean_interval",
+    "mean_log_prob",
+    "min_k_prob",
     "paired",
     "paired_json",
     "paired_table",
@@ -115,12 +121,14 @@ __all__ = [
     "read_run",
     "render",
     "reward_stats",
+    "self_critique",
     "signal_fraction",
     "tabulate",
     "throughput",
     "truncated_share",
     "wilson",
     "write_report",
+    "zlib_ratio",
 ]
 
 _HOME = {
@@ -128,6 +136,7 @@ _HOME = {
     "findings": "Finding Rule Severity",
     "history": "History MetricLine Series",
     "intervals": "Interval Paired bootstrap mean_interval paired wilson",
+    "membership": "auc gap mean_auc mean_log_prob min_k_prob self_critique zlib_ratio",
     "metrics": (
         "batch_metrics component_mean divergences effective_sample_size fault_rates filtered_share group_metrics "
         "length_stats max_ratio reward_stats signal_fraction throughput truncated_share"
