@@ -10,17 +10,18 @@ from assay.recipes.suite import Suite
 from assay.tasks.small.numbers import AddDigits, RunningTotal
 from assay.tasks.small.strings import EveryKth
 from assay.tasks.small.tables import FollowPath, LookUpAll, RecallAll, SelectRows
+from assay.tasks.small.worlds import Cells
 from assay.train.run import Run
 
 __all__ = ["AUXILIARY", "SHOWN", "ledger", "ledger_base", "ledger_cell"]
 
 SHOWN: Mapping[str, tuple[int, ...]] = FrozenMap({
-    "addition": (1, 2, 3), "lookup": (1, 2, 3), "path": (2, 3, 4), "recall": (1, 2, 3), "select": (3, 4, 5, 6),
-    "total": (2, 3, 4, 5),
+    "addition": (1, 2, 3), "lookup": (1, 2, 3, 4, 5), "path": (2, 3, 4), "recall": (1, 2, 3, 4), "select": (3, 4, 5, 6),
+    "total": (2, 3, 4, 5, 6),
 })  # fmt: skip
 """The levels of each scored family that the base is shown; all others it must find by itself."""
 
-AUXILIARY: Mapping[str, tuple[int, ...]] = FrozenMap({"skip": (4, 6, 8, 10)})
+AUXILIARY: Mapping[str, tuple[int, ...]] = FrozenMap({"cells": (6, 9, 12), "skip": (4, 7, 10)})
 """Families that the base is shown, neither practised nor scored: they show that answers may be long."""
 
 
@@ -52,9 +53,9 @@ def _suite() -> Suite:
     counted = tuple(range(1, 9))
     families = (
         AddDigits(levels=counted), LookUpAll(levels=counted), FollowPath(), RecallAll(levels=counted), SelectRows(),
-        EveryKth(levels=AUXILIARY["skip"]), RunningTotal(),
+        RunningTotal(), Cells(levels=AUXILIARY["cells"]), EveryKth(levels=AUXILIARY["skip"]),
     )  # fmt: skip
     return Suite(
         name="ledger", title="assay-ledger", families=families, shown=SHOWN, auxiliary=AUXILIARY,
-        warm_up=2600, batch=64, gate=0.0, steps=250,
+        warm_up=2500, batch=64, gate=0.0, steps=450,
     )  # fmt: skip
