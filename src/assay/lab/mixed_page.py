@@ -99,8 +99,7 @@ has fewer questions), greedy answers; a prompt is held out by a hash of its text
 
     python -m assay.lab evidence {study.name}        # {study.lasts}; cells that are done are read, not run
 
-Long answers were demonstrated elsewhere: the auxiliary family {helpers} is shown at all its levels, and neither practised nor
-scored.
+Long answers were demonstrated elsewhere, in what is shown at all its levels, and neither practised nor scored: {helpers}.
 
 Machine: {"; ".join(sorted({r["machine"] for r in records}))}. One thread per run. Load average {min(loads):.1f} to
 {max(loads):.1f} when a cell began or ended: above {WORKERS} other work shared the machine, and CPU-seconds read high. Numbers and
