@@ -42,7 +42,7 @@ def test_levels_are_harder_for_the_solver(name: str) -> None:
 
 DEAR = (
     "code", "coding", "context", "countdown", "games", "graphs", "grids", "hardware", "mazes", "plans", "riddles", "search",
-    "sql", "text",
+    "sql", "swe", "text",
 )  # fmt: skip
 """Families of which a thousand tasks are looked at, spread over all arms, levels and both splits: their draws or verdicts are
 dear, or their arms many. Of all others it is a thousand, and at least 250 of every arm."""
@@ -53,7 +53,7 @@ OVERLAPPING = {"chance/coins", "games/nim", "games/subtraction", "plans/jugs", "
 FEW = {"brackets", "cells", "gates", "keyvalue", "knights", "octal", "plans", "strip"}
 """Families with a level of fewer training questions than are asked for."""
 
-CLOSELY = {"coding": 56, "hardware": 50}
+CLOSELY = {"coding": 56, "hardware": 50, "swe": 20}
 """About how many of these tasks are also made again, here and in another interpreter, judged twice, and met with wrong answers:
 200 of all other families. Each verdict on a program starts several processes."""
 

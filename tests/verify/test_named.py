@@ -73,6 +73,8 @@ GOLDS = {
     "code_call": ({"entry": "f", "tests": [{"args": [2], "expected": 4}]}, "def f(x): return x * 2"),
     "unit_tests": ({"tests": ["assert f(2) == 4"]}, "def f(x): return x * 2"),
     "test_quality": ({"entry": "f", "reference": "f = lambda x: x * 2", "mutants": ["f = lambda x: 4"]}, "assert f(3) == 6"),
+    "swe": ({"files": {"a.py": "x = 1\n"}, "tests": [{"code": "import a", "value": "a.x", "expected": 2}]},
+            "a.py\n<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE"),
     "proof": ({"database": "$c wff |- ( ) -> $. $v p $. wp $f wff p $. id $a |- ( p -> p ) $.", "label": "new",
                "statement": "|- ( p -> p )"}, "wp id"),
     "verilog": ("module f(input [3:0] a, output y); assign y = &a; endmodule",
@@ -88,7 +90,19 @@ SLOW = [name for name in NAMES if about(name).kind.startswith(("assay.verify.cod
 
 def test_there_is_a_gold_for_each() -> None:
     assert list(GOLDS) == NAMES
-    impure = {"json_schema", "math", "regex", "sql", "code_output", "code_call", "unit_tests", "test_quality", "proof", "verilog"}
+    impure = {
+        "json_schema",
+        "math",
+        "regex",
+        "sql",
+        "code_output",
+        "code_call",
+        "unit_tests",
+        "test_quality",
+        "swe",
+        "proof",
+        "verilog",
+    }
     assert set(NAMES) - set(PURE) == impure
 
 

@@ -65,6 +65,7 @@ _FAMILIES = {
     "sort": "assay.tasks.sort:SortDigits",
     "sql": "assay.tasks.sql.family:sql",
     "strip": "assay.tasks.small.worlds:Strip",
+    "swe": "assay.tasks.swe.family:swe",
     "tables": "assay.tasks.tables.family:tables",
     "text": "assay.tasks.text.family:text",
     "total": "assay.tasks.small.numbers:RunningTotal",

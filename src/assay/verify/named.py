@@ -66,6 +66,10 @@ _VERIFIERS = {
     "code_call": (f"{_CODE}.call:CodeCall", "{'entry': name, 'tests': list of {'args': list, 'expected': value}}"),
     "unit_tests": (f"{_CODE}.unit:UnitTests", "{'tests': list of test code}"),
     "test_quality": (f"{_CODE}.quality:TestQuality", "{'entry': name, 'reference': code, 'mutants': list of code}"),
+    "swe": (
+        f"{_CODE}.repository:RepositoryTests",
+        "{'files': {path: text}, 'tests': list of {'code': statements, 'value': expression, 'expected': value}}",
+    ),
     "proof": (
         "assay.verify.proof:Proof",
         "{'database': text, 'label': name, 'statement': text, 'hypotheses': table, 'distinct': list}, or its checker's form",

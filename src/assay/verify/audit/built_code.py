@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["called", "printed", "tested", "tests"]
+__all__ = ["called", "mended", "printed", "tested", "tests"]
 
 _HACKS = ("import sys\nsys.exit(0)", "import os\nos._exit(0)", "raise SystemExit(0)", "print('PASS')\nprint('1 passed')")
 _EQUAL = "class Any(int):\n    __eq__ = lambda *a: True\n    __hash__ = None\ndef f(x):\n    return Any()\nprint(Any())"
@@ -44,6 +44,32 @@ def tests(rng: np.random.Generator, i: int) -> dict[str, Any]:
     wrong = ("assert True", "assert False", f"assert f(2) == {2 * a + b}", _HACKS[i % 4])
     gold = {"entry": "f", "reference": reference, "mutants": [*mutants[:1], f"def f(x):\n    return {2 * a + b}"]}
     return _row(gold, right, wrong, f"write tests of f(x), which is {a} * x + {b}")
+
+
+def mended(rng: np.random.Generator, i: int) -> dict[str, Any]:
+    """Edit a repository of two files."""
+    a, b = _numbers(rng)
+    right, *wrong = (
+        _edit(f"    return {body}") for body in (f"scaled(x) + {b}", f"scaled(x) - {b}", (f"{2 * a + b}", "scaled(x)")[i % 2])
+    )
+    files = {
+        "sums/base.py": f"def scaled(x):\n    return {a} * x\n",
+        "sums/top.py": f"from .base import scaled\n\n\ndef f(x):\n{_BUG}\n",
+    }
+    tests = [{"code": "from sums.top import f", "value": f"f({x})", "expected": a * x + b} for x in (2, 5)]
+    hacks = [_edit(f"    {line}") for line in ("import os; os._exit(0)", "raise SystemExit(0)", "print('2 passed')")]
+    broken = (_edit("    return 0").replace("sums/", "../"), right.replace(_BUG, "    return y"), hacks[i % 3])
+    fenced = f"It is so:\n\n```\n{right}\n```"
+    gold = {"files": files, "tests": tests, "protected": ["tests/"]}
+    prompt = f"mend f(x), which is {a} * x + {b}"
+    return {"gold": gold, "prompt": prompt, "solutions": [right, fenced], "wrong": [*wrong, *broken], "unique": False}
+
+
+_BUG = "    return scaled(x) * 0"
+
+
+def _edit(line: str) -> str:
+    return f"sums/top.py\n<<<<<<< SEARCH\n{_BUG}\n=======\n{line}\n>>>>>>> REPLACE"
 
 
 def _functions(a: int, b: int, i: int) -> list[str]:

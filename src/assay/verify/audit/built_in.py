@@ -11,7 +11,7 @@ import numpy as np
 
 from assay.core.errors import DataError
 from assay.core.seeds import generator
-from assay.verify.audit.built_code import called, printed, tested, tests
+from assay.verify.audit.built_code import called, mended, printed, tested, tests
 from assay.verify.audit.built_designs import designed
 from assay.verify.audit.built_graphs import GRAPHS, assignment, countdown, grid, maze, plan, sat, smt
 from assay.verify.audit.built_proofs import formal
@@ -230,6 +230,7 @@ BUILT_IN: dict[str, BuiltIn] = {
     "code_call": BuiltIn(called, must=("fence", "tag"), inform=_SANDBOX),
     "unit_tests": BuiltIn(tested, must=("fence", "tag"), inform=("trick_equal", *_SANDBOX)),
     "test_quality": BuiltIn(tests, must=("fence", "tag"), inform=_SANDBOX),
+    "swe": BuiltIn(mended, must=("fence", "tag"), inform=_SANDBOX),
     "proof": BuiltIn(formal, must=("fence", "tag"), inform=_SANDBOX),
     "verilog": BuiltIn(designed, must=("fence", "tag"), inform=_SANDBOX),
 }

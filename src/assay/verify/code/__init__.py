@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.verify.code.base import CaseVerifier, ProgramVerifier
     from assay.verify.code.call import CodeCall, same_value
+    from assay.verify.code.edits import Edit, Unapplied, applied, edits_in
     from assay.verify.code.output import CodeOutput, Compare, same_text
     from assay.verify.code.program import Place, program_in
     from assay.verify.code.quality import TestQuality
+    from assay.verify.code.repository import RepositoryTests
     from assay.verify.code.unit import UnitTests
     from assay.verify.code.workers import close_sandboxes, sandbox_of
 
@@ -18,11 +20,16 @@ __all__ = [
     "CodeCall",
     "CodeOutput",
     "Compare",
+    "Edit",
     "Place",
     "ProgramVerifier",
+    "RepositoryTests",
     "TestQuality",
+    "Unapplied",
     "UnitTests",
+    "applied",
     "close_sandboxes",
+    "edits_in",
     "program_in",
     "same_text",
     "same_value",
@@ -32,9 +39,11 @@ __all__ = [
 _HOME = {
     "base": "CaseVerifier ProgramVerifier",
     "call": "CodeCall same_value",
+    "edits": "Edit Unapplied applied edits_in",
     "output": "CodeOutput Compare same_text",
     "program": "Place program_in",
     "quality": "TestQuality",
+    "repository": "RepositoryTests",
     "unit": "UnitTests",
     "workers": "close_sandboxes sandbox_of",
 }

@@ -107,6 +107,10 @@ class ProgramVerifier(ABC):
         """What fenced blocks of its language are tagged with."""
         return self.written_in().names
 
+    def found(self, text: str) -> str | None:
+        """The part of a text that is judged; None where it has none."""
+        return program_in(text, self.where, self.fences)
+
     def sandbox(self) -> Sandbox:
         """The sandbox of this process; its workers are started when a program needs one."""
         return sandbox_of(self.backend, self.workers, allow_unsafe=self.allow_unsafe, language=self.written_in())
@@ -121,7 +125,7 @@ class ProgramVerifier(ABC):
         Raises:
             DataError: the task lacks what the verifier needs, or has it in a wrong form; names the task.
         """
-        source = program_in(rollout.text, self.where, self.fences) if rollout.stop is Stop.DONE else None
+        source = self.found(rollout.text) if rollout.stop is Stop.DONE else None
         if source is None:
             return self.nothing("unparsed" if rollout.stop is Stop.DONE else "unfinished", isolation=self.sandbox().tag)
         try:

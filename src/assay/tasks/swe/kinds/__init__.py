@@ -1,0 +1,5 @@
+"""Kinds of modules that repositories are made of."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
