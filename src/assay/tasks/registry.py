@@ -69,6 +69,7 @@ _FAMILIES = {
     "tables": "assay.tasks.tables.family:tables",
     "text": "assay.tasks.text.family:text",
     "total": "assay.tasks.small.numbers:RunningTotal",
+    "web": "assay.tasks.web.family:web",
     "words": "assay.tasks.math.words:words",
 }
 
