@@ -65,6 +65,7 @@ FURTHER = [
     "done:run.toml",  # claimed, nothing else
     "renamed:start",  # before the first checkpoint
     "filled:model",  # finishing
+    "rename:contamination.json",
     "rename:done.json",
 ]
 

@@ -52,13 +52,11 @@ class Told:
 class MembershipProbe:
     """A model that is asked items, for scores of each.
 
-    | score | of |
-    |---|---|
-    | `self_critique` | the entropies of its greedy answer, and of a second one that was asked to go another way |
-    | `certainty` | minus the mean entropy of its greedy answer |
-    | `answer`, `answer_min_k` | the gold behind the prompt: mean log-probability, and of its least likely tokens |
-    | `prompt`, `prompt_min_k` | the prompt: the same |
-    | `zlib` | prompt and gold: log-probability over compressed bytes |
+    - ``self_critique``: the entropies of its greedy answer run as those of a second one, which was asked to go another way;
+    - ``certainty``: minus the mean entropy of its greedy answer;
+    - ``answer``, ``answer_min_k``: mean log-probability of the gold behind the prompt, and of its least likely tokens;
+    - ``prompt``, ``prompt_min_k``: the same of the prompt;
+    - ``zlib``: log-probability of prompt and gold over their compressed bytes.
 
     Those of the gold are there where every item has one that is text or a number.
 
