@@ -269,6 +269,26 @@ class Several(Base):
         return (Several, (self.second, self.lenient))
 
 
+class Nothing(Several):
+    """The right answer is the empty list, always."""
+
+    def task(self, arm, level, split, index):
+        return replace(self.inner.task(arm, level, split, index), private=FrozenMap({"answer": []}))
+
+    def trace(self, task, noise, rng):
+        return (Message("assistant", "none of them"),)
+
+    def verifier(self):
+        return Judge(lambda t, r: r.text == "none of them")
+
+    def __reduce__(self):
+        return (Nothing, (self.second,))
+
+
+def test_equal_empty_lists_are_no_different_answers() -> None:
+    assert "another task's answer is wrong" not in check_task_source(Nothing(""), n=4, constant=1.0).passed
+
+
 def test_lists_of_right_answers_are_compared_where_they_share_none() -> None:
     compared = "another task's answer is wrong"
     assert compared not in check_task_source(Several("<all>"), n=4).passed

@@ -234,9 +234,8 @@ class _Check:
         """Whether two tasks of one cell have different answers; lists, which may hold several right ones, share none."""
         cell = (one.arm, one.level) == (other.arm, other.level)
         own, others = one.private.get("answer"), other.private.get("answer")
-        if isinstance(own, tuple) and isinstance(others, tuple):
-            return cell and not any(x in own for x in cast("tuple[Any, ...]", others))
-        return cell and own != others
+        shared = isinstance(own, tuple) and isinstance(others, tuple) and any(x in own for x in cast("tuple[Any, ...]", others))
+        return cell and own != others and not shared
 
     def _at_floor(self, verifier: Verifier, task: Task, rollout: Rollout) -> None:
         value = self._primary(verifier, task, rollout)
