@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from assay.core.errors import UnknownNameError
-from assay.lab import atlas, comparison_page, contamination_page, kills, levels_page, methods_page, mixed_page
+from assay.lab import atlas, comparison_page, contamination_page, families_page, kills, levels_page, methods_page, mixed_page
 from assay.lab.audits import page as verifiers_page
 from assay.lab.cells import WORKERS, run_cells
 from assay.lab.drawing import plotting
@@ -69,6 +69,7 @@ STUDIES: Mapping[str, Callable[[Path], list[str]]] = {
     **{study.name: partial(mixed_page.make_page, study) for study in (MIXED, LEDGER)},
     "levels": levels_page.make_page,
     "contamination": contamination_page.make_page,
+    "tasks": families_page.make_page,
     "verifiers": verifiers_page.make_page,
 }
 """Study to what writes its page and says what is wrong."""
