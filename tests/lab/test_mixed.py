@@ -110,7 +110,7 @@ def test_the_mixed_page_says_what_was_measured(tmp_path: Path, monkeypatch: pyte
     page = (tmp_path / "docs" / "mixed.md").read_text(encoding="utf-8")
     for said in (
         "120 held-out items", "and neither practised nor scored: `helper`.", "All bars are met.",
-        "the levels not shown: none.\nA model", "on the levels shown, after RL: none.",
+        "the levels not shown: none.\nA model", "on the levels shown: none.\nNot kept, less than .92 there after RL: none.",
         f"| {SEEDS[1]} | 1.000 | 0.950 | 0.150 | **0.750** | 200 | 280 |", "| a | 100 100; 15 | 95 95; 10 | 95 95; 75 |",
         "| b | 100; 15 15 | 95; 10 10 | 95; 75 75 |",
         "| 200 | 1.000 | 1.000 |", "| 100 | 0.500 | 0.500 |", f"| longer | {SEEDS[0]} | 600 | 1.000 to 1.000 | 0.150 to 0.200 |",

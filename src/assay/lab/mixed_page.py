@@ -121,8 +121,9 @@ Per level, mean over seeds, in percent; levels left of the semicolon were shown.
 |---|---|---|---|
 {chr(10).join(_family_row(arm, rl, shown) for arm in sorted(shown))}
 
-Not kept, less than .92 on the levels shown, after RL: {_below(rl, shown, True, 0.92)}.
-Not climbed, less than .05 on the levels not shown: {_below(rl, shown, False, 0.05)}.
+Not learned by the base, less than .92 on the levels shown: {_below(rl, "base_greedy", shown, True, 0.92)}.
+Not kept, less than .92 there after RL: {_below(rl, "now_greedy", shown, True, 0.92)}.
+Not climbed, less than .05 on the levels not shown: {_below(rl, "now_greedy", shown, False, 0.05)}.
 A model that ends its answers where those it was shown ended must once go on by chance before a verifier can reward it; whether
 that happens is luck of the seed.
 
@@ -173,11 +174,13 @@ def _family_row(arm: str, records: Sequence[Mapping[str, Any]], shown: Mapping[s
     return f"| {arm} | {side('base_greedy')} | {side('base_sampled')} | {side('now_greedy')} |"
 
 
-def _below(records: Sequence[Mapping[str, Any]], shown: Mapping[str, Sequence[int]], demonstrated: bool, bar: float) -> str:
-    """Families that end below a bar on one side, with the seeds."""
+def _below(
+    records: Sequence[Mapping[str, Any]], key: str, shown: Mapping[str, Sequence[int]], demonstrated: bool, bar: float
+) -> str:
+    """Families below a bar on one side, with the seeds."""
     found: dict[str, list[str]] = {}
     for record in records:
-        for arm, mean in family_means(cell_means(record["now_greedy"]), shown, demonstrated).items():
+        for arm, mean in family_means(cell_means(record[key]), shown, demonstrated).items():
             if mean < bar:
                 found.setdefault(arm, []).append(str(record["seed"]))
     return "; ".join(f"`{arm}` at seed {', '.join(seeds)}" for arm, seeds in found.items()) or "none"
