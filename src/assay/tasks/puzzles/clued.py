@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from assay.core.protocols import Verifier
 from assay.tasks.problem import Facts, Form, Solution
@@ -30,6 +30,9 @@ class Clued(Puzzle):
     """
 
     domain: str = "logic"
+
+    alphabetic: ClassVar[bool] = False
+    """Whether the question lists the names by the alphabet, and so do the facts: two orders of them would be one question."""
 
     @abstractmethod
     def base(self, facts: Facts) -> Model:
@@ -75,11 +78,16 @@ class Clued(Puzzle):
         rng.shuffle(clues)
         return {**facts, "clues": clues}
 
+    def named(self, n: int, rng: Random) -> list[str]:
+        """So many different names."""
+        names = rng.sample(NAMES, n)
+        return sorted(names) if self.alphabetic else names
+
     def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
         """Other names, and clues in another order."""
         return {
             **facts,
-            "names": rng.sample(NAMES, len(facts["names"])),
+            "names": self.named(len(facts["names"]), rng),
             "clues": rng.sample(facts["clues"], len(facts["clues"])),
         }
 

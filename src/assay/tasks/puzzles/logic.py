@@ -463,8 +463,11 @@ class Colouring(Clued):
         if len(pairs) < count:
             return None
         borders = sorted(rng.sample(pairs, count))
-        colours = rng.sample(("red", "blue", "green"), 3)
-        facts = {"names": list("ABCDEFGHIJKLM"[:n]), "colours": colours, "borders": [list(pair) for pair in borders]}
+        facts = {
+            "names": list("ABCDEFGHIJKLM"[:n]),
+            "colours": ["blue", "green", "red"],
+            "borders": [list(pair) for pair in borders],
+        }
         pool: list[Clue] = [["not", a, c] for a in range(n) for c in range(3) if c != truth[a]]
         pool = [*rng.sample(pool, n), *(["is", a, truth[a]] for a in rng.sample(range(n), n))]
         return self.with_clues(facts, truth, pool, rng)
@@ -492,17 +495,18 @@ class Colouring(Clued):
         """Colours exchanged, countries renamed."""
         n = len(facts["names"])
         other = rng.sample(range(n), n)
-        clues = [[kind, *renumbered((a,), other), c] for kind, a, c in facts["clues"]]
+        shade = rng.sample(range(3), 3)
+        clues = [[kind, *renumbered((a,), other), shade[c]] for kind, a, c in facts["clues"]]
         borders = sorted(renumbered(pair, other) for pair in facts["borders"])
-        return {**facts, "colours": rng.sample(facts["colours"], 3), "borders": borders, "clues": rng.sample(clues, len(clues))}
+        return {**facts, "borders": borders, "clues": rng.sample(clues, len(clues))}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The map."""
         names = facts["names"]
         borders = listed([f"{names[a]}-{names[b]}" for a, b in facts["borders"]])
         return {
-            **Clued.fields(self, facts), "people": listed(names), "borders": borders, "colours": listed(sorted(facts["colours"])),
-            "colours_or": listed(sorted(facts["colours"]), "or"),
+            **Clued.fields(self, facts), "people": listed(names), "borders": borders, "colours": listed(facts["colours"]),
+            "colours_or": listed(facts["colours"], "or"),
         }  # fmt: skip
 
     def verifier(self, form: Form) -> Verifier:

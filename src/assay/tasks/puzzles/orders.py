@@ -12,7 +12,7 @@ from assay.core.protocols import Verifier
 from assay.tasks.problem import Facts, Form, Solution
 from assay.tasks.puzzles.clued import Clue, Clued, in_order, list_in, table_in, table_of
 from assay.tasks.puzzles.constraints import AllDifferent, Constraint, Count, Linear, Pair, mask_of, related
-from assay.tasks.puzzles.puzzle import NAMES, listed
+from assay.tasks.puzzles.puzzle import listed
 from assay.tasks.puzzles.solver import Model
 
 __all__ = ["Purchases", "Schedule"]
@@ -30,6 +30,7 @@ class Purchases(Clued):
     """
 
     name: str = "riddles/purchases"
+    alphabetic: ClassVar[bool] = True
     levels: tuple[int, ...] = (1, 2, 3, 4, 5)
     shapes: ClassVar[tuple[Any, ...]] = ((3, 2), (4, 3), (4, 0), (5, 0), (6, 0))
     templates: ClassVar[tuple[str, ...]] = (
@@ -48,7 +49,7 @@ class Purchases(Clued):
         """Prices, buyers and goods at random; true clues that are needed, and some more."""
         n, extra = self.shapes[level - 1]
         prices = sorted(rng.sample(range(3, 12 + 6 * n), n))
-        facts: dict[str, Any] = {"names": rng.sample(NAMES, n), "goods": rng.sample(_GOODS, n), "prices": prices}
+        facts: dict[str, Any] = {"names": self.named(n, rng), "goods": sorted(rng.sample(_GOODS, n)), "prices": prices}
         truth = [*rng.sample(prices, n), *rng.sample(prices, n)]
         pool: list[Clue] = []
         for _ in range(25 * n):
@@ -120,16 +121,16 @@ class Purchases(Clued):
     def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
         """Other names and goods."""
         other = Clued.vary(self, facts, rng) or {}
-        return {**other, "goods": rng.sample(_GOODS, len(facts["goods"]))}
+        return {**other, "goods": sorted(rng.sample(_GOODS, len(facts["goods"])))}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Buyers, goods, prices."""
         prices = listed([str(p) for p in facts["prices"]])
-        goods = listed([f"{'an' if g[0] in 'aeiou' else 'a'} {g}" for g in sorted(facts["goods"])])
+        goods = listed([f"{'an' if g[0] in 'aeiou' else 'a'} {g}" for g in facts["goods"]])
         return {
-            **Clued.fields(self, facts), "people": listed(sorted(facts["names"])), "goods": goods, "prices": prices,
+            **Clued.fields(self, facts), "people": listed(facts["names"]), "goods": goods, "prices": prices,
             "price_list": prices.replace(", ", " euros, one ").replace(" and ", " euros and one "),
-            "good": sorted(facts["goods"])[0],
+            "good": facts["goods"][0],
         }  # fmt: skip
 
     def verifier(self, form: Form) -> Verifier:

@@ -202,6 +202,7 @@ class Order(Clued):
     """
 
     name: str = "riddles/order"
+    alphabetic: ClassVar[bool] = True
     levels: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
     shapes: ClassVar[tuple[Any, ...]] = ((3,), (4,), (5,), (6,), (7,), (8,))
     templates: ClassVar[tuple[str, ...]] = (
@@ -233,7 +234,7 @@ class Order(Clued):
             elif kind in ("not at", "either"):
                 other = rng.choice([p for p in range(n) if p != truth[a]])
                 pool.append([kind, a, other] if kind == "not at" else [kind, a, *sorted((truth[a], other))])
-        return self.with_clues({"names": rng.sample(NAMES, n)}, truth, pool, rng)
+        return self.with_clues({"names": self.named(n, rng)}, truth, pool, rng)
 
     def base(self, facts: Facts) -> Model:
         """Everybody at another place."""
@@ -284,7 +285,7 @@ class Order(Clued):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The runners and clues."""
-        return {**Clued.fields(self, facts), "people": listed(sorted(facts["names"]))}
+        return {**Clued.fields(self, facts), "people": listed(facts["names"])}
 
     def verifier(self, form: Form) -> Verifier:
         """All places."""
@@ -307,6 +308,7 @@ class Seating(Clued):
     """
 
     name: str = "riddles/seating"
+    alphabetic: ClassVar[bool] = True
     levels: tuple[int, ...] = (1, 2, 3, 4, 5)
     shapes: ClassVar[tuple[Any, ...]] = ((4,), (5,), (6,), (7,), (8,))
     templates: ClassVar[tuple[str, ...]] = (
@@ -334,7 +336,7 @@ class Seating(Clued):
                 pool.append([kind, a, b, gap])
             elif kind == "opposite" and 2 * gap == n:
                 pool.append([kind, a, b])
-        return self.with_clues({"names": rng.sample(NAMES, n)}, truth, pool, rng)
+        return self.with_clues({"names": self.named(n, rng)}, truth, pool, rng)
 
     def base(self, facts: Facts) -> Model:
         """Seats counted clockwise from the first guest's."""
@@ -369,7 +371,7 @@ class Seating(Clued):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The guests and clues."""
-        return {**Clued.fields(self, facts), "people": listed(sorted(facts["names"]))}
+        return {**Clued.fields(self, facts), "people": listed(facts["names"])}
 
     def verifier(self, form: Form) -> Verifier:
         """All seats."""
