@@ -146,7 +146,7 @@ From the same bases, under rewards that must not teach, and under more supervisi
 `random`: a coin toss per attempt. `format`: 1 for symbols of answers in the right number. `longer`: the supervised stage once
 more, at half its learning rate.
 
-What the form alone gives, per family, levels not shown, mean over seeds, in percent:
+What the form alone gives, per family, levels not shown, mean over the control's seeds, in percent:
 
 | | {" | ".join(sorted(shown))} |
 |---|{"---|" * len(shown)}
@@ -209,7 +209,9 @@ def _control_row(gate: MixedGate, record: Mapping[str, Any]) -> str:
 def _form_rows(records: Sequence[Mapping[str, Any]], shown: Mapping[str, Sequence[int]]) -> list[str]:
     rows: list[str] = []
     asked = (("base", "format", "base_greedy"), ("format", "format", "now_greedy"), ("RL", "rl", "now_greedy"))
+    seeds = {r["seed"] for r in records if r["kind"] == "format"}
     for label, kind, key in asked:
-        found = [family_means(cell_means(r[key]), shown, False) for r in records if r["kind"] == kind]
+        alike = [r for r in records if r["kind"] == kind and r["seed"] in seeds]
+        found = [family_means(cell_means(r[key]), shown, False) for r in alike]
         rows.append(f"| {label} | " + " | ".join(f"{100 * np.mean([f[arm] for f in found]):.0f}" for arm in sorted(shown)) + " |")
     return rows
