@@ -17,7 +17,7 @@ RELATIONS = ("knows", "lives in", "works for", "was taught by", "owns")
 
 def _drawn() -> tuple[tuple[str, str, str], ...]:
     rng = Random(3)
-    names = [f"{a}{b}" for a in ("Ka", "Lo", "Mi", "Nu", "Pe", "Ra") for b in ("don", "fel", "mar", "sen", "tis", "vor")]
+    names = [f"{a}{b}" for a in ("Ka", "Lo", "Mi", "Nu", "Pe", "Ra") for b in ("don", "fel", "mar", "sen", "tis", "zan")]
     return tuple((rng.choice(names), rng.choice(RELATIONS), rng.choice(names)) for _ in range(240))
 
 

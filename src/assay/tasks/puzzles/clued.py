@@ -80,7 +80,7 @@ class Clued(Puzzle):
 
     def named(self, n: int, rng: Random) -> list[str]:
         """So many different names."""
-        names = rng.sample(NAMES, n)
+        names: list[str] = rng.sample(NAMES, n)
         return sorted(names) if self.alphabetic else names
 
     def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:

@@ -496,7 +496,7 @@ class Colouring(Clued):
         n = len(facts["names"])
         other = rng.sample(range(n), n)
         shade = rng.sample(range(3), 3)
-        clues = [[kind, *renumbered((a,), other), shade[c]] for kind, a, c in facts["clues"]]
+        clues: list[Clue] = [[kind, *renumbered((a,), other), shade[c]] for kind, a, c in facts["clues"]]
         borders = sorted(renumbered(pair, other) for pair in facts["borders"])
         return {**facts, "borders": borders, "clues": rng.sample(clues, len(clues))}
 
