@@ -49,6 +49,7 @@ nitpick_ignore_regex = [
 ]
 # Types that signatures of public names mention and that no room offers: protocols and parts which a reader never writes down.
 nitpick_ignore = [
+    ("py:class", "assay.guide.balanced.Rule"),
     ("py:class", "assay.guide.curriculum.Weighting"),
     ("py:class", "assay.sandbox.backends.boxed.Boxed"),
     ("py:class", "assay.sandbox.backends.remote.RemoteWorker"),

@@ -6,7 +6,9 @@ import os
 import pickle
 import subprocess
 import sys
+from collections import deque
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -40,6 +42,11 @@ class Point:
 def test_canonical_json_of_every_kind_of_value() -> None:
     value = {"b": Point(1, Colour.RED), "a": [np.float32(0.5), np.arange(2), {3, 1}, (None, True)], 7: Word("ü")}
     assert canonical(value) == '{"7":"ü","a":[0.5,[0,1],[1,3],[null,true]],"b":{"label":"r","x":1}}'.encode()
+
+
+def test_mappings_and_sequences_of_any_type_are_read() -> None:
+    assert plain(MappingProxyType({1: range(2)})) == {"1": [0, 1]}
+    assert plain(FrozenMap({"a": deque([(1,)])})) == {"a": [[1]]}
 
 
 def test_sets_of_mixed_types_have_one_order() -> None:

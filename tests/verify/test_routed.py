@@ -70,6 +70,8 @@ def test_what_a_pool_sees() -> None:
     assert mixed.at_once(of("x"), attempt(of("x"), "a")) == exact(of("x"), attempt(of("x"), "a"))
     assert mixed.at_once(of("y"), attempt(of("y"), "slow")) is None
     assert mixed.at_once(of("y"), attempt(of("y"), "")) is not None
+    score = exact(of("x"), attempt(of("x"), "a"))
+    assert mixed.joined(of("x"), (score,)) is score
     other = mixed.made_of((slow, exact))
     assert other.route(of("x")) is slow and other.route(of("y")) is exact and other.route(of("z")) is slow
     alone = Routed({"x": exact}).made_of((slow,))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import Stop
-from assay.core.score import Score
+from assay.core.score import Fault, Score
 from assay.sandbox import Limits
 from assay.verify import posed
 from assay.verify.code import Edit, RepositoryTests, Unapplied, applied, edits_in
@@ -41,6 +41,12 @@ def whole(source: str) -> str:
 
 def score(answer: str, judge: RepositoryTests = QUICK) -> Score:
     return judge(*posed(GOLD, answer))
+
+
+def test_a_fault_of_the_judge_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    fault = Score(components={}, fault=Fault.INFRA)
+    monkeypatch.setattr(RepositoryTests, "judge", lambda *_: fault)
+    assert QUICK(*posed(GOLD, RIGHT)) is fault
 
 
 def test_edits_are_read_where_they_stand() -> None:
