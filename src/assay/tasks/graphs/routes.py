@@ -358,7 +358,7 @@ class Eccentricity(NumberOf):
     """
 
     name: str = "graphs/eccentricity"
-    degree: tuple[float, float] = (1.6, 3.0)
+    degree: tuple[float, float] = (1.6, 2.6)
     connected: ClassVar[bool] = True
     asks: ClassVar[tuple[str, ...]] = (
         "What is the eccentricity of {source}, the greatest distance in edges from it to any node?",

@@ -59,7 +59,7 @@ class CliqueNumber(NumberOf):
 
     name: str = "graphs/clique_number"
     levels: tuple[int, ...] = (5, 6, 8, 10, 13, 16)
-    degree: tuple[float, float] = (1.5, 7.5)
+    degree: tuple[float, float] = (1.0, 7.5)
     theme: ClassVar[Theme] = FRIENDS
     asks: ClassVar[tuple[str, ...]] = (
         "What is the clique number of this graph, the largest number of nodes of which every two share an edge?",
