@@ -9,6 +9,8 @@ PY := $(BIN)/python
 TEST_WORKERS ?= 3
 # Proofs use the machine as a user does: one process, its own threads.
 PROVE_WORKERS ?= 0
+# But for these, which are many small ones and know no threads: they run in parallel, as tests do.
+PROVED_APART := tests/objective tests/tasks
 # Each worker steals from the other when it has no tests left, so that a file's tests mostly share its fixtures. Compiled modules
 # are kept even where the environment says otherwise: the tests start many processes that would compile them anew.
 # COV=1 makes `make test` record coverage, for `make floors` to judge.
@@ -100,7 +102,8 @@ floors: $(VENV)/.installed-dev  ## coverage of the last recorded test run agains
 	@$(PY) tools/coverage_floors.py build/coverage.json
 
 prove: $(VENV)/.installed-dev  ## slow proofs: kill matrix, planted faults, the learning gate
-	@$(PYTEST) -n $(PROVE_WORKERS) -m prove
+	@$(PYTEST) -n $(PROVE_WORKERS) -m prove $(addprefix --ignore ,$(PROVED_APART))
+	@OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_WORKERS) --dist worksteal -m prove $(PROVED_APART)
 
 evidence: $(VENV)/.installed-dev  ## studies and long proofs with their pages, resumable; hours
 	@failed=0; OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_WORKERS) -m evidence || failed=1; \
