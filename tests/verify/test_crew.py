@@ -1,5 +1,6 @@
 """Several workers at once: answers that stop their judge are waited for side by side, and verdicts do not depend on it."""
 
+import itertools
 import os
 import random
 import time
@@ -69,6 +70,21 @@ def test_suspects_are_judged_again_side_by_side_each_on_a_worker_of_its_own(tmp_
     assert len(set(judges)) == 3
     assert not set(judges) & {verdicts[k].components["pid"] for k in ("r0", "r2", "r5")}
     assert pool.counts == Counter(died=3, retried=3)
+
+
+@pytest.mark.parametrize("workers", [1, N])
+def test_an_answer_whose_worker_waited_for_a_core_is_given_that_time(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    told = itertools.count()
+    monkeypatch.setattr("assay.verify.room.waited", lambda pid: 60.0 * next(told))
+
+    def slow(prompt: str, completion: str, row: dict[str, Any]) -> float:
+        time.sleep(0.75 if completion == "late" else 0.0)
+        return 1.0
+
+    with ScoringPool(RewardFunction(slow), 0.5, workers=workers) as pool:
+        verdicts = pool.score(items("yes", "late"))
+        assert [s.components["reward"] for s in verdicts.values()] == [1.0, 1.0]
+        assert pool.counts == Counter()
 
 
 def test_hangs_are_waited_for_side_by_side() -> None:

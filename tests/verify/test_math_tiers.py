@@ -59,7 +59,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> None:
             os._exit(7)
         if "r" in answer.split():
             raise ValueError("a formula that it does not like")
-        return real(gold, answer)
+        return (gold, answer) == IDENTITY or real(gold, answer)  # an honest answer that no machine is too slow for
 
     monkeypatch.setattr(symbolic, "same", same)
     monkeypatch.setattr(elsewhere, "_office", elsewhere._Office())  # pyright: ignore[reportPrivateUsage]

@@ -329,7 +329,7 @@ def test_an_interrupt_leaves_nothing_and_loses_no_later_verdict(monkeypatch: pyt
     with ScoringPool(RewardFunction(act), LONG) as pool:
         pool.score(items("yes"))
         worker = pids(pool)[1]
-        monkeypatch.setattr(pool._crew, "_next", lambda worker: (_ for _ in ()).throw(KeyboardInterrupt))  # pyright: ignore
+        monkeypatch.setattr(pool._crew, "_next", lambda worker, clock: (_ for _ in ()).throw(KeyboardInterrupt))  # pyright: ignore
         with pytest.raises(KeyboardInterrupt):
             pool.score(items("no", "yes"))
         monkeypatch.undo()

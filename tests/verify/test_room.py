@@ -4,12 +4,13 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from foreign_code import LONG
 
 from assay.verify import room
-from assay.verify.room import LOOK, Room, cores, runs
+from assay.verify.room import LOOK, Clock, Room, cores, runs, waited
 
 
 def test_cores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,3 +73,47 @@ def test_what_cannot_be_seen_is_taken_to_run() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     assert runs(process.pid)
+
+
+# ---- deadlines
+
+
+class Machine:
+    """A clock, and how long a process has waited for a core, both set by hand."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.owed = 100.0, 7.0
+        monkeypatch.setattr(room, "monotonic", lambda: self.now)
+        monkeypatch.setattr(room, "waited", lambda pid: self.owed)
+
+
+def test_a_wait_for_a_core_does_not_count_towards_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    clock = Clock(1, 2.0)
+    assert (clock.began, clock.left()) == (100.0, 2.0)
+    machine.now, machine.owed = 101.5, 8.25  # 1.5 s gone, 1.25 of them without a core
+    assert clock.left() == 1.75
+    machine.now = 103.5
+    assert clock.left() == -0.25
+    clock.again()
+    assert clock.left() == 3.25  # what was owed in this batch may still be used
+
+
+def test_a_deadline_becomes_at_most_four_times_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    clock = Clock(1, 2.0)
+    machine.now, machine.owed = 107.0, 70.0
+    assert clock.left() == 1.0
+    machine.now, machine.owed = 108.0, 0.0  # its process has ended: nothing is owed, and nothing taken away
+    assert clock.left() == -6.0
+
+
+def test_where_the_system_does_not_tell_no_process_has_waited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert waited(os.getpid()) >= 0.0
+    monkeypatch.setattr(room, "Path", lambda *parts: tmp_path.joinpath(*parts[1:]))
+    assert waited(5) == 0.0  # no file
+    (tmp_path / "5").mkdir()
+    (tmp_path / "5" / "schedstat").write_text("1200 2500000000 3\n")
+    assert waited(5) == 2.5
+    (tmp_path / "5" / "schedstat").write_text("")
+    assert waited(5) == 0.0

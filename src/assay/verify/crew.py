@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from multiprocessing.connection import wait
-from time import monotonic
 
 from assay.core.canon import FrozenMap
 from assay.core.protocols import Verifier
@@ -15,7 +14,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.verify.bench import Bench, Worker
-from assay.verify.room import LOOK, Room
+from assay.verify.room import LOOK, Clock, Room
 
 __all__ = ["Crew", "End", "Job", "Outcome"]
 
@@ -61,7 +60,7 @@ class Crew:
 
     Args:
         verifier: what judges; one with ``beside`` judges on every core from the start (`ScoringPool`).
-        deadline: seconds for one call, from when its worker begins it.
+        deadline: seconds for one call, from when its worker begins it; a wait for a core does not count (`Clock`).
         workers: how many answers are judged at once at most (`Room`).
         counts: where ``hung`` and ``died`` are counted.
 
@@ -82,7 +81,7 @@ class Crew:
     def call(self, items: Sequence[_Pair]) -> list[Score] | Outcome:
         """All items in one call: their scores, or how the call failed."""
         worker = self.bench.hand(items, together=True)
-        answer = self._next(worker)
+        answer = self._next(worker, Clock(worker.pid, self._deadline))
         if isinstance(answer, list) or not answer.stopped:
             self.bench.rest(worker)
         return answer
@@ -93,8 +92,10 @@ class Crew:
         if not items:
             return outcomes
         worker = self.bench.hand(items, fresh=fresh)
+        clock = Clock(worker.pid, self._deadline)
         for _ in items:
-            outcome = self._next(worker)
+            clock.again()
+            outcome = self._next(worker, clock)
             assert isinstance(outcome, Outcome)
             outcomes.append(outcome)
             if outcome.stopped:
@@ -104,31 +105,37 @@ class Crew:
 
     def deal(self, items: Sequence[_Pair], queue: deque[Job]) -> Iterator[tuple[int, Outcome]]:
         """The jobs one by one to as many workers as there is room for; the caller may append jobs in between."""
-        busy: dict[Worker, tuple[int, float]] = {}
+        busy: dict[Worker, tuple[int, Clock]] = {}
         while queue or busy:
-            while queue and self._room.free({w.pid: began for w, (_, began) in busy.items()}):
+            while queue and self._room.free({w.pid: clock.began for w, (_, clock) in busy.items()}):
                 job = queue.popleft()
-                busy[self.bench.hand([items[job.index]], fresh=job.fresh)] = (job.index, monotonic())
-            soonest = min(began for _, began in busy.values()) + self._deadline - monotonic()
+                worker = self.bench.hand([items[job.index]], fresh=job.fresh)
+                busy[worker] = (job.index, Clock(worker.pid, self._deadline))
+            soonest = min(clock.left() for _, clock in busy.values())
             wait([w.connection for w in busy], max(0.0, min(soonest, LOOK) if queue else soonest))
-            for worker, (index, began) in list(busy.items()):
-                outcome = self._seen(worker, began + self._deadline)
+            for worker, (index, clock) in list(busy.items()):
+                outcome = self._seen(worker, clock)
                 if outcome is not None:
                     del busy[worker]
                     yield index, outcome
         self.bench.shrink(self._room.width if self.wide else 1)
 
-    def _seen(self, worker: Worker, due: float) -> Outcome | None:
+    def _seen(self, worker: Worker, clock: Clock) -> Outcome | None:
         if worker.connection.poll():  # first of all: a verdict that came while we were busy elsewhere is in time
             outcome = self._receive(worker)
             assert isinstance(outcome, Outcome)
             if not outcome.stopped:
                 self.bench.rest(worker)
             return outcome
-        return self._hung(worker) if monotonic() >= due else None
+        return self._hung(worker) if clock.left() <= 0.0 else None
 
-    def _next(self, worker: Worker) -> Outcome | list[Score]:
-        return self._receive(worker) if worker.connection.poll(self._deadline) else self._hung(worker)
+    def _next(self, worker: Worker, clock: Clock) -> Outcome | list[Score]:
+        left = self._deadline
+        while not worker.connection.poll(left):
+            left = clock.left()
+            if left <= 0.0:
+                return self._hung(worker)
+        return self._receive(worker)
 
     def _receive(self, worker: Worker) -> Outcome | list[Score]:
         try:

@@ -58,7 +58,9 @@ class ScoringPool:
 
     Args:
         verifier: the scorer.
-        deadline: seconds for one verdict, from when a worker begins it; for a batched `RewardFunction`, for one call.
+        deadline: seconds for one verdict, from when a worker begins it; for a batched `RewardFunction`, for one call. Time that
+            the worker waits for a core does not count, up to three more deadlines (on Linux): a busy machine is no fault of an
+            answer.
         workers: how many answers are judged at once at most; 1 for a function that must not run twice at the same time.
         refuse: raise where training on the verdicts would be blind; False to get every verdict as it is, as when answers are
             judged one by one.

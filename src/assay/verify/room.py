@@ -1,4 +1,4 @@
-"""Whether one more answer can be judged at once without taking a core from another."""
+"""Cores for those who judge: whether one more answer can be judged at once, and what a wait for a core adds to a deadline."""
 
 from __future__ import annotations
 
@@ -7,10 +7,45 @@ from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 
-__all__ = ["LOOK", "Room", "cores", "runs"]
+__all__ = ["LOOK", "Clock", "Room", "cores", "runs", "waited"]
 
 LOOK = 0.05
 """Seconds between two looks at which workers sleep."""
+
+
+_GRACE = 4.0
+"""A wait for a core makes a deadline at most this many times longer: an answer that fills the machine with threads of its own
+must not buy time with them."""
+
+
+class Clock:
+    """Counts down one worker's deadline, in which the time that it waited for a core does not count.
+
+    A machine that is busy with other work is no fault of the answer.
+
+    Args:
+        pid: process id of the worker.
+        deadline: seconds for one verdict.
+
+    Attributes:
+        began: when the present verdict was begun (`time.monotonic`).
+    """
+
+    __slots__ = ("_deadline", "_pid", "_waited", "began")
+
+    def __init__(self, pid: int, deadline: float) -> None:
+        self._pid, self._deadline = pid, deadline
+        self.again()
+        self._waited = waited(pid)
+
+    def again(self) -> None:
+        """The next verdict begins."""
+        self.began = monotonic()
+
+    def left(self) -> float:
+        """Seconds left to the present verdict. Waits since the clock was made count: to read them costs microseconds."""
+        owed = min(waited(self._pid) - self._waited, (_GRACE - 1) * self._deadline)
+        return self.began + self._deadline + max(0.0, owed) - monotonic()
 
 
 class Room:
@@ -53,6 +88,19 @@ def cores() -> int:
     """How many cores this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+def waited(pid: int) -> float:
+    """Seconds that a process's first thread was ready to run and had no core; 0 where the system does not tell.
+
+    >>> import os
+    >>> waited(os.getpid()) >= 0.0
+    True
+    """
+    try:
+        return int(Path("/proc", str(pid), "schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):  # no such system, or a process that has just ended
+        return 0.0
 
 
 def runs(pid: int) -> bool:
