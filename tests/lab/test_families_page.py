@@ -42,14 +42,14 @@ class Made(SortDigits):
 
 
 def test_counts_by_hand() -> None:
-    """Of 400 draws 20 are of the test split."""
+    """Of 400 draws 8 are of the test split."""
     assert drawn(Made(), "sort", 3, 400, 9.0) == Drawn(tasks=400, distinct=400, once=400, both=0, repeats=0)
-    assert drawn(Made(spread=10), "sort", 3, 400, 9.0) == Drawn(tasks=400, distinct=20, once=0, both=0, repeats=0)
-    some = drawn(Made(spread=379), "sort", 3, 400, 9.0)
+    assert drawn(Made(spread=4), "sort", 3, 400, 9.0) == Drawn(tasks=400, distinct=8, once=0, both=0, repeats=0)
+    some = drawn(Made(spread=391), "sort", 3, 400, 9.0)
     assert (some.distinct, some.once, some.whole) == (399, 398, False)
     assert drawn(Made(tests=False), "sort", 3, 400, 9.0).distinct == 400
     assert drawn(Made(words=40), "sort", 3, 40, 9.0).repeats == 0
-    assert drawn(Made(words=20), "sort", 3, 38, 9.0).repeats == 17  # 36 of training after the first 20 words
+    assert drawn(Made(words=20), "sort", 3, 38, 9.0).repeats == 18  # after the first 20 words
     assert drawn(Made(), "sort", 3, 10**6, 0.0).tasks == 1
 
 
@@ -58,7 +58,7 @@ def test_questions_in_both_splits_are_counted() -> None:
         def task(self, arm: str, level: int, split: str, index: int) -> Task:
             return replace(super().task(arm, level, "train", index), split=split)
 
-    assert drawn(Both(), "sort", 3, 400, 9.0).both == 20
+    assert drawn(Both(), "sort", 3, 400, 9.0).both == 8
 
 
 def test_what_a_prompt_does_not_hold_is_not_compared() -> None:
@@ -79,17 +79,25 @@ def test_an_arm_measured() -> None:
 def test_a_record_holds_for_its_stream_and_its_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
 
-    def counted(source: Any, arm: str, sizes: Sizes) -> Measured:
+    def counted(source: Any, arm: str, sizes: Sizes, asked: Drawn | None) -> Measured:
         calls.append(arm)
-        return measure(source, arm, sizes)
+        return measure(source, arm, sizes, asked)
 
+    def sought(source: Any, arm: str, level: int, most: int, seconds: float) -> Drawn:
+        draws.append(most)
+        return drawn(source, arm, level, most, seconds)
+
+    draws: list[int] = []
     monkeypatch.setattr(arms, "measure", counted)
+    monkeypatch.setattr(arms, "drawn", sought)
     first = measured(SortDigits(levels=(3,)), "sort", tmp_path, FEW)
     assert measured(SortDigits(levels=(3,)), "sort", tmp_path, FEW) == first and calls == ["sort"]
     measured(SortDigits(levels=(3,), seed=1), "sort", tmp_path, FEW)
     measured(SortDigits(levels=(3,), seed=1), "sort", tmp_path, replace(FEW, draws=300))
     measured(SortDigits(levels=(3, 4), seed=1), "sort", tmp_path, replace(FEW, draws=300))
-    assert calls == ["sort"] * 4
+    assert calls == ["sort"] * 4 and draws == [400, 400, 300, 300]
+    measured(SortDigits(levels=(3, 4), seed=1), "sort", tmp_path, replace(FEW, draws=300, answers=30))
+    assert len(calls) == 5 and len(draws) == 4  # the questions are those that were counted
 
 
 def sound(**changes: Any) -> Measured:

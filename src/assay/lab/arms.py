@@ -20,9 +20,9 @@ from assay.core.task import Task
 from assay.testing.streams import first_task, stream_digest, told_levels
 from assay.train.storage import write_json
 
-__all__ = ["Drawn", "Measured", "Sizes", "drawn", "measure", "measured"]
+__all__ = ["Drawn", "Measured", "Sizes", "drawn", "measure", "measured", "questions"]
 
-_EVERY = 20
+_EVERY = 50
 """Of so many tasks drawn one is of the test split: those take ten draws each."""
 
 
@@ -42,7 +42,7 @@ class Sizes:
     timed: float = 0.1
     answers: int = 500
     draws: int = 100_000
-    draw_seconds: float = 0.8
+    draw_seconds: float = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +56,7 @@ class Drawn:
         both: questions that came in both splits.
         repeats: questions that read, to the letter, like another one; None where a prompt does not hold the question, because
             it is what the policy is to find out.
+        cpu_seconds: that drawing them took.
     """
 
     tasks: int
@@ -63,6 +64,7 @@ class Drawn:
     once: int
     both: int
     repeats: int | None
+    cpu_seconds: float = field(default=0.0, compare=False)
 
     @property
     def whole(self) -> bool:
@@ -80,7 +82,7 @@ class Measured:
         effort: each level to the mean number of steps of the arm's solver; {} where tasks do not tell.
         commonest: the lowest and the middle level to the share of tasks whose gold is the commonest.
         drawn: at the lowest level.
-        cpu_seconds: that all of this took.
+        cpu_seconds: that all of this took but for the drawing.
         stream: digest of the stream of tasks (`assay.testing.stream_digest`) that it holds for.
         sizes: how much was measured.
     """
@@ -116,20 +118,36 @@ def measured(source: TaskSource, arm: str, folder: Path, sizes: Sizes) -> Measur
         found = Measured.of(json.loads(path.read_text(encoding="utf-8")))
         if (found.stream, found.levels, found.sizes) == (stream_digest(source, arm), source.arms()[arm], sizes):
             return found
-    found = measure(source, arm, sizes)
+    found = measure(source, arm, sizes, questions(source, arm, folder, sizes))
     write_json(path, asdict(found))
     return found
 
 
-def measure(source: TaskSource, arm: str, sizes: Sizes) -> Measured:
-    """Measures an arm in this process.
+def questions(source: TaskSource, arm: str, folder: Path, sizes: Sizes) -> Drawn:
+    """`drawn` at the arm's lowest level, or its record in ``folder``: how many there are depends on no machine, as speeds do."""
+    path = folder / f"{arm.replace('/', '-')}-questions.json"
+    level = source.arms()[arm][0]
+    of = {"stream": stream_digest(source, arm), "level": level, "draws": sizes.draws, "draw_seconds": sizes.draw_seconds}
+    if path.exists():
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record["of"] == of:
+            return Drawn(**record["drawn"])
+    found = drawn(source, arm, level, sizes.draws, sizes.draw_seconds)
+    write_json(path, {"of": of, "drawn": asdict(found)})
+    return found
+
+
+def measure(source: TaskSource, arm: str, sizes: Sizes, asked: Drawn | None = None) -> Measured:
+    """Measures an arm in this process; ``asked`` are its questions, where they are known.
 
     >>> from assay.tasks import Reverse
     >>> found = measure(Reverse(levels=(3, 5)), "reverse", Sizes(tasks=20, answers=50, draws=9000))
     >>> found.effort, found.drawn.distinct, found.drawn.whole
     ({3: 3.0, 5: 5.0}, 512, True)
     """
-    began, levels = time.process_time(), source.arms()[arm]
+    levels = source.arms()[arm]
+    asked = asked or drawn(source, arm, levels[0], sizes.draws, sizes.draw_seconds)
+    began = time.process_time()
     told, rate, effort, commonest = told_levels(levels), dict[int, float](), dict[int, float](), dict[int, float]()
     for level in levels:
         tasks, rate_here = _timed(source, arm, level, sizes, sizes.timed if level in told else 0.0)
@@ -140,9 +158,8 @@ def measure(source: TaskSource, arm: str, sizes: Sizes) -> Measured:
             effort[level] = sum(efforts) / len(efforts)
         if level in told[:2]:
             commonest[level] = _commonest(_more(source, tasks, sizes))
-    found = drawn(source, arm, levels[0], sizes.draws, sizes.draw_seconds)
     return Measured(
-        arm=arm, levels=levels, rate=rate, effort=effort, commonest=commonest, drawn=found, sizes=sizes,
+        arm=arm, levels=levels, rate=rate, effort=effort, commonest=commonest, drawn=asked, sizes=sizes,
         cpu_seconds=round(time.process_time() - began, 2), stream=stream_digest(source, arm),
     )  # fmt: skip
 
@@ -153,7 +170,7 @@ def drawn(source: TaskSource, arm: str, level: int, most: int, seconds: float) -
     Kept of a question are 16 bytes: among 10^5 of them two have the same by chance once in 10^9 times.
     """
     seen: dict[str, Counter[int]] = {"train": Counter(), "test": Counter()}
-    words, end, hidden = dict[int, int](), time.process_time() + seconds, False
+    began, words, hidden = time.process_time(), dict[int, int](), False
     n, repeats = 0, set[int]()
     for task in _stream(source, arm, level):
         key = _short(task.content)
@@ -162,12 +179,14 @@ def drawn(source: TaskSource, arm: str, level: int, most: int, seconds: float) -
         if not hidden and words.setdefault(_short(digest([m.content for m in task.exposed().messages])), key) != key:
             repeats.add(key)
         n += 1
-        if n >= most or time.process_time() > end:
+        if n >= most or time.process_time() - began > seconds:
             break
     both = seen["train"].keys() & seen["test"].keys()
     together = seen["train"] + seen["test"]
     once = sum(k == 1 for k in together.values())
-    return Drawn(tasks=n, distinct=len(together), once=once, both=len(both), repeats=None if hidden else len(repeats))
+    took = round(time.process_time() - began, 2)
+    told = None if hidden else len(repeats)
+    return Drawn(tasks=n, distinct=len(together), once=once, both=len(both), repeats=told, cpu_seconds=took)
 
 
 def _stream(source: TaskSource, arm: str, level: int) -> Iterator[Task]:

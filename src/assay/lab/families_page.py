@@ -47,7 +47,7 @@ def _arms(source: TaskSource, folder: Path) -> list[Measured]:
     made: list[Measured] = []
     for arm in source.arms():
         made.append(measured(source, arm, folder, Sizes()))
-        print(f"{arm}: {made[-1].cpu_seconds} CPU-s", flush=True)
+        print(f"{arm}: {made[-1].cpu_seconds + made[-1].drawn.cpu_seconds:.2f} CPU-s", flush=True)
     return made
 
 
@@ -79,7 +79,7 @@ def page(found: Found, loads: Sequence[float]) -> str:
     arms = [arm for of in found.values() for arm in of]
     missed = failures(found)
     verdict = "None.\n" if not missed else "".join(f"- {line}\n" for line in missed)
-    sizes, total = arms[0].sizes, sum(arm.cpu_seconds for arm in arms)
+    sizes, total = arms[0].sizes, sum(arm.cpu_seconds + arm.drawn.cpu_seconds for arm in arms)
     return f"""# Task families: how fast, how hard, how many
 
 All {len(arms)} arms of the {len(found)} built-in families, one after the other in one process.
