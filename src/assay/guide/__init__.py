@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from assay.guide.curriculum import CellCurriculum, Frontier, Standing, SuccessVariance, Uniform, Weighting
     from assay.guide.guidance import Plain, Prefix, Privileged
     from assay.guide.replay import Recent, RecentBuffer
+    from assay.guide.scaler import Scaler, ScalerCurriculum
 
 __all__ = [
     "Balanced",
@@ -21,6 +22,8 @@ __all__ = [
     "Privileged",
     "Recent",
     "RecentBuffer",
+    "Scaler",
+    "ScalerCurriculum",
     "Standing",
     "SuccessVariance",
     "Uniform",
@@ -33,6 +36,7 @@ _HOME = {
     "curriculum": "CellCurriculum Frontier Standing SuccessVariance Uniform Weighting",
     "guidance": "Plain Prefix Privileged",
     "replay": "Recent RecentBuffer",
+    "scaler": "Scaler ScalerCurriculum",
 }
 
 
