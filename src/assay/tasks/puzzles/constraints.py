@@ -17,6 +17,7 @@ __all__ = [
     "Constraint",
     "Count",
     "Every",
+    "Known",
     "Linear",
     "Modulo",
     "Pair",
@@ -355,24 +356,32 @@ class Pair(Constraint):
         return f"(or {' '.join(f'(and (= {a} {v}) {_among(b, m)})' for v, m in enumerate(self.fits) if m)} false)"
 
 
+Known = dict[tuple[int, ...], tuple[int, ...]]
+"""Domains of the variables of a table, and what is left of them."""
+
+
 class Rows(Constraint):
-    """The values together are one of the rows of a table. ``rows`` holds each as single bits, one to a variable."""
+    """The values together are one of the rows of a table. ``rows`` holds each as single bits, one to a variable.
 
-    __slots__ = ("rows",)
+    ``known`` keeps what domains were narrowed to: for small tables, which meet the same domains again. Tables of the same rows
+    may share one.
+    """
 
-    def __init__(self, cells: Sequence[int], rows: Sequence[Sequence[int]]) -> None:
-        self.cells, self.rows = cells, rows
+    __slots__ = ("known", "rows")
+
+    def __init__(self, cells: Sequence[int], rows: Sequence[Sequence[int]], known: Known | None = None) -> None:
+        self.cells, self.rows, self.known = cells, rows, known
 
     def filter(self, dom: list[int], changed: list[int]) -> bool:
         """What no row has that is still possible goes."""
-        now = [dom[c] for c in self.cells]
-        seen = [0] * len(now)
-        for row in self.rows:
-            for bit, d in zip(row, now, strict=True):
-                if not bit & d:
-                    break
-            else:
-                seen = [s | bit for s, bit in zip(seen, row, strict=True)]
+        now = tuple([dom[c] for c in self.cells])
+        seen = self.known.get(now) if self.known is not None else None
+        if seen is None:
+            seen = self._narrowed(now)
+            if self.known is not None:
+                self.known[now] = seen
+        if seen == now:
+            return now[0] != 0
         for c, old, new in zip(self.cells, now, seen, strict=True):
             if not new:
                 return False
@@ -380,6 +389,17 @@ class Rows(Constraint):
                 dom[c] = new
                 changed.append(c)
         return True
+
+    def _narrowed(self, now: tuple[int, ...]) -> tuple[int, ...]:
+        """For each variable the values that it has in a row whose values are all possible."""
+        seen = [0] * len(now)
+        for row in self.rows:
+            for bit, d in zip(row, now, strict=True):
+                if not bit & d:
+                    break
+            else:
+                seen = [s | bit for s, bit in zip(seen, row, strict=True)]
+        return tuple(seen)
 
     def holds(self, values: Sequence[int]) -> bool:
         """Whether the table has the row."""

@@ -12,7 +12,7 @@ from assay.core.protocols import Verifier
 from assay.tasks.draws import checked_levels
 from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.tasks.puzzles.clued import Clue, Clued, table_in, table_of
-from assay.tasks.puzzles.constraints import Constraint, Count, Pair, Rows
+from assay.tasks.puzzles.constraints import Constraint, Count, Known, Pair, Rows
 from assay.tasks.puzzles.puzzle import NAMES, Puzzle, bullets, listed, renumbered
 from assay.tasks.puzzles.solver import Model
 from assay.verify.exact import ExactMatch
@@ -378,8 +378,7 @@ class Circuit(Clued):
         n, model = len(facts["names"]), Model()
         model.block(n + len(facts["gates"]), 3)
         for k, (kind, a, b) in enumerate(facts["gates"]):
-            rows = [(1 << x, 1 << y, 1 << _gate(kind, x, y)) for x, y in product((0, 1), repeat=2)]
-            model.add(Rows((a, b, n + k), rows))
+            model.add(Rows((a, b, n + k), *_TABLES[kind]))
         return model
 
     def demand(self, facts: Facts, clue: Clue) -> Constraint:
@@ -427,6 +426,12 @@ def _gate(kind: str, a: int, b: int) -> int:
             return 1 - (a & b)
         case _:
             return 1 - (a | b)
+
+
+_TABLES: dict[str, tuple[list[tuple[int, int, int]], Known]] = {
+    kind: ([(1 << a, 1 << b, 1 << _gate(kind, a, b)) for a, b in product((0, 1), repeat=2)], {}) for kind in _GATES
+}
+"""The rows of each kind of gate, and what domains they narrow to: three domains of at most two values each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
