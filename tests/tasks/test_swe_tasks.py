@@ -1,8 +1,15 @@
-"""Repositories to mend: bugs and examples by hand, oracles in the sandbox, the workbench, and what is hidden."""
+"""Repositories to mend: bugs and examples by hand, oracles in the sandbox, the workbench, and what is hidden.
+
+python tests/tasks/test_swe_tasks.py        # measures anew what share of examples each bug changes
+"""
 
 from __future__ import annotations
 
 import asyncio
+import importlib.resources
+import json
+from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -11,19 +18,21 @@ import pytest
 from assay.core.canon import plain
 from assay.core.errors import DataError
 from assay.core.task import Task
-from assay.tasks.swe.bugs import SORTS, Bug, bugs_of
+from assay.tasks.swe.bugs import SORTS, Bug, bugs_of, function_of
 from assay.tasks.swe.family import swe
 from assay.tasks.swe.kind import Kind, renamed
 from assay.tasks.swe.loaded import Endless, Loaded
 from assay.tasks.swe.problems import Patch
 from assay.tasks.swe.repair import Repair
-from assay.tasks.swe.repository import KINDS, Repository, given, profile
+from assay.tasks.swe.repository import KINDS, SHARES, Repository, given, measured, profile, written_shares
 from assay.tasks.swe.workbench import Bench, Files, called, said_of
 from assay.testing import check_problem
 from assay.testing.contracts import wait_for
 from assay.verify import attempt
 from assay.verify.code import edits_in
 
+PINNED = importlib.resources.files("assay.tasks.swe").joinpath(SHARES)
+RENEW = "bugs or examples changed; if that is meant: python tests/tasks/test_swe_tasks.py"
 SWE = swe()
 TWICE = Kind(
     "twice",
@@ -101,6 +110,55 @@ def test_levels_have_their_files_and_bugs(problem: Patch | Repair) -> None:
         facts = problem.draw(level, Random(level))
         modules = [path for path in problem.sources(facts) if not path.startswith("tests/")]
         assert (len(modules), len(facts["reports"]), len(facts["wrong"])) == (files, bugs, bugs)
+
+
+def _pinned() -> dict[str, str]:
+    return json.loads(PINNED.read_text(encoding="utf-8"))
+
+
+def test_what_bugs_change_was_measured() -> None:
+    """Every thirtieth here, and a bug that was found to run on; all of them in a proof."""
+    assert sorted(_pinned()) == sorted(KINDS)
+    for name, kind in KINDS.items():
+        pinned, bugs = _pinned()[name].split(), bugs_of(kind)
+        assert len(pinned) == len(bugs), f"{name}: {RENEW}"
+        some = sorted({*range(3, len(bugs), 30), *[i for i, shares in enumerate(pinned) if shares == "-"][:1]})
+        assert written_shares(kind, [bugs[i] for i in some]).split() == [pinned[i] for i in some], f"{name}: {RENEW}"
+        i = some[0]
+        known = None if pinned[i] == "-" else tuple(int(share) / 6 for share in pinned[i])
+        assert profile(kind, bugs[i]) == known
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_what_every_bug_changes_was_measured(kind: Kind) -> None:
+    assert written_shares(kind, bugs_of(kind)) == _pinned()[kind.name], RENEW
+
+
+def test_a_bug_in_a_function_that_is_not_called_changes_nothing() -> None:
+    """By which it is not run at all; whatever else there is, with it or without."""
+    lines = "def f(x):\n    def h(y):\n        return y + 1\n    return h(x)\n\n\ndef g(x, by=2):\n    return x * by\n"
+    kind = Kind("two", {"one": lines}, {}, (lambda rng: ([], "f(3)"), lambda rng: ([], "g(3)")))
+    places = {bug.put_into(lines): function_of(kind, bug) for bug in bugs_of(kind)}
+    assert places[lines.replace("y + 1", "y - 1")] == "pkg/one.py:1" and places[lines.replace("*", "+")] == "pkg/one.py:7"
+    assert places[lines.replace("by=2", "by=3")] == ""
+    shares = {bug.put_into(lines): measured(kind, bug) for bug in bugs_of(kind)}
+    assert shares[lines.replace("y + 1", "y - 1")] == [6, 0] and shares[lines.replace("*", "+")] == [0, 6]
+    assert shares[lines.replace("by=2", "by=3")] == [0, 6]
+    for kind in KINDS.values():
+        for bug in bugs_of(kind)[::20]:
+            source, example = bug.put_into(kind.modules[bug.module]), kind.examples[0](Random(0))
+            whole = Loaded({kind.path(m): source if m == bug.module else text for m, text in kind.modules.items()})
+            assert _outcome(lambda: given(kind, example, bug)) == _outcome(  # noqa: B023
+                lambda: whole.run([*kind.imports(example), *example[0]], example[1])  # noqa: B023
+            ), bug
+
+
+def _outcome(run: Callable[[], object]) -> object:
+    try:
+        return run()
+    except Endless:
+        return "endless"
 
 
 def test_subtle_bugs_are_noticed_seldom() -> None:
@@ -247,3 +305,9 @@ def test_traces_with_slips_end_well() -> None:
         trace = SWE.trace(task, 0.7, np.random.default_rng(i))
         turns = [m.content for m in trace if m.role == "assistant"]
         assert len(turns) > 6 and judge(task, attempt(task, *turns)).primary == 1.0
+
+
+if __name__ == "__main__":
+    text = json.dumps({name: written_shares(kind, bugs_of(kind)) for name, kind in KINDS.items()}, indent=1)
+    Path(str(PINNED)).write_text(text + "\n", encoding="utf-8")
+    print(f"{PINNED}: {len(KINDS)} kinds")

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from assay.tasks.swe.kind import Kind
 
-__all__ = ["SORTS", "Bug", "bugs_of"]
+__all__ = ["SORTS", "Bug", "bugs_of", "function_of"]
 
 SORTS = (
     "boundary", "off by one", "wrong operator", "wrong condition", "wrong connective", "wrong default", "wrong flag",
@@ -76,6 +76,27 @@ def bugs_of(kind: Kind) -> tuple[Bug, ...]:
         start = source.index(plant.old)
         found.append(Bug(plant.sort, plant.module, start, start + len(plant.old), plant.new))
     return tuple(bug for bug in dict.fromkeys(found) if _is_python(bug.put_into(kind.modules[bug.module])))
+
+
+def function_of(kind: Kind, bug: Bug) -> str:
+    """The outermost function whose body holds a bug, as ``path:line``; empty for one that stands outside of all bodies.
+
+    What never calls that function does the same with the bug as without it.
+    """
+    for line, start, end in _bodies(kind.modules[bug.module]):
+        if start <= bug.start and bug.end <= end:
+            return f"{kind.path(bug.module)}:{line}"
+    return ""
+
+
+@lru_cache(maxsize=64)
+def _bodies(source: str) -> tuple[tuple[int, int, int], ...]:
+    """For each function, outer ones first: its line, and the first and last characters of the lines of its body."""
+    starts = [0]
+    for line in source.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    return tuple((f.lineno, starts[f.body[0].lineno - 1], starts[f.end_lineno or f.lineno]) for f in functions)
 
 
 def _is_python(source: str) -> bool:

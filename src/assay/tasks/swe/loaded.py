@@ -20,20 +20,26 @@ class Endless(BaseException):
     """More steps than any example of a right program takes. No `Exception`, so that no program catches it."""
 
 
-class _Counted(ast.NodeTransformer):
-    """Lets each turn of a loop and each call of a function count."""
-
-    def _count(self, node: Any) -> Any:
-        self.generic_visit(node)
-        node.body.insert(0, ast.Expr(ast.Call(ast.Name(_TICK, ast.Load()), [], [])))
-        return node
-
-    visit_For = visit_While = visit_FunctionDef = _count
+def _counted(block: Sequence[ast.stmt], path: str) -> None:
+    """Let each turn of a loop and each call of a function count, under the path and the line where it begins."""
+    for statement in block:
+        for name in ("body", "orelse", "finalbody"):
+            _counted(getattr(statement, name, ()), path)
+        for handler in getattr(statement, "handlers", ()):
+            _counted(handler.body, path)
+        if isinstance(statement, ast.For | ast.While | ast.FunctionDef):
+            at, place = (statement.lineno, statement.col_offset), ast.Constant(f"{path}:{statement.lineno}")
+            call = ast.Call(ast.Name(_TICK, ast.Load()), [place], [])
+            for node in (call, call.func, place, tick := ast.Expr(call)):
+                node.lineno, node.col_offset = at
+            statement.body.insert(0, tick)
 
 
 @lru_cache(maxsize=1024)
 def _compiled(path: str, source: str) -> CodeType:
-    return compile(ast.fix_missing_locations(_Counted().visit(ast.parse(source))), path, "exec", dont_inherit=True)
+    tree = ast.parse(source)
+    _counted(tree.body, path)
+    return compile(tree, path, "exec", dont_inherit=True)
 
 
 @lru_cache(maxsize=4096)
@@ -47,6 +53,9 @@ class Loaded:
     Args:
         files: path to source; paths end in ``.py``, folders are packages.
 
+    Attributes:
+        reached: functions and loops that the last run came to, each as ``path:line`` of where it begins.
+
     >>> Loaded({"a/b.py": "def f(x):\n    return x * 2\n"}).run(["from a.b import f"], "f(4)")
     {'value': 8}
     """
@@ -55,6 +64,7 @@ class Loaded:
         self._sources = {path.removesuffix(".py").replace("/", "."): (path, source) for path, source in files.items()}
         self._modules: dict[str, ModuleType] = {}
         self._left = 0
+        self.reached: set[str] = set()
         self._builtins: dict[str, Any] = {**vars(builtins), "__import__": self._import, _TICK: self._tick}
 
     def run(self, lines: Sequence[str], ask: str) -> dict[str, Any]:
@@ -65,7 +75,7 @@ class Loaded:
         Raises:
             Endless: it takes too many steps.
         """
-        self._modules, self._left = {}, _STEPS
+        self._modules, self._left, self.reached = {}, _STEPS, set()
         names: dict[str, Any] = {"__name__": "test", "__builtins__": self._builtins}
         try:
             exec(_example("\n".join([*lines, f"{_VALUE} = {ask}"])), names)
@@ -83,12 +93,13 @@ class Loaded:
         Raises:
             Endless: it takes too many steps.
         """
-        self._modules, self._left = {}, _STEPS
+        self._modules, self._left, self.reached = {}, _STEPS, set()
         names: dict[str, Any] = {"__name__": "runner", "__builtins__": self._builtins}
         exec(source, names)
         return names[entry](*arguments)
 
-    def _tick(self) -> None:
+    def _tick(self, place: str) -> None:
+        self.reached.add(place)
         self._left -= 1
         if self._left < 0:
             raise Endless

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from random import Random
 from typing import Any, ClassVar
 
@@ -169,7 +170,8 @@ def _reported(repository: Repository, at: int, sort: str, rng: Random) -> tuple[
             continue
         bug, by = found
         report = {"kind": at, "by": by, "lines": example[0], "ask": example[1], "got": given(kind, example, bug)}
-        if sum(given(kind, one, bug) != given(kind, one) for one in about(repository, report)) >= _LEAST:
+        noticing = (one for one in about(repository, report) if given(kind, one, bug) != given(kind, one))
+        if len(list(islice(noticing, _LEAST))) == _LEAST:
             return report, bug
     return None
 

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.resources import files
 from random import Random
 from typing import Any
 
 from assay.core.canon import canonical
-from assay.tasks.swe.bugs import Bug, bugs_of
+from assay.tasks.swe.bugs import Bug, bugs_of, function_of
 from assay.tasks.swe.kind import PACKAGE, Example, Kind, renamed
 from assay.tasks.swe.kinds import cache, calculator, config, formatter, grid, jobs, ledger, spans, stats, stock
 from assay.tasks.swe.loaded import Endless, Loaded
 
-__all__ = ["KINDS", "Repository", "about", "bug_in", "changed", "given", "hidden", "profile"]
+__all__ = [
+    "KINDS",
+    "SHARES",
+    "Repository",
+    "about",
+    "bug_in",
+    "changed",
+    "given",
+    "hidden",
+    "measured",
+    "profile",
+    "written_shares",
+]
 
 _MODULES = (calculator, cache, config, formatter, grid, jobs, ledger, spans, stats, stock)
 KINDS: dict[str, Kind] = {module.KIND.name: module.KIND for module in _MODULES}
@@ -23,7 +37,10 @@ KINDS: dict[str, Kind] = {module.KIND.name: module.KIND for module in _MODULES}
 _PACKAGES = (
     "toolbox", "kitbag", "helpers", "basics", "handy", "workshop", "gearbox", "satchel", "bits", "sundry", "drawer", "bench",
 )  # fmt: skip
-_SAMPLES = 6
+SHARES = "shares.json"
+"""For each built-in kind, how many of `_SAMPLES` examples of each sort each bug changes, in the order of `bugs_of`."""
+
+_SAMPLES, _NONE = 6, "-"
 _SAME, _OTHERS = 6, 3
 
 
@@ -116,36 +133,79 @@ def given(kind: Kind, example: Example, bug: Bug | None = None) -> dict[str, Any
     Raises:
         Endless: the bug makes it run on.
     """
-    return _given(kind, "\n".join([*kind.imports(example), *example[0]]), example[1], bug)
+    code, ask = _whole(kind, example)
+    return _right(kind, code, ask)[0] if bug is None else _given(kind, code, ask, bug)
+
+
+def _whole(kind: Kind, example: Example) -> tuple[str, str]:
+    """All lines of an example, and what is asked."""
+    return "\n".join([*kind.imports(example), *example[0]]), example[1]
 
 
 @lru_cache(maxsize=8192)
-def _given(kind: Kind, code: str, ask: str, bug: Bug | None) -> dict[str, Any]:
-    return _loaded(kind, bug).run([code], ask)
+def _given(kind: Kind, code: str, ask: str, bug: Bug) -> dict[str, Any]:
+    right, reached = _right(kind, code, ask)
+    place = function_of(kind, bug)
+    return right if place and place not in reached else _loaded(kind, bug).run([code], ask)
+
+
+@lru_cache(maxsize=8192)
+def _right(kind: Kind, code: str, ask: str) -> tuple[dict[str, Any], frozenset[str]]:
+    """What an example gives with no bug, and the functions that it comes to."""
+    loaded = _loaded(kind, None)
+    return loaded.run([code], ask), frozenset(loaded.reached)
 
 
 @lru_cache(maxsize=64)
-def _samples(kind: Kind) -> tuple[tuple[Example, ...], ...]:
+def _samples(kind: Kind) -> tuple[tuple[tuple[str, str], ...], ...]:
     rng = Random(0)
-    return tuple(tuple(draw(rng) for _ in range(_SAMPLES)) for draw in kind.examples)
+    return tuple(tuple(_whole(kind, draw(rng)) for _ in range(_SAMPLES)) for draw in kind.examples)
 
 
-@lru_cache(maxsize=4096)
 def profile(kind: Kind, bug: Bug) -> tuple[float, ...] | None:
-    """The share of examples of each sort that a bug changes; None for a bug that makes one run on or recurse without end."""
-    shares: list[float] = []
+    """The share of examples of each sort that a bug changes; None for a bug that makes one run on or recurse without end.
+
+    That of a built-in kind was measured before: to measure all of them takes seconds.
+    """
+    shares = _known(kind)[bug] if KINDS.get(kind.name) is kind else measured(kind, bug)
+    return None if shares is None else tuple(share / _SAMPLES for share in shares)
+
+
+@lru_cache(maxsize=64)
+def _known(kind: Kind) -> dict[Bug, list[int] | None]:
+    return {bug: _told(shares) for bug, shares in zip(bugs_of(kind), _shares()[kind.name].split(), strict=True)}
+
+
+@lru_cache(maxsize=1)
+def _shares() -> dict[str, str]:
+    return json.loads(files("assay.tasks.swe").joinpath(SHARES).read_text(encoding="utf-8"))
+
+
+def _told(shares: str) -> list[int] | None:
+    return None if shares == _NONE else [int(share) for share in shares]
+
+
+def measured(kind: Kind, bug: Bug) -> list[int] | None:
+    """Of a few examples of each sort, how many a bug changes; None for a bug that makes one run on or recurse without end."""
+    shares: list[int] = []
     for examples in _samples(kind):
         changed = 0
         for example in examples:
             try:
-                found = given(kind, example, bug)
+                found = _given(kind, *example, bug)
             except Endless:
                 return None
             if found == {"raises": "RecursionError"}:
                 return None
-            changed += found != given(kind, example)
-        shares.append(changed / _SAMPLES)
-    return tuple(shares)
+            changed += found != _right(kind, *example)[0]
+        shares.append(changed)
+    return shares
+
+
+def written_shares(kind: Kind, bugs: Sequence[Bug]) -> str:
+    """What `measured` finds of some bugs, a word for each, as the file `SHARES` holds it for all of a kind."""
+    found = [measured(kind, bug) for bug in bugs]
+    return " ".join(_NONE if shares is None else "".join(map(str, shares)) for shares in found)
 
 
 def changed(kind: Kind, bug: Bug, by: int, rng: Random, tries: int = 40) -> Example | None:
