@@ -24,6 +24,7 @@ from assay.testing import check_problem
 CODE: Problems = code()
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("problem", CODE.problems, ids=lambda p: p.name)
 def test_problems_keep_their_contract(problem: Problem) -> None:
     check_problem(problem, n=10 if problem.name in ("code/input", "code/complete") else 20, growth=2.0)

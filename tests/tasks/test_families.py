@@ -1,8 +1,10 @@
 """Generated families: numbers by hand, laws, and a second, independent judge of the judge."""
 
 import asyncio
+import pickle
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -12,14 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.core.canon import digest
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Stop
 from assay.core.seeds import content_split
 from assay.core.task import Message
-from assay.tasks import KeyValue, Problems, Reverse, Rows, SortDigits, card, distinct, families, family, slip
+from assay.tasks import KeyValue, Mixture, Problems, Reverse, Rows, SortDigits, card, distinct, families, family, slip
 from assay.tasks.keyvalue import Store
-from assay.testing import ContractError, attempt, check_environment, check_task_source
+from assay.testing import ContractError, attempt, check_environment, check_task_source, sources
 
 ROOT = Path(__file__).parents[2]
 QUICK = [name for name in families() if not isinstance(family(name), Problems)] + ["arithmetic", "words"]
@@ -27,11 +30,26 @@ QUICK = [name for name in families() if not isinstance(family(name), Problems)] 
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_families_keep_the_contract(name: str) -> None:
+def test_families_keep_the_contract(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(sources, "_elsewhere", _here)  # the next test takes one interpreter for all of them
     source = family(name)
     report = check_task_source(source, n=max(1, 60 // sum(map(len, source.arms().values()))))
     assert report.skipped == ()
     assert "no constant answer is right too often" in report.passed
+
+
+def _here(blob: bytes, places: Sequence[tuple[str, int, str, int]]) -> str:
+    source = pickle.loads(blob)
+    return digest([source.task(*place) for place in places])
+
+
+def test_no_task_depends_on_the_hash_seed() -> None:
+    """The same families here and in an interpreter with another seed."""
+    blob = pickle.dumps(Mixture(name="quick", sources=tuple(family(name) for name in QUICK)))
+    arms = Mixture.arms(pickle.loads(blob))
+    places = [(arm, level, "train", index) for arm, levels in arms.items() for level in levels for index in range(2)]
+    assert len(places) > 200
+    assert sources._elsewhere(blob, places) == _here(blob, places)
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,7 @@ def test_whole_problems_agree_with_networkx(name: str) -> None:
         assert problem.find(net, facts) == wanted
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_each_problem_keeps_the_contract(name: str) -> None:
     check_problem(PROBLEMS[name], growth=1.5)

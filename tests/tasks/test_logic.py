@@ -32,6 +32,7 @@ def test_planted_stages_ascend() -> None:
     assert found == sorted(found) and len(set(found)) == len(found)
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("name", ["sat", "knaves"])
 def test_each_problem_keeps_the_contract(name: str) -> None:
     for problem in family(name).problems:  # pyright: ignore

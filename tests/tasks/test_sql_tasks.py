@@ -76,6 +76,7 @@ def test_wrong_queries_are_told(problem: Question) -> None:
         assert score.primary == 1.0 and "ambiguous" not in score.info and "vacuous" not in score.info
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("problem", SQL.problems, ids=lambda p: p.name)
 def test_problems_keep_their_contract(problem: Question) -> None:
     check_problem(problem, n=8, growth=1.5)

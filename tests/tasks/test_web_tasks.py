@@ -103,6 +103,7 @@ def test_pages_as_html_say_what_they_hold() -> None:
     assert 'value="x&quot; onload=&quot;y"' in html and "<button>Go&gt;</button>" in html and 'name="a&quot;b"' in html
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("name", ARMS)
 def test_levels_grow(name: str) -> None:
     check_problem(ARMS[name], n=8, growth=2.0)

@@ -113,7 +113,7 @@ def test_the_keepers_loop_ends_its_workers(monkeypatch: pytest.MonkeyPatch, outp
         near.send(order.pack(b"Q", 0))
     else:  # at the second look the training process is gone, and somebody else holds its end of the socket
         looks = iter([os.getppid()])
-        monkeypatch.setattr(os, "getppid", lambda: next(looks, 1))
+        monkeypatch.setattr(os, "getppid", lambda: next(looks, -1))
     thread.join(LONG)
     assert not thread.is_alive()
     assert not alive(first)

@@ -106,6 +106,8 @@ class Site(ABC):
 
 def copied(value: Any) -> Any:
     """Lists and tables anew, all the way down."""
+    if isinstance(value, str | int):  # most are, and the other questions are dearer
+        return value
     if isinstance(value, Mapping):
         return {key: copied(inner) for key, inner in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, list | tuple):

@@ -127,13 +127,18 @@ class Visit(Match):
         return command
 
 
-def _leaves(value: Any, at: str = "") -> frozenset[str]:
+def _leaves(value: Any) -> set[str]:
     """Every value inside, with its place."""
-    if isinstance(value, dict):
-        return frozenset[str]().union(*(_leaves(v, f"{at}/{k}") for k, v in cast("dict[str, Any]", value).items()))
-    if isinstance(value, list):
-        return frozenset[str]().union(*(_leaves(v, f"{at}/{i}") for i, v in enumerate(cast("list[Any]", value))))
-    return frozenset((f"{at}={value!r}",))
+    found, left = set[str](), [("", value)]
+    while left:
+        at, inner = left.pop()
+        if isinstance(inner, dict):
+            left += [(f"{at}/{k}", v) for k, v in cast("dict[str, Any]", inner).items()]
+        elif isinstance(inner, list):
+            left += [(f"{at}/{i}", v) for i, v in enumerate(cast("list[Any]", inner))]
+        else:
+            found.add(f"{at}={inner!r}")
+    return found
 
 
 _RULES = (
