@@ -184,7 +184,6 @@ def test_samples_walk_over_all_cells(assay):
         (["sort", "--level", "99"], "99"), (["sort", "--arm", "srot"], "did you mean 'sort'"), (["sort", "-n", "0"], "-n 0"),
         (["sort", "--form", "box"], "no setting 'form'"), (["arithmetic", "--form", "boxed"], "did you mean 'box'"),
         (["arithmetic/expresion"], "did you mean 'arithmetic/expression'"), (["sort", "--split", "dev"], "split 'dev'"),
-        (["reverse", "--level", "3", "-n", "600"], "different tasks"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_sampled(assay, words, said):
@@ -225,3 +224,85 @@ def test_import_and_export(assay, tmp_path):
         got = assay("tasks", "import", "raw.jsonl", "never.jsonl", "--verifier", word)
         assert got.code == 2 and why in flat(got.err) and not (tmp_path / "never.jsonl").exists()
     assert assay("tasks", "check", "sort", "-n", "0").code == 2
+
+
+def test_tasks_that_run_out_are_printed_before_the_error(assay):
+    got = assay("tasks", "sample", "reverse", "--level", "3", "-n", "600")
+    assert got.code == 1 and f"({len(got.out.splitlines())} tasks were printed)" in got.err
+    assert len({row["prompt"] for row in _rows(got)}) == len(got.out.splitlines()) > 400
+
+
+def test_a_row_of_a_sampled_task_is_judged_as_the_task(assay, tmp_path):
+    """The prompt asks for tags, so the answer alone is wrong; a verifier that has no name is left out."""
+    from assay.tasks import load_rows
+    from assay.tasks.judged import spec_of
+    from assay.verify.attempts import attempt
+
+    said = assay("tasks", "sample", "graphs", "--level", "5", "-n", "8", "--private")
+    (tmp_path / "rows.jsonl").write_text(said.out)
+    rows = load_rows(tmp_path / "rows.jsonl", test_share=0)
+    for arm, (level,) in rows.arms().items():
+        task = rows.task(arm, level, "train", 0)
+        oracle, alone = task.private["solution"], task.private["solution"].rpartition("<answer>")[2].removesuffix("</answer>")
+        scores = [rows.verifier()(task, attempt(task, text, id="a", group="a")) for text in (oracle, alone)]
+        assert [score.primary for score in scores] == [1.0, 0.0]
+    assert all(row["verifier"]["where"] == "tag" for row in _rows(said))
+    small = _rows(assay("tasks", "sample", "sort", "-n", "1", "--private"))
+    assert "verifier" not in small[0] and spec_of(rows.verifier()) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (("{items}?", "{itms}?"), "unknown field in templates[0] of mine/sum 'itms': did you mean 'items'?"),
+        (("answer=str(", "answer=int("), ", an int; give text, as str(...)"),
+        (('facts["items"]', 'facts["itms"]'), "task family mine_sums.py:own failed: KeyError: 'itms' (mine_sums.py, line 13)"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_a_family_of_one_s_own(assay, tmp_path, wrong, said):
+    (tmp_path / "mine_sums.py").write_text(_SUMS.replace(*wrong))
+    for command, code in (("sample", 2), ("show", 2), ("check", 1)):
+        got = assay("tasks", command, "mine_sums.py:own")
+        assert got.code == code and said in flat(got.err) and "Traceback" not in got.err
+
+
+def test_a_problem_is_no_family(assay, tmp_path):
+    (tmp_path / "mine_sums.py").write_text(_SUMS)
+    assert assay("tasks", "show", "mine_sums.py:own").code == 0
+    got = assay("tasks", "show", "mine_sums.py:Sum")
+    assert got.code == 2 and "return Problems(name=..., problems=(it,))" in flat(got.err)
+
+
+def test_an_import_that_takes_nothing_has_failed_and_never_replaces_what_it_reads(assay, tmp_path):
+    raw = '{"prompt": 7, "answer": "2"}\n'
+    (tmp_path / "raw.jsonl").write_text(raw)
+    got = assay("tasks", "import", "raw.jsonl", "out.jsonl")
+    assert got.code == 1 and "0 of 1 rows" in got.out and "load_rows" not in got.out
+    same = assay("tasks", "import", "raw.jsonl", "../" + tmp_path.name + "/raw.jsonl")
+    assert same.code == 2 and "is what is read" in same.err and (tmp_path / "raw.jsonl").read_text() == raw
+
+
+@pytest.mark.parametrize("name", ["farm.toml", "rows.jsonl", "own.py:family"])
+def test_families_in_files_cannot_be_exported(assay, tmp_path, name):
+    got = assay("tasks", "export", name, "out")
+    assert got.code == 2 and "is a file, which an installed package could not find" in flat(got.err)
+    assert not (tmp_path / "out").exists()
+
+
+_SUMS = '''from dataclasses import dataclass
+from assay.tasks import Problem, Problems, Solution
+
+@dataclass(frozen=True, kw_only=True)
+class Sum(Problem):
+    """The sum of some numbers."""
+    name: str = "mine/sum"
+    domain: str = "math"
+    templates = ("What is the sum of {items}?",)
+    def draw(self, level, rng):
+        return {"items": [rng.randrange(9 + level), 1, 2]}
+    def solve(self, facts):
+        return Solution(answer=str(sum(facts["items"])))
+
+def own():
+    return Problems(name="mine", summary="Sums.", problems=(Sum(),))
+'''

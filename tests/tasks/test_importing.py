@@ -84,17 +84,20 @@ def test_why_rows_are_refused() -> None:
         {"prompt": "j", "answer": "I cannot say."}, {"messages": ["hi"], "answer": "x"},
         {"prompt": "s", "answer": {"clauses": 3}, "verifier": "sat"},
         {"prompt": "t", "answer": 3, "verifier": {"name": "choice"}},
+        {"prompt": " ", "answer": "1"}, {"prompt": "fine", "answer": "yes"},
     ]  # fmt: skip
     good, bad, summary = taken(rows)
     assert [r["prompt"] for r in good] == ["fine"]
     said = {r.number: (r.step, r.reason) for r in bad}
     assert said[2] == ("read", "line 1 is no JSON object")
     assert said[3][0] == "fields" and "no question" in said[3][1] and said[4][0] == "fields" and "no gold" in said[4][1]
-    assert said[5] == ("repeated", "the same question as rows, row 1")
+    assert said[5] == ("repeated", "the same question as rows, row 1, with another answer")
     assert said[6][0] == "verifier" and "did you mean 'math'" in said[6][1]
     assert said[7][0] == "gold" and said[8] == ("gold", "an answer that says nothing scores 1")
     assert said[9][0] == "fields" and "is no turn" in said[9][1]
     assert said[10][0] == "gold" and said[11][0] == "gold"
+    assert said[12] == ("fields", "no question: 'prompt' is ' '; give text or chat messages, not empty")
+    assert said[13] == ("repeated", "the same question as rows, row 1")
     assert summary.read == len(rows) and summary.taken + sum(summary.rejected.values()) == len(rows)
 
 

@@ -7,7 +7,8 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -19,7 +20,7 @@ from assay.core.errors import AssayError, ConfigError, UnknownNameError, a_kind
 from assay.core.protocols import TaskSource, Verifier
 from assay.train.run import Run
 
-__all__ = ["find", "first_line", "module_of", "scorer", "settle", "source", "user_files", "user_modules"]
+__all__ = ["find", "first_line", "module_of", "own_code", "scorer", "settle", "source", "user_files", "user_modules"]
 
 O = TypeVar("O")  # noqa: E741
 _USER: dict[str, Path] = {}
@@ -109,8 +110,9 @@ def _call(recipe: Callable[..., Run], word: str, seed: int | None) -> Run:
 
 
 def _told(error: BaseException) -> str:
-    """An error of a person's own code: its type, its text, and where it was raised."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
+    """An error of a person's own code: its type, its text, and where it was raised, if possible in their own file."""
+    places = traceback.extract_tb(error.__traceback__)
+    place = next((p for p in reversed(places) if p.filename in user_files()), places[-1])
     return f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})"
 
 
@@ -153,7 +155,7 @@ def source(word: str) -> TaskSource:
         UnknownNameError: no such family; with the nearest.
         ConfigError: what was named is no task family.
     """
-    from assay.tasks import family, load_rows, puzzle_from
+    from assay.tasks import Problem, family, load_rows, puzzle_from
 
     if word.endswith(".jsonl"):
         return load_rows(word)
@@ -173,8 +175,28 @@ def source(word: str) -> TaskSource:
     except (Exception, SystemExit) as error:
         raise ConfigError(f"task family {word} failed: {_told(error)}") from error
     if not isinstance(made, TaskSource):
-        raise ConfigError(f"task family {word} is {a_kind(made)} without the methods of a TaskSource (assay.core.protocols)")
+        hint = "; a Problem is an arm: return Problems(name=..., problems=(it,))" if isinstance(made, Problem) else ""
+        raise ConfigError(
+            f"task family {word} is {a_kind(made)} without the methods of a TaskSource (assay.core.protocols){hint}"
+        )
     return made
+
+
+@contextmanager
+def own_code(word: str) -> Generator[None]:
+    """Where tasks are drawn: an exception of a family in a file or module of a person's own is told in one line.
+
+    Raises:
+        ConfigError: such a family raised what is no error of assay's; names it and where. Built-in ones are let through.
+    """
+    try:
+        yield
+    except (AssayError, OSError):
+        raise
+    except Exception as error:
+        if ":" not in word:
+            raise
+        raise ConfigError(f"task family {word} failed: {_told(error)}") from error
 
 
 # ---- verifiers --------------------------------------------------------------------------------------------------------

@@ -10,12 +10,11 @@ from typing import Any
 
 from assay.cli.admit import admit
 from assay.cli.mirror import parse
-from assay.cli.recipe import source
+from assay.cli.recipe import own_code, source
+from assay.cli.sampled import sample
 from assay.cli.show import busy, cell, choose, grid, lines, show, unquoted
-from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.protocols import TaskSource
-from assay.core.task import Task
 from assay.train.run import check_levels
 
 __all__ = ["tasks_command"]
@@ -58,32 +57,6 @@ class TasksShowOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TasksSampleOptions:
-    """Prints tasks of a family as JSON Lines, no question twice; the same command prints the same tasks everywhere.
-
-    Attributes:
-        name: a task family, one of its arms, or a suite ('assay tasks list' names them), rows.jsonl, puzzle.toml, or
-            my_file.py:my_source.
-        arm: only this arm; all in turn when not given.
-        level: only this level; all in turn when not given.
-        n: how many tasks.
-        seed: another stream of tasks; the family's own when not given.
-        split: train or test.
-        form: how answers are asked for (tag, box, mark, plain); the family's own when not given.
-        private: print answers, solutions and all that only scorers and environments see, too.
-    """
-
-    name: str = field(metadata=_FAMILY)
-    arm: str | None = field(default=None, metadata=_ARM)
-    level: int | None = field(default=None, metadata=_N)
-    n: int = field(default=10, metadata={"arg": {"metavar": "N", "aliases": ["-n"]}})
-    seed: int | None = field(default=None, metadata=_N)
-    split: str = field(default="train", metadata={"arg": {"metavar": "SPLIT"}})
-    form: str | None = field(default=None, metadata={"arg": {"metavar": "FORM"}})
-    private: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TasksCheckOptions:
     """Holds a task family to its contract: gold scores 1, junk scores the floor, splits never overlap, tasks are pure functions.
 
@@ -123,7 +96,8 @@ class TasksImportOptions:
     Attributes:
         source: what to read.
         out: the file to write; rows that were refused go to OUT.rejected.jsonl beside it.
-        verifier: what judges rows that do not say: a name ('assay verify list'), or a table as JSON.
+        verifier: what judges rows that do not say: a name ('assay verify list'), or a table as JSON; the whole text must be the
+            answer when not given.
         prompt: the field of the question, where it has no usual name.
         gold: the field of the gold answer, where it has no usual name.
         license: of rows that do not say.
@@ -152,7 +126,7 @@ def tasks_command(args: list[str]) -> int:
     return choose("tasks", args, {
         "list": (_list, "the task families"),
         "show": (_show, "arms, levels, verifier and an example of a family"),
-        "sample": (_sample, "tasks of a family as JSON Lines, with or without their answers"),
+        "sample": (sample, "tasks of a family as JSON Lines, with or without their answers"),
         "import": (_import, "rows of files, reasoning-gym or verifiers, each with its verifier, tried before they are taken"),
         "export": (_export, "a family as an installable environment of the library verifiers"),
         "admit": (admit, "which arms of a suite a model may practise, and which are only evaluated"),
@@ -203,14 +177,16 @@ def _show(args: list[str]) -> int:
 
     own = parse(TasksShowOptions, args, "assay tasks show")
     family = source(own.name)
-    known = card(family)
+    with own_code(own.name):
+        known = card(family)
     arm = known.example.arm if own.arm is None else own.arm
     if arm not in known.arms:
         raise UnknownNameError(f"arm of {family.name}", arm, known.arms)
     if own.level is not None:
         check_levels(family, (own.level,), "--level")
     level = known.arms[arm][0] if own.level is None else own.level
-    task = family.task(arm, level, "train", own.index)
+    with own_code(own.name):
+        task = family.task(arm, level, "train", own.index)
     messages = [[m.role, m.content] for m in task.exposed().messages]
     example = {"id": task.id, "arm": arm, "level": level, "messages": messages, "private": dict(task.private)}
     value = {
@@ -246,40 +222,14 @@ def _offered(family: TaskSource, arms: Mapping[str, Sequence[int]]) -> dict[str,
     }
 
 
-def _sample(args: list[str]) -> int:
-    from assay.tasks import in_turn
-
-    own = parse(TasksSampleOptions, args, "assay tasks sample")
-    if own.n < 1:
-        raise ConfigError(f"-n {own.n}: sample at least one task")
-    family = _shaped(source(own.name), own)
-    found = in_turn(family, own.n, own.split, (own.arm,) if own.arm else (), () if own.level is None else (own.level,))
-    for task in found:
-        print(json.dumps(_flat(task, own.private), ensure_ascii=False))
-    return 0
-
-
-def _shaped(family: TaskSource, own: TasksSampleOptions) -> TaskSource:
-    """The family with the stream and the form that are asked for."""
-    from assay.tasks import reseeded, written
-
-    if own.seed is not None:
-        family = reseeded(family, own.seed)
-    return family if own.form is None else written(family, own.form)
-
-
-def _flat(task: Task, private: bool) -> Mapping[str, Any]:
-    head = {name: getattr(task, name) for name in ("id", "domain", "arm", "level", "split", "index")}
-    secret = {"world": task.world, **task.private} if private and task.world else task.private if private else {}
-    return plain({**head, **task.public, **secret})
-
-
 def _import(args: list[str]) -> int:
     from assay.tasks.exchange.importing import Importer, Summary, found_in, write_rows
 
     own = parse(TasksImportOptions, args, "assay tasks import")
     if own.n < 1 or own.level < 1:
         raise ConfigError(f"-n {own.n}, --level {own.level}: both are at least 1")
+    if own.out.exists() and Path(own.source).exists() and own.out.samefile(own.source):
+        raise ConfigError(f"{own.out} is what is read; name another file to write")
     importer = Importer(
         prompt=own.prompt, gold=own.gold, license=own.license, source=own.data_source,
         verifier=_verifier(own.verifier),
@@ -290,14 +240,16 @@ def _import(args: list[str]) -> int:
     counts = summary.record()
 
     def text() -> None:
-        print(f"{own.out}: {summary.taken} of {summary.read} rows; as a family: assay.tasks.load_rows({str(own.out)!r})")
+        use = f"; as a family: assay.tasks.load_rows({str(own.out)!r})" if summary.taken else ""
+        print(f"{own.out}: {summary.taken} of {summary.read} rows{use}")
         for name in ("rejected", "licences", "verifiers", "sources"):
             if counts[name]:
                 print(f"{name}: {', '.join(f'{k} {n}' for k, n in counts[name].items())}")
         if summary.rejected:
             print(f"why each row was refused: {refused}")
 
-    return show(own.json, {"out": str(own.out), "rejects": str(refused), **counts}, text)
+    show(own.json, {"out": str(own.out), "rejects": str(refused), **counts}, text)
+    return 0 if summary.taken else 1
 
 
 def _verifier(word: str) -> str | dict[str, Any] | None:
@@ -331,7 +283,8 @@ def _check(args: list[str]) -> int:
     family = source(own.name)
     with busy(f"checking {family.name}"):
         try:
-            found = check_task_source(family, n=own.n)
+            with own_code(own.name):
+                found = check_task_source(family, n=own.n)
         except (ConfigError, DataError) as error:  # the check's own finding, not a wrong argument
             raise ContractError(f"task family {family.name}: {error}") from error
     value = {

@@ -99,19 +99,25 @@ def distinct(source: TaskSource, arm: str, level: int, split: str, n: int) -> li
     Raises:
         DataError: fewer than ``n`` different tasks among the first ``20 n + 200``; names level, split and how many there are.
     """
-    found: dict[str, Task] = {}
+    return list(_distinct(source, arm, level, split, n))
+
+
+def _distinct(source: TaskSource, arm: str, level: int, split: str, n: int) -> Iterator[Task]:
+    """`distinct`, task by task: each as soon as it is drawn, and the error behind the last that there is."""
+    seen: set[str] = set()
     most = 20 * n + 200
     for index in range(most):
-        if len(found) == n:
-            break
+        if len(seen) == n:
+            return
         task = source.task(arm, level, split, index)
-        found.setdefault(task.content, task)
-    if len(found) < n:
+        if task.content not in seen:
+            seen.add(task.content)
+            yield task
+    if len(seen) < n:
         raise DataError(
-            f"{source.name}/{arm}: level {level} has only {len(found)} different tasks of split {split!r} among its "
+            f"{source.name}/{arm}: level {level} has only {len(seen)} different tasks of split {split!r} among its "
             f"first {most}, {n} are wanted; ask for fewer or use a harder level"
         )
-    return list(found.values())
 
 
 def in_turn(
@@ -131,7 +137,7 @@ def in_turn(
 
     Raises:
         UnknownNameError: an arm that the family lacks, or levels of which it has none.
-        DataError: a level has too few different tasks; says how many.
+        DataError: a level has too few different tasks; says how many, behind those that there are.
 
     >>> from assay.tasks import SortDigits
     >>> [t.id for t in in_turn(SortDigits(), 3, levels=(3, 4))]
@@ -161,7 +167,7 @@ def _turns(source: TaskSource, split: str, tree: Any, n: int) -> Iterator[Task]:
     """``n`` tasks of the cells (arm, level) of a tree: its branches have equal shares, and take turns."""
     if isinstance(tree, tuple):
         arm, level = cast("tuple[str, int]", tree)
-        return iter(distinct(source, arm, level, split, n))
+        return _distinct(source, arm, level, split, n)
     share, more = divmod(n, len(tree))
     counts = [share + (i < more) for i in range(len(tree))]
     return _round([_turns(source, split, branch, count) for branch, count in zip(tree, counts, strict=True) if count])

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from assay.core.canon import canonical, plain
-from assay.core.config import from_dict
-from assay.core.errors import AssayError, DataError, UnknownNameError
+from assay.core.config import from_dict, to_dict
+from assay.core.errors import AssayError, ConfigError, DataError, UnknownNameError
 from assay.core.protocols import Verifier
 from assay.tasks.rows import Rows, load_jsonl
 from assay.verify.exact import ExactMatch
-from assay.verify.named import verifier, verifiers
+from assay.verify.named import about, verifier, verifiers
 from assay.verify.routed import Routed
 
-__all__ = ["Spec", "judged_rows", "load_rows", "verifier_of"]
+__all__ = ["Spec", "judged_rows", "load_rows", "spec_of", "verifier_of"]
 
 Spec = str | Mapping[str, Any]
 """A verifier in data: its name, or a table of ``name`` and settings."""
@@ -53,6 +53,27 @@ def verifier_of(spec: Spec) -> Verifier:
     if name not in verifiers():
         raise UnknownNameError("verifier", name, (*verifiers(), *_FOREIGN))
     return verifier(name, **settings)
+
+
+def spec_of(judge: Verifier) -> dict[str, Any] | None:
+    """The table of which `verifier_of` makes the same verifier: a name, and the settings that are not its defaults.
+
+    Returns:
+        None where no name stands for its class, or a setting is no data.
+
+    >>> from assay.verify import Numeric
+    >>> spec_of(Numeric(relative=0.01))
+    {'name': 'numeric', 'relative': 0.01}
+    """
+    kind = f"{type(judge).__module__}:{type(judge).__qualname__}"
+    name = next((name for name in verifiers() if about(name).kind == kind), None)
+    if name is None:
+        return None
+    try:
+        usual, own = to_dict(verifier(name)), to_dict(judge)
+    except ConfigError:
+        return None
+    return {"name": name, **{k: v for k, v in own.items() if k not in usual or v != usual[k]}}
 
 
 def judged_rows(

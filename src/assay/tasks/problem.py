@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from assay.core.canon import plain
-from assay.core.errors import ConfigError
+from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import Environment, Verifier
 from assay.core.task import Message, Task, World
 from assay.tasks.draws import checked_levels, slip
@@ -161,8 +161,16 @@ class Problem(ABC):
         return {key: str(value) for key, value in facts.items()}
 
     def word(self, facts: Facts, variant: int) -> str:
-        """The question in one of its wordings, 0 to ``variants - 1``, without how the answer is to be given."""
-        return self.templates[variant].format_map(self.fields(facts))
+        """The question in one of its wordings, 0 to ``variants - 1``, without how the answer is to be given.
+
+        Raises:
+            UnknownNameError: the wording speaks of what is none of the `fields`; says the nearest.
+        """
+        fields = self.fields(facts)
+        try:
+            return self.templates[variant].format_map(fields)
+        except KeyError as error:
+            raise UnknownNameError(f"field in templates[{variant}] of {self.name}", error.args[0], fields) from None
 
     def prompt(self, facts: Facts, variant: int, form: Form) -> str:
         """The question, and how the answer is to be given."""

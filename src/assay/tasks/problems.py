@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from assay.core.canon import FrozenMap, canonical, hashed, plain
-from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.core.errors import ConfigError, DataError, UnknownNameError, a_kind
 from assay.core.protocols import Environment, Verifier
 from assay.core.seeds import derive
 from assay.core.task import Message, Task, World
@@ -98,6 +98,7 @@ class Problems:
         Raises:
             UnknownNameError: arm, level or split.
             DataError: the level has no task of that split.
+            ConfigError: the arm's solver gave an answer that is no text.
         """
         place = Place(self.name, arm, level, split, index)
         place.check(self)
@@ -106,6 +107,10 @@ class Problems:
         facts, drawn = question.facts, FrozenMap(question.facts)
         public = FrozenMap(question.public) if problem.hidden else drawn
         solution = problem.solve(facts)
+        if not isinstance(solution.answer, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- a user's solver
+            raise ConfigError(
+                f"{arm}: solve gave the answer {solution.answer!r}, {a_kind(solution.answer)}; give text, as str(...)"
+            )
         prompt = problem.prompt(facts, self._variant(problem, question), self.form)
         world = {**problem.world(facts), "facts": drawn} if problem.hidden else problem.world(facts)
         gold = solution.answer if solution.gold is None else solution.gold

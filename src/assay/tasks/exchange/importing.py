@@ -114,7 +114,7 @@ class Importer:
 
     def run(self, found: Iterable[Found], summary: Summary) -> Iterator[dict[str, Any] | Rejected]:
         """Each row as it is taken, or why not, in the order of what was found; counted in ``summary``."""
-        seen: dict[str, str] = {}
+        seen: dict[str, tuple[str, str]] = {}
         chunk: list[tuple[Found, dict[str, Any] | Rejected]] = []
         for item in found:
             chunk.append((item, self._first(item, seen)))
@@ -154,7 +154,8 @@ class Importer:
         told = {"solution": solution} if solution else {}
         return {**posed, **known, **kept, **told, "data_source": source, "license": licence, "verifier": spec}
 
-    def _first(self, item: Found, seen: dict[str, str]) -> dict[str, Any] | Rejected:
+    def _first(self, item: Found, seen: dict[str, tuple[str, str]]) -> dict[str, Any] | Rejected:
+        """A row as it is taken if its gold stands the trial; ``seen`` has place and gold of each question before it."""
         if item.row is None:
             return Rejected(item.place, item.number, "read", item.error, None)
         try:
@@ -166,10 +167,11 @@ class Importer:
         except AssayError as error:
             return Rejected(item.place, item.number, "verifier", str(error), item.row)
         key = digest(row.get("prompt") or row.get("messages"))
-        here = f"{item.place}, row {item.number}"
-        first = seen.setdefault(key, here)
+        here, gold = f"{item.place}, row {item.number}", digest(plain(row.get("answer")))
+        first, known = seen.setdefault(key, (here, gold))
         if first != here:
-            return Rejected(item.place, item.number, "repeated", f"the same question as {first}", item.row)
+            other = "" if gold == known else ", with another answer"
+            return Rejected(item.place, item.number, "repeated", f"the same question as {first}{other}", item.row)
         return row
 
     def _tried(
@@ -258,6 +260,9 @@ def _posed(row: Mapping[str, Any], names: tuple[str, ...]) -> tuple[dict[str, An
             return {"prompt": f"{value}\n{more}" if more else value}, {name, "input"} if more else {name}
         if isinstance(value, list) and value:
             return {"messages": [_turn(name, turn) for turn in cast("list[Any]", value)]}, {name}
+    there = next((name for name in names if row.get(name) is not None), "")
+    if there:
+        raise DataError(f"no question: {there!r} is {row[there]!r}; give text or chat messages, not empty")
     raise DataError(f"no question: none of {', '.join(names)} among its fields {sorted(row)}; name its field (--prompt)")
 
 

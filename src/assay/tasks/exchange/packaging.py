@@ -31,8 +31,11 @@ def write_package(name: str, folder: Path) -> Mapping[str, str]:
         ConfigError: a family in a file of its own, which an installed package could not find.
         DataError: the folder holds something already.
     """
-    if ".py:" in name or name.endswith(".py"):
-        raise ConfigError(f"{name} is a file, which an installed package could not find; put the family in a package of its own")
+    if ".py:" in name or name.endswith((".py", ".toml", ".jsonl")):
+        raise ConfigError(
+            f"{name} is a file, which an installed package could not find; put the family in a package of its own: "
+            "package.module:my_source"
+        )
     source = source_of(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError(f"{folder} is there already and not empty; name another folder")
