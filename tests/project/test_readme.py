@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import assay
-from assay.cli import COMMANDS
+from assay.cli import COMMANDS, main
 from assay.recipes import base, quickstart
 from assay.runtime import DecoderShape, char_tokenizer, init_model, save_model
 from assay.train.run import Reinforce, WarmUp
@@ -88,6 +88,12 @@ def test_every_command_exists() -> None:
     assert {"eval", "sample", "resume", "explain", "train", "runs", "tasks"} <= set(named) <= set(COMMANDS)
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
     assert {"quickstart", "test"} <= set(re.findall(r"^ +make (\w+)", README, flags=re.MULTILINE)) <= targets
+
+
+def test_the_tasks_that_are_sampled_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = re.findall(r"^ +assay (tasks sample [^#\n]*[^ #\n])", README, flags=re.MULTILINE)
+    assert main(line.split()) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 5
 
 
 def test_every_named_file_exists() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
+from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -118,3 +121,13 @@ def test_programs_of_others_run_in_the_sandbox() -> None:
     with pytest.raises(DataError, match=r"the program '1/0' ended as error on the input '3': ZeroDivisionError"):
         Foreign("1/0")("3")
     assert found.task.references[0] == Foreign(program.code) and hash(program) == hash(Foreign(program.code))
+
+
+def test_the_program_shown_in_the_docs_is_taken(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/add/program.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    shown: dict[str, Any] = {}
+    exec(code, shown)
+    assert shown["found"].largest > 100
+    assert check_task_source(shown["source"].only("runs/longest"), n=1).passed
+    assert shown["longest_run"]("1 1 0 0 0 1") == "3"
