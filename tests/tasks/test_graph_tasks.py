@@ -21,7 +21,7 @@ from assay.tasks.graphs.drawing import any_graph, joined, names, some, tree
 from assay.tasks.graphs.net import Net, bits
 from assay.tasks.graphs.routes import Distance, WeightedPath
 from assay.tasks.graphs.sets import ThreeColoring
-from assay.tasks.graphs.wording import COURSES, FRIENDS, PIPES, ROADS, described
+from assay.tasks.graphs.wording import CABLES, COURSES, FRIENDS, PIPES, ROADS, described
 from assay.testing.problems import check_problem
 from assay.verify.attempts import posed
 
@@ -253,6 +253,8 @@ def test_looks() -> None:
     assert described(net, FRIENDS, 1) == (
         "An undirected graph has 3 nodes. Each line names a node and its neighbours.\nA: B\nB: A, C\nC: B"
     )
+    paid = described(Net(3, [(0, 1), (1, 2)], [1, 2], ("A", "B", "C")), CABLES, 2)
+    assert " for 1 coin." in paid and " for 2 coins." in paid
     story = described(net, FRIENDS, 2)
     assert story.startswith("In a club there are 3 people: A, B, C.") and story.count("are friends") == 2
     arrows = Net(3, [(2, 0)], [7], ("A", "B", "C"), True)

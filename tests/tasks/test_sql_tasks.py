@@ -157,3 +157,25 @@ def test_every_column_has_a_statement() -> None:
         theme("shp")
     with pytest.raises(UnknownNameError, match="column of city 'people'"):
         theme("shop")[0].column("people")
+
+
+def _may_hold(tree: Sequence[Any], lowest: int) -> bool:
+    """Whether a condition may be true of a row whose partners end at the table ``lowest``."""
+    if tree[0] == "is":
+        return tree[1] >= lowest or tree[3] == "NULL"
+    return (all if tree[0] == "and" else any)(_may_hold(part, lowest) for part in tree[1:])
+
+
+def test_rows_without_a_partner_are_kept_only_where_the_conditions_let_them_through() -> None:
+    """ "Keep flights that belong to no airline" beside "whose airline's alliance is Star" would contradict itself."""
+    problem, kept = SQL.problem("sql/join"), dict.fromkeys(range(1, 6), 0)
+    for level in kept:
+        for facts in _drawn(problem, level, 40):
+            tables, plan = theme(facts["theme"])[facts["start"] : facts["stop"]], facts["plan"]
+            rest = problem.ask(plan, tables)["rest"]
+            last, stop = len(tables) - 1, min(n for n, _ in plan["pick"])
+            lost = [n for n in range(last - 1, stop - 1, -1) if plan["kind"] == "JOIN" or _may_hold(plan["where"], n + 1)]
+            assert [n for n in range(last - 1, stop - 1, -1) if f"to no {tables[n].name}" in rest] == lost != []
+            assert rest.startswith(" Keep" if plan["kind"] == "LEFT JOIN" else " Leave out") and "that whose" not in rest
+            kept[level] += plan["kind"] == "LEFT JOIN"
+    assert min(kept[level] for level in (1, 3, 5)) > 5

@@ -20,6 +20,7 @@ from assay.tasks.web.browser import HELP, NO_PAGE, Browser, Site, command_of
 from assay.tasks.web.chromium import Chromium, close_chromium, find_chromium
 from assay.tasks.web.family import web
 from assay.tasks.web.page import Button, Element, Field, Form, Link, Page, Table, Text, html_of
+from assay.tasks.web.sites.forms import FillForm
 from assay.tasks.web.visit import Intent, WebProblem
 from assay.testing import check_problem
 from assay.testing.contracts import wait_for
@@ -189,6 +190,12 @@ def test_no_command_breaks_a_visit(name: str, level: int, seed: int) -> None:
         )
         assert shown.count("Page: ") >= 1 and 0.0 <= visit.progress < 1.0
     assert not visit.won
+
+
+def test_an_order_form_is_called_a_form_once() -> None:
+    asked = {"title": "Order form", "wishes": [{"kind": "text", "label": "City", "value": "Ulm"}]}
+    said = FillForm().tasks(asked)
+    assert said[0].startswith('Fill in the order form: set "City" to "Ulm".') and not any("form form" in text for text in said)
 
 
 def test_intents_find_what_they_mean() -> None:

@@ -24,7 +24,8 @@ _STEPS: dict[str, tuple[str, str, str]] = {
     "negate": ("changes the sign of each number", "[-x for x in xs]", "out.append(-x)"),
     "size": ("replaces each number by its absolute value", "[abs(x) for x in xs]", "out.append(x if x >= 0 else -x)"),
     "remainder": (
-        "replaces each number by its remainder modulo {k}, from 0 to {k} - 1", "[x % {k} for x in xs]", "out.append(x % {k})",
+        "replaces each number by its remainder modulo {k}, which is never negative",
+        "[x % {k} for x in xs]", "out.append(x % {k})",
     ),
     "cap": ("replaces each number greater than {k} by {k}", "[min(x, {k}) for x in xs]", "out.append({k} if x > {k} else x)"),
     "reverse": ("reverses the list", "xs[::-1]", "out.insert(0, x)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from random import Random
 
@@ -188,5 +189,6 @@ def _neighbours(net: Net, theme: Theme) -> str:
 def _story(net: Net, theme: Theme, rows: list[tuple[str, str, int | None]]) -> str:
     opening = theme.opening.format(n=net.n, names=", ".join(net.names))
     form = f"{theme.edge}{'' if net.weights is None else theme.aside}."
-    said = [form.format(a=a, b=b, w=w) for a, b, w in rows]
+    one = re.sub(r"(\{w\} \w+)s\b", r"\1", form)  # "for 1 coin"
+    said = [(one if w == 1 else form).format(a=a, b=b, w=w) for a, b, w in rows]
     return f"{opening} {' '.join(said)}" if said else f"{opening} There are no {theme.links}."

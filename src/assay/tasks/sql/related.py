@@ -20,7 +20,8 @@ __all__ = ["Children", "Joined", "Nested"]
 class Joined(Question):
     """Columns of rows and of the rows that these belong to. The level is about joins: 1 to 3, with and without conditions.
 
-    Rows without a partner are left out or kept, as the question says (JOIN or LEFT JOIN).
+    Rows without a partner are left out or kept, as the question says (JOIN or LEFT JOIN). Where a condition needs the partner,
+    they are left out.
 
     >>> from assay.tasks.sql.themes import theme
     >>> plan = {"where": ["is", 1, "age", "<", 30], "pick": [[1, "name"], [0, "name"]], "kind": "LEFT JOIN"}
@@ -54,7 +55,8 @@ class Joined(Question):
         if last - stop > 1:
             pick.insert(1, [last - 1, rng.choice(tables[last - 1].columns).name])
         found = tree(places, {1: "a", 2: "a&b", 3: "a&(b|c)"}[len(places)], rng)
-        return {"where": found, "pick": pick, "kind": rng.choice(("JOIN", "LEFT JOIN"))}
+        kind = rng.choice(("JOIN", "LEFT JOIN"))
+        return {"where": found, "pick": pick, "kind": kind if _deepest(found, last) > stop else "JOIN"}
 
     def query(self, plan: Mapping[str, Any], tables: Sequence[Table]) -> Select:
         """As many joins as the picked columns need."""
@@ -66,12 +68,13 @@ class Joined(Question):
         )  # fmt: skip
 
     def ask(self, plan: Mapping[str, Any], tables: Sequence[Table]) -> Mapping[str, str]:
-        """Columns, conditions, and what becomes of rows without a partner."""
+        """Columns, conditions, and what becomes of rows without a partner, those that no condition refuses."""
         last, stop = len(tables) - 1, min(n for n, _ in plan["pick"])
-        lacks = [f"belong to no {tables[last - 1].name}"]
+        most = last if plan["kind"] == "JOIN" else _deepest(plan["where"], last)
+        lacks = [f"that belong to no {tables[last - 1].name}"] if most == last else []
         lacks += [f"whose {named(tables, last, i, '').split('its ')[1].removesuffix(chr(39) + 's ')} belongs to no "
-                  f"{tables[i - 1].name}" for i in range(last - 1, stop, -1)]  # fmt: skip
-        lacking = f"{tables[last].plural} that " + " or ".join(lacks)
+                  f"{tables[i - 1].name}" for i in range(min(last - 1, most), stop, -1)]  # fmt: skip
+        lacking = f"{tables[last].plural} " + " or ".join(lacks)
         rest = f"Leave out {lacking}." if plan["kind"] == "JOIN" else f"Keep {lacking}, with NULL for what is not there."
         return {
             "one": tables[last].name, "many": tables[last].plural, "that": clauses(plan["where"], tables, last),

@@ -349,7 +349,7 @@ class Pivot(TableQuestion):
         "(0 where there are none). {request}",
         "Imagine a pivot table of the {many} below: its rows are the values of {rows}, its columns the values of {columns}, its "
         "cells hold {cell}, or 0 where there are none. {request}",
-        "A pivot table counts the {many} by {rows} (rows) and {columns} (columns) and shows {cell} in each cell, 0 for none. "
+        "A pivot table groups the {many} by {rows} (rows) and {columns} (columns) and shows {cell} in each cell, 0 for none. "
         "{request}",
     )
 

@@ -122,7 +122,7 @@ class FillForm(WebProblem):
 
     def tasks(self, asked: Mapping[str, Any]) -> tuple[str, str, str]:
         """Each field with its value."""
-        what, title = listed([_said(wish) for wish in asked["wishes"]]), asked["title"].lower()
+        what, title = listed([_said(wish) for wish in asked["wishes"]]), asked["title"].lower().removesuffix(" form")
         return (
             f"Fill in the {title} form: {what}. Leave everything else as it is, and send the form once.",
             f"In the {title} form, {what}. Then send it. Other fields keep what they have.",
