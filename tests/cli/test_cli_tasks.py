@@ -69,6 +69,8 @@ def test_one_family(assay, mine):
         assay("tasks", "show", "sort", "--level", "5", "--index", "2").out
     )
     assert assay("tasks", "show", "mine.py:my_source", "--json").json["arms"] == {"sort": [2]}
+    told = flat(assay("tasks", "show", "graphs", "--arm", "graphs/path").out)
+    assert 'verifier {"name": "graph_path", "where": "tag"} on this arm' in told and '(private) {"edges": [[' in told
 
 
 @pytest.mark.parametrize(
@@ -137,11 +139,12 @@ def test_json_of_values_that_json_lacks(capsys):
 def test_levels_in_short():
     from assay.cli.tasks import _span
 
-    assert (_span((1, 2, 3)), _span((5,))) == ("1-3", "5")
+    assert (_span((1, 2, 3)), _span((5,)), _span((5, 7, 10))) == ("1-3", "5", "5 7 10")
 
 
 def test_arms_have_a_line_each(assay):
-    assert "arithmetic/expression math 1-20 The exact value" in flat(assay("tasks", "list", "--arms").out)
+    told = flat(assay("tasks", "list", "--arms").out)
+    assert "arithmetic/expression math 1-20 The exact value" in told and "graphs/girth graph 5 7 10 14 19 25" in told
     rows = {r["name"]: r for r in assay("tasks", "list", "--json").json}
     assert rows["arithmetic"]["problems"]["arithmetic/expression"]["domain"] == "math"
 

@@ -168,7 +168,8 @@ def _may_hold(tree: Sequence[Any], lowest: int) -> bool:
 
 def test_rows_without_a_partner_are_kept_only_where_the_conditions_let_them_through() -> None:
     """ "Keep flights that belong to no airline" beside "whose airline's alliance is Star" would contradict itself."""
-    problem, kept = SQL.problem("sql/join"), dict.fromkeys(range(1, 6), 0)
+    problem: Any = SQL.problem("sql/join")
+    kept = dict.fromkeys(range(1, 6), 0)
     for level in kept:
         for facts in _drawn(problem, level, 40):
             tables, plan = theme(facts["theme"])[facts["start"] : facts["stop"]], facts["plan"]

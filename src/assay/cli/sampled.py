@@ -88,12 +88,9 @@ class _Secrets:
 
     def of(self, task: Task) -> Mapping[str, Any]:
         """World and private part; ``verifier`` where a name stands for the task's own (`assay.tasks.judged_rows`)."""
-        from assay.tasks.judged import spec_of
-        from assay.verify.routed import Routed
+        from assay.tasks.judged import judge_of, spec_of
 
-        judge = self._judge
-        while isinstance(judge, Routed):
-            judge = judge.route(task)
+        judge = judge_of(self._judge, task)
         if id(judge) not in self._specs:
             self._specs[id(judge)] = spec_of(judge)
         spec = self._specs[id(judge)]

@@ -13,6 +13,7 @@ from assay.cli.mirror import parse
 from assay.cli.recipe import own_code, source
 from assay.cli.sampled import sample
 from assay.cli.show import busy, cell, choose, grid, lines, show, unquoted
+from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.protocols import TaskSource
 from assay.train.run import check_levels
@@ -147,7 +148,7 @@ def _list(args: list[str]) -> int:
             grid(("arm", "domain", "levels", ""), [[a, x["domain"], ls, unquoted(x["summary"])] for a, ls, x in every])
             return
         grid(("name", "domain", "arms", "levels", "oracle", "tools", ""), [[
-            r["name"], ", ".join(r["domains"]), len(r["arms"]), _span([n for ls in r["arms"].values() for n in ls]),
+            r["name"], ", ".join(r["domains"]), len(r["arms"]), _reach([n for ls in r["arms"].values() for n in ls]),
             cell(r["oracle"]), cell(r["tools"]), unquoted(r["summary"]),
         ] for r in rows], right=(2,))  # fmt: skip
         grid(("suite", "parts", "families", "arms", ""), [[
@@ -172,8 +173,13 @@ def _listed(name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _json(value: Any) -> str:
+    return json.dumps(plain(value), ensure_ascii=False)
+
+
 def _show(args: list[str]) -> int:
-    from assay.tasks import card
+    from assay.tasks import Mixture, card
+    from assay.tasks.judged import judge_of, spec_of
 
     own = parse(TasksShowOptions, args, "assay tasks show")
     family = source(own.name)
@@ -194,14 +200,17 @@ def _show(args: list[str]) -> int:
         "verifier": known.verifier, "oracle": known.has_trace, "tools": known.has_tools, "example": example,
     }  # fmt: skip
 
+    spec = None if isinstance(family, Mixture) else spec_of(judge_of(family.verifier(), task))
+    judge = known.verifier if spec is None else _json(spec) + (" on this arm" if len(known.arms) > 1 else "")
+
     def text() -> None:
         lines({
             "name": known.name, "": unquoted(known.summary),
             **_offered(family, known.arms),
-            "verifier": known.verifier, "oracle": cell(known.has_trace), "tools": cell(known.has_tools),
+            "verifier": judge, "oracle": cell(known.has_trace), "tools": cell(known.has_tools),
             "example": f"{task.id} (level {level})",
             **{f"  {role}": content for role, content in messages},
-            **{f"  {k} (private)": v for k, v in task.private.items()},
+            **{f"  {k} (private)": v if isinstance(v, str) else _json(v) for k, v in task.private.items()},
         })  # fmt: skip
 
     return show(own.json, value, text)
@@ -215,7 +224,7 @@ def _offered(family: TaskSource, arms: Mapping[str, Sequence[int]]) -> dict[str,
         return {"levels": ", ".join(_span(ls) if len(arms) == 1 else f"{a} {_span(ls)}" for a, ls in arms.items())}
     return {
         "families" if family.parts is None else part: ", ".join(
-            f"{name} {_span(sorted({n for a in of for n in arms[a]}))}" + (f" ({len(of)} arms)" if len(of) > 1 else "")
+            f"{name} {_reach([n for a in of for n in arms[a]])}" + (f" ({len(of)} arms)" if len(of) > 1 else "")
             for name, of in families.items()
         )
         for part, families in family.members().items()
@@ -296,6 +305,14 @@ def _check(args: list[str]) -> int:
     return show(own.json, value, lambda: print("\n".join((found.subject, *found.lines()))))
 
 
+def _reach(levels: Sequence[int]) -> str:
+    """The lowest and the highest of the levels of several arms."""
+    return _span(range(min(levels), max(levels) + 1))
+
+
 def _span(levels: Sequence[int]) -> str:
-    """Levels in short: ``3-10``, or the one that there is."""
-    return f"{min(levels)}-{max(levels)}" if min(levels) < max(levels) else str(levels[0])
+    """Levels in short: ``3-10``, or the one that there is; one by one where some between are missing."""
+    known = sorted(set(levels))
+    if len(known) < known[-1] - known[0] + 1:
+        return " ".join(map(str, known))
+    return f"{known[0]}-{known[-1]}" if len(known) > 1 else str(known[0])

@@ -11,12 +11,13 @@ from assay.core.canon import canonical, plain
 from assay.core.config import from_dict, to_dict
 from assay.core.errors import AssayError, ConfigError, DataError, UnknownNameError
 from assay.core.protocols import Verifier
+from assay.core.task import Task
 from assay.tasks.rows import Rows, load_jsonl
 from assay.verify.exact import ExactMatch
 from assay.verify.named import about, verifier, verifiers
 from assay.verify.routed import Routed
 
-__all__ = ["Spec", "judged_rows", "load_rows", "spec_of", "verifier_of"]
+__all__ = ["Spec", "judge_of", "judged_rows", "load_rows", "spec_of", "verifier_of"]
 
 Spec = str | Mapping[str, Any]
 """A verifier in data: its name, or a table of ``name`` and settings."""
@@ -53,6 +54,13 @@ def verifier_of(spec: Spec) -> Verifier:
     if name not in verifiers():
         raise UnknownNameError("verifier", name, (*verifiers(), *_FOREIGN))
     return verifier(name, **settings)
+
+
+def judge_of(judge: Verifier, task: Task) -> Verifier:
+    """What judges this task: of a `Routed` verifier, the one at the end of its way."""
+    while isinstance(judge, Routed):
+        judge = judge.route(task)
+    return judge
 
 
 def spec_of(judge: Verifier) -> dict[str, Any] | None:
