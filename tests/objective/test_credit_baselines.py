@@ -200,8 +200,8 @@ def test_baselines_do_not_read_faulty_scores() -> None:
         Center("leave_one_out", by="peers"),
     ],
 )
-def test_laws(term: CreditTerm, wide: None) -> None:
-    check_term(term)
+def test_laws(term: CreditTerm, wide: None, seeds: range) -> None:
+    check_term(term, seeds)
 
 
 @pytest.mark.parametrize(
@@ -214,8 +214,8 @@ def test_laws(term: CreditTerm, wide: None) -> None:
         (RunningBaseline("role"), Whiten("rollout")),
     ],
 )
-def test_laws_of_chains(chain: tuple[CreditTerm, ...], wide: None) -> None:
-    check_objective(around(*chain, brings=("sum_pi_squared_old",)))
+def test_laws_of_chains(chain: tuple[CreditTerm, ...], wide: None, seeds: range) -> None:
+    check_objective(around(*chain, brings=("sum_pi_squared_old",)), seeds)
 
 
 def test_scopes_and_sizes() -> None:

@@ -50,9 +50,9 @@ def test_resampling_comes_before_advantages_and_critic() -> None:
 
 
 @pytest.mark.parametrize("name", ["ppo", "otb", "pf_ppo"])
-def test_laws(name: str) -> None:
+def test_laws(name: str, seeds: range) -> None:
     make = weighted.pf_ppo if name == "pf_ppo" else getattr(credit, name)
-    check_objective(make())
+    check_objective(make(), seeds)
 
 
 def test_the_optimal_baseline_reads_the_mass_of_squares() -> None:

@@ -292,15 +292,15 @@ def test_filters_over_ranks_are_one() -> None:
         Deduplicate(),
     ],
 )
-def test_laws(term: CreditTerm, wide: None) -> None:
+def test_laws(term: CreditTerm, wide: None, seeds: range) -> None:
     assert term.kind == "filter"
-    check_term(term)
+    check_term(term, seeds)
 
 
-def test_laws_of_chains(wide: None) -> None:
-    check_objective(around(PassRateHistory(), Resample(draw=True), Center(), Scale(), DropSmall(), Balance(both=False)))
-    check_objective(around(Center(), DropSmall(limit=0.6)))
-    check_objective(around(DropStale(limit=1), BestAnd(), Center("leave_one_out")))
+def test_laws_of_chains(wide: None, seeds: range) -> None:
+    check_objective(around(PassRateHistory(), Resample(draw=True), Center(), Scale(), DropSmall(), Balance(both=False)), seeds)
+    check_objective(around(Center(), DropSmall(limit=0.6)), seeds)
+    check_objective(around(DropStale(limit=1), BestAnd(), Center("leave_one_out")), seeds)
 
 
 @pytest.mark.parametrize(

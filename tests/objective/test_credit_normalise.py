@@ -282,13 +282,13 @@ def test_a_scale_of_all_rewards_is_divided_out(chain: tuple[CreditTerm, ...]) ->
         StateGroups(scale=False, by="segment"),
     ],
 )
-def test_laws(term: CreditTerm, wide: None) -> None:
-    check_term(term)
+def test_laws(term: CreditTerm, wide: None, seeds: range) -> None:
+    check_term(term, seeds)
 
 
-def test_laws_of_gdpo_and_gigpo(wide: None) -> None:
-    check_objective(around(ComponentNorm(), Whiten("token")))
-    check_objective(around(Center(), Scale(), StateGroups(), brings=("state",)))
+def test_laws_of_gdpo_and_gigpo(wide: None, seeds: range) -> None:
+    check_objective(around(ComponentNorm(), Whiten("token")), seeds)
+    check_objective(around(Center(), Scale(), StateGroups(), brings=("state",)), seeds)
 
 
 @pytest.mark.parametrize(

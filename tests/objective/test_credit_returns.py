@@ -213,8 +213,8 @@ def test_loss_of_a_discounted_return_is_reinforce() -> None:
         KlInReward(coef=0.1, estimator="k3"),
     ],
 )
-def test_laws(term: object) -> None:
-    check_term(term)  # type: ignore[arg-type]
+def test_laws(term: object, seeds: range) -> None:
+    check_term(term, seeds)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -226,8 +226,8 @@ def test_laws(term: object) -> None:
         (Discount(0.9), Whiten("rollout")),
     ],
 )
-def test_laws_of_chains(chain: tuple[object, ...]) -> None:
-    check_objective(around(*chain, brings=("extra_reward", "values_old")))  # type: ignore[arg-type]
+def test_laws_of_chains(chain: tuple[object, ...], seeds: range) -> None:
+    check_objective(around(*chain, brings=("extra_reward", "values_old")), seeds)  # type: ignore[arg-type]
 
 
 def test_what_gae_asks_and_makes() -> None:

@@ -180,9 +180,9 @@ def test_a_faulty_attempt_has_no_part() -> None:
         NgramPenalty(n=1),
     ],
 )
-def test_laws(term: CreditTerm, wide: None) -> None:
+def test_laws(term: CreditTerm, wide: None, seeds: range) -> None:
     assert term.kind == "shape"
-    check_term(term)
+    check_term(term, seeds)
 
 
 def test_shaped_rewards_are_one_over_ranks(wide: None) -> None:

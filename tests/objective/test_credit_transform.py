@@ -165,13 +165,15 @@ def test_pass_at_k_bonus_of_srpo() -> None:
         PassAtKBonus(k=2),
     ],
 )
-def test_laws(term: CreditTerm, wide: None) -> None:
-    check_term(term)
+def test_laws(term: CreditTerm, wide: None, seeds: range) -> None:
+    check_term(term, seeds)
 
 
-def test_laws_of_chains(wide: None) -> None:
-    check_objective(around(Discount(0.9), Center(), Scale(), ScaleByPrompt(), SignSplit(negative=0.5), ClipAdvantage(high=1.0)))
-    check_objective(around(Center(), Scale("batch"), ScaleBySample(), AddBonus("extra"), PositivePart()))
+def test_laws_of_chains(wide: None, seeds: range) -> None:
+    check_objective(
+        around(Discount(0.9), Center(), Scale(), ScaleByPrompt(), SignSplit(negative=0.5), ClipAdvantage(high=1.0)), seeds
+    )
+    check_objective(around(Center(), Scale("batch"), ScaleBySample(), AddBonus("extra"), PositivePart()), seeds)
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_several_teachers_keep_the_laws(monkeypatch: pytest.MonkeyPatch) -> None
         check_mixed(monkeypatch, objective, attempts=attempts)
 
 
-def test_a_teacher_in_the_advantage() -> None:
+def test_a_teacher_in_the_advantage(seeds: range) -> None:
     """slime, ROLL, rLLM: added to what the outcome gives; rLLM discounts before it clips."""
     columns = {"logp_teacher": [-0.5, -2.0, -1.0], "logp_old": -1.0}
     batch = tiny([1, 0], lengths=[2, 1], columns=columns)
@@ -179,7 +179,7 @@ def test_a_teacher_in_the_advantage() -> None:
     metrics = Objective(credit=(Center(), TeacherAdvantage(coef=2.0)), policy=plain()).compile()
     metrics.credit(batch)
     assert metrics.metrics()["credit/teacher"] == pytest.approx(-1.0 / 3)
-    assert check_term(TeacherAdvantage(discount=0.4, bound=1.0), range(3)).passed
+    assert check_term(TeacherAdvantage(discount=0.4, bound=1.0), seeds).passed
 
 
 def test_nothing_to_teach_is_no_error() -> None:
@@ -269,7 +269,7 @@ def test_another_models_distribution_at_the_likely_tokens(support: str, few: lis
     assert TopKModel(k=50).of(S.log(), torch.tensor([0]), {"teacher": T.log()}, {}).shape == (1,)
 
 
-def test_bounds_and_corrections_of_a_divergence() -> None:
+def test_bounds_and_corrections_of_a_divergence(seeds: range) -> None:
     """verl clamps a token's to [0, 10]; SDFT multiplies by the capped ratio to the policy that drew."""
     batch = tiny([0, 0, 0], columns={"logp_old": [-1.0, -2.0, -1.0]})
     stat = FullKl("teacher")
@@ -282,7 +282,7 @@ def test_bounds_and_corrections_of_a_divergence() -> None:
     weighed = run(corrected, batch, [-1.5, -1.0, -1.0], kl_pi_teacher=1.0)
     np.testing.assert_allclose(weighed.gradients["kl_pi_teacher"][batch.token("mask")] * 3, [math.exp(-0.5), 2.0, 1.0])
     assert not weighed.gradients["logp_new"].any()
-    assert check_term(Distill(Jsd("teacher"), correct="old", high=0.8), range(3)).passed[-1] == "gradient"
+    assert check_term(Distill(Jsd("teacher"), correct="old", high=0.8), seeds).passed[-1] == "gradient"
     assert Distill().needs == ("teacher_ids", "teacher_logps")
 
 
@@ -308,8 +308,8 @@ def test_bounds_and_corrections_of_a_divergence() -> None:
         Objective(terms=(TeacherGradient(ratio=Ratio("sequence_mean"), trust=WeightClip()),)),
     ],
 )
-def test_methods_keep_the_laws(objective: Objective) -> None:
-    assert len(check_objective(objective, range(3)).passed) == 9
+def test_methods_keep_the_laws(objective: Objective, seeds: range) -> None:
+    assert len(check_objective(objective, seeds).passed) == 9
 
 
 def test_gkd_is_a_divergence_over_the_vocabulary() -> None:

@@ -135,8 +135,8 @@ def test_dph_rl_explores_on_its_own_rows_and_holds_on_the_base_models() -> None:
 
 
 @pytest.mark.parametrize("objective", [pro_rl(), pro_rl(0.01, "k2"), pro_rl_v2(), pro_rl_v2(band=None)])
-def test_pro_rl_keeps_the_laws(objective: Objective) -> None:
-    assert len(check_objective(objective, range(3)).passed) == 9
+def test_pro_rl_keeps_the_laws(objective: Objective, seeds: range) -> None:
+    assert len(check_objective(objective, seeds).passed) == 9
 
 
 @pytest.mark.parametrize("make", [pro_rl, pro_rl_v2])

@@ -279,8 +279,8 @@ def test_a_head_learns_the_outcome_by_its_mean() -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"balance": False}, {"kl": 0.0, "negative": 0.1}, {"scores": "token_score"}])
-def test_oreal_keeps_the_laws(settings: dict[str, Any]) -> None:
-    assert len(check_objective(oreal(**settings), range(4)).passed) == 9
+def test_oreal_keeps_the_laws(settings: dict[str, Any], seeds: range) -> None:
+    assert len(check_objective(oreal(**settings), seeds).passed) == 9
 
 
 # ---- offline ---------------------------------------------------------------------------------------------------------
@@ -419,13 +419,13 @@ def test_z_is_a_mean_over_all_batches() -> None:
 
 
 @pytest.mark.parametrize("term", [Tilt(), Tilt(over="group"), Tilt(beta=None), Tilt(beta=None, over="group"), Tilt(cap=1.5)])
-def test_tilts_keep_the_laws(term: Tilt) -> None:
-    assert check_term(term, range(4)).passed
+def test_tilts_keep_the_laws(term: Tilt, seeds: range) -> None:
+    assert check_term(term, seeds).passed
 
 
 @pytest.mark.parametrize("objective", [kl_rl(), kl_rl(baseline="none"), gdc(), gdc(over="group", baseline=True), rest_grpo()])
-def test_methods_keep_the_laws(objective: Objective) -> None:
-    assert len(check_objective(objective, range(4)).passed) == 9
+def test_methods_keep_the_laws(objective: Objective, seeds: range) -> None:
+    assert len(check_objective(objective, seeds).passed) == 9
 
 
 def test_rest_grpo_leaves_out_prompts_without_spread() -> None:

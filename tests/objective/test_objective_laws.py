@@ -118,16 +118,16 @@ compositions = st.builds(Objective, credit=chains, policy=policies, aggregate=ag
 
 @pytest.mark.parametrize("name", NAMED)
 def test_named_methods(name: str) -> None:
-    assert len(check_objective(NAMED[name], range(2)).passed) == 9
+    assert len(check_objective(NAMED[name], range(1)).passed) == 9
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("name", NAMED)
 def test_named_methods_on_more_batches(name: str) -> None:
-    check_objective(NAMED[name], range(2, 12))
+    check_objective(NAMED[name], range(1, 12))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(compositions, st.integers(0, 10**6))
 def test_random_compositions(objective: Objective, seed: int) -> None:
     try:
@@ -265,8 +265,8 @@ class Hinge(LossTerm):
     ],
     ids=repr,
 )  # fmt: skip
-def test_parts_pass_the_public_check(term: Any) -> None:
-    report = check_term(term, range(3))
+def test_parts_pass_the_public_check(term: Any, seeds: range) -> None:
+    report = check_term(term, seeds)
     assert report.subject == type(term).__name__
     assert ("gradient" in report.passed) == isinstance(term, LossTerm)
 

@@ -182,7 +182,7 @@ class BySteps(CreditTerm):
         return replace(credit, tokens=np.asarray(credit.batch.token("step"), float) * 10)
 
 
-def test_direct_advantage_by_steps() -> None:
+def test_direct_advantage_by_steps(seeds: range) -> None:
     objective = direct_advantage(beta=2.0, segment="step")
     objective = replace(objective, credit=(BySteps(),))
     batch = tiny([1], lengths=[4], columns={"logp_ref": -1.0, "step": [1, 2, 2, 1]})
@@ -190,7 +190,7 @@ def test_direct_advantage_by_steps() -> None:
     # Step 1 has the score .5 and the advantage 10, step 2 the score -1 and the advantage 20.
     assert run(objective, batch, logp).loss == pytest.approx(((5 - 0.5) ** 2 + (10 + 1) ** 2) / 2 / 2)
     np.testing.assert_allclose(slopes(objective, batch, logp), -np.array([4.5, 11.0, 11.0, 4.5]) / 2)
-    check_term(ScoreLoss(phi=ScoreSquare(beta=2.0), segment="call"), range(3))
+    check_term(ScoreLoss(phi=ScoreSquare(beta=2.0), segment="call"), seeds)
 
 
 def test_quadratic_penalty_is_a_direct_advantage() -> None:
@@ -316,7 +316,7 @@ class Preference(SetLoss):
         return torch.nn.functional.softplus(-self.beta * gap).sum(), float(len(gap))
 
 
-def test_a_users_pairwise_loss() -> None:
+def test_a_users_pairwise_loss(seeds: range) -> None:
     objective = Objective(policy=ScoreLoss(phi=Preference(), anchor="ref", streams=("preference",)))
     assert {f.column for f in objective.plan().forwards} == {"logp_ref", "logp_now"}
     batch = tiny([1, 0], columns={"logp_ref": -2.0}, streams=["preference"] * 2)
@@ -324,7 +324,7 @@ def test_a_users_pairwise_loss() -> None:
     np.testing.assert_allclose(-slopes(objective, batch, -2.0), [0.05, -0.05])
     without = tiny([1, 1], columns={"logp_ref": -2.0}, streams=["preference"] * 2)
     assert run(objective, without, -2.0).loss == 0
-    assert "gradient" in check_term(ScoreLoss(phi=Preference()), range(3)).passed
+    assert "gradient" in check_term(ScoreLoss(phi=Preference()), seeds).passed
     for needed in (Preference().needs, Preference().forwards, Preference().tells, tuple(Preference().local(None))):  # type: ignore[arg-type]
         assert needed == ()
     nothing: Mapping[str, float] = Preference().numbers(None)  # type: ignore[arg-type]
@@ -347,7 +347,7 @@ def test_what_a_loss_asks_of_groups(phi: SetLoss, least: int, grouped: bool) -> 
     assert ScoreLoss(phi=phi).grouped is grouped
 
 
-def test_a_mix_divides_each_part_by_its_own_count() -> None:
+def test_a_mix_divides_each_part_by_its_own_count(seeds: range) -> None:
     parts = (0.5, BalancedBce(psi="raw", balance=False)), (2.0, RewardGaps())
     mixed = Objective(policy=ScoreLoss(phi=Mix(of=parts)))
     s, labels = [0.3, -0.2, 0.1], [1, 0, 0]
@@ -356,7 +356,7 @@ def test_a_mix_divides_each_part_by_its_own_count() -> None:
     assert loss == pytest.approx(0.5 * each[0][0] + 2.0 * each[1][0])
     np.testing.assert_allclose(implicit, 0.5 * each[0][1] + 2.0 * each[1][1])
     assert mixed.min_group == 2
-    check_term(ScoreLoss(phi=Mix(of=((1.0, Kto()), (-0.5, Pairwise())))), range(3))
+    check_term(ScoreLoss(phi=Mix(of=((1.0, Kto()), (-0.5, Pairwise())))), seeds)
 
 
 def test_the_first_losss_numbers_are_reported() -> None:

@@ -245,8 +245,8 @@ def test_the_margin_pulls_towards_demonstrations() -> None:
         Margin(alpha=0.5, streams=("on_policy",)),
     ],
 )
-def test_laws(term: Any) -> None:
-    check_term(term)
+def test_laws(term: Any, seeds: range) -> None:
+    check_term(term, seeds)
 
 
 def test_bad_regressions_are_named() -> None:
@@ -304,8 +304,8 @@ class Fanned(HeadValue):
 
 
 @pytest.mark.parametrize("fit", [TwoHot(low=-1.0, high=1.0, bins=5), HlGauss(low=-1.0, high=1.0, bins=5)])
-def test_laws_of_bins(fit: Fit) -> None:
-    check_term(TdLoss(value=Fanned(), fit=fit, target=ColumnTarget(column="returns")))
+def test_laws_of_bins(fit: Fit, seeds: range) -> None:
+    check_term(TdLoss(value=Fanned(), fit=fit, target=ColumnTarget(column="returns")), seeds)
 
 
 def test_metrics_of_a_clipped_critic_are_means_over_its_tokens() -> None:

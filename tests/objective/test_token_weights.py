@@ -215,8 +215,8 @@ PARTS = [
 
 
 @pytest.mark.parametrize("part", PARTS, ids=repr)
-def test_laws(part):
-    check_term(part)
+def test_laws(part, seeds):
+    check_term(part, seeds)
 
 
 @pytest.mark.parametrize("part", [p for p in PARTS if p.reduces], ids=repr)

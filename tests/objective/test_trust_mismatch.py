@@ -218,8 +218,8 @@ def test_second_moment_is_the_whole_batchs_on_every_rank() -> None:
     ],
     ids=repr,
 )  # fmt: skip
-def test_weights_keep_the_laws(weight: TokenWeight) -> None:
-    check_term(weight, range(4))
+def test_weights_keep_the_laws(weight: TokenWeight, seeds: range) -> None:
+    check_term(weight, seeds)
 
 
 # ---- nothing is corrected twice -----------------------------------------------------------------------------------------

@@ -263,8 +263,8 @@ def test_proximal_holds_the_attempt_at_advantage_over_coefficient() -> None:
 
 
 @pytest.mark.parametrize("term", [Proximal(), Proximal(level="sequence_mean", anchor="ref")], ids=["sum", "mean"])
-def test_proximal_keeps_the_laws(term: Proximal) -> None:
-    assert "gradient" in check_term(term, range(3)).passed
+def test_proximal_keeps_the_laws(term: Proximal, seeds: range) -> None:
+    assert "gradient" in check_term(term, seeds).passed
 
 
 # ---- settings -----------------------------------------------------------------------------------------------------------

@@ -31,12 +31,12 @@ METHODS = [
 
 
 @pytest.mark.parametrize("objective", METHODS)
-def test_laws(objective: Objective) -> None:
-    check_objective(objective)
+def test_laws(objective: Objective, seeds: range) -> None:
+    check_objective(objective, seeds)
 
 
-def test_laws_of_parts() -> None:
-    check_term(TurnAdvantage())
+def test_laws_of_parts(seeds: range) -> None:
+    check_term(TurnAdvantage(), seeds)
 
 
 def filled(objective: Objective) -> dict[str, str]:

@@ -70,8 +70,8 @@ def test_named_methods_say_what_they_are(make):
     ],
     ids=lambda o: type(o.policy).__name__,
 )
-def test_laws_of_other_settings(objective):
-    check_objective(objective, range(3))
+def test_laws_of_other_settings(objective, seeds):
+    check_objective(objective, seeds)
 
 
 # ---- where parts are left out -----------------------------------------------------------------------------------------

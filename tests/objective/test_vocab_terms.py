@@ -258,14 +258,14 @@ TERMS = [
 
 
 @pytest.mark.parametrize("term", TERMS, ids=lambda t: f"{type(t).__name__} {t.name}")
-def test_laws(term):
-    check_term(term)
+def test_laws(term, seeds):
+    check_term(term, seeds)
 
 
-def test_laws_of_a_bonus_that_follows_a_target():
+def test_laws_of_a_bonus_that_follows_a_target(seeds):
     bonus = AdaptiveEntropy(start=0.1, target=5.0)
-    check_objective(paid(PolicyGradient()) + bonus)
-    check_objective(alone(replace(bonus, coef=0.5)) + Entropy(coef=0.1, label="other"))
+    check_objective(paid(PolicyGradient()) + bonus, seeds)
+    check_objective(alone(replace(bonus, coef=0.5)) + Entropy(coef=0.1, label="other"), seeds)
 
 
 def test_slopes_of_a_policy_with_chosen_tokens_add_up():

@@ -146,8 +146,8 @@ def test_the_chosen_may_be_counted_alone() -> None:
         Annealed(Where(Nll(), (Correct(),)), Cosine(batches=3)),
     ],
 )
-def test_wrapped_terms_keep_the_laws(term: LossTerm) -> None:
-    assert check_term(term, range(4)).passed[-1] == "gradient"
+def test_wrapped_terms_keep_the_laws(term: LossTerm, seeds: range) -> None:
+    assert check_term(term, seeds).passed[-1] == "gradient"
 
 
 def test_a_selection_by_columns_of_attempts_keeps_the_laws(monkeypatch: pytest.MonkeyPatch) -> None:

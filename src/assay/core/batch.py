@@ -76,7 +76,7 @@ class Batch:
     @property
     def lengths(self) -> NDArray[np.int64]:
         """``[B]`` tokens per row."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
     @property
     def row_of_token(self) -> NDArray[np.int64]:
@@ -134,7 +134,7 @@ class Batch:
         return replace(
             self,
             offsets=offsets,
-            tokens={n: replace(c, values=c.values[gather]) for n, c in self.tokens.items()},
+            tokens={n: TokenColumn(c.name, c.values[gather], c.producer, c.version) for n, c in self.tokens.items()},
             rows={n: a[index] for n, a in self.rows.items()},
         )
 

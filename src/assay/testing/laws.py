@@ -12,10 +12,11 @@ import numpy as np
 
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
-from assay.core.plan import Scope
+from assay.core.plan import Plan, Scope
 from assay.core.sample import STREAMS
 from assay.core.seeds import generator
 from assay.objective.objective import Objective
+from assay.objective.program import Program
 from assay.objective.reduce import F, Partials, Reducer
 from assay.testing.batches import shard, split_rows
 from assay.testing.contracts import require
@@ -33,6 +34,7 @@ class Trial:
         batch: with all that it reads.
         live: ``[N]`` values of the live columns.
         seed: of the batch and of what a law draws.
+        plan: of the composition.
         whole: one pass over the whole batch on one rank.
     """
 
@@ -40,7 +42,12 @@ class Trial:
     batch: Batch
     live: Mapping[str, F]
     seed: int
+    plan: Plan
     whole: Outcome
+
+    def program(self, reducer: Reducer | None = None) -> Program:
+        """The composition as compiled, with the state of a beginning."""
+        return Program(self.objective, self.plan, reducer=reducer)
 
     def same(self, law: str, second: Outcome, first: Outcome | None = None) -> None:
         """Raises ContractError unless ``second`` is ``first``, by default the one pass over the whole."""
@@ -65,14 +72,15 @@ Law = Callable[[Trial], None]
 def _near(a: Any, b: Any) -> bool:
     if isinstance(a, float) and isinstance(b, float):  # as below, without numpy's cost per number
         return math.isfinite(a) and abs(a - b) <= 1e-11 + 1e-9 * abs(b)
-    return bool(np.all(np.isfinite(a))) and bool(np.allclose(a, b, rtol=1e-9, atol=1e-11))
+    finite = bool(np.isfinite(a).all()) and bool(np.isfinite(b).all())
+    return finite and bool((np.abs(a - b) <= 1e-11 + 1e-9 * np.abs(b)).all())
 
 
 def _partition(trial: Trial) -> None:
     """Loss, gradient and metrics do not depend on the split into micro-batches."""
-    objective, batch, live, seed = trial.objective, trial.batch, trial.live, trial.seed
+    batch, live, seed = trial.batch, trial.live, trial.seed
     unit = np.arange(len(batch))
-    scope = objective.plan().split
+    scope = trial.plan.split
     if scope is not Scope.TOKEN:
         unit = batch.per_row("group") if scope is Scope.GROUP else batch.rows["rollout"]
     rng = generator("testing/parts", seed)
@@ -81,17 +89,17 @@ def _partition(trial: Trial) -> None:
     if scope is not Scope.BATCH:
         cuts = np.sort(rng.integers(0, len(keys) + 1, 3))
         pieces = [np.flatnonzero(np.isin(unit, k)).tolist() for k in np.split(keys, cuts) if len(k)]
-    trial.same("partition law", evaluate(objective.compile(), batch, live, pieces))
+    trial.same("partition law", evaluate(trial.program(), batch, live, pieces))
 
 
 def _masked(trial: Trial) -> None:
     """What stands outside the loss mask changes nothing, not even NaN."""
-    objective, batch, live = trial.objective, trial.batch, trial.live
+    batch, live = trial.batch, trial.live
     outside = ~batch.token("mask")
     other = {name: np.where(outside.reshape(-1, *[1] * (values.ndim - 1)), np.nan, values) for name, values in live.items()}
     hidden = {n: replace(c, values=np.where(outside, -9.0, c.values)) for n, c in batch.tokens.items() if c.dtype == np.float64}
     changed = batch.with_tokens(*hidden.values())
-    second = evaluate(objective.compile(), changed, other)
+    second = evaluate(trial.program(), changed, other)
     trial.same("mask law", second)
     for name, gradient in second.gradients.items():
         trial.require(not gradient[outside].any(), "mask law", f"{name} has a gradient outside the mask")
@@ -99,9 +107,9 @@ def _masked(trial: Trial) -> None:
 
 def _rows(trial: Trial) -> None:
     """A rollout in several rows teaches what it teaches in one."""
-    objective, batch, live, seed = trial.objective, trial.batch, trial.live, trial.seed
+    batch, live, seed = trial.batch, trial.live, trial.seed
     split, source = split_rows(batch, seed)
-    second = evaluate(objective.compile(), split, {name: values[source] for name, values in live.items()})
+    second = evaluate(trial.program(), split, {name: values[source] for name, values in live.items()})
     gradients = {name: np.zeros(values.shape) for name, values in live.items()}
     for name, gradient in second.gradients.items():
         np.add.at(gradients[name], source, gradient)
@@ -110,16 +118,16 @@ def _rows(trial: Trial) -> None:
 
 def _skips(trial: Trial) -> None:
     """Leaving inactive rows out changes nothing."""
-    objective, batch, live = trial.objective, trial.batch, trial.live
-    trial.same("skip law", evaluate(objective.compile(), batch, live, whole=False))
+    batch, live = trial.batch, trial.live
+    trial.same("skip law", evaluate(trial.program(), batch, live, whole=False))
 
 
 def _faults(trial: Trial) -> None:
     """The reward of a faulty rollout is never read."""
-    objective, batch, live = trial.objective, trial.batch, trial.live
+    batch, live = trial.batch, trial.live
     reward = np.where(batch.rollout("valid"), batch.rollout("components/correct"), 77.0)
     changed = batch.with_rollouts(**{"components/correct": reward})
-    trial.same("fault law", evaluate(objective.compile(), changed, live))
+    trial.same("fault law", evaluate(trial.program(), changed, live))
 
 
 def _streams(trial: Trial) -> None:
@@ -138,7 +146,7 @@ def _streams(trial: Trial) -> None:
     columns = {n: replace(c, values=np.where(theirs, -9.0, c.values)) for n, c in batch.tokens.items() if c.dtype == np.float64}
     reward = np.where(attempts, 77.0, batch.rollout("components/correct"))
     changed = mixed.with_tokens(*columns.values()).with_rollouts(**{"components/correct": reward})
-    programs = [objective.compile(), objective.compile()]
+    programs = [trial.program(), trial.program()]
     first, second = (evaluate(p, p.credit(b), live) for p, b in zip(programs, (mixed, changed), strict=True))
     trial.same("stream law", second, first)
     one, other = (p.state_dict() for p in programs)
@@ -158,9 +166,9 @@ class _Recorder:
 
 def _reductions(trial: Trial) -> None:
     """The plan names the parts whose statistics cross ranks, all of them and no others."""
-    objective, batch, live = trial.objective, trial.batch, trial.live
+    batch, live = trial.batch, trial.live
     recorder = _Recorder(set())
-    program = objective.compile(reducer=recorder)
+    program = trial.program(recorder)
     evaluate(program, program.credit(batch), live)
     planned, seen = sorted(program.plan.reductions), sorted({name.rpartition("/")[0] for name in recorder.seen})
     trial.require(planned == seen, "reduction law", f"the plan names {planned}, a run reduces {seen}")
@@ -168,14 +176,14 @@ def _reductions(trial: Trial) -> None:
 
 def _ranks(trial: Trial) -> None:
     """Two ranks that hold some groups each add up to one that holds all."""
-    objective, batch, live = trial.objective, trial.batch, trial.live
+    batch, live = trial.batch, trial.live
     numbered = batch.with_tokens(TokenColumn("token", np.arange(int(batch.offsets[-1]))))
     parts = [shard(numbered, [0]), shard(numbered, list(range(1, int(batch.rollout("group").max()) + 1)))]
     where = [np.asarray(p.token("token"), np.int64) for p in parts]
 
     def run(rank: int, reducer: Reducer) -> Outcome:
         here = {name: values[where[rank]] for name, values in live.items()}
-        return evaluate(objective.compile(reducer=reducer), parts[rank], here)
+        return evaluate(trial.program(reducer), parts[rank], here)
 
     both = over_ranks(run, 2)
     gradients = {name: np.zeros(values.shape) for name, values in live.items()}
@@ -189,8 +197,8 @@ def _ranks(trial: Trial) -> None:
 
 def _remembers(trial: Trial) -> None:
     """A state that went through JSON continues as the one that did not."""
-    objective, batch, live = trial.objective, trial.batch, trial.live
-    first, second = objective.compile(), objective.compile()
+    batch, live = trial.batch, trial.live
+    first, second = trial.program(), trial.program()
     first.credit(batch)
     second.load_state_dict(json.loads(json.dumps(first.state_dict())))
     trial.same("state law", evaluate(second, batch, live), evaluate(first, batch, live))

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from assay.core.batch import Batch
+from assay.core.plan import Plan
 from assay.objective.credit.base import CreditTerm
 from assay.objective.credit.baseline import Center
 from assay.objective.loss.aggregate import Aggregation, SeqSum
@@ -27,6 +28,7 @@ from assay.objective.loss.weights import TokenWeight
 from assay.objective.loss.wrap import Where
 from assay.objective.objective import Objective
 from assay.objective.plan import forward_of
+from assay.objective.program import Program
 from assay.objective.reduce import F
 from assay.testing.batches import head_widths, random_batch, random_live, shard, split_rows
 from assay.testing.contracts import Report, require
@@ -56,9 +58,10 @@ def check_objective(objective: Objective, seeds: Sequence[int] = range(6)) -> Re
         ContractError: names the law, the seed and both numbers.
         PlanError: the composition does not compile.
     """
+    plan = objective.plan()
     for seed in seeds:
-        batch, live = _drawn(objective, seed)
-        trial = Trial(objective, batch, live, seed, evaluate(objective.compile(), batch, live))
+        batch, live = _drawn(objective, plan, seed)
+        trial = Trial(objective, batch, live, seed, plan, evaluate(Program(objective, plan), batch, live))
         for law in LAWS.values():
             law(trial)
     return Report(subject=subject_of(objective), passed=tuple(LAWS))
@@ -84,7 +87,8 @@ def check_term(term: Part, seeds: Sequence[int] = range(6)) -> Report:
     objective = objective_around(term)
     report = check_objective(objective, seeds)
     if not isinstance(term, CreditTerm | TokenWeight | Aggregation):
-        moved = any(bool(np.any(g)) for seed in seeds for g in _outcome(objective, seed).gradients.values())
+        plan = objective.plan()
+        moved = any(bool(np.any(g)) for seed in seeds for g in _outcome(objective, plan, seed).gradients.values())
         require(moved, type(term).__name__, f"the gradient is zero on all of the seeds {list(seeds)}: the term teaches nothing")
         report = replace(report, passed=(*report.passed, "gradient"))
     if isinstance(term, TrustRegion):
@@ -94,14 +98,13 @@ def check_term(term: Part, seeds: Sequence[int] = range(6)) -> Report:
     return replace(report, subject=f"{type(term).__name__}")
 
 
-def _outcome(objective: Objective, seed: int) -> Outcome:
-    batch, live = _drawn(objective, seed)
-    return evaluate(objective.compile(), batch, live)
+def _outcome(objective: Objective, plan: Plan, seed: int) -> Outcome:
+    batch, live = _drawn(objective, plan, seed)
+    return evaluate(Program(objective, plan), batch, live)
 
 
-def _drawn(objective: Objective, seed: int) -> tuple[Batch, dict[str, F]]:
+def _drawn(objective: Objective, plan: Plan, seed: int) -> tuple[Batch, dict[str, F]]:
     """A batch with all that the objective reads, and its live columns."""
-    plan = objective.plan()
     attempts = [name for term in (*objective.credit, *objective.losses) for name in term.attempts]
     batch = random_batch(seed, (*plan.columns, *(f.column for f in plan.forwards)), attempts=attempts)
     return batch, random_live(batch, plan.live, seed, head_widths(objective))
@@ -111,7 +114,7 @@ def _weighs(region: TrustRegion, objective: Objective, seed: int) -> None:
     """The gradient of a trust region's loss is ``-A g`` at each token."""
     import torch
 
-    batch, live = _drawn(objective, seed)
+    batch, live = _drawn(objective, objective.plan(), seed)
     tensors = {name: torch.tensor(values, dtype=torch.float64, requires_grad=True) for name, values in live.items()}
     ready = objective.compile().prepare(batch)
     view = View(ready, tensors, np.flatnonzero(ready.token("policy/weight")), "policy")

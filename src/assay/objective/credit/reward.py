@@ -76,11 +76,11 @@ class Scalarise:
             )
         stream = np.full(len(reward), -1, np.int64)
         stream[batch.rows["rollout"]] = batch.rows["stream"]
-        wanted = [STREAMS.index(s) for s in self.streams]
+        wanted = np.array([*(s in self.streams for s in STREAMS), True])  # the last for -1, which has no rows
         reward = np.where(valid, reward, 0.0)
         return Credit(
             batch=batch, metric=reward if metric is None else np.where(valid, metric, 0.0), reward=reward, advantage=reward,
-            keep=valid.astype(np.float64), counted=valid & ((stream == -1) | np.isin(stream, wanted)),
+            keep=valid.astype(np.float64), counted=valid & wanted[stream],
         )  # fmt: skip
 
     def reward(self, components: Mapping[str, float]) -> float:
