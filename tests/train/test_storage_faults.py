@@ -151,7 +151,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stopped") / "run"
 
     def work() -> None:
-        at_named("renamed:step_0000036", lambda: os._exit(0))
+        at_named("renamed:step_0000016", lambda: os._exit(0))
         train(tiny(), folder)
 
     assert in_child(work) == 0
@@ -169,13 +169,13 @@ def flip(path: Path) -> None:
 
 
 DAMAGE: dict[str, tuple[str, Callable[[Path], object], str]] = {
-    "cut short": ("learner/weights.safetensors", cut_short, r"step_0000034 is damaged: learner/weights.safetensors differ"),
+    "cut short": ("learner/weights.safetensors", cut_short, r"step_0000014 is damaged: learner/weights.safetensors differ"),
     "one bit": ("learner/optimizer.safetensors", flip, r"learner/optimizer.safetensors differ"),
     "missing": ("learner/anchors.safetensors", Path.unlink, r"learner/anchors.safetensors differ"),
     "state": ("state.json", flip, r"state.json differ"),
     "digests missing": ("digests.json", Path.unlink, r"digests.json is missing"),
     "digests torn": ("digests.json", cut_short, r"digests.json is damaged"),
-    "digests of another kind": ("digests.json", lambda p: p.write_text("3"), r"step_0000034 is damaged"),
+    "digests of another kind": ("digests.json", lambda p: p.write_text("3"), r"step_0000014 is damaged"),
 }
 
 
@@ -184,7 +184,7 @@ def test_a_damaged_checkpoint_is_named_with_the_one_to_go_back_to(stopped: Path,
     folder = tmp_path / "run"
     shutil.copytree(stopped, folder)
     name, damage, message = DAMAGE[kind]
-    damage(folder / "checkpoints" / "step_0000034" / name)
+    damage(folder / "checkpoints" / "step_0000014" / name)
     with pytest.raises(CheckpointError, match=message + r"(?s:.*)write 'step_.*' into .*LATEST to go back"):
         resume(folder)
 
@@ -192,8 +192,8 @@ def test_a_damaged_checkpoint_is_named_with_the_one_to_go_back_to(stopped: Path,
 def test_going_back_to_the_older_checkpoint_works_as_the_message_says(stopped: Path, whole: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(stopped, folder)
-    flip(folder / "checkpoints" / "step_0000034" / "state.json")
-    shutil.rmtree(folder / "checkpoints" / "step_0000036")
+    flip(folder / "checkpoints" / "step_0000014" / "state.json")
+    shutil.rmtree(folder / "checkpoints" / "step_0000016")
     with pytest.raises(CheckpointError) as error:
         resume(folder)
     named = re.search(r"write '(step_\d+)' into", str(error.value))

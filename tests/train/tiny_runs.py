@@ -48,7 +48,7 @@ def reinforce(**changes: Any) -> Reinforce:
     return Reinforce(**(given | changes))
 
 
-def tiny(seed: int = 0, warm: int = 30, rl: int = 6) -> Run:
+def tiny(seed: int = 0, warm: int = 10, rl: int = 6) -> Run:
     """Two stages; the replay, the curriculum and both optimisers carry state over every checkpoint."""
     return Run(
         name="tiny",
