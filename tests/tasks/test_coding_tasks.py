@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from assay.core.canon import plain
+from assay.core.canon import canonical, plain
 from assay.tasks import Problem, Problems
 from assay.tasks.coding.chains import apart, described, drawn_chain, inputs, lines, looped, mutants, result
 from assay.tasks.coding.family import coding
@@ -80,6 +80,15 @@ def test_translations_agree_with_python() -> None:
             assert all(function(*case["args"]) == case["expected"] for case in found.gold["tests"])
     perl = Translate().fields(facts | {"language": "perl"})["code"]  # pyright: ignore
     assert "my ($u, $v) = @_;" in perl and perl.endswith("}\n```")
+
+
+def test_the_same_function_has_the_same_tests() -> None:
+    """They are not in the question: two that differ in them alone would be the same question in both splits."""
+    seen: dict[str, list[list[int]]] = {}
+    drawn = [Translate(tests=4).draw(1, Random(i)) for i in range(400)]
+    for facts in drawn:
+        assert seen.setdefault(canonical(facts["function"]), facts["tests"]) == facts["tests"]
+    assert len(seen) < len(drawn)
 
 
 @pytest.mark.prove

@@ -211,7 +211,11 @@ def _pattern(size: int, rng: Random) -> Pattern:
     for _ in range(size):
         kind = rng.randrange(4)
         if kind == 0:
-            parts.append(["lit", "".join(rng.choice("abc") for _ in range(rng.randint(1, 2)))])
+            text = "".join(rng.choice("abc") for _ in range(rng.randint(1, 2)))
+            if parts and parts[-1][0] == "lit":  # ab then c reads as a then bc: one expression, so one pattern
+                parts[-1] = ["lit", parts[-1][1] + text]
+            else:
+                parts.append(["lit", text])
         elif kind == 1:
             parts.append([rng.choice(("star", "plus", "maybe")), ["set", "".join(sorted(rng.sample("abcd", 2)))]])
         elif kind == 2:

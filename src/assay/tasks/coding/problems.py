@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, ClassVar
 
-from assay.core.canon import canonical
+from assay.core.canon import canonical, digest
 from assay.core.errors import DataError
 from assay.core.protocols import Verifier
 from assay.tasks.code.dialects import DIALECTS, dialect
@@ -325,10 +325,11 @@ class Translate(CodeProblem):
     )
 
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
-        """A function of two small numbers, which depends on both."""
+        """A function of two small numbers, which depends on both. Its tests are its own: the same function has the same ones."""
         for _ in range(200):
             function = _function(level, rng)
-            tests = [[rng.randint(0, 12), rng.randint(0, 12)] for _ in range(self.tests)]
+            own = Random(digest(function))
+            tests = [[own.randint(0, 12), own.randint(0, 12)] for _ in range(self.tests)]
             try:
                 values = [_called(function, test) for test in tests]
             except Unclear:
