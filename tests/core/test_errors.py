@@ -56,3 +56,4 @@ def test_nearest() -> None:
 def test_the_nearest_name_ignores_case_and_numbers_stand_in_their_order() -> None:
     assert nearest("sortdigits", ["SortDigits", "Reverse"]) == "SortDigits"
     assert str(UnknownNameError("level", 7, [10, 9, 3])) == "unknown level '7': known: 3, 9, 10"
+    assert str(UnknownNameError("level", 99, [10, 9, 3])) == "unknown level '99': known: 3, 9, 10"

@@ -68,7 +68,7 @@ class UnknownNameError(ConfigError, KeyError):
     def __init__(self, kind: str, name: object, known: Iterable[object]) -> None:
         self.kind, self.name = kind, str(name)
         self.known = tuple(sorted(map(str, known), key=lambda x: (float(x) if x.isdecimal() else math.inf, x)))
-        close = nearest(self.name, self.known)
+        close = None if self.name.isdecimal() else nearest(self.name, self.known)  # 9 is not what 99 was meant to be
         hint = f"did you mean {close!r}? " if close else ""
         super().__init__(f"unknown {kind} {self.name!r}: {hint}known: {', '.join(self.known) or 'none'}")
 
