@@ -77,6 +77,7 @@ def test_one_family(assay, mine):
     ("words", "said"),
     [
         (["show", "srot"], "did you mean 'sort'"), (["show", "sort", "--arm", "srot"], "did you mean 'sort'"),
+        (["show", "rows.parquet"], "'assay tasks import rows.parquet rows.jsonl' makes one"),
         (["show", "sort", "--level", "99"], "99"), (["check", "srot"], "did you mean 'sort'"),
     ],
 )  # fmt: skip

@@ -162,6 +162,8 @@ def source(word: str) -> TaskSource:
     if word.endswith(".toml"):
         return puzzle_from(word)
     if ":" not in word:
+        if word.endswith((".json", ".ndjson", ".gz", ".parquet", ".arrow")):
+            raise ConfigError(f"{word}: a file of rows is a family as .jsonl; 'assay tasks import {word} rows.jsonl' makes one")
         if word.endswith(".py"):
             raise ConfigError(f"task family {word!r} names a file only; say which: {word}:my_source")
         return family(word)
