@@ -1,6 +1,7 @@
 """Task families and recipes on the command line."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -238,8 +239,9 @@ def test_tasks_that_run_out_are_printed_before_the_error(assay):
 
 def test_a_row_of_a_sampled_task_is_judged_as_the_task(assay, tmp_path):
     """The prompt asks for tags, so the answer alone is wrong; a verifier that has no name is left out."""
-    from assay.tasks import load_rows
+    from assay.tasks import family, load_rows, verifier_of
     from assay.tasks.judged import spec_of
+    from assay.verify import verifier
     from assay.verify.attempts import attempt
 
     said = assay("tasks", "sample", "graphs", "--level", "5", "-n", "8", "--private")
@@ -253,6 +255,9 @@ def test_a_row_of_a_sampled_task_is_judged_as_the_task(assay, tmp_path):
     assert all(row["verifier"]["where"] == "tag" for row in _rows(said))
     small = _rows(assay("tasks", "sample", "sort", "-n", "1", "--private"))
     assert "verifier" not in small[0] and spec_of(rows.verifier()) is None
+    assert spec_of(family("instructions").verifier()) == {"name": "constraints"}
+    inside = verifier("formatted", verifier={"kind": "assay.verify:Numeric", "relative": 0.1})
+    assert verifier_of(spec_of(inside)) == inside and spec_of(replace(inside, verifier=Bare())) is None
 
 
 @pytest.mark.parametrize(

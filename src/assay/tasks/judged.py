@@ -14,7 +14,7 @@ from assay.core.protocols import Verifier
 from assay.core.task import Task
 from assay.tasks.rows import Rows, load_jsonl
 from assay.verify.exact import ExactMatch
-from assay.verify.named import about, verifier, verifiers
+from assay.verify.named import verifier, verifiers
 from assay.verify.routed import Routed
 
 __all__ = ["Spec", "judge_of", "judged_rows", "load_rows", "spec_of", "verifier_of"]
@@ -73,8 +73,7 @@ def spec_of(judge: Verifier) -> dict[str, Any] | None:
     >>> spec_of(Numeric(relative=0.01))
     {'name': 'numeric', 'relative': 0.01}
     """
-    kind = f"{type(judge).__module__}:{type(judge).__qualname__}"
-    name = next((name for name in verifiers() if about(name).kind == kind), None)
+    name = next((name for name in verifiers() if type(verifier(name)) is type(judge)), None)
     if name is None:
         return None
     try:
