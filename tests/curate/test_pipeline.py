@@ -238,6 +238,20 @@ def test_a_stopped_run_goes_on_and_looks_at_nothing_twice(tmp_path: Path, monkey
     assert looked == ["p8", "p9"], "chunks stay as large as they were"
 
 
+def test_a_run_that_failed_before_its_first_row_does_not_hold_its_folder(tmp_path: Path) -> None:
+    source, eval_, out = (
+        write(tmp_path / "in.jsonl", [{"prompt": "a b c"}, {"prompt": "d"}]),
+        tmp_path / "eval.jsonl",
+        tmp_path / "out",
+    )
+    pipeline = Pipeline(steps=(Decontaminate(against=(eval_,)),))
+    eval_.write_text("no row\n")
+    with pytest.raises(DataError):
+        pipeline.run([source], out)
+    write(eval_, [{"prompt": "d"}])
+    assert pipeline.run([source], out)["counts"]["rejected"] == 1
+
+
 def test_two_at_once_are_refused(tmp_path: Path) -> None:
     source = write(tmp_path / "in.jsonl", [{"prompt": "a"}])
     with Work(tmp_path / "out" / ".work").alone(), pytest.raises(ConfigError, match="another curation is writing"):

@@ -14,12 +14,13 @@ from assay.curate import AnswerForm, Case, SolversAgree, VerifierAccepts
 
 @dataclass(frozen=True)
 class Boxed:
-    """Accepts a boxed answer that equals the gold; has no verdict on 'broken'."""
+    """Accepts a boxed answer that equals the gold; has no verdict on 'broken', and says why on 'odd'."""
 
-    def __call__(self, cases: Sequence[Case]) -> list[float | None]:
+    def __call__(self, cases: Sequence[Case]) -> list[float | str | None]:
         right = [first(c.gold) for c in cases]
         return [
-            None if gold == "broken" else float(c.answer == f"\\boxed{{{gold}}}") for gold, c in zip(right, cases, strict=True)
+            {"broken": None, "odd": "no number"}[gold] if gold in ("broken", "odd") else float(c.answer == f"\\boxed{{{gold}}}")
+            for gold, c in zip(right, cases, strict=True)
         ]
 
 
@@ -32,11 +33,12 @@ def why(found: Result) -> dict[Any, str]:
 
 
 def test_a_gold_that_no_form_makes_acceptable_goes(tmp_path: Path) -> None:
-    golds = ["4", "broken", None, 5, ["7", "seven"], {"answer": 8}]
+    golds = ["4", "broken", None, 5, ["7", "seven"], {"answer": 8}, "odd"]
     rows = [{"prompt": f"q{i}", "answer": g, "n": i} for i, g in enumerate(golds)]
     found = curated(tmp_path, rows, [VerifierAccepts(grader=Boxed())], chunk=2)
     assert found.lines_kept() == [0, 3, 4, 5]
-    assert why(found) == {1: "no verdict on its gold", 2: "no gold answer"}
+    assert why(found) == {1: "no verdict on its gold", 2: "no gold answer", 6: "no verdict on its gold"}
+    assert [r["evidence"]["values"] for r in found.rejected if r["row"]["n"] in (1, 6)] == [[None] * 2, ["no number"] * 2]
     plain = curated(tmp_path, rows[:1], [VerifierAccepts(grader=Boxed(), templates=("{answer}",))])
     assert plain.rejected[0]["evidence"] == {"gold": "4", "values": [0.0]}
     assert why(plain) == {0: "verifier refuses its gold"}

@@ -24,9 +24,9 @@ def test_a_verifier_of_assays_own_judges() -> None:
 
 
 def test_a_function_sees_the_row_and_cannot_stop_the_run() -> None:
-    with VerifierGrader(verifier=RewardFunction(reward), deadline=0.5) as grader:
+    with VerifierGrader(verifier=RewardFunction(reward), deadline=2.0) as grader:
         cases = [Case("q", None, text, {"target": "x"}) for text in ("x", "y", "raise")]
-        assert grader(cases) == [1.0, 0.0, None]
+        assert grader(cases) == [1.0, 0.0, "ValueError: no"]
         assert grader([Case("q", None, "hang", {"target": "x"})]) == [0.0]
 
 

@@ -43,8 +43,9 @@ def taken(
     [
         (
             {"question": "1+1?", "answer": "It is two.\n#### 2"},
-            {"prompt": "1+1?", "answer": "2", "solution": "It is two.\n#### 2"},
+            {"prompt": "1+1?", "answer": "2", "solution": "It is two.\n#### 2", "verifier": "math"},
         ),
+        ({"prompt": "p", "answer": "1,000", "solution": "q\n#### 7"}, {"verifier": {"name": "exact", "strip": True}}),
         ({"problem": "p", "solution": "s"}, {"prompt": "p", "answer": "s"}),
         ({"instruction": "add", "input": "1, 2", "output": "3"}, {"prompt": "add\n1, 2", "answer": "3"}),
         ({"instruction": "say yes", "output": "yes"}, {"prompt": "say yes", "answer": "yes"}),

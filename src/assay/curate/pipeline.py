@@ -349,11 +349,13 @@ def _settled(work: Work, plan: Plan, chunk: int) -> None:
     path = work.folder / "plan.json"
     if path.exists():
         known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if digest(known["of"]) != plan.digest:
+        if digest(known["of"]) == plan.digest:
+            return
+        if work.count("rows"):
             raise ConfigError(
                 f"{work.folder.parent} holds the beginning of another curation (its {plan.changed(known['of'])} differ); "
                 "name another folder, or --fresh"
             )
-        return
+        work.clear()  # it failed before its first row, as on an evaluation that could not be read: nothing is lost
     with written(path) as fresh:
         fresh.write_text(json.dumps({"of": plan.described(), "chunk": chunk}), encoding="utf-8")

@@ -36,8 +36,8 @@ class Case:
 class Grader(Protocol):
     """Judges answers; `assay.verify` has many, behind pools that survive what they do."""
 
-    def __call__(self, cases: Sequence[Case]) -> Sequence[float | None]:
-        """A value in [0, 1] for each case; None where there is no verdict."""
+    def __call__(self, cases: Sequence[Case]) -> Sequence[float | str | None]:
+        """A value in [0, 1] for each case; where there is no verdict None, or the reason in words."""
         ...
 
 
@@ -68,14 +68,15 @@ class VerifierAccepts(RowStep):
         """A verdict for each row; a template is tried on the rows that the ones before did not settle."""
         verdicts: list[Verdict | None] = [drop("no gold answer") if row.gold is None else None for row in chunk.rows]
         waiting = [i for i, row in enumerate(chunk.rows) if row.gold is not None]
-        values: dict[int, list[float | None]] = {i: [] for i in waiting}
+        values: dict[int, list[float | str | None]] = {i: [] for i in waiting}
         for template in self.templates:
             cases = [_case(chunk, i, template.replace("{answer}", _answer(chunk.rows[i].gold))) for i in waiting]
             for i, value in zip(waiting, _graded(self.grader, cases), strict=True):
                 values[i].append(value)
             waiting = [i for i in waiting if not _accepted(values[i][-1])]
         for i in waiting:
-            reason = "no verdict on its gold" if all(v is None for v in values[i]) else "verifier refuses its gold"
+            judged = any(isinstance(v, float | int) for v in values[i])
+            reason = "verifier refuses its gold" if judged else "no verdict on its gold"
             verdicts[i] = drop(reason, gold=_answer(chunk.rows[i].gold), values=values[i])
         return verdicts
 
@@ -143,15 +144,15 @@ def _case(chunk: Chunk, i: int, answer: str) -> Case:
     return Case(row.question, row.gold, answer, row.data)
 
 
-def _graded(grader: Grader, cases: Sequence[Case]) -> Sequence[float | None]:
-    values: Sequence[float | None] = grader(cases) if cases else ()
+def _graded(grader: Grader, cases: Sequence[Case]) -> Sequence[float | str | None]:
+    values: Sequence[float | str | None] = grader(cases) if cases else ()
     if len(values) != len(cases):
         raise DataError(f"a grader gave {len(values)} values for {len(cases)} answers; give one for each")
     return values
 
 
-def _accepted(value: float | None) -> bool:
-    return value is not None and value >= 1
+def _accepted(value: float | str | None) -> bool:
+    return isinstance(value, float | int) and value >= 1
 
 
 def _answers(entry: Mapping[str, Any]) -> list[str]:

@@ -48,14 +48,14 @@ class VerifierGrader:
             said = f"deadline={self.deadline}, workers={self.workers}"
             raise ConfigError(f"VerifierGrader: {said}; use more than 0 seconds, and 1 worker or more")
 
-    def __call__(self, cases: Sequence[Case]) -> list[float | None]:
-        """A value for each case; None where there is no verdict."""
+    def __call__(self, cases: Sequence[Case]) -> list[float | str]:
+        """A value for each case; where there is no verdict, the verifier's error."""
         self._open()
         tasks = [_task(case, i) for i, case in enumerate(cases)]
         tried = [(task, attempt(task, case.answer, id=task.id)) for task, case in zip(tasks, cases, strict=True)]
         scores = self._pools[0].score(tried)
         found = [scores[str(i)] for i in range(len(cases))]
-        return [score.primary if score.valid else None for score in found]
+        return [score.primary if score.valid else str(score.info.get("error", "no verdict")) for score in found]
 
     def close(self) -> None:
         """Ends the processes."""

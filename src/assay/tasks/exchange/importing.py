@@ -88,8 +88,9 @@ class Importer:
 
     A row's question stands under ``prompt``, ``question``, ``problem``, ``instruction`` (with ``input``), or as turns under
     ``prompt``, ``messages`` or ``conversations`` (also with the roles ``human`` and ``gpt``). Its gold stands under ``answer``,
-    ``ground_truth``, ``solution``, ..., or under ``reward_model.ground_truth``; of ``reasoning #### 42``, 42 is the gold. A last
-    turn of the assistant is its solution. Everything else is kept.
+    ``ground_truth``, ``solution``, ..., or under ``reward_model.ground_truth``; of ``reasoning #### 42``, 42 is the gold, and
+    ``math`` judges it where nothing else is said. A last turn of the assistant is its solution, and its gold where the row has
+    no other. Everything else is kept.
 
     A row is refused when it is no row (step ``read``), has no question or gold (``fields``), names a verifier that there is not
     (``verifier``), asks what a row before it asked (``repeated``), or when its own gold does not score 1, or silence or junk do
@@ -145,7 +146,7 @@ class Importer:
             or self.routes.get(source)
             or self.verifier
             or ROUTES.get(source)
-            or {"name": "exact", "strip": True}
+            or ("math" if _numbered(solution, gold) else {"name": "exact", "strip": True})
         )
         if gold is None and "data" not in row and "entry" not in row:
             raise DataError(f"no gold: none of {', '.join(_GOLDS)} among its fields {sorted(raw)}; name its field (--gold)")
@@ -289,6 +290,12 @@ def _gold(row: Mapping[str, Any], names: tuple[str, ...]) -> tuple[Any, str]:
             return worked[2].strip().replace(",", ""), value
         return value, "" if name == "solution" else solution
     return None, solution
+
+
+def _numbered(solution: str, gold: Any) -> bool:
+    """Whether a solution ends in ``#### gold``, as those of GSM8K, whose answers are judged as mathematics."""
+    worked = _GSM.match(solution)
+    return worked is not None and worked[2].strip().replace(",", "") == gold
 
 
 def _name(spec: Spec) -> str:
