@@ -96,12 +96,12 @@ class Jugs(PlanPuzzle):
     templates: ClassVar[tuple[str, ...]] = (
         "There are {n} empty jugs without marks: {jugs}. Water is unlimited. The actions are 'fill A' (to the brim), 'empty "
         "A' and 'pour A B' (from A into B until A is empty or B is full), with the jugs' letters. Get exactly {target} "
-        "litres into one of the jugs with at most {most} actions. List the actions, separated by commas.",
-        "Jugs: {jugs}, all empty at first, and a tap. How can one measure exactly {target} litres in one jug? Allowed are "
+        "into one of the jugs with at most {most} actions. List the actions, separated by commas.",
+        "Jugs: {jugs}, all empty at first, and a tap. How can one measure exactly {target} in one jug? Allowed are "
         "fill X, empty X, and pour X Y, which pours from X to Y as much as X holds or Y takes. Use no more than {most} steps "
         "and separate them by commas, as in: fill A, pour A B",
         "You have {n} unmarked jugs ({jugs}) and as much water as you like. Find at most {most} steps after which some jug "
-        "holds {target} litres. A step is written fill A, empty A or pour A B (the second jug receives until it is full or "
+        "holds {target}. A step is written fill A, empty A or pour A B (the second jug receives until it is full or "
         "the first is empty). Write the steps with commas between.",
     )
 
@@ -118,7 +118,8 @@ class Jugs(PlanPuzzle):
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The jugs."""
         jugs = listed([f"{letter} holds {size} litres" for letter, size in zip("ABCDE", facts["sizes"], strict=False)])
-        return {"jugs": jugs, "n": str(len(facts["sizes"])), "target": str(facts["target"]), "most": str(facts["most"])}
+        target = f"{facts['target']} litre{'s' * (facts['target'] != 1)}"
+        return {"jugs": jugs, "n": str(len(facts["sizes"])), "target": target, "most": str(facts["most"])}
 
 
 def _pegs(pegs: Sequence[Sequence[int]]) -> str:
