@@ -70,6 +70,12 @@ def written(folder: Path) -> tuple[str, Checker]:
     return page, checker
 
 
+def without_figures(folder: Path) -> Path:
+    for name in ("metrics.jsonl", "evals.jsonl"):
+        (folder / name).unlink()
+    return folder
+
+
 def finished(folder: Path) -> Path:
     (folder / "done.json").write_text("{}", encoding="utf-8")
     return folder
@@ -179,7 +185,7 @@ def test_report_of_a_run_killed_early(run_folder: Make) -> None:
 
 
 def test_a_run_whose_programs_nothing_contained_has_a_red_banner(run_folder: Make) -> None:
-    folder = run_folder(last=70)
+    folder = without_figures(run_folder(last=70))
     said = {"reward": {"tag": "strong", "held": True}, "check": {"tag": "rlimits (UNSAFE)", "held": False}}
     (folder / "isolation.json").write_text(json.dumps(said), encoding="utf-8")
     page, found = written(folder)
@@ -190,7 +196,7 @@ def test_a_run_whose_programs_nothing_contained_has_a_red_banner(run_folder: Mak
 
 
 def test_evaluation_items_among_training_prompts_are_a_line_or_a_red_banner(run_folder: Make) -> None:
-    folder = run_folder(last=70)
+    folder = without_figures(run_folder(last=70))
     assert "nobody looked whether training prompts contain evaluation items" in written(folder)[1].text
     record = {"mode": "report", "prompts": 1200, "whole": True, "near": True, "items": 300, "contaminated": 0, "found": 0}
     (folder / "contamination.json").write_text(json.dumps(record), encoding="utf-8")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 from assay.core.protocols import Request
 from assay.core.rollout import Sampling, ids_of
@@ -22,6 +21,8 @@ ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzS> "
 
 def hub_model(kind="qwen3", *, seed=0, tied=True, kv_heads=2, layers=2, std=0.25, **more):
     """A small random model made by transformers, with weights large enough for peaked and varied distributions."""
+    from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+
     torch.manual_seed(seed)
     sizes = dict(
         vocab_size=len(ALPHABET) + 2, hidden_size=32, num_hidden_layers=layers, num_attention_heads=4,

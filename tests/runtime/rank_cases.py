@@ -19,7 +19,9 @@ from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.errors import RankError
 from assay.core.sample import STREAMS
-from assay.objective import Entropy, HeadValue, Lowest, Moments, Objective, Sum, TdLoss, grpo
+from assay.objective import Entropy, HeadValue, Lowest, Moments, Objective, ScoreLoss, Sum, TdLoss, grpo
+from assay.objective.loss.weights import TokenWeight
+from assay.objective.loss.wrap import unwrapped
 from assay.objective.methods import methods
 from assay.objective.reduce import F, Local, Partials, Reducer
 from assay.runtime import AdamW, LearnerSettings, Ranks, TorchLearner, Trunk, ValueHead, char_tokenizer, init_model
@@ -84,12 +86,25 @@ def computed(objective: Objective, reducer: Reducer, groups: Sequence[int]) -> I
         }
 
 
-def everything(reducer: Reducer, groups: Sequence[int]) -> dict[str, Any]:
-    """`computed` for every registered method, and under ``NAME/merged`` what the reducer gave."""
-    out: dict[str, Any] = {}
+def one_of_each_kind() -> list[str]:
+    """Of the methods whose parts that reduce or compare sets are alike, the first."""
+    first: dict[frozenset[str], str] = {}
     for name, method in methods().items():
+        objective = method.objective()
+        losses = [unwrapped(term) for term in objective.losses]
+        weights = [w for term in losses for w in getattr(term, "weights", ()) if isinstance(w, TokenWeight)]
+        parts = [p for p in (*objective.credit, *losses, *weights) if p.reduces]
+        sets = [term.phi for term in losses if isinstance(term, ScoreLoss)]
+        first.setdefault(frozenset(type(p).__name__ for p in (*parts, *sets)), name)
+    return list(first.values())
+
+
+def everything(names: Sequence[str], reducer: Reducer, groups: Sequence[int]) -> dict[str, Any]:
+    """`computed` for each of these methods, and under ``NAME/merged`` what the reducer gave."""
+    out: dict[str, Any] = {}
+    for name in names:
         kept = Kept(reducer)
-        out[name] = list(computed(method.objective(), kept, groups))
+        out[name] = list(computed(methods()[name].objective(), kept, groups))
         out[f"{name}/merged"] = kept.given
     return out
 
@@ -150,12 +165,12 @@ def refused(ranks: Ranks, asked: Mapping[str, Any]) -> str:
     return "nothing was refused"
 
 
-def main(rank: int, folder: Path) -> None:
+def main(rank: int, folder: Path, names: Sequence[str]) -> None:
     torch.set_num_threads(1)  # a forked process has none of its parent's threads
     store = dist.FileStore(str(folder / "store"), 2)  # pyright: ignore[reportPrivateImportUsage]
     dist.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=timedelta(minutes=5))
     ranks, one = Ranks(), Sum(np.ones(1))
-    out = everything(ranks, half(rank))
+    out = everything(names, ranks, half(rank))
     out["kinds"] = {name: pickle.dumps(value) for name, value in ranks.reduce(partials(rank)).items()}
     out["steps"] = {name: stepped(make(), half(rank), ranks) for name, make in STEPPED.items()}
     out["other names"] = refused(ranks, {"credit/0/mean": one, ["policy/low", "policy/high"][rank]: one})
@@ -177,5 +192,5 @@ def main(rank: int, folder: Path) -> None:
     dist.destroy_process_group()
 
 
-def whole() -> dict[str, Any]:
-    return everything(Local(), range(GROUPS))
+def whole(names: Sequence[str]) -> dict[str, Any]:
+    return everything(names, Local(), range(GROUPS))

@@ -4,7 +4,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 from assay.core.errors import ConfigError
 from assay.runtime.decoder import Decoder
@@ -22,6 +21,8 @@ def pair(kind, tied, kv_heads):
         vocab_size=40, hidden_size=48, num_layers=3, num_heads=4, num_kv_heads=kv_heads, head_dim=16, intermediate_size=80,
         max_positions=64, rope_theta=1e6 if qwen else 10000.0, tied=tied, qk_norm=qwen,
     )  # fmt: skip
+    from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+
     config = (Qwen3Config if qwen else LlamaConfig)(
         vocab_size=40, hidden_size=48, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=kv_heads, head_dim=16,
         intermediate_size=80, max_position_embeddings=64, rms_norm_eps=1e-6, tie_word_embeddings=tied,

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from engine_reference import agree, hub_model, pair, request, run, teacher_forced, write
-from transformers import DynamicCache
 
 from assay.core.errors import ConfigError, DataError, EngineError, UnknownNameError
 from assay.core.manifest import Manifest, manifest_of
@@ -487,6 +486,8 @@ def test_swap_keep_goes_on_from_old_keys_and_values(models, other):
     assert done.columns["entropy"].version == -1
     assert agree(new, late, after) == 3
     assert np.abs(teacher_forced(old, [5, 6, 7, *done.ids[:5]])[2:] - done.logp_engine[:5]).max() <= 1e-5
+    from transformers import DynamicCache
+
     cache = DynamicCache()
     with torch.no_grad():
         old(torch.tensor([[5, 6, 7, *done.ids[:4].tolist()]]), past_key_values=cache)

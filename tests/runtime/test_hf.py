@@ -11,7 +11,6 @@ import pytest
 import torch
 from engine_reference import ALPHABET, hub_model, teacher_forced, write
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import assay.runtime.hf as hf
 from assay.core.errors import ConfigError, DataError, StorageError
@@ -47,6 +46,8 @@ def test_transformers_loads_what_assay_saves(tmp_path, name):
     shape = SHAPES[name]
     model = init_model(shape, char_tokenizer(ALPHABET), 3, init="fan_in")
     save_model(model, tmp_path / "deep" / "m")
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
     hub, info = AutoModelForCausalLM.from_pretrained(tmp_path / "deep" / "m", output_loading_info=True)
     assert not any(info[k] for k in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     assert type(hub).__name__ == ("Qwen3ForCausalLM" if shape.qk_norm else "LlamaForCausalLM")

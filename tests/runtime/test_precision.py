@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
 from engine_reference import request, run
 from learner_cases import Likelihood
-from transformers import Qwen3ForCausalLM
-from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
 
 from assay.core.batch import pack_rows
 from assay.core.plan import Plan
@@ -28,6 +27,10 @@ from assay.runtime.model import Model, init_model, with_arrays
 from assay.runtime.settings import DecoderShape, LearnerSettings, Muon
 from assay.runtime.tokenizer import char_tokenizer
 
+if TYPE_CHECKING:
+    from transformers import Qwen3ForCausalLM
+    from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
+
 TOKENIZER = char_tokenizer("0123456789>")
 EOS = TOKENIZER.eos
 
@@ -37,7 +40,7 @@ def drawn(i: int) -> str:
     return "".join(map(str, rng.integers(0, 10, int(rng.integers(3, 6)))))
 
 
-def trained(steps: int = 120) -> Model:
+def trained(steps: int = 60) -> Model:
     """The quickstart's shape, shown how to sort digits for a few seconds."""
     model = init_model(DecoderShape(vocab_size=TOKENIZER.size), TOKENIZER, 0, init="fan_in")
     learner = TorchLearner(model, LearnerSettings(optimizer=Muon(lr=4e-3)), total_steps=steps)
@@ -75,6 +78,8 @@ class ExactNorm(torch.nn.Module):
 
 
 def exactly(hub: Qwen3ForCausalLM) -> Qwen3ForCausalLM:
+    from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
+
     hub = hub.double()
     for module in list(hub.modules()):
         for name, child in module.named_children():
@@ -86,19 +91,22 @@ def exactly(hub: Qwen3ForCausalLM) -> Qwen3ForCausalLM:
 @torch.no_grad()
 def forced(hub: Qwen3ForCausalLM, rows: list[np.ndarray]) -> tuple[list[np.ndarray], float]:
     """Teacher-forced log-probabilities of each row, and the largest logit."""
-    out: list[np.ndarray] = []
+    out: dict[int, np.ndarray] = {}
     largest = 0.0
-    for row in rows:
-        ids = torch.tensor([row.tolist()])
-        logits = hub(ids).logits[0, :-1]
+    for length in {len(row) for row in rows}:  # rows of one length at once, so that none is padded
+        which = [i for i, row in enumerate(rows) if len(row) == length]
+        ids = torch.tensor(np.stack([rows[i] for i in which]), dtype=torch.long)
+        logits = hub(ids).logits[:, :-1]
         largest = max(largest, float(logits.abs().max()))
-        logp = logits.double().log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0].numpy()
-        out.append(np.concatenate([[0.0], logp]))
-    return out, largest
+        logp = logits.double().log_softmax(-1).gather(2, ids[:, 1:, None])[..., 0].numpy()
+        out |= {i: np.concatenate([[0.0], values]) for i, values in zip(which, logp, strict=True)}
+    return [out[i] for i in range(len(rows))], largest
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    from transformers import Qwen3ForCausalLM
+
     model = trained()
     folder = tmp_path_factory.mktemp("precision") / "m"
     save_model(model, folder)

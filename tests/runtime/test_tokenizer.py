@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from tokenizers import decoders as token_decoders
-from transformers import AutoTokenizer
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.task import Message
@@ -93,6 +92,8 @@ def test_turns():
 
 @pytest.mark.parametrize("alphabet", [ALPHABET, "".join(map(chr, range(32, 127)))])
 def test_transformers_loads_what_is_saved(tmp_path, alphabet):
+    from transformers import AutoTokenizer
+
     ours = char_tokenizer(alphabet, ChatTemplate(user="{content}>"))
     ours.save(tmp_path)
     theirs = AutoTokenizer.from_pretrained(tmp_path)
@@ -107,6 +108,8 @@ def test_transformers_loads_what_is_saved(tmp_path, alphabet):
 
 
 def test_loads_what_transformers_saves_and_keeps_its_fields(tmp_path):
+    from transformers import AutoTokenizer
+
     template = ChatTemplate(
         user="<|im_start|>user\n{content}<|im_end|>\n", assistant="<|im_start|>assistant\n{content}", system="{content}"
     )

@@ -1,4 +1,4 @@
-"""SIGTERM, which schedulers send some time before they kill, stops a run like Ctrl-C does: here a process of its own gets it."""
+"""SIGTERM, which schedulers send some time before they kill, stops a run like Ctrl-C does."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tiny_runs import only_rl, resumed, trained
+from tiny_runs import in_child, only_rl, resumed, trained
 
 from assay.train import storage
+from assay.train.driver import train
 
 # Waits within step 2 until it is told to go on, so that the signal finds it there however busy the machine is.
 CHILD = """
@@ -61,19 +62,38 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> str:
     return trained(only_rl(steps=6), tmp_path_factory.mktemp("whole") / "run")
 
 
-def test_one_sigterm_ends_the_step_and_leaves_a_checkpoint(
-    run_in_step_2: subprocess.Popen[str], tmp_path: Path, whole: str
-) -> None:
-    folder = tmp_path / "run"
-    run_in_step_2.send_signal(signal.SIGTERM)
-    out, err = run_in_step_2.communicate("go on\n")
-    assert (run_in_step_2.returncode, out) == (75, "ended: False, step 2, digest ''\n")
-    assert HEARD in err
+def test_one_sigterm_ends_the_step_and_leaves_a_checkpoint(tmp_path: Path, whole: str) -> None:
+    folder, said = tmp_path / "run", tmp_path / "said.txt"
+    lines = 0
+
+    def hook(point: str) -> None:
+        nonlocal lines
+        lines += point == "journal:metrics"
+        if lines == 2 and point == "append:rollouts":  # in step 2
+            storage.on_write = lambda point: None
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def work() -> None:
+        storage.on_write = hook
+        with said.open("w") as sys.stderr:
+            outcome = train(only_rl(steps=6), folder)
+        assert (outcome.finished, outcome.step, outcome.digest) == (False, 2, "")
+
+    assert in_child(work) == 0
+    assert HEARD in said.read_text()
     assert (folder / "LATEST").read_text() == "step_0000002\n"
     assert storage.read_json(folder / "checkpoints" / "step_0000002" / "state.json")["session"]["step"] == 2
     assert [json.loads(line)["step"] for line in (folder / "metrics.jsonl").read_text().splitlines()] == [0, 1, 2]
     assert not (folder / "done.json").exists() and not (folder / "events.jsonl").exists()
     assert resumed(folder) == whole
+
+
+@pytest.mark.prove
+def test_a_process_of_its_own_hears_it_too(run_in_step_2: subprocess.Popen[str], tmp_path: Path, whole: str) -> None:
+    run_in_step_2.send_signal(signal.SIGTERM)
+    out, err = run_in_step_2.communicate("go on\n")
+    assert (run_in_step_2.returncode, out) == (75, "ended: False, step 2, digest ''\n") and HEARD in err
+    assert resumed(tmp_path / "run") == whole
 
 
 @pytest.mark.prove

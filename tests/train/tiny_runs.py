@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch._dynamo  # noqa: F401  the first optimiser imports it: a second that children need not spend again
-
 import assay.runtime.engine
 import assay.runtime.hf
 import assay.runtime.learner  # noqa: F401
@@ -112,6 +110,8 @@ def in_child(work: Callable[[], object]) -> int:
 
 def started(work: Callable[[], object]) -> int:
     """Pid of a forked process that runs ``work``."""
+    import torch._dynamo  # noqa: F401  the first optimiser imports it: a second that children need not spend again
+
     pid = os.fork()
     if pid:
         return pid

@@ -58,6 +58,7 @@ class Desk:
         identity: of the run, in its checkpoints; derived from the run when empty.
         data: digests of the files that it learns from, in its checkpoints too; likewise.
         counted: what the scoring pool had counted at the last line.
+        held: evaluation's tasks, by their number per level; drawn once.
     """
 
     run: Run
@@ -70,6 +71,7 @@ class Desk:
     identity: str = ""
     data: Mapping[str, str] = field(default_factory=dict[str, str])
     counted: Mapping[str, int] = field(default_factory=dict[str, int])
+    held: dict[int, Sequence[Task]] = field(default_factory=dict[int, "Sequence[Task]"])
 
     def __post_init__(self) -> None:
         self.identity = self.identity or run_id(self.run)
@@ -136,7 +138,8 @@ class Desk:
         begin, plan = time.perf_counter(), self.run.evaluation
         if not isinstance(s.stage, Reinforce):
             await publish(s, Clock())
-        tasks = held_out(self.run.tasks, plan.levels, plan.final_per_level if full else plan.per_level)
+        per_level = plan.final_per_level if full else plan.per_level
+        tasks = self.held.get(per_level) or self.held.setdefault(per_level, held_out(self.run.tasks, plan.levels, per_level))
         metrics: dict[str, float] = {}
         async with s.present():
             for mode in ("greedy", "sampled"):
