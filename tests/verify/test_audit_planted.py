@@ -1,5 +1,8 @@
 """Planted defects: each is found by the check that is for it, and honest verifiers pass every check."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,7 +14,7 @@ import pytest
 from assay.verify import ExactMatch
 from assay.verify.audit import Audit, Settings, Status, audit, case_of, resolve
 
-GOLDS = ["4", "17", "42", "7", "7", "120", "-3", "58"]
+GOLDS = ["4", "17", "7", "7", "-3"]
 CASES = [case_of({"gold": gold, "prompt": f"What is {int(gold) - 1} + 1?"}, i) for i, gold in enumerate(GOLDS)]
 NAMES = [case_of({"gold": gold}, i) for i, gold in enumerate(("Ida", "IDA", "Ada Lovelace", "iron"))]
 HONEST = Settings(hostile_items=1, deadline=20.0, max_p99=20.0)
@@ -20,9 +23,12 @@ FILE = Path(planted.__file__)
 
 
 @cache
-def audited(defect: Any) -> Audit:
-    """One audit of a defect that several checks or families find."""
-    return audit(defect, CASES, settings=QUICK)
+def audited(defect: Any, check: str) -> Audit:
+    """One audit of a defect, of which several families may tell. What judges again, in processes of its own, is for those that
+    only this finds.
+    """
+    again = {"order", "threads"} - {check}
+    return audit(defect, CASES, settings=replace(QUICK, skip=(*QUICK.skip, *sorted(again))))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +52,7 @@ def audited(defect: Any) -> Audit:
     ],
 )
 def test_a_planted_defect_is_found(defect, check: str, family: str) -> None:
-    found = audited(defect)
+    found = audited(defect, check)
     assert check in found.failed, [(c.name, c.says) for c in found.checks]
     line = next(line for line in found.check(check).lines if line.name == family)
     assert line.rate.failed > 0
@@ -67,14 +73,27 @@ def test_what_rewards_length_is_found_by_long_text() -> None:
     assert {line.name for line in found.check("tricks").lines if line.rate.failed} >= {"long"}
 
 
+def seeds_that_differ() -> tuple[int, ...]:
+    """Hash seeds with which `planted.by_hash` gives its two values."""
+    code = f"print(next(iter(set({planted.OWN_WORDS!r}))) < 'word3')"
+    seeds: dict[str, int] = {}
+    for seed in range(1, 50):
+        command = [sys.executable, "-S", "-c", code]
+        env = {**os.environ, "PYTHONHASHSEED": str(seed)}
+        seeds.setdefault(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout, seed)
+        if len(seeds) == 2:
+            return tuple(seeds.values())
+    raise AssertionError("no two of 49 seeds give different orders")
+
+
 @pytest.mark.parametrize(
     ("defect", "line"), [("random_value", "again"), ("by_time", "again"), ("by_hash", "fresh interpreter 1")]
 )  # fmt: skip
 def test_what_differs_from_call_to_call_or_from_process_to_process(monkeypatch, defect: str, line: str) -> None:
     from assay.verify.audit import repeats
 
-    if defect == "by_hash":  # one of six orders of a set puts another word first
-        monkeypatch.setattr(repeats, "_HASH_SEEDS", tuple(range(1, 7)))
+    if defect == "by_hash":  # two orders of a set, of which one must be another than the one here
+        monkeypatch.setattr(repeats, "_HASH_SEEDS", seeds_that_differ())
     found = audit(resolve(f"{FILE}:{defect}"), CASES[:4], settings=replace(QUICK, skip=("order", "threads")))
     assert "determinism" in found.failed
     lines = {x.name: x.rate.failed for x in found.check("determinism").lines}

@@ -75,9 +75,9 @@ def test_large_numbers_stay_small() -> None:
 
 
 def test_agrees_with_python() -> None:
-    """10^4 texts of few signs, most of them broken: Python's parser and exact fractions say the same."""
+    """3000 texts of few signs, most of them broken: Python's parser and exact fractions say the same."""
     rng, right = random.Random(0), Counter()
-    for _ in range(10_000):
+    for _ in range(3000):
         numbers = [rng.randint(1, 9) for _ in range(rng.randint(2, 4))]
         signs = [rng.choice(["+", "-", "*", "/"]) for _ in numbers[1:]]
         text = "".join(f"{n}{s}" for n, s in zip(numbers, [*signs, ""], strict=True))
@@ -91,7 +91,7 @@ def test_agrees_with_python() -> None:
         score = Countdown()(*posed({"numbers": numbers, "target": target}, text))
         assert (value is not None, value == target) == (bool(score.components["valid"]), bool(score.primary)), text
         right[bool(score.primary)] += 1
-    assert right[True] > 100
+    assert right[True] > 30
 
 
 _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}

@@ -159,7 +159,7 @@ def test_answers_that_compute_have_a_core_each(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("batched", [True, False])
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.prove) for n in (2, 3))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.prove) for n in (0, 2, 3))])
 def test_whoever_judges_the_verdicts_are_the_same_and_one_worker_at_most_is_left(seed: int, batched: bool) -> None:
     draw = random.Random(seed)
     batches = [draw.choices(["yes", "no", "raise", "die", "exit"], [6, 6, 2, 1, 1], k=12) for _ in range(3)]

@@ -132,7 +132,7 @@ def drawn(rng: random.Random, directed: bool = False) -> tuple[dict, nx.Graph]:
 def test_routes_against_networkx() -> None:
     rng = random.Random(11)
     tallies = dict.fromkeys(("path", "shortest", "cycle", "hamilton", "order", "euler"), 0)
-    for _ in range(3000):
+    for _ in range(1300):
         directed = rng.random() < 0.4
         gold, graph = drawn(rng, directed)
         nodes = list(graph)
@@ -171,12 +171,12 @@ def test_routes_against_networkx() -> None:
             assert verifier("graph_euler_path")(*posed(gold, " ".join(walk))).primary == 1.0
             assert verifier("graph_euler_path")(*posed(gold, " ".join(walk[:-1]) or "0")).primary == 0.0
             tallies["euler"] += 1
-    assert min(tallies.values()) >= 30, tallies
+    assert min(tallies.values()) >= 10, tallies
 
 
 def test_subsets_against_networkx() -> None:
     rng = random.Random(12)
-    for _ in range(1500):
+    for _ in range(400):
         gold, graph = drawn(rng)
         nodes = list(graph)
         chosen = rng.sample(nodes, rng.randint(1, len(nodes)))
@@ -222,7 +222,7 @@ def test_subsets_against_networkx() -> None:
 def test_partitions_against_networkx() -> None:
     rng = random.Random(13)
     right = 0
-    for _ in range(2000):
+    for _ in range(700):
         gold, graph = drawn(rng)
         nodes = list(graph)
         colors = {n: str(rng.randint(1, 3)) for n in nodes} if rng.random() < 0.4 else {
@@ -247,4 +247,4 @@ def test_partitions_against_networkx() -> None:
         divides = nx.is_bipartite(graph) and all((a in sides[0]) != (b in sides[0]) for a, b in graph.edges)
         assert verifier("graph_bipartition")(*posed(gold, json.dumps([sorted(s) for s in sides]))).primary == float(divides)
         right += divides
-    assert right > 300
+    assert right > 100

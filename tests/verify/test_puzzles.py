@@ -48,7 +48,7 @@ def test_sat_golds() -> None:
 def test_sat_against_truth_tables() -> None:
     rng = random.Random(14)
     right = 0
-    for _ in range(5000):
+    for _ in range(1500):
         n = rng.randint(1, 5)
         clauses = [[rng.choice([1, -1]) * rng.randint(1, n) for _ in range(rng.randint(1, 3))] for _ in range(rng.randint(1, 6))]
         n = max(abs(x) for c in clauses for x in c)
@@ -65,7 +65,7 @@ def test_sat_against_truth_tables() -> None:
         held = [c for c in clauses if {(abs(x), x > 0) for x in c} & set(row.items())]
         assert score.components["fraction"] == len(held) / len(clauses)
         right += row in good
-    assert 1500 < right < 4500
+    assert 450 < right < 1350
 
 
 # ---- mazes
@@ -117,7 +117,7 @@ def test_maze_against_a_walk_on_paper() -> None:
     rng = random.Random(15)
     tally = {"equal": 0, "suboptimal": 0, "invalid": 0}
     step = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
-    for _ in range(4000):
+    for _ in range(1500):
         size = rng.randint(2, 4)
         cells = {(r, c): "." if rng.random() < 0.75 else "#" for r in range(size) for c in range(size)}
         start, goal = rng.sample(sorted(cells), 2)
@@ -147,7 +147,7 @@ def test_maze_against_a_walk_on_paper() -> None:
         ):
             assert MazePath()(*posed(gold, said)).info["verdict"] == wanted, (rows, said)
         tally[wanted] += 1
-    assert min(tally.values()) > 300, tally
+    assert min(tally.values()) > 100, tally
 
 
 # ---- roles

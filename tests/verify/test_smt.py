@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from assay.core.errors import DataError
 from assay.core.score import Fault
 from assay.verify import posed, verifier
+from assay.verify.structure import smt_terms
 from assay.verify.structure.smt_terms import Undefined, read_terms, value_of
 from assay.verify.structure.smtlib import problem_of
 
@@ -176,12 +177,14 @@ def test_problems_beyond_what_is_covered_are_the_golds_fault(text, says):
         SMT(*posed({"smt": text}, "x = 1"))
 
 
-def test_a_gold_without_a_problem_is_refused_and_one_that_never_ends_is_stopped():
+def test_a_gold_without_a_problem_is_refused_and_one_that_never_ends_is_stopped(monkeypatch):
     for gold in ({}, {"smt": 3}, "x > 1", None):
         with pytest.raises(DataError, match="has no 'smt': a text in SMT-LIB 2"):
             SMT(*posed(gold, "x = 1"))
     calls = " ".join(f"(define-fun f{i + 1} ((a Int)) Int (+ (f{i} a) (f{i} a)))" for i in range(25))
-    with pytest.raises(DataError, match="more than 1000000 steps"):
+    assert smt_terms._STEPS == 1_000_000
+    with monkeypatch.context() as fewer, pytest.raises(DataError, match="more than 50000 steps"):
+        fewer.setattr(smt_terms, "_STEPS", 50_000)
         problem_of(f"(define-fun f0 ((a Int)) Int a) {calls} (declare-const x Int) (assert (= x (f25 1)))")
     deep = "(declare-const x Int) (assert (= x " + "(+ 1 " * 100 + "0" + ")" * 102
     assert judged("x = 100", {"smt": deep}) == ("equal", 1.0, 1.0)

@@ -89,7 +89,8 @@ def verdict(verifier: Verifier, task: Task, rollout: Rollout, *, again: bool = T
         raise ContractError(f"{subject} raised {type(error).__name__} on {case}: {error}") from error
     require(_is_score(first), subject, f"gave {a_kind(first)} for {case}; it must give a Score")
     same = (dict(first.components), first.fault) == (dict(second.components), second.fault)
-    require(same, subject, f"is not pure: two verdicts on {case} are {first} and {second}")
+    if not same:  # scores are long to write down, and this is asked thousands of times
+        require(same, subject, f"is not pure: two verdicts on {case} are {first} and {second}")
     own = verifier.route(task) if isinstance(verifier, Routed) else verifier
     names: tuple[str, ...] = getattr(own, "names", ())
     if names and first.valid:

@@ -161,7 +161,7 @@ def test_tricks_gain_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", HACKS)
 def test_nor_would_they_if_none_were_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "illegal_in", lambda _: "")
-    verifier = VerilogMatch(cycles=200, limits=Limits(cpu=1.0, wall=3.0))
+    verifier = VerilogMatch(cycles=200, limits=Limits(cpu=0.9, wall=3.0))
     assert score(ADDER, f"module add(input [3:0] a, b, output [4:0] y);\n{HACKS[name]}\nendmodule", verifier).primary == 0.0
 
 
@@ -192,7 +192,7 @@ def test_what_only_looks_like_a_trick_is_none() -> None:
     ],
 )  # fmt: skip
 def test_what_never_ends_or_is_too_much_is_stopped(text: str, word: str | None) -> None:
-    strict = VerilogMatch(cycles=100, limits=Limits(cpu=1.0, wall=3.0, memory=256 << 20, output=1 << 22))
+    strict = VerilogMatch(cycles=100, limits=Limits(cpu=0.9, wall=3.0, memory=256 << 20, output=1 << 22))
     found = score(ADDER, f"module add(input [3:0] a, b, output [4:0] y);\n{text}\nendmodule", strict)
     assert found.primary == 0.0 and found.fault is Fault.NONE and found.info["verdict"] not in ("passed", "infra")
     assert word is None or found.info["verdict"] == word
@@ -230,7 +230,7 @@ def test_answers_that_are_none() -> None:
     ],
 )  # fmt: skip
 def test_golden_designs_that_cannot_be_judged_by(gold: object, says: str) -> None:
-    verifier = VerilogMatch(cycles=50, limits=Limits(cpu=1.0, wall=3.0))
+    verifier = VerilogMatch(cycles=50, limits=Limits(cpu=0.9, wall=3.0))
     with pytest.raises(DataError, match=re.escape(says)):
         score(gold, ADDER, verifier)
     assert judge(verifier, *posed(gold, f"```verilog\n{ADDER}\n```")).fault is Fault.VERIFIER
