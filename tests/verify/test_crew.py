@@ -89,18 +89,18 @@ def test_an_answer_whose_worker_waited_for_a_core_is_given_that_time(monkeypatch
 
 def test_hangs_are_waited_for_side_by_side() -> None:
     def run(workers: int) -> tuple[float, dict[str, Any], Counter[str]]:
-        with ScoringPool(RewardFunction(act), 0.5, workers=workers) as pool:
+        with ScoringPool(RewardFunction(act), 1.0, workers=workers) as pool:
             pool.score(items("yes"))
             began = time.monotonic()
-            verdicts = pool.score(items("yes", *["sleep"] * 5, "no", "raise", *["yes"] * 4))
+            verdicts = pool.score(items("yes", *["sleep"] * 3, "no", "raise", *["yes"] * 4))
             told = {k: (s.fault, dict(s.components), s.info.get("error")) for k, s in verdicts.items()}
             return time.monotonic() - began, told, pool.counts
 
     alone, spread = run(1), run(N)
     assert spread[1:] == alone[1:]  # whoever judged
-    assert alone[1]["r3"] == (Fault.POLICY, {"reward": 0.0}, "no verdict within 0.5 s, twice on the same answer")
-    assert alone[2] == Counter(hung=10, retried=6)
-    assert alone[0] >= 10 * 0.5
+    assert alone[1]["r3"] == (Fault.POLICY, {"reward": 0.0}, "no verdict within 1 s, twice on the same answer")
+    assert alone[2] == Counter(hung=6, retried=4)
+    assert alone[0] >= 6 * 1.0
     assert spread[0] < alone[0]
 
 
