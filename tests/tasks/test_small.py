@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from assay.core.rollout import Stop
 from assay.tasks import family
+from assay.tasks.small.tables import FollowPath
 from assay.tasks.small.terse import Terse
 from assay.testing import attempt
 
 NAMES = (
-    "addition", "brackets", "cells", "counter", "dedup", "gates", "knights", "largest", "lookup", "octal", "path", "recall",
-    "select", "skip", "strip", "total",
+    "addition", "balance", "brackets", "cells", "collect", "columns", "counter", "dedup", "gates", "knights", "largest", "lookup",
+    "octal", "path", "recall", "select", "skip", "strip", "total",
 )  # fmt: skip
 CELLS = st.tuples(st.sampled_from(NAMES), st.integers(0, 20), st.integers(0, 10**6))
 
@@ -33,6 +34,19 @@ def other_way(name: str, body: str) -> str:
         case "addition":
             total = int(body[::2][::-1]) + int(body[1::2][::-1])
             return f"{total:0{len(body) // 2 + 1}d}"[::-1]
+        case "balance" | "collect" | "columns":
+            rows, start = body.split(":")
+            graph = nx.DiGraph((row[0], row[-1], {"digits": row[1:-1]}) for row in rows.split("."))
+            steps = list(nx.dfs_edges(graph, start))
+            keys, digits = [target for _, target in steps], [graph.edges[step]["digits"] for step in steps]
+            values = digits
+            if name == "balance":
+                values = [str(sum(map(int, digits[: i + 1])))[-1] for i in range(len(digits))]
+            if name == "columns":
+                one, other = (int("".join(pair[i] for pair in reversed(digits))) for i in (0, 1))
+                *values, carry = reversed(f"{one + other:0{len(digits) + 1}d}")
+                return "".join(map("".join, zip(keys, values, strict=True))) + carry
+            return "".join(map("".join, zip(keys, values, strict=True)))
         case "brackets":
             rest = body
             while any(pair in rest for pair in ("()", "[]", "{}")):
@@ -114,8 +128,11 @@ def test_ways_through_a_strip(level: int, index: int) -> None:
     [
         ("addition", "A7843>", "580", 3),  # 47 + 38: two columns, one carry
         ("addition", "A9911>", "830", 3),  # 19 + 19 = 38
+        ("balance", "Ta5b.c4f.f7a:c>", "f4a1b6", 6),
         ("brackets", "B([]{>", "})", 6),
         ("cells", "C0001000>", "0011000", 7),
+        ("collect", "Ha5b.c4f.f7a:c>", "f4a7b5", 6),
+        ("columns", "Nf43b.c78f:c>", "f5b80", 3),  # 47 + 38, as above
         ("counter", "X+4*4-2>", "414", 3),
         ("dedup", "Uabacb>", "abc", 6),  # a with none, b with a, a with a, c with a and b, b with a and b
         ("gates", "L|1&1^1>", "110", 3),
@@ -133,6 +150,18 @@ def test_ways_through_a_strip(level: int, index: int) -> None:
 def test_answers_by_hand(name: str, prompt: str, answer: str, effort: int) -> None:
     source = small(name)
     assert (source.solve(prompt), source.effort(prompt)) == (answer, effort)
+
+
+def test_dots_between_arrows() -> None:
+    """The same arrows with a dot between two, and nothing else."""
+    plain, dotted = FollowPath(), FollowPath(dots=True)
+    assert set(dotted.alphabet) == {*plain.alphabet, "."}
+    for level in plain.levels:
+        task = dotted.task("path", level, "train", 0)
+        arrows, _, start = task.public["prompt"][1:].partition(":")
+        assert all(len(arrow) == 2 for arrow in arrows.split(".")) and arrows.count(".") == level - 1
+        same = f"P{arrows.replace('.', '')}:{start}"
+        assert (plain.solve(same), plain.effort(same)) == (task.private["solution"], task.private["effort"])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,7 +10,7 @@ import numpy as np
 
 from assay.tasks.small.terse import Terse, picked
 
-__all__ = ["FollowPath", "LookUpAll", "RecallAll", "SelectRows"]
+__all__ = ["AddAlong", "Collect", "FollowPath", "LookUpAll", "RecallAll", "SelectRows", "SumAlong"]
 
 _KEYS, _DIGITS = "abcdefgh", "0123456789"
 
@@ -76,8 +76,13 @@ class FollowPath(Terse):
     Each pair of letters is an arrow from the first to the second; the answer has every letter on the way behind the start. The
     lowest level has only 672 questions.
 
+    Attributes:
+        dots: a dot stands between arrows, so that what stands right behind a letter is where its arrow leads, or no letter.
+
     >>> FollowPath().solve("Pcdabbc:a>"), FollowPath().effort("Pcdabbc:a>")
     ('bcd', 6)
+    >>> FollowPath(dots=True).solve("Pcd.ab.bc:a>")
+    'bcd'
     """
 
     title: ClassVar[str] = "path"
@@ -86,17 +91,27 @@ class FollowPath(Terse):
     letters: ClassVar[str] = _KEYS + ":"
     replies: ClassVar[str] = _KEYS
     levels: tuple[int, ...] = (2, 3, 4, 5, 6, 7)
+    dots: bool = False
+
+    @property
+    def alphabet(self) -> str:
+        """Characters of answers and prompts."""
+        return "".join(dict.fromkeys(f"{self.replies}{self.letters}{self._between}{self.mark}>"))
+
+    @property
+    def _between(self) -> str:
+        return "." if self.dots else ""
 
     def body(self, level: int, rng: np.random.Generator) -> str:
         """A path over different letters, its arrows in any order."""
         nodes: list[str] = rng.permutation(list(_KEYS))[: level + 1].tolist()
         arrows = [f"{a}{b}" for a, b in pairwise(nodes)]
         order: list[int] = rng.permutation(level).tolist()
-        return f"{''.join(arrows[i] for i in order)}:{nodes[0]}"
+        return f"{self._between.join(arrows[i] for i in order)}:{nodes[0]}"
 
     def answer(self, body: str) -> str:
         """From the start until no arrow leads on."""
-        arrows, here = body.split(":")
+        arrows, here = body.replace(".", "").split(":")
         onward = dict(zip(arrows[::2], arrows[1::2], strict=True))
         found: list[str] = []
         while here in onward:
@@ -106,8 +121,101 @@ class FollowPath(Terse):
 
     def effort(self, prompt: str) -> int:
         """Arrows read until the one is found that leads on, for each step."""
-        arrows, here = prompt[1:-1].split(":")
+        arrows, here = prompt[1:-1].replace(".", "").split(":")
         return sum(arrows[::2].index(step) + 1 for step in here + self.solve(prompt)[:-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collect(Terse):
+    """Look up row after row: ``Ha5b.c4f.f7a:c>`` asks for ``f4a7b5``. The level is the number of rows.
+
+    A row has its key, its value and the key of the next row; rows stand in any order, a dot between two. The answer has, from the
+    row asked for on, where each leads and its value. The end is a key without a row.
+
+    >>> Collect().solve("Ha5b.c4f.f7a:c>"), Collect().effort("Ha5b.c4f.f7a:c>")
+    ('f4a7b5', 6)
+    """
+
+    title: ClassVar[str] = "collect"
+    area: ClassVar[str] = "tables"
+    mark: ClassVar[str] = "H"
+    letters: ClassVar[str] = _KEYS + _DIGITS + ".:"
+    replies: ClassVar[str] = _KEYS + _DIGITS
+    width: ClassVar[int] = 1
+    levels: tuple[int, ...] = (2, 3, 4, 5, 6, 7)
+
+    def body(self, level: int, rng: np.random.Generator) -> str:
+        """Rows over different letters, in any order; digits drawn evenly."""
+        keys: list[str] = rng.permutation(list(_KEYS))[: level + 1].tolist()
+        rows = [f"{a}{''.join(picked(rng, _DIGITS, self.width))}{b}" for a, b in pairwise(keys)]
+        order: list[int] = rng.permutation(level).tolist()
+        return f"{'.'.join(rows[i] for i in order)}:{keys[0]}"
+
+    def answer(self, body: str) -> str:
+        """Row after row."""
+        return "".join(f"{row[-1]}{row[1]}" for row in self.walk(body))
+
+    def effort(self, prompt: str) -> int:
+        """Rows read until each is found."""
+        rows = prompt[1:-1].partition(":")[0].split(".")
+        return sum(rows.index(row) + 1 for row in self.walk(prompt[1:-1]))
+
+    def walk(self, body: str) -> list[str]:
+        """The rows in the order in which they lead to each other."""
+        rows, here = body.split(":")
+        at, found = {row[0]: row for row in rows.split(".")}, list[str]()
+        while here in at:
+            found.append(at[here])
+            here = at[here][-1]
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumAlong(Collect):
+    """Add up row after row: ``Ta5b.c4f.f7a:c>`` asks for ``f4a1b6``. The level is the number of rows.
+
+    `Collect` with the total so far, tens dropped, in place of the row's own value.
+
+    >>> SumAlong().solve("Ta5b.c4f.f7a:c>"), SumAlong().effort("Ta5b.c4f.f7a:c>")
+    ('f4a1b6', 6)
+    """
+
+    title: ClassVar[str] = "balance"
+    area: ClassVar[str] = "arithmetic"
+    mark: ClassVar[str] = "T"
+
+    def answer(self, body: str) -> str:
+        """Row after row, each added to those before."""
+        total, found = 0, list[str]()
+        for row in self.walk(body):
+            total = (total + int(row[1])) % 10
+            found.append(f"{row[-1]}{total}")
+        return "".join(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddAlong(Collect):
+    """Add two numbers whose columns are rows: ``Nf43b.c78f:c>`` is 47 + 38 and asks for ``f5b80``. The level is their digits.
+
+    `AddDigits` on the rows of `Collect`, each with the two digits of a column, ones first; behind the last one stands the carry.
+
+    >>> AddAlong().solve("Nf43b.c78f:c>"), AddAlong().effort("Nf43b.c78f:c>")
+    ('f5b80', 3)
+    """
+
+    title: ClassVar[str] = "columns"
+    area: ClassVar[str] = "arithmetic"
+    mark: ClassVar[str] = "N"
+    width: ClassVar[int] = 2
+    levels: tuple[int, ...] = (2, 3, 4, 5, 6)
+
+    def answer(self, body: str) -> str:
+        """Column by column, with a carry."""
+        carry, found = 0, list[str]()
+        for row in self.walk(body):
+            carry, digit = divmod(int(row[1]) + int(row[2]) + carry, 10)
+            found.append(f"{row[-1]}{digit}")
+        return "".join(found) + str(carry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
