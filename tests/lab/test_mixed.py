@@ -94,7 +94,7 @@ def test_bars_of_the_study_as_a_whole() -> None:
 
 def test_the_mixed_page_says_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
-    said = {"SHOWN": KNOWN, "AUXILIARY": {"helper": (1,)}}
+    said: dict[str, Any] = {"SHOWN": KNOWN, "AUXILIARY": {"helper": (1,)}}
     monkeypatch.setattr(mixed_page, "_said", lambda study, name: said[name])
     monkeypatch.setattr(mixed_page, "run_cells", lambda maker, wanted, out, workers: study())
     for seed in SEEDS:
@@ -108,7 +108,7 @@ def test_the_mixed_page_says_what_was_measured(tmp_path: Path, monkeypatch: pyte
         (folder / "metrics.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines), encoding="utf-8")
     assert make(tmp_path / "docs", ["mixed"]) == 0
     page = (tmp_path / "docs" / "mixed.md").read_text(encoding="utf-8")
-    for said in (
+    for line in (
         "120 held-out items", "and neither practised nor scored: `helper`.", "All bars are met.",
         "the levels not shown: none.\nA model", "on the levels shown: none.\nNot kept, less than .92 there after RL: none.",
         f"| {SEEDS[1]} | 1.000 | 0.950 | 0.150 | **0.750** | 200 | 280 |", "| a | 100 100; 15 | 95 95; 10 | 95 95; 75 |",
@@ -116,10 +116,15 @@ def test_the_mixed_page_says_what_was_measured(tmp_path: Path, monkeypatch: pyte
         "| 200 | 1.000 | 1.000 |", "| 100 | 0.500 | 0.500 |", f"| longer | {SEEDS[0]} | 600 | 1.000 to 1.000 | 0.150 to 0.200 |",
         "| format | 10 | 10 |", "| RL | 75 | 75 |",
     ):  # fmt: skip
-        assert said in page, said
+        assert line in page, line
     data = json.loads((tmp_path / "docs" / "mixed.json").read_text(encoding="utf-8"))
     assert data["cells"][0]["now_greedy"]["b/level_2"] == 0.75 and data["curves"][str(SEEDS[0])]["cpu"] == [0.0, 100.0, 200.0]
     assert (tmp_path / "docs" / "mixed.svg").read_text(encoding="utf-8").startswith("<?xml")
+    assert "luck of the seed.\n\n## On the way" in page
+    said["AUXILIARY"] = {}
+    mixed_page.make_page(replace(MIXED, notes="Dropped: c."), tmp_path / "docs")
+    page = (tmp_path / "docs" / "mixed.md").read_text(encoding="utf-8")
+    assert "luck of the seed.\n\nDropped: c.\n\n## On the way" in page and "\nNothing else is shown.\n" in page
 
 
 # ---- cells

@@ -91,6 +91,9 @@ def _page(study: MixedStudy, gate: MixedGate, records: Sequence[Mapping[str, Any
     loads = [x for r in records for x in r["load"]]
     verdict = "All bars are met." if not gate.failures() else "Not met: " + "; ".join(gate.failures()) + "."
     helpers = " and ".join(f"`{arm}`" for arm in _said(study, "AUXILIARY"))
+    elsewhere = "Long answers were demonstrated elsewhere, in what is shown at all its levels, and neither practised nor scored: "
+    beside = f"{elsewhere}{helpers}." if helpers else "Nothing else is shown."
+    notes = f"\n{study.notes}\n" if study.notes else ""
     return f"""# {study.title}
 
 A model of a third of a million weights is shown the easy levels of {len(shown)} families, and improved by RL with their verifiers
@@ -99,7 +102,7 @@ has fewer questions), greedy answers; a prompt is held out by a hash of its text
 
     python -m assay.lab evidence {study.name}        # {study.lasts}; cells that are done are read, not run
 
-Long answers were demonstrated elsewhere, in what is shown at all its levels, and neither practised nor scored: {helpers}.
+{beside}
 
 Machine: {"; ".join(sorted({r["machine"] for r in records}))}. One thread per run. Load average {min(loads):.1f} to
 {max(loads):.1f} when a cell began or ended: above {WORKERS} other work shared the machine, and CPU-seconds read high. Numbers and
@@ -126,7 +129,7 @@ Not kept, less than .92 there after RL: {_below(rl, "now_greedy", shown, True, 0
 Not climbed, less than .05 on the levels not shown: {_below(rl, "now_greedy", shown, False, 0.05)}.
 A model that ends its answers where those it was shown ended must once go on by chance before a verifier can reward it; whether
 that happens is luck of the seed.
-
+{notes}
 ## On the way
 
 Mean over seeds at the run's own evaluations, of fewer items than above:
