@@ -22,7 +22,7 @@ AUXILIARY: Mapping[str, tuple[int, ...]] = FrozenMap({})
 
 
 def ledger_base(seed: int = 0) -> Run:
-    """The suite's base: 0.34M parameters, supervised on fresh traces of the easy levels (about 180 CPU-seconds)."""
+    """The suite's base: 0.34M parameters, supervised on fresh traces of the easy levels (about 160 CPU-seconds)."""
     return _suite().base(seed)
 
 
