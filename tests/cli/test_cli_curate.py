@@ -101,13 +101,15 @@ def test_wrong_arguments_are_2_and_leave_nothing(assay, files: Path, words: list
     assert not (files / "out").exists()
 
 
-def test_an_error_in_the_middle_is_1_and_can_be_mended(assay, files: Path) -> None:
+def test_an_error_before_the_first_row_is_1_and_can_be_mended(assay, files: Path) -> None:
     lines(files / "weak.jsonl", [{"prompt": "q", "passed": 3, "n": 1}])
     words = ("curate", "in.jsonl", "out", "--passes", "weak=weak.jsonl")
     done = assay(*words)
     assert done.code == 1
     assert "weak.jsonl, line 1: passed=3, n=1" in done.err
     lines(files / "weak.jsonl", [{"prompt": "q", "passed": 1, "n": 1}])
+    assert assay(*words).code == 0
+    lines(files / "weak.jsonl", [{"prompt": "q", "passed": 0, "n": 1}])
     assert "its references differ" in assay(*words).err
     assert assay(*words, "--fresh").code == 0
 
