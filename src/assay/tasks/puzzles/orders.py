@@ -172,7 +172,7 @@ class Schedule(Clued):
         (n,) = self.shapes[level - 1]
         hours = [rng.randint(1, 4 if n < 5 else 2) for _ in range(n)]
         start = rng.randint(6, 9)
-        facts: dict[str, Any] = {"names": rng.sample(_JOBS, n), "hours": hours, "start": start}
+        facts: dict[str, Any] = {"names": self.named(n, rng), "hours": hours, "start": start}
         order = rng.sample(range(n), n)
         begin, now = [0] * n, 0
         for job in order:
@@ -245,10 +245,9 @@ class Schedule(Clued):
         """The jobs in order."""
         return in_order(facts["names"], values)
 
-    def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
-        """Other jobs."""
-        other = Clued.vary(self, facts, rng) or {}
-        return {**other, "names": rng.sample(_JOBS, len(facts["names"]))}
+    def named(self, n: int, rng: Random) -> list[str]:
+        """Jobs in place of people."""
+        return sorted(rng.sample(_JOBS, n))
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The jobs with their hours."""
