@@ -15,6 +15,7 @@ from assay.tasks.problem import Problem
 from assay.tasks.problems import Problems
 from assay.tasks.puzzles.dates import Calendar
 from assay.tasks.puzzles.logic import Syllogism
+from assay.tasks.puzzles.orders import Schedule
 from assay.tasks.puzzles.plans import Jugs, PlanPuzzle
 from assay.tasks.puzzles.puzzle import Puzzle, listed
 from assay.tasks.puzzles.squares import Sudoku
@@ -116,6 +117,17 @@ def test_verdicts_about_classes_against_all_worlds() -> None:
         assert problem.solve(facts).answer == wanted
         seen.add(wanted)
     assert seen == {"yes", "no", "unknown"}
+
+
+@pytest.mark.parametrize("problem", [Schedule(), Syllogism()], ids=lambda p: p.name)
+def test_facts_hold_nothing_that_the_question_does_not_tell(problem: Schedule | Syllogism) -> None:
+    """Names in an order that no wording shows, or one that no sentence names, would make one question several."""
+    for level in problem.levels:
+        for i in range(15):
+            facts = problem.draw(level, Random(i))
+            for one in (facts, problem.redraw(facts, level, Random(i))):
+                words = problem.word(one, 0).lower()
+                assert one["names"] == sorted(one["names"]) and all(name in words for name in one["names"])
 
 
 def test_dates_by_hand() -> None:

@@ -264,18 +264,18 @@ class Syllogism(Problem):
         wanted = rng.choice(("yes", "no", "unknown"))
         while True:
             pairs = [sorted(rng.sample(range(n), 2), key=lambda _: rng.random()) for _ in range(count + 1)]
-            if len({frozenset(pair) for pair in pairs}) <= count:
-                continue
+            if len({frozenset(pair) for pair in pairs}) <= count or len({at for pair in pairs for at in pair}) < n:
+                continue  # a sentence twice, or a kind of which nothing is said
             premises = [[rng.choice(("all", "all", "no", "some", "some not")), *pair] for pair in pairs[:-1]]
             facts: dict[str, Any] = {"premises": premises, "claim": [rng.choice(("all", "no", "some", "some not")), *pairs[-1]]}
             if self._verdict({**facts, "names": ["x"] * n})[0] == wanted:
-                return {"names": rng.sample(_CLASSES, n), **facts}
+                return {"names": self._named(n, rng), **facts}
 
     def redraw(self, facts: Facts, level: int, rng: Random) -> dict[str, Any]:
         """Mostly the same with other names."""
         if rng.random() < 0.1:
             return self.draw(level, rng)
-        return {**facts, "names": rng.sample(_CLASSES, len(facts["names"]))}
+        return {**facts, "names": self._named(len(facts["names"]), rng)}
 
     def solve(self, facts: Facts) -> Solution:
         """Whether the premises allow the claim, and whether they allow that it is false."""
@@ -300,6 +300,10 @@ class Syllogism(Problem):
     def verifier(self, form: Form) -> Verifier:
         """One of the three words."""
         return ExactMatch(strip=True, casefold=True, punctuation=True, where=form.place)
+
+    def _named(self, n: int, rng: Random) -> list[str]:
+        """Kinds by the alphabet: the question does not tell in which order they stand, so two orders would be one question."""
+        return sorted(rng.sample(_CLASSES, n))
 
     def _verdict(self, facts: Facts) -> tuple[str, int]:
         found = [model.solve(1) for model in self.models(facts)]
