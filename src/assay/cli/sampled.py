@@ -11,7 +11,7 @@ from assay.cli.mirror import parse
 from assay.cli.recipe import own_code, source
 from assay.core.canon import plain
 from assay.core.errors import AssayError, ConfigError, DataError
-from assay.core.protocols import TaskSource
+from assay.core.protocols import TaskSource, Verifier
 from assay.core.task import Task
 
 __all__ = ["sample"]
@@ -84,7 +84,7 @@ class _Secrets:
 
     def __init__(self, family: TaskSource) -> None:
         self._judge = family.verifier()
-        self._specs: dict[int, dict[str, Any] | None] = {}
+        self._specs: dict[int, tuple[Verifier, dict[str, Any] | None]] = {}  # kept, so that no other takes its number
 
     def of(self, task: Task) -> Mapping[str, Any]:
         """World and private part; ``verifier`` where a name stands for the task's own (`assay.tasks.judged_rows`)."""
@@ -92,6 +92,6 @@ class _Secrets:
 
         judge = judge_of(self._judge, task)
         if id(judge) not in self._specs:
-            self._specs[id(judge)] = spec_of(judge)
-        spec = self._specs[id(judge)]
+            self._specs[id(judge)] = (judge, spec_of(judge))
+        _, spec = self._specs[id(judge)]
         return {**({"world": task.world} if task.world else {}), **task.private, **({"verifier": spec} if spec else {})}

@@ -96,8 +96,8 @@ All {len(arms)} arms of the {len(found)} built-in families, one after the other 
   {sizes.draw_seconds:g} s. *All* where none came only once: then the level has no others.
 - **alike**: questions among them that read, to the letter, like another one.
 
-Machine: {machine()}; load average while this page was made {min(loads):.1f} to {max(loads):.1f}.
-Numbers of each arm: `tasks.json`.
+Machine: {machine()}; load average while this page was put together {min(loads):.1f} to {max(loads):.1f}. Arms that were read
+had been measured before, beside whatever else ran. Numbers of each arm: `tasks.json`.
 
 {_speeds(arms)}
 

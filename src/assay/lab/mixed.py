@@ -33,7 +33,7 @@ class MixedStudy:
         title: of the page.
         tuned: sentence that names the seeds which tuned the recipe.
         lasts: how long the study takes, in words.
-        notes: paragraph on what the helpers show, and on what was tried and dropped; empty for none.
+        notes: paragraph on what was tried and dropped; empty for none.
     """
 
     name: str
