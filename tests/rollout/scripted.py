@@ -55,7 +55,7 @@ class Scripted:
     together: int = 0
 
     def info(self) -> EngineInfo:
-        return EngineInfo(version=self.version, checksums=None, vocabulary=128, context=self.context)
+        return EngineInfo(version=self.version, vocabulary=128, context=self.context)
 
     async def generate(self, request: Request) -> Completion:
         self.requests.append(request)

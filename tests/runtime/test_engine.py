@@ -382,14 +382,14 @@ def test_checksums_are_those_of_the_published_weights_head_included(models, othe
     info = engine.info()
     assert (info.version, info.vocabulary, info.context) == (0, 41, 64)
     published = manifest(model, 0)
-    served = dict(info.checksums)
+    served = dict(asyncio.run(engine.checksums()))
     assert served.pop("lm_head.weight") == published.tensors["model.embed_tokens.weight"].digest
     assert served == {n: t.digest for n, t in published.tensors.items()}
     asyncio.run(engine.swap(manifest(other[1], 4)))
-    swapped, wanted = engine.info(), manifest(other[1], 4).tensors
-    assert swapped.version == 4
-    assert {n: swapped.checksums[n] for n in wanted} == {n: t.digest for n, t in wanted.items()}
-    assert swapped.checksums["lm_head.weight"] == wanted["model.embed_tokens.weight"].digest
+    swapped, wanted = asyncio.run(engine.checksums()), manifest(other[1], 4).tensors
+    assert engine.info().version == 4
+    assert {n: swapped[n] for n in wanted} == {n: t.digest for n, t in wanted.items()}
+    assert swapped["lm_head.weight"] == wanted["model.embed_tokens.weight"].digest
 
 
 @pytest.mark.parametrize(
@@ -401,7 +401,8 @@ def test_checksums_digest_what_the_decode_path_reads(models, name):
     clean, faulty = NativeEngine(model), NativeEngine(model)
     with torch.no_grad():
         faulty.weights.tensors[name].mul_(1.5)
-    changed = {n for n, d in clean.info().checksums.items() if faulty.info().checksums[n] != d}
+    found = asyncio.run(faulty.checksums())
+    changed = {n for n, d in asyncio.run(clean.checksums()).items() if found[n] != d}
     assert name in changed
     assert changed <= {name, "model.embed_tokens.weight"}  # the tied head is the embedding
     r = request(1, [5, 6], max_new_tokens=8)
@@ -564,7 +565,7 @@ def test_a_delta_replaces_only_its_tensors(tmp_path, tied):
     engine, base = NativeEngine(model), manifest(model, 0)
     asyncio.run(engine.swap(manifest_of(7, {n: arrays[n] for n in names}, base=base.digest)))
     merged = manifest_of(7, arrays)
-    served = dict(engine.info().checksums)
+    served = dict(asyncio.run(engine.checksums()))
     head = "model.embed_tokens.weight" if tied else "lm_head.weight"
     assert served["lm_head.weight"] == merged.tensors[head].digest
     assert {n: served[n] for n in merged.tensors} == {n: t.digest for n, t in merged.tensors.items()}

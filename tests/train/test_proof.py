@@ -126,6 +126,53 @@ def test_rounding_of_trained_weights_is_no_fault_and_more_is_one(tmp_path: Path,
         off_by(1e-4)
 
 
+class Unseen:
+    """Digests of some tensors only, as engines give that repack the others."""
+
+    def __init__(self, engine: Any, names: set[str]) -> None:
+        self.engine, self.names = engine, names
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
+
+    async def checksums(self) -> dict[str, str]:
+        return {n: d for n, d in (await self.engine.checksums()).items() if n in self.names}
+
+
+@pytest.mark.parametrize("names", [set(), {NORM}])
+def test_a_rehearsal_sees_each_tensor_that_never_arrives(tmp_path: Path, names: set[str]) -> None:
+    """However small the updates are: a healthy engine passes, with no tensor out of sight, and is as it was afterwards."""
+    _, s = session(tmp_path)
+    proof, before = replace_probes(s), s.learner.state_digest()
+    assert asyncio.run(proved_steps(s, Unseen(s.engine, names), proof, lr=1e-6)) == [True] * 4
+    assert (proof.blind, proof.steady, s.learner.state_digest()) == ((), True, before)
+    for name in sorted(s.learner.publish().tensors):
+        engine = Unseen(StaleTensor(session(tmp_path)[1].engine, name), names)
+        asyncio.run(engine.swap(s.learner.publish()))
+        with pytest.raises(WeightProofError, match=r"some tensors do not arrive|tensors differ"):
+            asyncio.run(proved_steps(s, engine, replace_probes(s), lr=1e-6))
+
+
+def test_an_engine_back_at_its_base_is_known_again(tmp_path: Path) -> None:
+    """After a sleep, say: at this learning rate it differs by less than the noise, and not by nothing from the step before."""
+    _, s = session(tmp_path)
+    proof = replace_probes(s, checksums=False, rehearse=False)
+    with pytest.raises(WeightProofError, match="bit for bit those that version 1 gave: it serves version 1 again"):
+        asyncio.run(proved_steps(s, BaseWeights(s.engine, healthy=3), proof, lr=3e-7))
+
+
+def test_an_engine_that_repeats_nothing_to_the_bit_is_not_proved_by_probes(tmp_path: Path) -> None:
+    _, s = session(tmp_path)
+    proof, score, rng = replace_probes(s, checksums=False), s.engine.score, np.random.default_rng(0)
+
+    class Unsteady(Unseen):
+        async def score(self, rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
+            return [x + np.float32(rng.normal() * 1e-6) for x in await score(rows)]
+
+    assert asyncio.run(proved_steps(s, Unsteady(s.engine, set()), proof, lr=1e-6)) == [False] * 4
+    assert not proof.steady
+
+
 def test_without_a_witness_the_state_is_unproven(tmp_path: Path) -> None:
     _, s = session(tmp_path)
     proof = WeightProof(rows=[], probes=False, checksums=False)

@@ -44,6 +44,9 @@ class Wrapped:
     async def swap(self, manifest: Any, mode: SwapMode = SwapMode.DRAIN) -> None:
         await self.engine.swap(manifest, mode)
 
+    async def checksums(self) -> Any:
+        return await self.engine.checksums()
+
     def info(self) -> EngineInfo:
         return self.engine.info()
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         Learner,
         LossProgram,
         Obs,
+        Rehearsal,
         Replay,
         Request,
         Restorable,
@@ -115,6 +116,7 @@ __all__ = [
     "PlanError",
     "Prefill",
     "RankError",
+    "Rehearsal",
     "Replay",
     "Request",
     "Restorable",
@@ -196,7 +198,7 @@ _HOME = {
         "vocab": "FullEntropy VocabStat",
         "protocols": (
             "BatchComposer ContextManager Curriculum CurriculumSpec Engine EngineInfo Environment Guidance "
-            "Learner LossProgram Obs Replay Request Restorable Sampler State Stats Step SwapMode TaskSource "
+            "Learner LossProgram Obs Rehearsal Replay Request Restorable Sampler State Stats Step SwapMode TaskSource "
             "Tokenizer Tool Tracker Verifier"
         ),
         "proportion": "wilson_bounds",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -51,10 +51,40 @@ class Manifest:
                 "'delta' has the digest of the version that it changes"
             )
 
+    def rounded(self, dtype: str) -> Manifest:
+        """The same weights as an engine takes them that serves ``dtype``: ``bfloat16`` arrays are uint16 bit patterns, rounded to
+        the nearest, ties to even; their `TensorInfo.dtype` says so.
+
+        Raises:
+            DataError: another dtype, a delta, or a payload that is missing or not float32.
+
+        >>> made = manifest_of(1, {"w": np.array([1.0, 1.00390625, -2.0078125], np.float32)}).rounded("bfloat16")
+        >>> made.tensors["w"].dtype, [hex(bits) for bits in made.payload["w"].tolist()]
+        ('bfloat16', ['0x3f80', '0x3f80', '0xc000'])
+        """
+        if dtype == "float32":
+            return self
+        if dtype != "bfloat16":
+            raise DataError(f"weight version {self.version} cannot be rounded to {dtype!r}; engines serve float32 or bfloat16")
+        if self.payload is None or self.kind != "full":
+            raise DataError(f"weight version {self.version} is no full set of arrays, so it cannot be rounded")
+        arrays = {name: bfloat16_bits(name, array) for name, array in self.payload.items()}
+        tensors = {n: TensorInfo(dtype, tuple(a.shape), array_digest(a)) for n, a in arrays.items()}
+        return replace(self, tensors=tensors, payload=arrays)
+
     @property
     def digest(self) -> str:
         """Digest over the tensors that it names, in name order; of a full manifest it is what a delta's ``base`` means."""
         return digest({name: [t.dtype, t.shape, t.digest] for name, t in self.tensors.items()})
+
+
+def bfloat16_bits(name: str, array: Array) -> Array:
+    """Bit patterns of float32 numbers rounded to bfloat16; DataError names a tensor that is not float32."""
+    if array.dtype != np.float32:
+        raise DataError(f"tensor {name!r} is {array.dtype}; only float32 is rounded to bfloat16")
+    bits = np.ascontiguousarray(array).view(np.uint32)
+    kept = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    return np.where(np.isnan(array), np.uint32(0x7FC0), kept).astype(np.uint16)
 
 
 def manifest_of(version: int, arrays: Mapping[str, Array], *, base: str | None = None) -> Manifest:

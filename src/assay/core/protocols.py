@@ -6,7 +6,8 @@ are drawn, how good they are, what to try next, how to learn, where to report.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -35,6 +36,7 @@ __all__ = [
     "Learner",
     "LossProgram",
     "Obs",
+    "Rehearsal",
     "Replay",
     "Request",
     "Restorable",
@@ -197,16 +199,16 @@ class EngineInfo:
     """What an engine says of itself.
 
     Attributes:
-        version: weight version that it serves.
-        checksums: digest per tensor of the arrays that the decode path really reads; None where it cannot tell.
+        version: weight version that it was given last.
         vocabulary: rows of its head.
         context: longest prompt plus completion.
+        dtype: of the weights that it takes and serves, ``float32`` or ``bfloat16`` (`Manifest.rounded`).
     """
 
     version: int
-    checksums: Mapping[str, str] | None
     vocabulary: int
     context: int
+    dtype: str = "float32"
 
 
 class SwapMode(StrEnum):
@@ -230,6 +232,12 @@ class Engine(Protocol):
 
     async def score(self, rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
         """``[len(row)]`` log-probabilities of each token given those before it, 0 first; temperature 1, the decode path."""
+        ...
+
+    async def checksums(self) -> Mapping[str, str] | None:
+        """Digest per tensor of the arrays that the decode path really reads, under the names and as the digests of the manifest
+        that they came from; a tensor that it cannot tell of is left out, and None stands for all of them.
+        """
         ...
 
     def info(self) -> EngineInfo: ...
@@ -323,6 +331,19 @@ class Stats:
     metrics: Mapping[str, float]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """Weights that are visibly others in every tensor.
+
+    Attributes:
+        manifest: these weights.
+        effects: of probe rows: name to the mean change of their log-probabilities, in nats, were that tensor alone as before.
+    """
+
+    manifest: Manifest
+    effects: Callable[[Sequence[Ids]], Mapping[str, float]]
+
+
 class Learner(Protocol):
     """Owns weights, optimiser and anchors."""
 
@@ -339,6 +360,10 @@ class Learner(Protocol):
     def score(self, rows: Sequence[Ids], model: str = "policy") -> list[NDArray[np.float32]]: ...
 
     def publish(self) -> Manifest: ...
+
+    def rehearsal(self) -> AbstractContextManager[Rehearsal]:
+        """Inside, `score` and the manifest have weights that differ visibly in every tensor; behind it all is as before."""
+        ...
 
     def state_digest(self) -> str:
         """Digest of weights, optimiser state and anchors."""

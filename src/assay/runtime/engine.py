@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -336,9 +336,10 @@ class NativeEngine:
                 self._check_ids(row, f"row {i}")
         return self._path.score(rows)
 
+    async def checksums(self) -> Mapping[str, str]:
+        """Digests of the served arrays under their Hugging Face names, head included."""
+        return self.weights.digests()
+
     def info(self) -> EngineInfo:
-        """Version, vocabulary, context, and digests of the served arrays under their Hugging Face names, head included."""
-        return EngineInfo(
-            version=self._version, checksums=self.weights.digests(), vocabulary=self._shape.vocab_size,
-            context=self._shape.max_positions,
-        )  # fmt: skip
+        """Version, vocabulary, context; it serves float32."""
+        return EngineInfo(version=self._version, vocabulary=self._shape.vocab_size, context=self._shape.max_positions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -140,6 +140,10 @@ class Lagged:
     async def score(self, rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
         """As the engine does, under the weights that it serves."""
         return await self.engine.score(rows)
+
+    async def checksums(self) -> Mapping[str, str] | None:
+        """Of the weights that the engine serves."""
+        return await self.engine.checksums()
 
     def info(self) -> EngineInfo:
         """Of the weights that the engine serves."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -19,7 +20,7 @@ from assay.core.columns import Array
 from assay.core.errors import PlanError
 from assay.core.manifest import Manifest, manifest_of
 from assay.core.plan import Forward, Plan
-from assay.core.protocols import LossProgram, Stats
+from assay.core.protocols import LossProgram, Rehearsal, Stats
 from assay.core.rollout import Ids
 from assay.core.sample import Sample
 from assay.runtime import snapshot
@@ -32,6 +33,7 @@ from assay.runtime.model import Model
 from assay.runtime.optim import build_optimizer
 from assay.runtime.packing import Packing
 from assay.runtime.passes import Passes
+from assay.runtime.rehearsal import disturbed, effects
 from assay.runtime.settings import LearnerSettings
 from assay.runtime.typed import array_of, l2_norm
 
@@ -265,6 +267,14 @@ class TorchLearner:
         The payload's arrays are views of the live weights: a receiver copies them before the next step.
         """
         return manifest_of(self.version, _arrays(self.parameters))
+
+    @contextmanager
+    def rehearsal(self) -> Generator[Rehearsal]:
+        """Inside, every published tensor carries strong noise; behind it all are bit for bit as before."""
+        with disturbed(self.parameters) as kept:
+            yield Rehearsal(
+                manifest=self.publish(), effects=lambda rows: effects(self.parameters, kept, self.score, rows)
+            )  # fmt: skip
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Everything that a step reads or writes: ``weights``, ``optimizer`` and ``anchors``, each name to tensor; with heads

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from assay.core.columns import Array, TokenColumn
 from assay.core.errors import ConfigError, DataError, EngineError
 from assay.core.manifest import Manifest, manifest_of
 from assay.core.plan import Forward, Plan
-from assay.core.protocols import EngineInfo, LossProgram, Request, Stats, SwapMode, Tokenizer
+from assay.core.protocols import EngineInfo, LossProgram, Rehearsal, Request, Stats, SwapMode, Tokenizer
 from assay.core.rollout import Completion, Ids, Span, Stop, ids_of
 from assay.core.seeds import generator, uniforms
 from assay.core.task import Message
@@ -169,11 +170,14 @@ class ScriptedEngine:
         """Log-probabilities under the fake model, 0 first."""
         return _scored(self._weights, rows)
 
-    def info(self) -> EngineInfo:
+    async def checksums(self) -> Mapping[str, str]:
         """Digests of the arrays served, the head as used among them."""
         used = {**self._weights, HEAD: _head(self._weights)}
-        sums = {name: array_digest(array) for name, array in used.items()}
-        return EngineInfo(version=self.version, checksums=sums, vocabulary=self.tokenizer.size, context=self.context)
+        return {name: array_digest(array) for name, array in used.items()}
+
+    def info(self) -> EngineInfo:
+        """Version, vocabulary and context."""
+        return EngineInfo(version=self.version, vocabulary=self.tokenizer.size, context=self.context)
 
     def _sampled(self, request: Request) -> list[int]:
         cdf: list[float] = np.cumsum(np.exp(_logp(self._weights))).tolist()
@@ -230,6 +234,23 @@ class FakeLearner:
     def publish(self) -> Manifest:
         """The present weights as a full manifest."""
         return manifest_of(self.version, _copied(self.weights))
+
+    @contextmanager
+    def rehearsal(self) -> Generator[Rehearsal]:
+        """Inside, every weight carries noise; behind it all are as before."""
+        kept, rng = self.weights, generator("fake-rehearsal", 0)
+        noisy = {n: (a + 0.5 * rng.standard_normal(a.shape)).astype(np.float32) for n, a in kept.items()}
+
+        def effects(rows: Sequence[Ids]) -> dict[str, float]:
+            whole = _scored(noisy, rows)
+            found = {name: _scored({**noisy, name: kept[name]}, rows) for name in kept}
+            return {n: float(np.mean([np.abs(a - b).mean() for a, b in zip(whole, s, strict=True)])) for n, s in found.items()}
+
+        self.weights = noisy
+        try:
+            yield Rehearsal(manifest=self.publish(), effects=effects)
+        finally:
+            self.weights = kept
 
     def state_digest(self) -> str:
         """Digest of all that `save` writes."""

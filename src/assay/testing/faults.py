@@ -6,7 +6,7 @@ and its checksums are those of the arrays that it really serves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,10 @@ class _Faulty:
     async def score(self, rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
         """As the wrapped engine does."""
         return await self.engine.score(rows)
+
+    async def checksums(self) -> Mapping[str, str] | None:
+        """As the wrapped engine does."""
+        return await self.engine.checksums()
 
     def info(self) -> EngineInfo:
         """As the wrapped engine does."""

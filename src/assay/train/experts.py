@@ -90,6 +90,9 @@ class Oracle:
         """``[len(row)]`` NaN: it has no distribution."""
         return [np.full(len(row), np.nan, np.float32) for row in rows]
 
+    async def checksums(self) -> None:
+        """It has no weights."""
+
     def info(self) -> EngineInfo:
         """What it was made like."""
         return self.like

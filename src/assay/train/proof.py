@@ -2,9 +2,12 @@
 
 Two witnesses. Checksums: the engine digests the arrays that its decode path really reads; they must equal the published ones.
 Probes: log-probabilities of fixed token rows through the decode path must agree with the learner's within the noise measured
-before the first update, and must differ from those before the update (at small learning rates an engine that is one step stale
-is invisible to any absolute threshold). With neither the run says ``unproven``. Of a sampler that lags on purpose both are
-compared with the publication that is due: neither a newer nor an older one passes.
+before the first update, *and* must be none that weights served before gave: at small learning rates an engine that is one step
+stale, or back at the base, is invisible to any absolute threshold, but it repeats old numbers to the bit.
+
+An engine whose checksums leave tensors out is rehearsed at first: it is handed weights that are visibly others in every tensor,
+and the probes must follow. With no witness the run says ``unproven``. Of a sampler that lags on purpose both are compared with
+the publication that is due: neither a newer nor an older one passes.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from assay.core.canon import digest
 from assay.core.errors import NonFiniteError, WeightProofError
 from assay.core.manifest import Manifest
 from assay.core.protocols import Engine, Learner
@@ -29,6 +33,10 @@ Scores = list[NDArray[np.float32]]
 _LEAST = 5e-5
 """Nats: trained weights round more than fresh ones, on which the noise may have been measured: 1e-6 grew to 2e-5 on the
 quickstart's base."""
+_MOST = {"float32": 0.05, "bfloat16": 0.5}
+"""Nats by which engine and learner may differ anywhere while they hold the same weights, by what the engine serves."""
+_REMEMBERED = 256
+"""Versions whose answers are remembered, beside the first."""
 
 
 def probe_rows(vocabulary: int, context: int, seed: int, rows: int = 4, length: int = 12) -> list[Ids]:
@@ -54,40 +62,65 @@ class WeightProof:
         rows: probe rows.
         probes: use probe log-probabilities; without them and without checksums nothing is proved.
         checksums: use the engine's checksums where it offers them.
+        rehearse: rehearse an engine whose checksums leave tensors out; without it only the size of the difference tells of these.
         lag: publications that the engine is to stay behind the learner.
         noise: largest difference of the two paths before the first update, nats; set by `calibrate`.
+        steady: whether the engine gives the same probes the same answers to the bit; set by `calibrate`.
+        blind: tensors of which no witness can tell whether they arrive: without a checksum, and too faint in the rehearsal;
+            set by `calibrate`.
     """
 
     rows: list[Ids]
     probes: bool = True
     checksums: bool = True
+    rehearse: bool = True
     lag: int = 0
     noise: float = 0.0
+    steady: bool = True
+    blind: tuple[str, ...] = ()
     _published: list[_Published] = field(default_factory=list[_Published])
-    _served: Scores = field(default_factory=list[NDArray[np.float32]])
-    _learned: Scores = field(default_factory=list[NDArray[np.float32]])
+    _seen: dict[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
+    _due: _Published | None = None
 
     async def calibrate(self, manifest: Manifest, engine: Engine, learner: Learner) -> None:
         """Measures the noise between the two paths while they hold the same weights, the newest.
 
         Raises:
-            WeightProofError: they already differ: checksums disagree, or by more than 0.05 nats anywhere.
+            WeightProofError: they already differ: checksums disagree, or by more than 0.05 nats anywhere (0.5 in bfloat16); or
+                the engine does not follow a rehearsal.
         """
         learned = learner.score(self.rows) if self.probes else []
         newest = _Published(manifest.version, _digests(manifest), learned)
-        if self.checksums:
-            self._compare_checksums(newest, engine)
+        told = await self._compare_checksums(newest, engine) if self.checksums else 0.0
         if self.probes:
             served = await engine.score(self.rows)
-            self.noise = _gap(served, learned)
-            if not self.noise <= 0.05:
+            self.noise, most = _gap(served, learned), _MOST[engine.info().dtype]
+            if not self.noise <= most:
                 raise WeightProofError(
                     f"before the first update the sampler's log-probabilities differ from the learner's by {self.noise:.3g} nats "
-                    "on the same tokens: "
+                    f"on the same tokens (at most {most} are noise of {engine.info().dtype}): "
                     "it serves other weights, another architecture setting or another precision"
                 )
-            self._served, self._learned = served, learned
-        self._published = self._published or [newest]
+            self.steady = _same(served, await engine.score(self.rows))
+            if told < 1.0 and self.rehearse:
+                await self._rehearse(manifest, engine, learner, _mean_gap(served, learned))
+            self._remember(newest, served)
+        self._published, self._due = self._published or [newest], newest
+
+    async def _rehearse(self, manifest: Manifest, engine: Engine, learner: Learner, noise: float) -> None:
+        """Hands the engine weights that are visibly others in every tensor, and sees the probes follow."""
+        bound = 3.0 * max(noise, _LEAST)
+        with learner.rehearsal() as other:
+            await engine.swap(other.manifest.rounded(engine.info().dtype))
+            gap = _mean_gap(await engine.score(self.rows), learner.score(self.rows))
+            told = (await engine.checksums() if self.checksums else None) or {}
+            self.blind = tuple(n for n, effect in other.effects(self.rows).items() if n not in told and effect <= bound + noise)
+        await engine.swap(manifest)
+        if not gap <= bound:
+            raise WeightProofError(
+                f"handed weights that differ in every tensor, the sampler's log-probabilities differ from the learner's by "
+                f"{gap:.3g} nats on average, by {noise:.3g} before: some tensors do not arrive, or it answers without them"
+            )
 
     async def check(self, manifest: Manifest, engine: Engine, learner: Learner) -> bool:
         """Proves that ``engine`` serves ``manifest``, which ``learner`` published, or what it published ``lag`` times before.
@@ -115,40 +148,55 @@ class WeightProof:
         if version != due.version:
             wanted = f"with {due.version} due at Reinforce.lag={self.lag}" if self.lag else "and is to serve just that"
             raise WeightProofError(f"the sampler serves weight version {version}, the learner published {newest}, {wanted}")
-        summed = self._compare_checksums(due, engine) if self.checksums else False
-        if self.probes:
-            self._compare_probes(due, await engine.score(self.rows))
-        return summed or self.probes
+        told = await self._compare_checksums(due, engine) if self.checksums else 0.0
+        fresh = self._compare_probes(due, await engine.score(self.rows)) if self.probes else False
+        return told == 1.0 or fresh
 
-    def _compare_checksums(self, due: _Published, engine: Engine) -> bool:
-        served = engine.info().checksums
+    async def _compare_checksums(self, due: _Published, engine: Engine) -> float:
+        """The share of the tensors that the engine's checksums tell of, all of which are as published."""
+        served = await engine.checksums()
         if served is None:
-            return False
+            return 0.0
         wanted = dict(due.digests)
         if "lm_head.weight" in served and "lm_head.weight" not in wanted:  # tied: the head as used must be the embedding
             wanted["lm_head.weight"] = wanted["model.embed_tokens.weight"]
-        wrong = sorted(name for name in wanted if served.get(name) != wanted[name])
+        wrong = sorted(name for name in wanted if served.get(name, wanted[name]) != wanted[name])
         if wrong:
             shown = ", ".join(wrong[:4]) + (f" and {len(wrong) - 4} more" if len(wrong) > 4 else "")
             raise WeightProofError(
                 f"after update {due.version} the sampler's tensors differ from the learner's in {len(wrong)} of "
                 f"{len(wanted)}: {shown}; rollouts would come from other weights than the ones trained"
             )
-        return True
+        return len(wanted.keys() & served.keys()) / len(wanted)
 
-    def _compare_probes(self, due: _Published, served: Scores) -> None:
+    def _compare_probes(self, due: _Published, served: Scores) -> bool:
+        """Whether the probes tell that these are the weights that are due; at a small change an unsteady engine cannot."""
         gap, bound = _gap(served, due.learned), max(10.0 * self.noise, _LEAST)
         if not gap <= bound:
             raise WeightProofError(
                 f"after update {due.version} the sampler's log-probabilities differ from the learner's by {gap:.3g} nats "
                 f"(noise before the first update: {self.noise:.3g}): it serves other weights"
             )
-        if self._served and _moved(due.learned, self._learned) >= 0.5 and _moved(served, self._served) == 0.0:
+        weights = digest(dict(due.digests))
+        found = self._seen.get(_print(served))
+        if found is not None and found[1] != weights:
+            if self._due is not None and _little(due, self._due):
+                return False  # too small a change to be seen: neither a fault nor a proof
+            version, last = found[0], self._due.version if self._due else -1
+            old = "it is one step stale" if version == last else f"it serves version {version} again"
             raise WeightProofError(
-                f"update {due.version} moved the learner's log-probabilities, but the sampler's are bit for bit those "
-                "from before: it is one step stale"
+                f"update {due.version} moved the learner's log-probabilities, but the sampler's are bit for bit those that "
+                f"version {version} gave: {old}"
             )
-        self._served, self._learned = served, due.learned
+        self._remember(due, served)
+        self._due = due
+        return self.steady and not self.blind
+
+    def _remember(self, published: _Published, served: Scores) -> None:
+        """Keeps what the engine answered under these weights, to know it again."""
+        self._seen[_print(served)] = (published.version, digest(dict(published.digests)))
+        if len(self._seen) > _REMEMBERED:
+            del self._seen[list(self._seen)[1]]
 
     def state_dict(self) -> list[dict[str, Any]]:
         """What was published and is still to be served, JSON-able; nothing without a lag, where the learner itself can tell."""
@@ -174,7 +222,22 @@ def _gap(a: Scores, b: Scores) -> float:
     return max(float(np.abs(x - y).max()) if len(x) else 0.0 for x, y in zip(a, b, strict=True))
 
 
-def _moved(now: Scores, before: Scores) -> float:
-    """Share of the scored tokens whose log-probability changed in any bit."""
-    changed = [np.not_equal(x[1:], y[1:]) for x, y in zip(now, before, strict=True)]
-    return float(np.concatenate(changed).mean()) if changed else 0.0
+def _mean_gap(a: Scores, b: Scores) -> float:
+    return float(np.mean([np.abs(x[1:] - y[1:]).mean() for x, y in zip(a, b, strict=True)]))
+
+
+def _same(a: Scores, b: Scores) -> bool:
+    return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+def _print(scores: Scores) -> str:
+    return digest([x.tobytes().hex() for x in scores])
+
+
+def _little(now: _Published, before: _Published) -> bool:
+    """Whether two versions are so alike that an engine may answer both alike: fewer than half of the tensors, or of the learner's
+    own log-probabilities of the probes, changed in any bit.
+    """
+    tensors = [now.digests[name] != before.digests.get(name) for name in now.digests]
+    tokens = [np.not_equal(x[1:], y[1:]) for x, y in zip(now.learned, before.learned, strict=True)]
+    return float(np.mean(tensors)) < 0.5 or float(np.concatenate(tokens).mean()) < 0.5

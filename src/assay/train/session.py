@@ -188,10 +188,14 @@ class Session:
 
     async def serve(self) -> Manifest:
         """Publishes the learner's present weights to the engine."""
-        manifest = self.learner.publish()
+        manifest = self.published()
         await self.engine.swap(manifest)
         self.version = manifest.version
         return manifest
+
+    def published(self) -> Manifest:
+        """The learner's present weights as the engine takes them."""
+        return self.learner.publish().rounded(self.engine.info().dtype)
 
     @asynccontextmanager
     async def present(self) -> AsyncGenerator[None]:

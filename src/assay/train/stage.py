@@ -86,7 +86,7 @@ class Desk:
         self.step, self.counted = s.step, dict(s.pool.counts)
         if s.proof:
             async with s.present():
-                await s.proof.calibrate(s.learner.publish(), s.engine, s.learner)
+                await s.proof.calibrate(s.published(), s.lagged.engine if s.lagged else s.engine, s.learner)
         given = given_rows(s)
         if s.stage_step == 0:
             self.progress.ended, self.progress.gate = 0, None
