@@ -233,7 +233,7 @@ def test_the_trunk_learns_from_heads_on_both_sides_of_a_token(micro_tokens):
         for name, seen in (("values", states[:-1]), ("q", states[1:]), ("d", states[:-1].detach())):
             value = (seen @ weights[name][0].T + weights[name][1])[:, 0]
             total = total + ((value - 1).square() * keep[1:]).sum() / batch.counts.tokens
-        logp = torch.log_softmax(states[:-1] @ made.policy.head.T, 1).gather(1, ids[1:, None])[:, 0]
+        logp = torch.log_softmax(states[:-1] @ made.policy.head.weight.T, 1).gather(1, ids[1:, None])[:, 0]
         advantage = torch.from_numpy(batch.token("advantage")[a + 1 : b])
         total = total - (advantage * logp * keep[1:]).sum() / batch.counts.tokens
     wanted = torch.cat([g.flatten() for g in torch.autograd.grad(total, list(made.parameters.values()))])

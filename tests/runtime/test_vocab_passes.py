@@ -18,9 +18,9 @@ from assay.objective.loss.vocab_terms import StatLoss
 from assay.objective.methods.entropy import clip_cov, kl_cov, lp_reg, rapo, skywork_or1, steer, top_entropy
 from assay.runtime import passes
 from assay.runtime.decoder import Decoder
-from assay.runtime.kernels import head_columns
 from assay.runtime.learner import TorchLearner
 from assay.runtime.packing import pack_offsets
+from assay.runtime.readout import head_columns
 from assay.runtime.settings import AdamW, LearnerSettings
 
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from assay.core.seeds import generator
+from assay.runtime.causal import Causal
 from assay.runtime.copies import decoder_of
-from assay.runtime.decoder import Decoder
 from assay.runtime.model import Model
 from assay.runtime.optim import Optimizer, build_optimizer
 from assay.runtime.packing import Packing
@@ -26,7 +26,7 @@ States = tuple[Tensor, Tensor]
 """``[M, hidden]`` twice: the states in which some tokens are chosen, and those behind them."""
 
 
-def states(decoder: Decoder, ids: Tensor, packing: Packing, where: Tensor, behind: bool) -> States:
+def states(decoder: Causal, ids: Tensor, packing: Packing, where: Tensor, behind: bool) -> States:
     """Hidden states before and behind the tokens ``where [M]``; both the former unless ``behind`` asks for the latter."""
     if not behind:
         before = decoder.hidden(ids, packing, where - 1)
@@ -149,6 +149,6 @@ class TrunkPart(Part):
         """Its kind: the shape is the policy's."""
         return ["trunk"]
 
-    def decoder(self, target: bool) -> Decoder:
+    def decoder(self, target: bool) -> Causal:
         """The one with the present weights, or with the target weights where it has any."""
         return self._then if target else self._now

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import cast
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from assay.core.errors import ConfigError, UnknownNameError
-from assay.core.vocab import VocabStat
-from assay.runtime.kernels import Beside, frequencies, head_columns, head_statistics, pad_rows, rms_norm, rotate, unpad_rows
-from assay.runtime.packing import Packing, pack_offsets
+from assay.core.errors import ConfigError
+from assay.runtime.causal import Causal
+from assay.runtime.kernels import frequencies, pad_rows, rms_norm, rotate, unpad_rows
+from assay.runtime.packing import Packing
+from assay.runtime.readout import Head
 from assay.runtime.settings import DecoderShape
 from assay.runtime.typed import split
 
@@ -108,7 +107,7 @@ class _Body(nn.Module):
         self.norm = _Weight(shape.hidden_size)
 
 
-class Decoder(nn.Module):
+class Decoder(Causal):
     """Decoder with Hugging Face parameter names, on concatenated rows.
 
     Linear layers, norms and head run on real tokens only; attention runs per length bucket (`Packing`). Norms and head are fp32
@@ -126,7 +125,7 @@ class Decoder(nn.Module):
 
     def __init__(self, shape: DecoderShape) -> None:
         super().__init__()
-        self.shape = shape
+        self._shape = shape
         self.model = _Body(shape)
         if not shape.tied:
             self.lm_head = _Weight(shape.vocab_size, shape.hidden_size)
@@ -135,9 +134,14 @@ class Decoder(nn.Module):
         self.register_buffer("sin", sin, persistent=False)
 
     @property
-    def head(self) -> Tensor:
-        """``[vocab, hidden]`` weight that gives logits: the embedding when tied."""
-        return self.model.embed_tokens.weight if self.shape.tied else self.lm_head.weight
+    def shape(self) -> DecoderShape:
+        """Sizes and constants."""
+        return self._shape
+
+    @property
+    def head(self) -> Head:
+        """What gives logits: the embedding when tied."""
+        return Head(self.model.embed_tokens.weight if self.shape.tied else self.lm_head.weight)
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         """Copies weights in, as fp32.
@@ -155,16 +159,7 @@ class Decoder(nn.Module):
             want.copy_(have)
 
     def hidden(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
-        """Hidden states after the final norm.
-
-        Args:
-            ids: ``[N]`` int64, rows behind one another.
-            packing: where the rows lie.
-            wanted: ``[M]`` int64 tokens to return, without repeats; all when None.
-
-        Returns:
-            ``[N, hidden]`` or ``[M, hidden]``.
-        """
+        """Hidden states after the final norm, as `Causal.hidden` says."""
         x = functional.embedding(ids, self.model.embed_tokens.weight)
         turn = (self.cos[packing.positions].unsqueeze(1), self.sin[packing.positions].unsqueeze(1))
         last = self.shape.num_layers - 1
@@ -173,71 +168,6 @@ class Decoder(nn.Module):
         if last < 0 and wanted is not None:
             x = unpad_rows(x, wanted)
         return rms_norm(x, self.model.norm.weight, self.shape.norm_eps)
-
-    def logits(self, ids: Tensor, offsets: NDArray[np.int64]) -> Tensor:
-        """``[N, vocab]`` logits of the token behind each; for inspection: training uses `columns`, which never holds them all."""
-        return functional.linear(self.hidden(ids, pack_offsets(offsets)), self.head)
-
-    def columns(self, ids: Tensor, packing: Packing, where: Tensor, entropy: bool = False) -> tuple[Tensor, Tensor]:
-        """Log-probabilities (and entropies) of some tokens given those before them in their rows.
-
-        Args:
-            ids: ``[N]`` int64.
-            packing: where the rows lie.
-            where: ``[M]`` int64 tokens, none of them the first of its row, without repeats.
-            entropy: also the entropy of the distribution that each was drawn from.
-
-        Returns:
-            ``[M]`` log-probabilities, and ``[M]`` entropies (``[0]`` when not asked), in nats.
-        """
-        hidden = self.hidden(ids, packing, where - 1)
-        with torch.autocast("cpu", enabled=False):
-            return head_columns(hidden, self.head, ids[where], entropy)
-
-    def statistics(
-        self, ids: Tensor, packing: Packing, where: Tensor, stats: Sequence[VocabStat], models: Mapping[str, Decoder],
-        columns: Mapping[str, Tensor], hidden: Tensor | None = None,
-        rows: Mapping[str, tuple[Tensor, Packing, Tensor]] | None = None,
-    ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Log-probabilities of some tokens, and statistics over the vocabulary at their places, with the gradient of both.
-
-        Args:
-            ids, packing, where: as in `columns`.
-            stats: what to compute.
-            models: decoders by the names in the statistics' ``models``, of the same vocabulary; no gradient goes there.
-            columns: ``[M]`` values at those tokens by the names in the statistics' ``needs``.
-            hidden: ``[M, hidden]`` states before the tokens ``where``, where they are known already.
-            rows: ids, packing and places of the same tokens for models that read them in other rows.
-
-        Returns:
-            ``[M]`` log-probabilities, then ``[M]`` for each of ``stats``.
-
-        Raises:
-            UnknownNameError: a statistic reads a model that is not there.
-            ConfigError: another model's vocabulary is of another size.
-        """
-        hidden = self.hidden(ids, packing, where - 1) if hidden is None else hidden
-        beside: dict[str, tuple[Tensor, Tensor]] = {}
-        own = (ids, packing, where)
-        with torch.no_grad():
-            for name in dict.fromkeys(m for s in stats for m in s.models):
-                other = _known(models, name)
-                if len(other.head) != len(self.head):
-                    raise ConfigError(
-                        f"the model {name!r} has a vocabulary of {len(other.head)}, this one of {len(self.head)}: a statistic of "
-                        "both distributions needs one vocabulary"
-                    )
-                others, layout, at = (rows or {}).get(name, own)
-                beside[name] = other.hidden(others, layout, at - 1), other.head
-        read = {name: columns[name].to(hidden.dtype) for name in dict.fromkeys(n for s in stats for n in s.needs)}
-        with torch.autocast("cpu", enabled=False):
-            return head_statistics(hidden, self.head, ids[where], stats, Beside(beside, read))
-
-
-def _known(models: Mapping[str, Decoder], name: str) -> Decoder:
-    if name not in models:
-        raise UnknownNameError("model", name, models)
-    return models[name]
 
 
 def _turns(shape: DecoderShape) -> tuple[Tensor, Tensor]:

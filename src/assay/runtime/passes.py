@@ -17,13 +17,13 @@ from assay.core.errors import DataError, PlanError, UnknownNameError
 from assay.core.plan import Forward, Plan
 from assay.core.vocab import FullEntropy, VocabStat
 from assay.runtime.batching import micro_batches
+from assay.runtime.causal import Causal
 from assay.runtime.copies import Copies
 from assay.runtime.critics import states
-from assay.runtime.decoder import Decoder
 from assay.runtime.heads import Found, Heads
-from assay.runtime.kernels import head_columns
 from assay.runtime.packing import Packing, pack_offsets
 from assay.runtime.privileged import behind_privilege
+from assay.runtime.readout import head_columns
 from assay.runtime.settings import LearnerSettings
 from assay.runtime.typed import array_of, tensor_of
 
@@ -47,12 +47,12 @@ class Passes:
         settings: precision, and the size of a micro-batch.
     """
 
-    policy: Decoder
+    policy: Causal
     anchors: Copies
     heads: Heads
     settings: LearnerSettings
 
-    def model(self, name: str) -> Decoder:
+    def model(self, name: str) -> Causal:
         """The decoder of a name.
 
         Raises:
@@ -184,7 +184,7 @@ class Passes:
             made |= dict(zip(stats, made_of[1:], strict=True))
             made |= {column: made_of[0] for column, kind in plain.items() if kind == "logp"}
         elif plain:
-            with torch.autocast("cpu", enabled=False):
+            with torch.autocast(both[0].device.type, enabled=False):
                 logp, spread = head_columns(both[0], decoder.head, ids[where], entropy)
             made |= {column: spread if kind == "entropy" else logp for column, kind in plain.items()}
         return made, found

@@ -97,7 +97,7 @@ class Prober:
         self._weight.requires_grad_(True)
         try:
             where = torch.arange(len(prompt) - 1, len(ids) - 1)
-            logits = functional.linear(self._decoder.hidden(ids, packing, where), self._decoder.head)
+            logits = self._decoder.head.logits(self._decoder.hidden(ids, packing, where))
             said = functional.log_softmax(logits, -1).gather(1, ids[len(prompt) :].unsqueeze(1)).sum()
             (found,) = torch.autograd.grad(said, [self._weight])
         finally:

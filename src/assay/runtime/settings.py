@@ -9,7 +9,7 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.plan import Offers
 from assay.runtime.anchors import Anchor, check_names
 
-__all__ = ["AdamW", "DecoderShape", "LearnerSettings", "Muon", "Schedule", "Trunk", "ValueHead"]
+__all__ = ["AdamW", "DecoderShape", "HubShape", "LearnerSettings", "Muon", "Schedule", "Trunk", "ValueHead"]
 
 FORMS = ("scalar", "bernoulli", "two_hot", "hl_gauss")
 """How the outputs of a value head stand for a value."""
@@ -69,6 +69,25 @@ class DecoderShape:
         attention = h * d * (2 * self.num_heads + 2 * self.num_kv_heads) + (2 * d if self.qk_norm else 0)
         layer = attention + 3 * h * self.intermediate_size + 2 * h
         return self.vocab_size * h * (1 if self.tied else 2) + self.num_layers * layer + h
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubShape:
+    """Sizes of any other causal language model, as its Hugging Face config tells them.
+
+    Attributes:
+        architecture: class in transformers.
+        vocab_size, hidden_size, num_layers: sizes.
+        max_positions: longest row.
+        parameters: number of weights, tied ones counted once.
+    """
+
+    architecture: str
+    vocab_size: int
+    hidden_size: int
+    num_layers: int
+    max_positions: int
+    parameters: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

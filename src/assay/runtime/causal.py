@@ -1,0 +1,119 @@
+"""A causal language model as a learner reads it: packed rows in, hidden states, log-probabilities or statistics out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.vocab import VocabStat
+from assay.runtime.packing import Packing, pack_offsets
+from assay.runtime.readout import Beside, Head, head_columns, head_statistics
+from assay.runtime.settings import DecoderShape, HubShape
+
+__all__ = ["Causal"]
+
+
+class Causal(nn.Module, ABC):
+    """Base of the decoders that train: assay's own, and those of transformers."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> DecoderShape | HubShape:
+        """Sizes."""
+
+    @property
+    @abstractmethod
+    def head(self) -> Head:
+        """What gives logits."""
+
+    @abstractmethod
+    def hidden(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
+        """Hidden states after the final norm.
+
+        Args:
+            ids: ``[N]`` int64, rows behind one another.
+            packing: where the rows lie.
+            wanted: ``[M]`` int64 tokens to return, without repeats; all when None.
+
+        Returns:
+            ``[N, hidden]`` or ``[M, hidden]``.
+        """
+
+    @abstractmethod
+    def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        """Copies weights in.
+
+        Raises:
+            ConfigError: a name is missing or unknown, or a shape differs; names the first tensor.
+        """
+
+    def logits(self, ids: Tensor, offsets: NDArray[np.int64]) -> Tensor:
+        """``[N, vocab]`` logits of the token behind each; for inspection: training uses `columns`, which never holds them all."""
+        return self.head.logits(self.hidden(ids, pack_offsets(offsets)))
+
+    def columns(self, ids: Tensor, packing: Packing, where: Tensor, entropy: bool = False) -> tuple[Tensor, Tensor]:
+        """Log-probabilities (and entropies) of some tokens given those before them in their rows.
+
+        Args:
+            ids: ``[N]`` int64.
+            packing: where the rows lie.
+            where: ``[M]`` int64 tokens, none of them the first of its row, without repeats.
+            entropy: also the entropy of the distribution that each was drawn from.
+
+        Returns:
+            ``[M]`` log-probabilities, and ``[M]`` entropies (``[0]`` when not asked), in nats.
+        """
+        hidden = self.hidden(ids, packing, where - 1)
+        with torch.autocast(hidden.device.type, enabled=False):
+            return head_columns(hidden, self.head, ids[where], entropy)
+
+    def statistics(
+        self, ids: Tensor, packing: Packing, where: Tensor, stats: Sequence[VocabStat], models: Mapping[str, Causal],
+        columns: Mapping[str, Tensor], hidden: Tensor | None = None,
+        rows: Mapping[str, tuple[Tensor, Packing, Tensor]] | None = None,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """Log-probabilities of some tokens, and statistics over the vocabulary at their places, with the gradient of both.
+
+        Args:
+            ids, packing, where: as in `columns`.
+            stats: what to compute.
+            models: decoders by the names in the statistics' ``models``, of the same vocabulary; no gradient goes there.
+            columns: ``[M]`` values at those tokens by the names in the statistics' ``needs``.
+            hidden: ``[M, hidden]`` states before the tokens ``where``, where they are known already.
+            rows: ids, packing and places of the same tokens for models that read them in other rows.
+
+        Returns:
+            ``[M]`` log-probabilities, then ``[M]`` for each of ``stats``.
+
+        Raises:
+            UnknownNameError: a statistic reads a model that is not there.
+            ConfigError: another model's vocabulary is of another size.
+        """
+        hidden = self.hidden(ids, packing, where - 1) if hidden is None else hidden
+        beside: dict[str, tuple[Tensor, Head]] = {}
+        own = (ids, packing, where)
+        with torch.no_grad():
+            for name in dict.fromkeys(m for s in stats for m in s.models):
+                other = _known(models, name)
+                if len(other.head) != len(self.head):
+                    raise ConfigError(
+                        f"the model {name!r} has a vocabulary of {len(other.head)}, this one of {len(self.head)}: a statistic of "
+                        "both distributions needs one vocabulary"
+                    )
+                others, layout, at = (rows or {}).get(name, own)
+                beside[name] = other.hidden(others, layout, at - 1), other.head
+        read = {name: columns[name].to(hidden.dtype) for name in dict.fromkeys(n for s in stats for n in s.needs)}
+        with torch.autocast(hidden.device.type, enabled=False):
+            return head_statistics(hidden, self.head, ids[where], stats, Beside(beside, read))
+
+
+def _known(models: Mapping[str, Causal], name: str) -> Causal:
+    if name not in models:
+        raise UnknownNameError("model", name, models)
+    return models[name]

@@ -1,0 +1,236 @@
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from assay.core.vocab import FullEntropy
+from assay.objective.loss.vocab import MeanLogp, MinP, PowerLogp, SupportLogp, TopP
+from assay.objective.loss.vocab_divergence import FDivergence, FullKl, Jsd
+from assay.runtime import readout
+from assay.runtime.readout import Beside, Head, head_columns, head_statistics
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def normal(*shape, dtype=torch.float64, grad=True, seed=0):
+    return torch.randn(*shape, dtype=dtype, generator=generator(seed)).requires_grad_(grad)
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(readout, "HEAD_ELEMENTS", 14)
+    monkeypatch.setattr(readout, "HEAD_ROWS", 1)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_head_columns_equal_plain_softmax_over_several_chunks():
+    hidden, weight = normal(9, 4), normal(7, 4, seed=1)
+    targets = torch.tensor([0, 6, 1, 1, 2, 3, 4, 5, 6])
+    logp, entropy = head_columns(hidden, Head(weight), targets, True)
+    table = torch.log_softmax(hidden @ weight.T, 1)
+    assert torch.allclose(logp, table.gather(1, targets[:, None])[:, 0], atol=1e-12)
+    assert torch.allclose(entropy, -(table.exp() * table).sum(1), atol=1e-12)
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("used", ["logp", "entropy", "both"])
+def test_head_gradients_are_right(used):
+    targets = torch.tensor([0, 2, 2, 1, 4])
+
+    def pick(hidden, weight):
+        logp, entropy = head_columns(hidden, Head(weight), targets, used != "logp")
+        if used == "both":
+            return logp * 2 + entropy**2
+        return logp if used == "logp" else entropy
+
+    assert torch.autograd.gradcheck(pick, (normal(5, 3), normal(6, 3, seed=1)))
+
+
+def test_entropies_that_nobody_asked_for_have_no_gradient():
+    hidden, weight = normal(3, 2), normal(5, 2)
+    logp, entropy = head_columns(hidden, Head(weight), torch.tensor([0, 1, 4]))
+    (logp.sum() + entropy.sum()).backward()
+    plain = torch.log_softmax(hidden.detach() @ weight.detach().T, 1).exp()
+    assert torch.allclose(weight.grad, (torch.eye(5, dtype=torch.float64)[[0, 1, 4]] - plain).T @ hidden.detach(), atol=1e-12)
+
+
+def test_no_tokens_no_gradient():
+    hidden, weight = normal(0, 3), normal(6, 3)
+    logp, entropy = head_columns(hidden, Head(weight), torch.zeros(0, dtype=torch.int64))
+    (logp.sum() + entropy.sum()).backward()
+    assert weight.grad.abs().sum() == 0
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the most elements of any tensor that an operation made, weight-sized ones apart."""
+
+    def __init__(self, ignore):
+        super().__init__()
+        self.ignore, self.elements = ignore, 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for tensor in out if isinstance(out, tuple | list) else [out]:
+            if isinstance(tensor, torch.Tensor) and tuple(tensor.shape) not in self.ignore:
+                self.elements = max(self.elements, tensor.numel())
+        return out
+
+
+def test_logits_of_all_tokens_never_exist_at_once(monkeypatch):
+    monkeypatch.setattr(readout, "HEAD_ELEMENTS", 64 * 500)
+    tokens, vocabulary, width = 1000, 500, 8
+    hidden, weight = normal(tokens, width), normal(vocabulary, width)
+    with Largest(ignore={(vocabulary, width), (width, vocabulary)}) as largest:
+        logp, entropy = head_columns(hidden, Head(weight), torch.arange(tokens) % vocabulary, True)
+        (logp.sum() + entropy.sum()).backward()
+    assert largest.elements == 64 * vocabulary
+
+
+# ---- statistics over the vocabulary -----------------------------------------------------------------------------------
+
+
+STATS = (
+    FullEntropy(),
+    FullKl("ref"),
+    Jsd("ref", beta=0.3),
+    SupportLogp(support=TopP(0.8), model="ref"),
+    SupportLogp(support=MinP(0.1)),
+    PowerLogp("ref", power="phi"),
+    MeanLogp(),
+)
+TARGETS = torch.tensor([0, 6, 1, 1, 2, 3, 4, 5, 6])
+
+
+def beside(tokens=9, vocabulary=7, width=3):
+    """Another model of another width, and a column."""
+    other = normal(tokens, width, grad=False, seed=2), Head(normal(vocabulary, width, grad=False, seed=3))
+    return Beside({"ref": other}, {"phi": torch.linspace(0, 1, tokens, dtype=torch.float64)})
+
+
+def plain_statistics(hidden, weight, others):
+    logp = torch.log_softmax(hidden @ weight.T, 1)
+    ref = torch.log_softmax(others.models["ref"][0] @ others.models["ref"][1].weight.T, 1)
+    found = [s.of(logp, TARGETS, {"ref": ref}, dict(others.columns)) for s in STATS]
+    return [logp.gather(1, TARGETS[:, None])[:, 0], *found]
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_statistics_over_several_chunks_equal_those_of_all_logits():
+    hidden, weight = normal(9, 4), normal(7, 4, seed=1)
+    found = head_statistics(hidden, Head(weight), TARGETS, STATS, beside())
+    plain = plain_statistics(hidden, weight, beside())
+    for mine, theirs in zip(found, plain, strict=True):
+        assert torch.allclose(mine, theirs, atol=1e-12)
+    factors = torch.randn(len(plain), 9, dtype=torch.float64, generator=generator(5))
+    (torch.stack(found) * factors).sum().backward()
+    mine = [hidden.grad.clone(), weight.grad.clone()]
+    hidden.grad = weight.grad = None
+    (torch.stack(plain) * factors).sum().backward()
+    assert torch.allclose(mine[0], hidden.grad, atol=1e-12)
+    assert torch.allclose(mine[1], weight.grad, atol=1e-12)
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("used", [(0,), (1,), (2, 3), (6,), (0, 1, 2, 3, 4, 5, 6, 7)])
+def test_gradients_of_statistics_are_right(used):
+    def pick(hidden, weight):
+        found = head_statistics(hidden, Head(weight), TARGETS, STATS, beside())
+        return sum(found[i].clamp(min=-50) ** 2 for i in used)  # a token outside a support has -1e4
+
+    assert torch.autograd.gradcheck(pick, (normal(9, 3), normal(7, 3, seed=1)), fast_mode=True)
+
+
+def test_statistics_without_gradient_and_without_tokens():
+    hidden, weight = normal(9, 4), normal(7, 4, seed=1)
+    column = head_statistics(hidden, Head(weight), TARGETS, (PowerLogp("ref", power="phi"),), beside())[1]
+    column.sum().backward()
+    assert not hidden.grad.any()
+    nothing = head_statistics(normal(0, 4), Head(weight), TARGETS[:0], STATS[:1], Beside())
+    assert [len(x) for x in nothing] == [0, 0]
+    with torch.no_grad():
+        assert not head_statistics(hidden, Head(weight), TARGETS, (MeanLogp(),), Beside())[1].requires_grad
+
+
+def test_distributions_of_all_tokens_never_exist_at_once(monkeypatch):
+    monkeypatch.setattr(readout, "HEAD_ELEMENTS", 64 * 500)
+    tokens, vocabulary, width = 1000, 500, 8
+    hidden, weight = normal(tokens, width), normal(vocabulary, width)
+    ref = normal(tokens, width, grad=False), Head(normal(vocabulary, width, grad=False))
+    with Largest(ignore={(vocabulary, width), (width, vocabulary)}) as largest:
+        found = head_statistics(
+            hidden, Head(weight), torch.arange(tokens) % vocabulary, (FullEntropy(), FullKl("ref")), Beside({"ref": ref})
+        )
+        sum(x.sum() for x in found).backward()
+    assert largest.elements <= 64 * vocabulary // 2
+
+
+def peak(compute):
+    """Most bytes that the calls of ``compute`` and its backward pass held at once, beyond what was there."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        sum(x.sum() for x in compute()).backward()
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+    held = most = 0
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        held += event.nbytes()
+        most = max(most, held)
+    return most
+
+
+@pytest.mark.parametrize(
+    "stat", [FullEntropy(), FullKl("ref"), Jsd("ref"), FDivergence("ref"), SupportLogp(support=MinP())], ids=repr
+)
+def test_a_statistic_at_32k_tokens_takes_no_more_memory_than_the_plain_head(stat):
+    hidden, weight = (normal(n, 16, dtype=torch.float32, seed=n) for n in (160, 32768))
+    targets = torch.arange(160) * 17
+    ref = hidden.detach() * 1.1, Head(weight.detach())
+    plain = peak(lambda: head_columns(hidden, Head(weight), targets)[:1])
+    with_it = peak(lambda: head_statistics(hidden, Head(weight), targets, (stat,), Beside({"ref": ref} if stat.models else {})))
+    assert plain > 128 * 32768 * 4 * 2  # it does hold a chunk's logits and their gradient
+    assert with_it < 1.3 * plain
+
+
+# ---- heads of other families --------------------------------------------------------------------------------------------
+
+
+HEADS = {"bias": (True, 1.0, 0.0), "scale": (False, 0.25, 0.0), "cap": (False, 1.0, 1.5), "all": (True, 3.0, 2.0)}
+
+
+def general(kind, weight, bias):
+    wanted, scale, cap = HEADS[kind]
+    return Head(weight, bias if wanted else None, scale, cap)
+
+
+def plain_logits(kind, hidden, weight, bias):
+    wanted, scale, cap = HEADS[kind]
+    z = scale * (hidden @ weight.T + (bias if wanted else 0.0))
+    return cap * torch.tanh(z / cap) if cap else z
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("kind", HEADS)
+def test_bias_scale_and_cap_are_those_of_plain_logits(kind):
+    """Log-probabilities, entropies, statistics, and the gradients of all inputs."""
+    found, wanted = [], []
+    for store, mine in ((found, True), (wanted, False)):
+        hidden, weight, bias = normal(9, 4), normal(7, 4, seed=1), normal(7, seed=2)
+        if mine:
+            head = general(kind, weight, bias)
+            columns = [*head_columns(hidden, head, TARGETS, True), *head_statistics(hidden, head, TARGETS, STATS, beside())]
+        else:
+            logp = torch.log_softmax(plain_logits(kind, hidden, weight, bias), 1)
+            ref = torch.log_softmax(beside().models["ref"][0] @ beside().models["ref"][1].weight.T, 1)
+            drawn = logp.gather(1, TARGETS[:, None])[:, 0]
+            stats = [s.of(logp, TARGETS, {"ref": ref}, dict(beside().columns)) for s in STATS]
+            columns = [drawn, -(logp.exp() * logp).sum(1), drawn, *stats]
+        factors = torch.randn(len(columns), 9, dtype=torch.float64, generator=generator(5))
+        (torch.stack(columns) * factors).sum().backward()
+        store += [*columns, hidden.grad, weight.grad, *([bias.grad] if HEADS[kind][0] else [])]
+    for mine, plain in zip(found, wanted, strict=True):
+        assert torch.allclose(mine, plain, atol=1e-11)
+
+
+def test_a_frozen_head_costs_no_gradient():
+    hidden, weight = normal(3, 2), normal(5, 2, grad=False)
+    head_columns(hidden, Head(weight), torch.tensor([0, 1, 4]))[0].sum().backward()
+    assert weight.grad is None and hidden.grad.abs().sum() > 0
