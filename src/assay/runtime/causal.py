@@ -45,9 +45,18 @@ class Causal(nn.Module, ABC):
             ``[N, hidden]`` or ``[M, hidden]``.
         """
 
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return next(self.parameters()).device
+
+    def trained(self) -> dict[str, nn.Parameter]:
+        """What learns, under Hugging Face names: all weights, or an adapter's."""
+        return dict(self.named_parameters())
+
     @abstractmethod
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Copies weights in.
+        """Copies weights in, those of `trained`.
 
         Raises:
             ConfigError: a name is missing or unknown, or a shape differs; names the first tensor.

@@ -40,7 +40,7 @@ def states(decoder: Causal, ids: Tensor, packing: Packing, where: Tensor, behind
 def flat_gradient(parameters: Iterable[torch.nn.Parameter]) -> Tensor:
     """One buffer whose slices are the parameters' gradients: norm, clipping and clearing are one call each."""
     given = list(parameters)
-    flat = torch.zeros(sum(p.numel() for p in given))
+    flat = torch.zeros(sum(p.numel() for p in given), device=given[0].device if given else None)
     for parameter, part in zip(given, split(flat, [p.numel() for p in given]), strict=True):
         parameter.grad = part.view(parameter.shape)
     return flat

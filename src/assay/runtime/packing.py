@@ -6,9 +6,10 @@ or near-equal length share a *bucket*; a padding token stands behind its row, wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -39,6 +40,11 @@ class Packing:
     pad: Tensor | None
     unpad: Tensor | None
     useful: float
+
+    def to(self, device: torch.device) -> Packing:
+        """The same there."""
+        pad, unpad = (None if part is None else part.to(device) for part in (self.pad, self.unpad))
+        return replace(self, positions=self.positions.to(device), pad=pad, unpad=unpad)
 
     @property
     def cells(self) -> list[int]:

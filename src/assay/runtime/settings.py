@@ -9,7 +9,7 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.plan import Offers
 from assay.runtime.anchors import Anchor, check_names
 
-__all__ = ["AdamW", "DecoderShape", "HubShape", "LearnerSettings", "Muon", "Schedule", "Trunk", "ValueHead"]
+__all__ = ["AdamW", "DecoderShape", "HubShape", "LearnerSettings", "Lora", "Muon", "Schedule", "Trunk", "ValueHead"]
 
 FORMS = ("scalar", "bernoulli", "two_hot", "hl_gauss")
 """How the outputs of a value head stand for a value."""
@@ -277,6 +277,38 @@ class Trunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lora:
+    """Low-rank adapters (Hu et al. 2021) on linear layers: they are trained, the base stays as it is. By PEFT.
+
+    A layer's output gains ``scale * B(A(x))``, ``scale = alpha / rank`` (``alpha / sqrt(rank)`` with ``rslora``). ``B`` begins as
+    zero, so that the adapted model begins as the base; ``A`` is drawn by a seed of its own and the layer's name.
+
+    Attributes:
+        rank: of the matrices.
+        alpha: scale times rank.
+        targets: last parts of the names of the layers that are adapted; empty: all linear layers but the head.
+        dora: also learn the length of each row (weight-decomposed, Liu et al. 2024).
+        rslora: scale by the root of the rank (Kalajdzievski 2023).
+        seed: of ``A``.
+
+    >>> Lora(rank=16).alpha
+    32.0
+    """
+
+    rank: int = 16
+    alpha: float = 32.0
+    targets: tuple[str, ...] = ()
+    dora: bool = False
+    rslora: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self, "rank", 1)
+        if not (math.isfinite(self.alpha) and self.alpha > 0):
+            raise ConfigError(f"Lora.alpha={self.alpha}; use a number above 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LearnerSettings:
     """How a learner steps.
 
@@ -284,7 +316,11 @@ class LearnerSettings:
         optimizer: `AdamW` or `Muon`.
         schedule: learning-rate factor over the stage.
         clip_norm: global gradient norm is scaled down to this; 0 means no clipping.
-        precision: ``fp32``, or ``bf16`` for autocast matrix products with fp32 master weights.
+        precision: ``fp32``, or ``bf16`` for autocast matrix products with fp32 master weights; weights that an adapter leaves
+            frozen are then held in bf16.
+        adapter: train a `Lora` instead of all weights.
+        checkpointing: keep only the layers' inputs and compute the rest again in the backward pass: less memory, more time.
+        device: where it computes: ``cpu``, ``cuda``, or ``auto`` for CUDA where there is one.
         micro_tokens: most tokens in one micro-batch; about 2,000 keep a small model's activations in a CPU's caches.
         anchors: weights beside the policy's that columns are computed with: the reference, teachers, lagged copies. By default
             ``ref``, what the stage starts from, frozen.
@@ -298,6 +334,9 @@ class LearnerSettings:
     schedule: Schedule = field(default_factory=Schedule)
     clip_norm: float = 1.0
     precision: str = "fp32"
+    adapter: Lora | None = None
+    checkpointing: bool = False
+    device: str = "cpu"
     micro_tokens: int = 2048
     anchors: tuple[Anchor, ...] = (Anchor(),)
     heads: tuple[ValueHead, ...] = ()
@@ -308,6 +347,8 @@ class LearnerSettings:
     def __post_init__(self) -> None:
         if self.precision not in ("fp32", "bf16"):
             raise ConfigError(f"LearnerSettings.precision={self.precision!r}; use 'fp32' or 'bf16'")
+        if self.device not in ("cpu", "cuda", "auto"):
+            raise ConfigError(f"LearnerSettings.device={self.device!r}; use 'cpu', 'cuda' or 'auto'")
         _check(self, "micro_tokens", 1)
         _check(self, "clip_norm", 0)
         _check(self, "policy_after", 0)

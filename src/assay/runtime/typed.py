@@ -22,8 +22,8 @@ def tensor_of(array: Array) -> Tensor:
 
 
 def array_of(tensor: Tensor) -> Array:
-    """A detached tensor's memory as an array."""
-    return cast(Any, tensor.detach()).numpy()
+    """A detached tensor's memory as an array; a copy of one that lies on another device."""
+    return cast(Any, tensor.detach().cpu()).numpy()
 
 
 def split(tensor: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:

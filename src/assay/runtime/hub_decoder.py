@@ -1,0 +1,186 @@
+"""Any causal language model of transformers as a decoder that trains: packed rows in, hidden states out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from assay.core.errors import ConfigError
+from assay.core.seeds import generator
+from assay.runtime.causal import Causal
+from assay.runtime.hub_model import HubModel
+from assay.runtime.kernels import unpad_rows
+from assay.runtime.packing import Packing, pack_offsets
+from assay.runtime.readout import Head
+from assay.runtime.rows import ROWS
+from assay.runtime.settings import HubShape
+from assay.runtime.typed import split, tensor_of
+
+__all__ = ["HubDecoder"]
+
+PROBED = (9, 5, 9, 2)
+"""Lengths of the rows with which a decoder is probed."""
+CLOSE = {torch.float32: 1e-5, torch.bfloat16: 0.1}
+"""Largest difference of logits, in units of their spread, that is rounding."""
+
+
+class HubDecoder(Causal):
+    """A module of transformers behind the interface of `Causal`.
+
+    Rows are concatenated, without padding, where the model's attention can be taken over (`assay.runtime.rows`); a probe at the
+    start shows that this gives what each row gives alone. Where it does not, rows of nearly equal length run as rectangles, with
+    the model's own attention, and ``note`` says so.
+
+    Args:
+        model: weights, and the adapter to train, if any.
+        dtype: of the weights that an adapter leaves frozen; what learns is float32.
+        device: where it lies.
+        checkpointing: compute the layers again in the backward pass.
+        concatenate: False: rectangles in any case.
+
+    Attributes:
+        concatenated: whether rows are.
+        note: why not; empty where they are.
+
+    Raises:
+        ConfigError: neither way gives what a row gives alone, or the head makes logits in a way that is not known here.
+    """
+
+    def __init__(
+        self, model: HubModel, *, dtype: torch.dtype = torch.float32, device: str = "cpu", checkpointing: bool = False,
+        concatenate: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self._shape = model.shape
+        self.module: Any = model.module(dtype if model.adapter else torch.float32, device)
+        self._kind: str = self.module.config._attn_implementation
+        self.concatenated, self.note = False, ""
+        self._scale, self._cap = _head_constants(self.module.config)
+        with torch.no_grad():
+            self._probe(concatenate)
+        if checkpointing:
+            _checkpoint(self.module)
+
+    @property
+    def shape(self) -> HubShape:
+        """Sizes."""
+        return self._shape
+
+    @property
+    def head(self) -> Head:
+        """What gives logits."""
+        layer = self.module.get_output_embeddings()
+        return Head(layer.weight, getattr(layer, "bias", None), self._scale, self._cap)
+
+    def trained(self) -> dict[str, nn.Parameter]:
+        """The adapter's weights, or all."""
+        return {name: p for name, p in self.module.named_parameters() if p.requires_grad}
+
+    def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        """Copies trained weights in, as `Causal.load_tensors` says."""
+        own = self.trained()
+        for name in sorted(own.keys() | tensors.keys()):
+            have, want = tensors.get(name), own.get(name)
+            if have is None or want is None or have.shape != want.shape:
+                found = "missing" if have is None else f"of shape {tuple(have.shape)}"
+                expected = "no such tensor" if want is None else f"shape {tuple(want.shape)}"
+                raise ConfigError(f"weights do not fit {self._shape.architecture}: {name} is {found}, here is {expected}")
+            with torch.no_grad():
+                want.copy_(have)
+
+    def hidden(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
+        """Hidden states after the final norm, in float32, as `Causal.hidden` says."""
+        found = (self._concatenated if self.concatenated else self._rectangles)(ids, packing)
+        return (found if wanted is None else unpad_rows(found, wanted)).float()
+
+    def _concatenated(self, ids: Tensor, packing: Packing) -> Tensor:
+        self.module.config._attn_implementation = ROWS
+        return self._body(ids[None], packing.positions[None], rows=packing)[0]
+
+    def _rectangles(self, ids: Tensor, packing: Packing) -> Tensor:
+        """A padding token stands behind its row, where no token of a causal model looks."""
+        self.module.config._attn_implementation = self._kind
+        cells = ids if packing.pad is None else ids[packing.pad]
+        parts: list[Tensor] = []
+        for part, (rows, length) in zip(split(cells, packing.cells), packing.buckets, strict=True):
+            places = torch.arange(length, device=ids.device).expand(rows, length)
+            parts.append(self._body(part.view(rows, length), places).flatten(0, 1))
+        out = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return out if packing.unpad is None else unpad_rows(out, packing.unpad)
+
+    def _body(self, ids: Tensor, positions: Tensor, **others: Any) -> Tensor:
+        return self.module.base_model(input_ids=ids, position_ids=positions, use_cache=False, **others).last_hidden_state
+
+    # ---- the probe
+
+    def _probe(self, concatenate: bool) -> None:
+        """Chooses how rows run, and sees that the head's logits are the module's own."""
+        ids, offsets = self._probe_rows()
+        alone = [self._alone(ids[a:b]) for a, b in pairwise(offsets.tolist())]
+        packing = pack_offsets(offsets).to(ids.device)
+        states = torch.cat([states for states, _ in alone])
+        own, mine = torch.cat([logits for _, logits in alone]).float(), self.head.logits(states.float())
+        close, spread = CLOSE[next(iter(self.module.parameters())).dtype], float(own.std()) or 1.0
+        if not float((own - mine).abs().max()) <= 10 * close * spread:
+            raise ConfigError(
+                f"{self._shape.architecture}: its logits are not its head's weight, bias, scale and soft cap of its last states "
+                f"(they differ by {float((own - mine).abs().max()):.3g}); assay cannot train it"
+            )
+
+        def gap(way: Callable[[Tensor, Packing], Tensor]) -> float:
+            return float((self.head.logits(way(ids, packing).float()) - mine).abs().max()) / spread
+
+        if concatenate:
+            try:
+                apart = gap(self._concatenated)
+                self.note = f"rows side by side differ from rows alone by {apart:.2g} of the logits' spread"
+                self.concatenated = apart <= close
+            except Exception as error:  # whatever a model's own code says of a keyword or a missing mask
+                self.note = f"its attention cannot be taken over ({type(error).__name__})"
+            if self.concatenated:
+                self.note = ""
+                return
+        apart = gap(self._rectangles)
+        if not apart <= close:
+            raise ConfigError(
+                f"{self._shape.architecture}: tokens behind a row change what it gives, by {apart:.2g} of the logits' spread; it "
+                "is no causal model, or keeps no row apart, and assay cannot train it"
+            )
+
+    def _probe_rows(self) -> tuple[Tensor, np.ndarray[Any, np.dtype[np.int64]]]:
+        longest = min(max(PROBED), self._shape.max_positions)
+        lengths = [min(n, longest) for n in PROBED]
+        drawn = generator("row-probe", 0).integers(0, self._shape.vocab_size, sum(lengths))
+        return tensor_of(drawn).to(self.device), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+    def _alone(self, row: Tensor) -> tuple[Tensor, Tensor]:
+        """``[L, hidden]`` states and ``[L, V]`` logits of a row by the module as it is."""
+        self.module.config._attn_implementation = self._kind
+        places = torch.arange(len(row), device=row.device)[None]
+        found = self.module(input_ids=row[None], position_ids=places, use_cache=False)
+        return self._body(row[None], places)[0], found.logits[0]
+
+
+def _head_constants(config: Any) -> tuple[float, float]:
+    """Scale and soft cap of the logits, as the families that have them call these."""
+    text = config.get_text_config()
+    scale = float(getattr(text, "logit_scale", None) or 1.0)  # Cohere
+    if getattr(text, "logits_scaling", None):  # Granite
+        scale /= float(text.logits_scaling)
+    return scale, float(getattr(text, "final_logit_softcapping", None) or 0.0)  # Gemma 2
+
+
+def _checkpoint(module: nn.Module) -> None:
+    """Lets each layer compute itself again in the backward pass, which transformers ties to training mode: theirs alone."""
+    from transformers.modeling_layers import GradientCheckpointingLayer
+
+    owner = cast(Any, module)
+    owner.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    for part in module.modules():
+        if isinstance(part, GradientCheckpointingLayer):
+            part.training = True

@@ -1,0 +1,181 @@
+"""Any causal language model of transformers as plain values: config, weights under its module's names, tokenizer, adapter."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
+from transformers.initialization import no_init_weights
+
+from assay.core.errors import ConfigError, DataError
+from assay.runtime.lora import adapter_of, inject, merge
+from assay.runtime.settings import HubShape, Lora
+from assay.runtime.tokenizer import HubTokenizer
+
+__all__ = ["Adapter", "HubModel", "hub_config", "merged"]
+
+_UNBOUNDED = 1 << 20
+"""Positions of a model whose config names no bound."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Adapter:
+    """A trained or untrained adapter: how it was put in, and its tensors by parameter name."""
+
+    settings: Lora
+    tensors: Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HubModel:
+    """What a folder of any ``AutoModelForCausalLM`` holds.
+
+    Attributes:
+        config: ``config.json``.
+        tensors: weights and persistent buffers by the names of transformers' module, tied ones once; float32 or bfloat16.
+        tokenizer: its tokenizer; needs no more ids than the embedding has rows.
+        adapter: beside these weights; None for none.
+        shape: sizes.
+
+    Raises:
+        ConfigError: an architecture that transformers has no causal language model for, or a tokenizer with more ids than the
+            head has rows.
+    """
+
+    config: Mapping[str, Any]
+    tensors: Mapping[str, Tensor]
+    tokenizer: HubTokenizer
+    adapter: Adapter | None = None
+    shape: HubShape = field(init=False)
+
+    def __post_init__(self) -> None:
+        config = hub_config(self.config)
+        text = config.get_text_config()
+        named: list[str] = list(self.config.get("architectures") or [str(self.config.get("model_type"))])
+        positions = getattr(text, "max_position_embeddings", None) or _UNBOUNDED
+        shape = HubShape(
+            architecture=named[0], vocab_size=int(text.vocab_size), hidden_size=int(text.hidden_size),
+            num_layers=int(text.num_hidden_layers), max_positions=int(positions),
+            parameters=sum(t.numel() for t in self.tensors.values()),
+        )  # fmt: skip
+        object.__setattr__(self, "shape", shape)
+        if self.tokenizer.size > shape.vocab_size:
+            raise ConfigError(
+                f"the tokenizer has {self.tokenizer.size} ids, but the head of {shape.architecture} has {shape.vocab_size} rows: "
+                "it is another model's; give the tokenizer that belongs to the weights"
+            )
+
+    def module(
+        self, dtype: torch.dtype = torch.float32, device: str | torch.device = "cpu", *, attention: str | None = None
+    ) -> nn.Module:
+        """A fresh module of transformers with copies of the weights and, where there is one, the adapter; no dropout, no noise.
+
+        Args:
+            dtype: of the weights; an adapter's are always float32.
+            device: where they lie.
+            attention: transformers' name of an attention; the model's own choice when None.
+
+        Raises:
+            DataError: weights that do not fit the config.
+        """
+        config = hub_config(self.config)
+        chosen = {"attn_implementation": attention} if attention else {}
+        with torch.random.fork_rng(devices=[]), no_init_weights():
+            made: Any = AutoModelForCausalLM.from_config(config, dtype=dtype, **chosen)
+        made.tie_weights()
+        load_into(made, self.tensors, self.shape.architecture)
+        quiet(made)
+        if self.adapter is not None:
+            inject(made, self.adapter.settings)
+            load_adapter(made, self.adapter)
+        return made.to(device)
+
+
+def hub_config(config: Mapping[str, Any]) -> PreTrainedConfig:
+    """The config object of a ``config.json``.
+
+    Raises:
+        ConfigError: transformers does not know the kind, or it would need code of its own.
+    """
+    given = copy.deepcopy(dict(config))
+    kind = given.pop("model_type", None)
+    named = ", ".join(given.get("architectures") or []) or kind
+    if given.get("auto_map"):
+        raise ConfigError(
+            f"{named}: this model brings code of its own (auto_map), which is never run; use one that transformers knows"
+        )
+    try:
+        return AutoConfig.for_model(str(kind), **given)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"config.json of {named}: transformers cannot read it ({_first_line(error)}); is it up to date?"
+        ) from error
+
+
+def load_into(module: nn.Module, tensors: Mapping[str, Tensor], architecture: str) -> None:
+    """Copies weights into a module.
+
+    Raises:
+        DataError: a name is missing or unknown, or a shape differs; names the first tensor.
+    """
+    own = {**dict(module.named_parameters()), **{n: b for n, b in module.named_buffers() if n in tensors}}
+    for name in sorted(own.keys() | tensors.keys()):
+        have, want = tensors.get(name), own.get(name)
+        if have is None or want is None or have.shape != want.shape:
+            found = "missing" if have is None else f"of shape {tuple(have.shape)}"
+            expected = "no such tensor" if want is None else f"shape {tuple(want.shape)}"
+            raise DataError(f"weights do not fit {architecture}: {name} is {found}, its config asks for {expected}")
+        with torch.no_grad():
+            want.copy_(have)
+
+
+def load_adapter(module: nn.Module, adapter: Adapter) -> None:
+    """Copies an adapter's tensors into a module that has room for them.
+
+    Raises:
+        DataError: they are of another base or of other settings.
+    """
+    own = adapter_of(module)
+    if own.keys() != adapter.tensors.keys() or any(own[n].shape != t.shape for n, t in adapter.tensors.items()):
+        wrong = sorted(n for n in own.keys() | adapter.tensors.keys() if _size(own, n) != _size(adapter.tensors, n))
+        raise DataError(
+            f"the adapter does not fit its base: {wrong[0]} differs; it was trained on another model, or with other settings"
+        )
+    with torch.no_grad():
+        for name, tensor in adapter.tensors.items():
+            own[name].copy_(tensor)
+
+
+def _size(tensors: Mapping[str, Tensor], name: str) -> tuple[int, ...] | None:
+    return tuple(tensors[name].shape) if name in tensors else None
+
+
+def quiet(module: nn.Module) -> None:
+    """No dropout and no noise, in whatever mode the module is: a policy's log-probabilities are a function of its tokens."""
+    module.eval()
+    for part in module.modules():
+        if isinstance(part, nn.Dropout):
+            part.p = 0.0
+        for name in ("attention_dropout", "router_jitter_noise", "jitter_noise"):
+            if isinstance(getattr(part, name, None), float):
+                setattr(part, name, 0.0)
+
+
+def merged(model: HubModel) -> HubModel:
+    """The model with its adapter added to its weights."""
+    if model.adapter is None:
+        return model
+    module = model.module()
+    merge(module)
+    kinds = {name: tensor.dtype for name, tensor in model.tensors.items()}
+    tensors = {name: p.detach().to(kinds[name]) for name, p in module.named_parameters()}
+    return replace(model, tensors={**model.tensors, **tensors}, adapter=None)
+
+
+def _first_line(error: BaseException) -> str:
+    return cast("list[str]", (str(error) or type(error).__name__).splitlines())[0]

@@ -1,0 +1,83 @@
+"""Low-rank adapters in a module of transformers, by PEFT: put in, drawn by seed, named as in PEFT's files, merged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from assay.core.errors import ConfigError
+from assay.core.seeds import generator
+from assay.runtime.settings import Lora
+from assay.runtime.typed import tensor_of
+
+__all__ = ["adapter_of", "inject", "merge", "peft_config", "peft_names"]
+
+NAME = "default"
+PREFIX = "base_model.model."
+_LORA = ("lora_A", "lora_B", "lora_magnitude_vector")
+
+
+def inject(module: nn.Module, settings: Lora) -> None:
+    """Puts adapters into ``module``, whose other weights are frozen; they begin as the base does.
+
+    Raises:
+        ConfigError: PEFT is not installed, or no layer is called as ``targets`` say.
+    """
+    try:
+        from peft import LoraConfig, inject_adapter_in_model
+    except ImportError:
+        raise ConfigError("Lora needs the library PEFT: pip install 'assay-rl[lora]'") from None
+    config = LoraConfig(**peft_config(settings))
+    try:
+        with torch.random.fork_rng(devices=[]):
+            inject_adapter_in_model(config, module, adapter_name=NAME)
+    except ValueError as error:
+        linear = sorted({name.rpartition(".")[2] for name, part in module.named_modules() if isinstance(part, nn.Linear)})
+        raise ConfigError(f"Lora.targets={settings.targets}: {error}; its linear layers are called {linear}") from error
+    for name, parameter in module.named_parameters():
+        learns = any(part in name for part in _LORA)
+        parameter.requires_grad_(learns)
+        if "lora_A" in name:
+            bound = 1.0 / math.sqrt(parameter.shape[1])  # as PEFT: Kaiming's uniform distribution with a = sqrt(5)
+            draw = generator("lora", settings.seed, name).uniform(-bound, bound, tuple(parameter.shape)).astype(np.float32)
+            with torch.no_grad():
+                parameter.copy_(tensor_of(draw))
+
+
+def peft_config(settings: Lora) -> dict[str, Any]:
+    """What PEFT calls ``settings``."""
+    return {
+        "r": settings.rank, "lora_alpha": settings.alpha, "lora_dropout": 0.0, "use_dora": settings.dora,
+        "use_rslora": settings.rslora, "target_modules": list(settings.targets) or "all-linear", "task_type": "CAUSAL_LM",
+    }  # fmt: skip
+
+
+def adapter_of(module: nn.Module) -> dict[str, Tensor]:
+    """The adapter's tensors by parameter name."""
+    return {name: p.detach() for name, p in module.named_parameters() if any(part in name for part in _LORA)}
+
+
+def peft_names(tensors: Mapping[str, Any]) -> dict[str, str]:
+    """Parameter name to the name in PEFT's ``adapter_model.safetensors``.
+
+    >>> peft_names({"model.layers.0.self_attn.q_proj.lora_A.default.weight": 0})
+    {'model.layers.0.self_attn.q_proj.lora_A.default.weight': 'base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight'}
+    """
+    return {name: PREFIX + name.replace(f".{NAME}", "") for name in tensors}
+
+
+def merge(module: nn.Module) -> None:
+    """Adds the adapters to the weights that they adapt, and takes them out."""
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    for name, part in list(module.named_modules()):
+        if isinstance(part, BaseTunerLayer):
+            tuned: Any = part
+            tuned.merge(safe_merge=True)
+            parent, _, last = name.rpartition(".")
+            setattr(module.get_submodule(parent), last, tuned.get_base_layer())
