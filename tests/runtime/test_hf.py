@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 import assay.runtime.hf as hf
 from assay.core.errors import ConfigError, DataError, StorageError
 from assay.runtime.decode import DecodePath
-from assay.runtime.hf import load_model, save_model
+from assay.runtime.hf import load_decoder, load_model, save_model
 from assay.runtime.model import Model, init_model, parameter_shapes, with_arrays
 from assay.runtime.settings import DecoderShape
 from assay.runtime.tokenizer import char_tokenizer
@@ -153,7 +153,7 @@ def test_unsupported_options_are_named(tmp_path, whole, changes, words):
     folder = shutil.copytree(whole, tmp_path / "m")
     edit(folder, **changes)
     with pytest.raises(ConfigError, match=words):
-        load_model(folder)
+        load_decoder(folder)
 
 
 def test_missing_and_damaged_files_are_named(tmp_path, whole):

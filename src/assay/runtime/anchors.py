@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from assay.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from assay.runtime.settings import DecoderShape
+    from assay.runtime.settings import DecoderShape, HubShape
     from assay.runtime.tokenizer import HubTokenizer
 
 __all__ = ["BASE", "Anchor", "Ema", "Every", "Frozen", "check_names", "check_vocabulary"]
@@ -141,7 +141,7 @@ class HasVocabulary(Protocol):
     """A model, or what is known of it without its weights."""
 
     @property
-    def shape(self) -> DecoderShape: ...
+    def shape(self) -> DecoderShape | HubShape: ...
 
     @property
     def tokenizer(self) -> HubTokenizer: ...

@@ -46,12 +46,28 @@ class Causal(nn.Module, ABC):
         """
 
     @property
+    def logits_only(self) -> frozenset[str]:
+        """Names of the weights that make logits and no states: of a head of its own."""
+        head = {id(part) for part in (self.head.weight, self.head.bias)}
+        states = {id(self.embedding)}
+        return frozenset(n for n, p in self.weights().items() if id(p) in head - states)
+
+    @property
+    @abstractmethod
+    def embedding(self) -> Tensor:
+        """``[V, hidden]`` what ids are looked up in."""
+
+    @property
     def device(self) -> torch.device:
         """Where it computes."""
         return next(self.parameters()).device
 
     def trained(self) -> dict[str, nn.Parameter]:
         """What learns, under Hugging Face names: all weights, or an adapter's."""
+        return dict(self.named_parameters())
+
+    def weights(self) -> dict[str, Tensor]:
+        """All weights, under Hugging Face names; of an anchor that shares the policy's base its adapter's."""
         return dict(self.named_parameters())
 
     @abstractmethod

@@ -3,31 +3,109 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from assay.core.errors import ConfigError
 from assay.runtime.anchors import Anchor, check_vocabulary
+from assay.runtime.causal import Causal
 from assay.runtime.decoder import Decoder
 from assay.runtime.model import Model
+from assay.runtime.packing import Packing
+from assay.runtime.readout import Head
+from assay.runtime.settings import DecoderShape, HubShape, LearnerSettings
 
-__all__ = ["Copies", "decoder_of"]
+if TYPE_CHECKING:
+    from assay.runtime.hub_model import HubModel
+
+__all__ = ["Copies", "decoder_of", "device_of"]
 
 
-def decoder_of(model: Model) -> Decoder:
-    """A decoder with a copy of the model's weights."""
-    decoder = Decoder(model.shape)
-    decoder.load_tensors(model.tensors)
-    return decoder
+def decoder_of(model: Model | HubModel, settings: LearnerSettings | None = None) -> Causal:
+    """A decoder with a copy of the model's weights: assay's own where it has the architecture, computes on a CPU and trains all
+    weights; else that of transformers.
+
+    An adapter that the settings ask for goes on where the model has one of that kind, and is put in freshly otherwise; one that
+    they do not ask for becomes part of the weights.
+    """
+    wanted = settings or LearnerSettings()
+    device = device_of(wanted)
+    if isinstance(model, Model) and wanted.adapter is None and device == "cpu" and not wanted.checkpointing:
+        decoder = Decoder(model.shape)
+        decoder.load_tensors(model.tensors)
+        return decoder
+    from assay.runtime.hub_decoder import HubDecoder  # transformers takes seconds to import: only where it is used
+    from assay.runtime.hub_model import adapted, hub_of
+
+    dtype = torch.bfloat16 if wanted.precision == "bf16" else torch.float32
+    return HubDecoder(adapted(hub_of(model), wanted.adapter), dtype=dtype, device=device, checkpointing=wanted.checkpointing)
 
 
-class Copies(Mapping[str, Decoder]):
-    """The anchors of a learner, by name.
+def device_of(settings: LearnerSettings) -> str:
+    """``cpu`` or ``cuda``.
+
+    Raises:
+        ConfigError: CUDA was asked for, and there is none.
+    """
+    if settings.device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("LearnerSettings.device='cuda', and PyTorch sees no CUDA device; use 'cpu' or 'auto'")
+    return "cuda" if settings.device != "cpu" and torch.cuda.is_available() else "cpu"
+
+
+class _Adapted(Causal):
+    """A decoder whose adapter is another one for as long as a pass takes: an anchor that shares the policy's base."""
+
+    def __init__(self, policy: Causal) -> None:
+        super().__init__()
+        self._policy = (policy,)  # in a tuple, so that its weights are not this module's
+        self.kept = {name: p.detach().clone() for name, p in policy.trained().items()}
+
+    @property
+    def shape(self) -> DecoderShape | HubShape:
+        return self._policy[0].shape
+
+    @property
+    def device(self) -> torch.device:
+        return self._policy[0].device
+
+    @property
+    def head(self) -> Head:
+        return self._policy[0].head
+
+    @property
+    def embedding(self) -> Tensor:
+        return self._policy[0].embedding
+
+    def weights(self) -> dict[str, Tensor]:
+        return self.kept
+
+    def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        for name, mine in self.kept.items():
+            mine.copy_(tensors[name])
+
+    @torch.no_grad()
+    def hidden(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
+        policy = self._policy[0].trained()
+        now = {name: p.detach().clone() for name, p in policy.items()}
+        try:
+            for name, parameter in policy.items():
+                parameter.copy_(self.kept[name])
+            return self._policy[0].hidden(ids, packing, wanted)
+        finally:
+            for name, parameter in policy.items():
+                parameter.copy_(now[name])
+
+
+class Copies(Mapping[str, Causal]):
+    """The anchors of a learner, by name. Where an adapter is trained, those that start from the policy are adapters beside it.
 
     Args:
-        anchors: their settings.
+        settings: the learner's.
         start: what the policy starts from.
+        policy: its decoder.
         models: other models by the ``model`` of the anchors that start from them.
         version: weight version of ``start``.
 
@@ -38,12 +116,26 @@ class Copies(Mapping[str, Decoder]):
         ConfigError: a model is missing, or its vocabulary is not the policy's.
     """
 
-    def __init__(self, anchors: tuple[Anchor, ...], start: Model, models: Mapping[str, Model], version: int) -> None:
-        self._anchors = {a.name: a for a in anchors}
-        self._decoders = {a.name: decoder_of(_model(a, start, models)).requires_grad_(False) for a in anchors}
-        self.versions = {a.name: -1 if a.model else version for a in anchors}
+    def __init__(
+        self,
+        settings: LearnerSettings,
+        start: Model | HubModel,
+        policy: Causal,
+        models: Mapping[str, Model | HubModel],
+        version: int,
+    ) -> None:
+        self._anchors = {a.name: a for a in settings.anchors}
+        frozen = replace(settings, adapter=None, checkpointing=False)
 
-    def __getitem__(self, name: str) -> Decoder:
+        def made(anchor: Anchor) -> Causal:
+            if not anchor.model and settings.adapter is not None:
+                return _Adapted(policy)
+            return decoder_of(_model(anchor, start, models), frozen).requires_grad_(False)
+
+        self._decoders = {a.name: made(a) for a in settings.anchors}
+        self.versions = {a.name: -1 if a.model else version for a in settings.anchors}
+
+    def __getitem__(self, name: str) -> Causal:
         return self._decoders[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -57,7 +149,7 @@ class Copies(Mapping[str, Decoder]):
         return name in self._anchors and self._anchors[name].privileged
 
     @torch.no_grad()
-    def follow(self, policy: Decoder, version: int, before: int, after: int) -> None:
+    def follow(self, policy: Causal, version: int, before: int, after: int) -> None:
         """Moves each anchor whose turn it is towards the policy, whose weights have ``version``.
 
         Args:
@@ -69,25 +161,29 @@ class Copies(Mapping[str, Decoder]):
             share = anchor.refresh.share(before, after)
             if not share:
                 continue
-            for mine, theirs in zip(self[name].parameters(), policy.parameters(), strict=True):
+            theirs = policy.trained()
+            for key, mine in self[name].weights().items():
                 if share == 1.0:
-                    mine.copy_(theirs)
+                    mine.copy_(theirs[key])
                 else:
-                    mine.lerp_(theirs, share)
+                    mine.lerp_(theirs[key], share)
             self.versions[name] = version
 
     def tensors(self) -> dict[str, Tensor]:
         """``NAME/PARAMETER`` to weights."""
-        return {f"{name}/{n}": p.detach() for name, decoder in self.items() for n, p in decoder.named_parameters()}
+        return {f"{name}/{n}": p.detach() for name, decoder in self.items() for n, p in decoder.weights().items()}
 
     def load(self, tensors: Mapping[str, Tensor], versions: Mapping[str, int]) -> None:
         """Restores what `tensors` and `versions` gave."""
         for name, decoder in self.items():
-            decoder.load_tensors({n.removeprefix(f"{name}/"): t for n, t in tensors.items() if n.startswith(f"{name}/")})
+            mine = {n.removeprefix(f"{name}/"): t for n, t in tensors.items() if n.startswith(f"{name}/")}
+            for key, weight in decoder.weights().items():
+                with torch.no_grad():
+                    weight.copy_(mine[key])
         self.versions = {name: int(versions[name]) for name in self}
 
 
-def _model(anchor: Anchor, start: Model, models: Mapping[str, Model]) -> Model:
+def _model(anchor: Anchor, start: Model | HubModel, models: Mapping[str, Model | HubModel]) -> Model | HubModel:
     if not anchor.model:
         return start
     if anchor.model not in models:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -17,8 +18,11 @@ from assay.runtime.copies import decoder_of
 from assay.runtime.model import Model
 from assay.runtime.optim import Optimizer, build_optimizer
 from assay.runtime.packing import Packing
-from assay.runtime.settings import AdamW, Muon, Trunk, ValueHead
+from assay.runtime.settings import AdamW, LearnerSettings, Muon, Trunk, ValueHead
 from assay.runtime.typed import split, tensor_of
+
+if TYPE_CHECKING:
+    from assay.runtime.hub_model import HubModel
 
 __all__ = ["Head", "Part", "States", "TrunkPart", "flat_gradient", "states"]
 
@@ -117,8 +121,8 @@ class Head(Part):
     def outputs(self, found: States, weights: Mapping[str, Tensor]) -> Tensor:
         """``[M, k]`` in fp32."""
         hidden = found[1 if self.settings.behind else 0]
-        with torch.autocast("cpu", enabled=False):
-            hidden = (hidden.detach() if self.settings.detach else hidden).float()
+        with torch.autocast("cpu", enabled=False):  # heads are small, and stay on the CPU
+            hidden = (hidden.detach() if self.settings.detach else hidden).float().cpu()
             return functional.linear(hidden, weights["weight"], weights["bias"])
 
     def values(self, outputs: Tensor) -> Tensor:
@@ -135,13 +139,14 @@ class Head(Part):
 class TrunkPart(Part):
     """A model below heads: it begins as a copy of the policy."""
 
-    def __init__(self, settings: Trunk, start: Model, others: AdamW | Muon) -> None:
-        self.settings = settings
-        self._now = decoder_of(start)
+    def __init__(self, settings: Trunk, start: Model | HubModel, learner: LearnerSettings) -> None:
+        self.settings, others = settings, learner.optimizer
+        whole = replace(learner, adapter=None)
+        self._now = decoder_of(start, whole)
         # what it ends in reads its states and nothing else, so a logits layer of its own would be dead weight
-        weights = {n: p for n, p in self._now.named_parameters() if n != "lm_head.weight"}
-        self._then = decoder_of(start).requires_grad_(False) if settings.tau else self._now
-        target = {n: p.detach() for n, p in self._then.named_parameters() if n in weights} if settings.tau else {}
+        weights = {n: p for n, p in self._now.trained().items() if n not in self._now.logits_only}
+        self._then = decoder_of(start, whole).requires_grad_(False) if settings.tau else self._now
+        target = {n: p.detach() for n, p in self._then.weights().items() if n in weights} if settings.tau else {}
         super().__init__(settings, weights, target, settings.optimizer or others)
 
     @property

@@ -143,6 +143,11 @@ class Decoder(Causal):
         """What gives logits: the embedding when tied."""
         return Head(self.model.embed_tokens.weight if self.shape.tied else self.lm_head.weight)
 
+    @property
+    def embedding(self) -> Tensor:
+        """What ids are looked up in."""
+        return self.model.embed_tokens.weight
+
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         """Copies weights in, as fp32.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -15,6 +16,9 @@ from assay.runtime.optim import Optimizer
 from assay.runtime.packing import Packing
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.runtime.typed import l2_norm
+
+if TYPE_CHECKING:
+    from assay.runtime.hub_model import HubModel
 
 __all__ = ["Found", "Heads"]
 
@@ -32,12 +36,12 @@ class Heads:
         start: the policy's starting weights, which trunks begin with.
     """
 
-    def __init__(self, settings: LearnerSettings, start: Model) -> None:
+    def __init__(self, settings: LearnerSettings, start: Model | HubModel) -> None:
         optimizer = settings.optimizer
         others = optimizer if isinstance(optimizer, AdamW) else optimizer.others
         self.clip_norm = settings.clip_norm
         self._heads = {s.name: Head(s, start.shape.hidden_size, others) for s in settings.heads}
-        self._trunks = {s.name: TrunkPart(s, start, optimizer) for s in settings.trunks}
+        self._trunks = {s.name: TrunkPart(s, start, settings) for s in settings.trunks}
         self._parts: dict[str, Part] = {**self._heads, **self._trunks}
 
     def __contains__(self, name: object) -> bool:

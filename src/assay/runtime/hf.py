@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError
@@ -23,7 +23,10 @@ from assay.runtime.model import Model, check_tensors
 from assay.runtime.settings import DecoderShape
 from assay.runtime.tokenizer import HubTokenizer
 
-__all__ = ["load_model", "save_model"]
+if TYPE_CHECKING:
+    from assay.runtime.hub_model import HubModel
+
+__all__ = ["load_decoder", "load_model", "save_model"]
 
 WEIGHTS, INDEX, CONFIG, GENERATION = "model.safetensors", "model.safetensors.index.json", "config.json", "generation_config.json"
 STILL = 1e30
@@ -31,7 +34,7 @@ STILL = 1e30
 SUPPORTED = {"Qwen3ForCausalLM": "qwen3", "LlamaForCausalLM": "llama"}
 
 
-def save_model(model: Model, folder: Path | str) -> None:
+def save_model(model: Model | HubModel, folder: Path | str) -> None:
     """Writes a model folder that ``transformers.AutoModelForCausalLM`` and ``AutoTokenizer`` load.
 
     Everything is written and flushed beside ``folder`` first and then renamed, so a folder of that name is always whole.
@@ -68,7 +71,19 @@ def save_model(model: Model, folder: Path | str) -> None:
             shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _write(model: Model, folder: Path) -> None:
+def _write(model: Model | HubModel, folder: Path) -> None:
+    if not isinstance(model, Model):
+        from assay.runtime.hub_files import write_hub
+
+        write_hub(model, folder)
+    else:
+        _write_decoder(model, folder)
+    for path in folder.rglob("*"):
+        _flush(path)
+    _flush(folder)
+
+
+def _write_decoder(model: Model, folder: Path) -> None:
     tensors = {n: t.detach().contiguous() for n, t in model.tensors.items()}
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     eos, pad = model.tokenizer.eos, model.tokenizer.pad
@@ -76,9 +91,6 @@ def _write(model: Model, folder: Path) -> None:
     _write_json(folder / CONFIG, {**config_of(model.shape), **ends})
     _write_json(folder / GENERATION, ends)
     model.tokenizer.save(folder)
-    for path in folder.iterdir():
-        _flush(path)
-    _flush(folder)
 
 
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:
@@ -130,8 +142,32 @@ def _rope_of(shape: DecoderShape) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def load_model(folder: Path | str) -> Model:
-    """Reads a model folder that `save_model` or transformers' ``save_pretrained`` wrote; weights become float32.
+def load_model(folder: Path | str) -> Model | HubModel:
+    """Reads a model folder that `save_model` or transformers' ``save_pretrained`` wrote: for assay's own decoder where it has the
+    architecture and its options, for transformers otherwise, with an adapter where one lies in ``adapter/``.
+
+    Raises:
+        ConfigError: transformers does not know the architecture either.
+        DataError: as `load_decoder`.
+    """
+    place = Path(folder)
+    if not (place / "adapter_config.json").is_file():
+        _check_folder(place)
+        config = _read_json(place / CONFIG)
+        try:
+            shape_of(config, place / CONFIG)
+        except ConfigError:
+            pass
+        else:
+            if not (place / "adapter").is_dir():
+                return load_decoder(place)
+    from assay.runtime.hub_files import load_hub  # transformers takes seconds to import: only where it is used
+
+    return load_hub(place)
+
+
+def load_decoder(folder: Path | str) -> Model:
+    """Reads a model folder for assay's own decoder; weights become float32.
 
     A pickled ``pytorch_model.bin`` is never read: loading one runs its code.
 
@@ -140,8 +176,7 @@ def load_model(folder: Path | str) -> Model:
         DataError: a file is missing, truncated or damaged, or tensors do not fit the config; names the file.
     """
     place = Path(folder)
-    if not place.is_dir():
-        raise DataError(f"{place} is no model folder; give a folder with {CONFIG}, {WEIGHTS} and tokenizer.json")
+    _check_folder(place)
     config = _read_json(place / CONFIG)
     shape = shape_of(config, place / CONFIG)
     tensors = _read_weights(place)
@@ -151,6 +186,11 @@ def load_model(folder: Path | str) -> Model:
     ends: Any = config.get("eos_token_id")  # one id or several
     eos = next((int(i) for i in (ends if isinstance(ends, list) else [ends]) if i is not None), None)  # type: ignore[reportUnknownArgumentType,reportUnknownVariableType]
     return Model(shape=shape, tensors=tensors, tokenizer=HubTokenizer.load(place, eos=eos))
+
+
+def _check_folder(place: Path) -> None:
+    if not place.is_dir():
+        raise DataError(f"{place} is no model folder; give a folder with {CONFIG}, {WEIGHTS} and tokenizer.json")
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -77,9 +77,18 @@ class HubDecoder(Causal):
         layer = self.module.get_output_embeddings()
         return Head(layer.weight, getattr(layer, "bias", None), self._scale, self._cap)
 
+    @property
+    def embedding(self) -> Tensor:
+        """What ids are looked up in."""
+        return self.module.get_input_embeddings().weight
+
     def trained(self) -> dict[str, nn.Parameter]:
         """The adapter's weights, or all."""
         return {name: p for name, p in self.module.named_parameters() if p.requires_grad}
+
+    def weights(self) -> dict[str, Tensor]:
+        """All weights, learned or not."""
+        return dict(self.module.named_parameters())
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         """Copies trained weights in, as `Causal.load_tensors` says."""
@@ -180,7 +189,7 @@ def _checkpoint(module: nn.Module) -> None:
     from transformers.modeling_layers import GradientCheckpointingLayer
 
     owner = cast(Any, module)
-    owner.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    owner.activation_checkpointing_enable({"use_reentrant": False})
     for part in module.modules():
         if isinstance(part, GradientCheckpointingLayer):
             part.training = True

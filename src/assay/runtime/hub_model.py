@@ -13,11 +13,13 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
 from transformers.initialization import no_init_weights
 
 from assay.core.errors import ConfigError, DataError
+from assay.runtime.hf import config_of
 from assay.runtime.lora import adapter_of, inject, merge
+from assay.runtime.model import Model
 from assay.runtime.settings import HubShape, Lora
 from assay.runtime.tokenizer import HubTokenizer
 
-__all__ = ["Adapter", "HubModel", "hub_config", "merged"]
+__all__ = ["Adapter", "HubModel", "adapted", "hub_config", "hub_of", "merged"]
 
 _UNBOUNDED = 1 << 20
 """Positions of a model whose config names no bound."""
@@ -40,6 +42,7 @@ class HubModel:
         tensors: weights and persistent buffers by the names of transformers' module, tied ones once; float32 or bfloat16.
         tokenizer: its tokenizer; needs no more ids than the embedding has rows.
         adapter: beside these weights; None for none.
+        origin: folder that holds just these weights; empty where none does.
         shape: sizes.
 
     Raises:
@@ -51,11 +54,12 @@ class HubModel:
     tensors: Mapping[str, Tensor]
     tokenizer: HubTokenizer
     adapter: Adapter | None = None
+    origin: str = ""
     shape: HubShape = field(init=False)
 
     def __post_init__(self) -> None:
         config = hub_config(self.config)
-        text = config.get_text_config()
+        text = cast(Any, config).get_text_config()
         named: list[str] = list(self.config.get("architectures") or [str(self.config.get("model_type"))])
         positions = getattr(text, "max_position_embeddings", None) or _UNBOUNDED
         shape = HubShape(
@@ -69,6 +73,23 @@ class HubModel:
                 f"the tokenizer has {self.tokenizer.size} ids, but the head of {shape.architecture} has {shape.vocab_size} rows: "
                 "it is another model's; give the tokenizer that belongs to the weights"
             )
+
+    def trained(self, tensors: Mapping[str, Tensor], adapter: Lora | None) -> HubModel:
+        """The model behind training: with other weights, or beside them with the tensors of an adapter."""
+        if adapter is None:
+            return replace(self, tensors={**self.tensors, **tensors}, adapter=None, origin="")
+        whole = self if self.adapter is not None and self.adapter.settings == adapter else merged(self)
+        return replace(whole, adapter=Adapter(adapter, tensors))
+
+    def base(self) -> HubModel:
+        """The model without its adapter."""
+        return replace(self, adapter=None)
+
+    def with_adapter(self, settings: Lora) -> HubModel:
+        """The model beside a fresh adapter; one that it has is left out."""
+        module = self.base().module()
+        inject(module, settings)
+        return replace(self, adapter=Adapter(settings, adapter_of(module)))
 
     def module(
         self, dtype: torch.dtype = torch.float32, device: str | torch.device = "cpu", *, attention: str | None = None
@@ -85,8 +106,8 @@ class HubModel:
         """
         config = hub_config(self.config)
         chosen = {"attn_implementation": attention} if attention else {}
-        with torch.random.fork_rng(devices=[]), no_init_weights():
-            made: Any = AutoModelForCausalLM.from_config(config, dtype=dtype, **chosen)
+        with cast(Any, torch.random).fork_rng(devices=[]), no_init_weights():
+            made: Any = cast(Any, AutoModelForCausalLM).from_config(config, dtype=dtype, **chosen)
         made.tie_weights()
         load_into(made, self.tensors, self.shape.architecture)
         quiet(made)
@@ -109,8 +130,10 @@ def hub_config(config: Mapping[str, Any]) -> PreTrainedConfig:
         raise ConfigError(
             f"{named}: this model brings code of its own (auto_map), which is never run; use one that transformers knows"
         )
+    if given.get("quantization_config"):
+        raise ConfigError(f"{named}: quantised weights cannot be trained; use the model that they were made from")
     try:
-        return AutoConfig.for_model(str(kind), **given)
+        return cast(Any, AutoConfig).for_model(str(kind), **given)
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(
             f"config.json of {named}: transformers cannot read it ({_first_line(error)}); is it up to date?"
@@ -166,6 +189,22 @@ def quiet(module: nn.Module) -> None:
                 setattr(part, name, 0.0)
 
 
+def hub_of(model: Model | HubModel) -> HubModel:
+    """The same model as one of transformers."""
+    if isinstance(model, HubModel):
+        return model
+    return HubModel(config=config_of(model.shape), tensors=model.tensors, tokenizer=model.tokenizer)
+
+
+def adapted(model: HubModel, settings: Lora | None) -> HubModel:
+    """The model with an adapter as ``settings`` say: its own where that is of this kind, else a fresh one beside weights into
+    which its own was merged; without settings merged alone.
+    """
+    if settings is None or (model.adapter is not None and model.adapter.settings == settings):
+        return merged(model) if settings is None else model
+    return merged(model).with_adapter(settings)
+
+
 def merged(model: HubModel) -> HubModel:
     """The model with its adapter added to its weights."""
     if model.adapter is None:
@@ -174,8 +213,8 @@ def merged(model: HubModel) -> HubModel:
     merge(module)
     kinds = {name: tensor.dtype for name, tensor in model.tensors.items()}
     tensors = {name: p.detach().to(kinds[name]) for name, p in module.named_parameters()}
-    return replace(model, tensors={**model.tensors, **tensors}, adapter=None)
+    return replace(model, tensors={**model.tensors, **tensors}, adapter=None, origin="")
 
 
 def _first_line(error: BaseException) -> str:
-    return cast("list[str]", (str(error) or type(error).__name__).splitlines())[0]
+    return (str(error) or type(error).__name__).splitlines()[0]

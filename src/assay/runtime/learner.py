@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -38,6 +38,7 @@ from assay.runtime.settings import LearnerSettings
 from assay.runtime.typed import array_of, l2_norm
 
 if TYPE_CHECKING:
+    from assay.runtime.hub_model import HubModel
     from assay.runtime.ranks import Ranks
 
 __all__ = ["TorchLearner"]
@@ -68,7 +69,7 @@ class TorchLearner:
     """Weights, optimiser and anchors on one device; implements `assay.core.protocols.Learner`.
 
     Args:
-        model: starting weights; copied, in fp32.
+        model: starting weights; copied. What is trained is fp32.
         settings: optimiser, schedule, clipping, precision, micro-batch size, anchors, critics.
         total_steps: steps of the stage, for the schedule.
         models: what anchors start from that do not start from ``model``, by their ``model``.
@@ -85,13 +86,15 @@ class TorchLearner:
     """
 
     def __init__(
-        self, model: Model, settings: LearnerSettings, *, total_steps: int, models: Mapping[str, Model] | None = None,
+        self, model: Model | HubModel, settings: LearnerSettings, *, total_steps: int,
+        models: Mapping[str, Model | HubModel] | None = None,
         version: int = 0, ranks: Ranks | None = None,
     ) -> None:  # fmt: skip
         self.settings, self.total_steps, self.version, self.place, self.ranks = settings, total_steps, version, 0, ranks
-        self.policy = decoder_of(model)
-        self.anchors = Copies(settings.anchors, model, models or {}, version)
-        self.parameters = dict(self.policy.named_parameters())
+        self._start = model
+        self.policy = decoder_of(model, settings)
+        self.anchors = Copies(settings, model, self.policy, models or {}, version)
+        self.parameters = self.policy.trained()
         self.gradient = flat_gradient(self.parameters.values())
         self.optimizer = build_optimizer(settings.optimizer, self.parameters)
         self.heads = Heads(settings, model)
@@ -239,8 +242,10 @@ class TorchLearner:
         begin = time.perf_counter()
         with self.passes.autocast():
             found = self.passes.live((ids, packing, where), micro, plan)
+        at = where.cpu()
         live = {
-            name: column.new_zeros(len(ids), *column.shape[1:]).index_copy(0, where, column) for name, column in found.items()
+            name: torch.zeros(len(ids), *column.shape[1:], dtype=column.dtype).index_copy(0, at, column.cpu())
+            for name, column in found.items()
         }
         value, metrics = loss.micro(micro, live)
         number = float(value.detach())
@@ -267,6 +272,19 @@ class TorchLearner:
         The payload's arrays are views of the live weights: a receiver copies them before the next step.
         """
         return manifest_of(self.version, _arrays(self.parameters))
+
+    def model(self) -> Model | HubModel:
+        """The present weights as a model, with the adapter beside its base where one is trained."""
+        tensors = {name: p.detach().cpu().clone() for name, p in self.parameters.items()}
+        if isinstance(self._start, Model):
+            if self.settings.adapter is None:
+                return replace(self._start, tensors=tensors)
+            from assay.runtime.hub_model import hub_of
+
+            start = hub_of(self._start)
+        else:
+            start = self._start
+        return start.trained(tensors, self.settings.adapter)
 
     @contextmanager
     def rehearsal(self) -> Generator[Rehearsal]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -32,16 +33,19 @@ def inject(module: nn.Module, settings: Lora) -> None:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError:
         raise ConfigError("Lora needs the library PEFT: pip install 'assay-rl[lora]'") from None
-    config = LoraConfig(**peft_config(settings))
+    config = LoraConfig(**peft_config(settings, module))
     try:
-        with torch.random.fork_rng(devices=[]):
+        with cast(Any, torch.random).fork_rng(devices=[]), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of its own patterns for layers that are not adapted
             inject_adapter_in_model(config, module, adapter_name=NAME)
     except ValueError as error:
-        linear = sorted({name.rpartition(".")[2] for name, part in module.named_modules() if isinstance(part, nn.Linear)})
+        linear = sorted({name.rpartition(".")[2] for name, part in _parts(module) if isinstance(part, nn.Linear)})
         raise ConfigError(f"Lora.targets={settings.targets}: {error}; its linear layers are called {linear}") from error
     for name, parameter in module.named_parameters():
         learns = any(part in name for part in _LORA)
         parameter.requires_grad_(learns)
+        if learns:
+            parameter.data = parameter.data.float()
         if "lora_A" in name:
             bound = 1.0 / math.sqrt(parameter.shape[1])  # as PEFT: Kaiming's uniform distribution with a = sqrt(5)
             draw = generator("lora", settings.seed, name).uniform(-bound, bound, tuple(parameter.shape)).astype(np.float32)
@@ -49,11 +53,13 @@ def inject(module: nn.Module, settings: Lora) -> None:
                 parameter.copy_(tensor_of(draw))
 
 
-def peft_config(settings: Lora) -> dict[str, Any]:
-    """What PEFT calls ``settings``."""
+def peft_config(settings: Lora, module: nn.Module) -> dict[str, Any]:
+    """What PEFT calls ``settings``, for a module."""
+    turned = any(type(part).__name__ == "Conv1D" for _, part in _parts(module))  # GPT-2's linear layers
     return {
         "r": settings.rank, "lora_alpha": settings.alpha, "lora_dropout": 0.0, "use_dora": settings.dora,
         "use_rslora": settings.rslora, "target_modules": list(settings.targets) or "all-linear", "task_type": "CAUSAL_LM",
+        "fan_in_fan_out": turned,
     }  # fmt: skip
 
 
@@ -75,9 +81,13 @@ def merge(module: nn.Module) -> None:
     """Adds the adapters to the weights that they adapt, and takes them out."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
-    for name, part in list(module.named_modules()):
+    for name, part in list(_parts(module)):
         if isinstance(part, BaseTunerLayer):
             tuned: Any = part
             tuned.merge(safe_merge=True)
             parent, _, last = name.rpartition(".")
             setattr(module.get_submodule(parent), last, tuned.get_base_layer())
+
+
+def _parts(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    return cast("Iterator[tuple[str, nn.Module]]", cast(Any, module).named_modules())

@@ -88,11 +88,12 @@ class Passes:
         if mask[micro.offsets[:-1]].any():
             raise DataError("the first token of a row carries loss, but nothing before it can predict it; set its mask to False")
         where = np.flatnonzero(mask)
-        return tensor_of(ids.astype(np.int64)), pack_offsets(micro.offsets), tensor_of(where)
+        device = self.model(model).device
+        return tensor_of(ids.astype(np.int64)).to(device), pack_offsets(micro.offsets).to(device), tensor_of(where).to(device)
 
     def autocast(self) -> AbstractContextManager[object]:
         """The settings' precision of matrix products."""
-        return torch.autocast("cpu", torch.bfloat16) if self.settings.precision == "bf16" else nullcontext()
+        return torch.autocast(self.policy.device.type, torch.bfloat16) if self.settings.precision == "bf16" else nullcontext()
 
     # ---- without gradient
 
@@ -177,7 +178,8 @@ class Passes:
             if entropy:  # one pass of the head gives all of them
                 stats |= {column: FullEntropy() for column, kind in plain.items() if kind == "entropy"}
             mask = micro.token("mask")
-            columns = {n: tensor_of(np.array(micro.token(n)[mask], np.float32)) for s in stats.values() for n in s.needs}
+            names = dict.fromkeys(n for s in stats.values() for n in s.needs)
+            columns = {n: tensor_of(np.array(micro.token(n)[mask], np.float32)).to(ids.device) for n in names}
             models = {"policy": self.policy, **self.anchors}
             rows = self._rows(model, micro, tuple(stats.values()))
             made_of = decoder.statistics(*inputs, tuple(stats.values()), models, columns, both[0], rows)

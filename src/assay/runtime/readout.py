@@ -41,9 +41,15 @@ class Head:
     def __len__(self) -> int:
         return len(self.weight)
 
+    @property
+    def plain(self) -> bool:
+        """Whether logits are a product of matrices and nothing besides."""
+        return self.bias is None and self.scale == 1.0 and not self.cap
+
     def logits(self, hidden: Tensor) -> Tensor:
         """``[c, V]`` of ``[c, hidden]``."""
-        z = hidden @ self.weight.T
+        w = self.weight
+        z = hidden @ w.T if w.dtype == hidden.dtype else (hidden.to(w.dtype) @ w.T).to(hidden.dtype)
         if self.bias is not None:
             z += self.bias
         if self.scale != 1.0:
@@ -86,7 +92,7 @@ class _HeadColumns(torch.autograd.Function):
             return (None,) * 6
         sums = _Sums(hidden, head, ctx.needs_input_grad)
         for part in _chunks(len(targets), len(head)):
-            if head.bias is None and head.scale == 1.0 and not head.cap:
+            if head.plain and weight.dtype == hidden.dtype:
                 logits, logs = None, torch.addmm(-normal[part].unsqueeze(1), hidden[part], weight.T)
             else:
                 logits = head.logits(hidden[part])
@@ -115,7 +121,11 @@ class _Sums:
         """Of a chunk: the gradient by its logits."""
         if logits is not None:
             grad = self._head.back(grad, logits)
-        torch.mm(grad, self._head.weight, out=self.hidden[part])
+        w = self._head.weight
+        if w.dtype == grad.dtype:
+            torch.mm(grad, w, out=self.hidden[part])
+        else:
+            self.hidden[part] = grad.to(w.dtype) @ w
         if self.weight is not None:
             self.weight.addmm_(grad.T, self._states[part])
         if self.bias is not None:

@@ -7,12 +7,12 @@ on rectangles of rows of nearly equal length, as in `assay.runtime.decoder`. Wit
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.integrations import sdpa_attention
 
 from assay.runtime.kernels import pad_rows, unpad_rows
 from assay.runtime.packing import Packing
@@ -64,7 +64,7 @@ def _rectangle(module: nn.Module, q: Tensor, k: Tensor, v: Tensor, others: dict[
         own: Any = sys.modules[type(module).__module__]
         return own.eager_attention_forward(module, q, k, v, _additive(q, near), **others)[0]
     mask = None if near is None else _visible(length, near, q.device)
-    return sdpa_attention_forward(module, q, k, v, mask, **others)[0]
+    return cast(Any, sdpa_attention).sdpa_attention_forward(module, q, k, v, mask, **others)[0]
 
 
 def _visible(length: int, window: int | None, device: torch.device) -> Tensor:
@@ -84,5 +84,5 @@ def _no_mask(*args: Any, **kwargs: Any) -> None:
     """Which tokens see which is `rows_attention`'s own doing."""
 
 
-AttentionInterface.register(ROWS, rows_attention)
-AttentionMaskInterface.register(ROWS, _no_mask)
+cast(Any, AttentionInterface).register(ROWS, rows_attention)
+cast(Any, AttentionMaskInterface).register(ROWS, _no_mask)
