@@ -46,7 +46,7 @@ $(VENV)/.installed-train: pyproject.toml constraints.txt | $(VENV)/.made
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/.made
 	@echo "installing assay and its development tools (a minute or two, once)"
-	@$(PIP) -e '.[train,report,curate,parquet,math,verify,serve,tensorboard,wandb,dev]'
+	@$(PIP) -e '.[train,lora,report,curate,parquet,math,verify,serve,tensorboard,wandb,dev]'
 	@touch $(VENV)/.installed-train $@
 
 # Beside the rest: 280 MB that only the proofs of WebAssembly need, and a minute of compiling on its first use.

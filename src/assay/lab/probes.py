@@ -39,10 +39,10 @@ class _ModelProbe:
 
     @cached_property
     def _loaded(self) -> tuple[Prober, HubTokenizer]:
-        from assay.runtime import load_model
+        from assay.runtime import load_decoder
         from assay.runtime.probing import Prober
 
-        found = load_model(self.model)
+        found = load_decoder(self.model)
         return Prober(found, self.block), found.tokenizer
 
     def _gradient(self, row: Row) -> tuple[NDArray[np.float64], int] | None:

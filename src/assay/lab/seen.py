@@ -87,9 +87,9 @@ class MembershipProbe:
 
     @cached_property
     def _model(self) -> Model:
-        from assay.runtime import load_model
+        from assay.runtime import load_decoder
 
-        return load_model(model_folder(Path(self.model)))
+        return load_decoder(model_folder(Path(self.model)))
 
     def __call__(self, tasks: Sequence[Task]) -> Told:
         """Asks every task.

@@ -7,27 +7,37 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.runtime.anchors import Anchor, Ema, Every, Frozen
     from assay.runtime.engine import NativeEngine
-    from assay.runtime.hf import load_model, save_model
+    from assay.runtime.engines import Auto, EngineSpec, InProcess, Native
+    from assay.runtime.hf import load_decoder, load_model, save_model
+    from assay.runtime.hub_model import Adapter, HubModel
     from assay.runtime.lagged import Lagged
     from assay.runtime.learner import TorchLearner
     from assay.runtime.model import Model, init_model, parameter_shapes
     from assay.runtime.ranks import Ranks
-    from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule, Trunk, ValueHead
+    from assay.runtime.settings import AdamW, DecoderShape, HubShape, LearnerSettings, Lora, Muon, Schedule, Trunk, ValueHead
     from assay.runtime.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
 
 __all__ = [
     "AdamW",
+    "Adapter",
     "Anchor",
+    "Auto",
     "ChatTemplate",
     "DecoderShape",
     "Ema",
+    "EngineSpec",
     "Every",
     "Frozen",
+    "HubModel",
+    "HubShape",
     "HubTokenizer",
+    "InProcess",
     "Lagged",
     "LearnerSettings",
+    "Lora",
     "Model",
     "Muon",
+    "Native",
     "NativeEngine",
     "Ranks",
     "Schedule",
@@ -36,6 +46,7 @@ __all__ = [
     "ValueHead",
     "char_tokenizer",
     "init_model",
+    "load_decoder",
     "load_model",
     "parameter_shapes",
     "save_model",
@@ -44,12 +55,14 @@ __all__ = [
 _HOME = {
     "anchors": "Anchor Ema Every Frozen",
     "engine": "NativeEngine",
-    "hf": "load_model save_model",
+    "engines": "Auto EngineSpec InProcess Native",
+    "hf": "load_decoder load_model save_model",
+    "hub_model": "Adapter HubModel",
     "lagged": "Lagged",
     "learner": "TorchLearner",
     "model": "Model init_model parameter_shapes",
     "ranks": "Ranks",
-    "settings": "AdamW DecoderShape LearnerSettings Muon Schedule Trunk ValueHead",
+    "settings": "AdamW DecoderShape HubShape LearnerSettings Lora Muon Schedule Trunk ValueHead",
     "tokenizer": "ChatTemplate HubTokenizer char_tokenizer",
 }
 

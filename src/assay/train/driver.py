@@ -26,7 +26,7 @@ from assay.train.stage import Desk, Progress
 from assay.verify import ScoringPool
 
 if TYPE_CHECKING:
-    from assay.runtime.model import Model
+    from assay.runtime.any_model import AnyModel
 
 __all__ = ["Outcome", "load_run", "resume", "train"]
 
@@ -168,7 +168,7 @@ class Driver:
         self._tell_contamination(step, overlap)
         return self._drive(load_model(self.folder / "start"), found, state)
 
-    def _start(self) -> Model:
+    def _start(self) -> AnyModel:
         """The weights that the run starts from, kept in ``start``: what is there already is whole."""
         from assay.runtime.hf import load_model, save_model
 
@@ -188,7 +188,7 @@ class Driver:
             save_model(model, beside)
         return model
 
-    def _other(self, path: str) -> Model:
+    def _other(self, path: str) -> AnyModel:
         """The run's own copy of a model that an anchor names."""
         from assay.runtime.hf import load_model
 
@@ -219,7 +219,7 @@ class Driver:
 
         set_threads(self.run.threads)
 
-    def _drive(self, model: Model, found: Path | None, state: Any) -> Outcome:
+    def _drive(self, model: AnyModel, found: Path | None, state: Any) -> Outcome:
         self._tell_isolation(int(state["session"]["step"]) if found else 0)
         self.desk.trackers = self.watch(self.run, self.folder, int(state["session"]["step"]) + 1 if found else 0)
         run, deadline = self.run, self.run.reward_deadline
@@ -250,7 +250,9 @@ class Driver:
             print(line, file=sys.stderr, flush=True)
             self.desk.journal.event(step, "isolation", line)
 
-    async def _stages(self, model: Model, pool: ScoringPool, checker: Checker | None, found: Path | None, state: Any) -> Outcome:
+    async def _stages(
+        self, model: AnyModel, pool: ScoringPool, checker: Checker | None, found: Path | None, state: Any
+    ) -> Outcome:
         first, step, last = 0, 0, len(self.run.stages) - 1
         if found:
             first, step = int(state["stage"]), int(state["session"]["step"]) - int(state["session"]["stage_step"])
@@ -269,7 +271,7 @@ class Driver:
                 break
         return Outcome(folder=self.folder, step=step, finished=False)
 
-    def _finish(self, model: Model, s: Session) -> Outcome:
+    def _finish(self, model: AnyModel, s: Session) -> Outcome:
         from assay.runtime.hf import save_model
 
         with storage.fresh_folder(self.folder / "model") as beside:
@@ -323,8 +325,8 @@ def extended(run: Run, state: Any, steps: int | None) -> Run:
     return replace(run, stages=tuple(stages))
 
 
-def current_model(model: Model, s: Session) -> Model:
+def current_model(model: AnyModel, s: Session) -> AnyModel:
     """``model`` with the learner's present weights."""
-    from assay.runtime.model import with_arrays
+    from assay.runtime.learner import TorchLearner
 
-    return with_arrays(model, s.learner.publish().payload or {})
+    return s.learner.model() if isinstance(s.learner, TorchLearner) else model

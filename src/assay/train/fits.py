@@ -25,7 +25,7 @@ from assay.verify import ExactMatch, Together
 from assay.verify.exact import expected
 
 if TYPE_CHECKING:
-    from assay.runtime.model import Model
+    from assay.runtime.any_model import AnyModel
 
 __all__ = ["check_fits", "check_run"]
 
@@ -54,7 +54,7 @@ def check_run(run: Run) -> None:
     held_out(run.tasks, run.evaluation.levels, 1)  # refuses a run that could not be evaluated at all
 
 
-def check_fits(run: Run, model: Model, others: Callable[[str], Model] = from_folder) -> None:
+def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = from_folder) -> None:
     """Looks at the models that anchors name and at the first tasks of every arm and level of a run, besides `check_run`.
 
     Args:

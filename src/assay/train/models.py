@@ -17,7 +17,7 @@ from assay.core.errors import ConfigError, DataError, a_kind
 from assay.runtime.settings import DecoderShape
 
 if TYPE_CHECKING:
-    from assay.runtime.model import Model
+    from assay.runtime.any_model import AnyModel
     from assay.runtime.tokenizer import ChatTemplate
     from assay.train.run import Run
 
@@ -85,7 +85,7 @@ def cache_folder() -> Path:
     return Path(own) if own else (Path(shared) if shared else Path.home() / ".cache") / "assay"
 
 
-def load(source: object, build: Builder) -> Model:
+def load(source: object, build: Builder) -> AnyModel:
     """The model that a source names.
 
     Args:
@@ -115,7 +115,7 @@ def load(source: object, build: Builder) -> Model:
     raise ConfigError(f"Run.model is {a_kind(source)}; use Folder(path), Scratch(...) or Built(run=...)")
 
 
-def from_folder(path: str) -> Model:
+def from_folder(path: str) -> AnyModel:
     """The model in a model folder or a run folder.
 
     Raises:

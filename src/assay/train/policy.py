@@ -21,7 +21,7 @@ from assay.train.session import with_stop
 from assay.verify import ScoringPool
 
 if TYPE_CHECKING:
-    from assay.runtime.model import Model
+    from assay.runtime.any_model import AnyModel
 
 __all__ = ["Policy"]
 
@@ -39,7 +39,7 @@ class Policy:
 
     path: str | Path
 
-    def model(self) -> Model:
+    def model(self) -> AnyModel:
         """The weights, shape and tokenizer."""
         from assay.runtime.hf import load_model
 
@@ -58,7 +58,7 @@ class Policy:
             ConfigError: the prompt leaves no room in the context.
             DataError: the prompt holds characters that the tokenizer lacks.
         """
-        from assay.runtime.engine import NativeEngine
+        from assay.runtime.engines import engine_for
 
         model = self.model()
         turns = [Message("user", prompt)] if isinstance(prompt, str) else list(prompt)
@@ -67,7 +67,7 @@ class Policy:
         if room < 1:
             raise ConfigError(f"the prompt has {len(ids)} tokens, the model's context {model.shape.max_positions}: shorten it")
         wanted = with_stop(sampling or Sampling(max_new_tokens=min(64, room)), model.tokenizer)
-        engine = NativeEngine(model)
+        engine = engine_for(model)
 
         async def draw() -> list[Completion]:
             seeds = [derive("sample", seed, "", i) for i in range(n)]
@@ -107,13 +107,13 @@ class Policy:
         Returns:
             Per task ``id, arm, level, values, answers, faults``.
         """
-        from assay.runtime.engine import NativeEngine
+        from assay.runtime.engines import engine_for
 
         check_levels(tasks, levels, "levels")
         model = self.model()
         drawn = sampling or Sampling(max_new_tokens=min(64, model.shape.max_positions // 2))
         player = Player(
-            engine=NativeEngine(model), tokenizer=model.tokenizer, source=tasks, sampling=drawn if n else greedy(drawn),
+            engine=engine_for(model), tokenizer=model.tokenizer, source=tasks, sampling=drawn if n else greedy(drawn),
             seed=seed, max_turns=max_turns, deadline=environment_deadline,
         )  # fmt: skip
         items = held_out(tasks, levels, per_level, split)

@@ -23,6 +23,7 @@ from assay.objective.methods import dpo, grpo, nll
 from assay.objective.objective import Objective
 from assay.objective.plan import lagging
 from assay.runtime.anchors import BASE, Anchor
+from assay.runtime.engines import Auto, EngineSpec
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.train.check import IndependentCheck
 
@@ -376,6 +377,7 @@ class Run:
         stages: in order.
         sampling: how attempts are drawn in training.
         evaluation: held-out evaluation.
+        engine: what samples: chosen by the model and the machine, or by name.
         threads: intra-op threads of torch.
         checkpoint_every: steps between checkpoints.
         rollouts_every: steps between sampled attempts in ``rollouts.jsonl``.
@@ -396,6 +398,7 @@ class Run:
     stages: tuple[Stage, ...]
     sampling: Sampling = field(default_factory=Sampling)
     evaluation: Evaluation = field(default_factory=Evaluation)
+    engine: EngineSpec = field(default_factory=Auto)
     threads: int = 1
     checkpoint_every: int = 100
     rollouts_every: int = 25

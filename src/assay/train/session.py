@@ -26,8 +26,8 @@ from assay.train.run import Reinforce, Run, Stage, arms_of, learner_of
 from assay.verify import ScoringPool
 
 if TYPE_CHECKING:
+    from assay.runtime.any_model import AnyModel
     from assay.runtime.lagged import Lagged
-    from assay.runtime.model import Model
 
 __all__ = ["Counter", "Practice", "Session", "open_session", "player_of", "with_stop"]
 
@@ -211,8 +211,8 @@ class Session:
 
 
 def open_session(
-    run: Run, stage: Stage, model: Model, pool: ScoringPool, step: int, before: Session | None = None,
-    others: Callable[[str], Model] = from_folder, checker: Checker | None = None,
+    run: Run, stage: Stage, model: AnyModel, pool: ScoringPool, step: int, before: Session | None = None,
+    others: Callable[[str], AnyModel] = from_folder, checker: Checker | None = None,
 ) -> Session:  # fmt: skip
     """Builds a stage from its settings and the weights that it starts from.
 
@@ -228,7 +228,6 @@ def open_session(
     Raises:
         ConfigError: lengths beyond the context, no arm left for the stage's levels, an anchor of another vocabulary.
     """
-    from assay.runtime.engine import NativeEngine
     from assay.runtime.lagged import Lagged
     from assay.runtime.learner import TorchLearner
 
@@ -248,7 +247,8 @@ def open_session(
     if before and isinstance(before.learner, TorchLearner):
         learner.heads.carry(before.learner.heads)
     lag = stage.lag if isinstance(stage, Reinforce) else 0
-    engine = Lagged(NativeEngine(model), lag) if lag else NativeEngine(model)
+    engine = run.engine.build(learner)
+    engine = Lagged(engine, lag) if lag else engine
     program = stage.taught.compile(stage.updates, offers=stage.learner.offers)
     return Session(
         run=run, stage=stage, learner=learner, engine=engine, tokenizer=model.tokenizer,

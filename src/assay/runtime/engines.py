@@ -1,0 +1,125 @@
+"""Which engine samples: plain values, importable without torch, that build it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from assay.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from assay.core.protocols import Engine
+    from assay.runtime.any_model import AnyModel
+    from assay.runtime.hub_model import HubModel
+    from assay.runtime.learner import TorchLearner
+
+__all__ = ["Auto", "EngineSpec", "InProcess", "Native", "engine_for"]
+
+
+class EngineSpec(Protocol):
+    """Builds the engine that samples for a learner."""
+
+    def build(self, learner: TorchLearner) -> Engine:
+        """An engine with copies of the learner's present weights, those apart that nobody trains."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Auto:
+    """`Native` where assay's own decoder has the architecture and all its weights are trained on a CPU, else `InProcess`."""
+
+    def build(self, learner: TorchLearner) -> Engine:
+        """As `EngineSpec.build`."""
+        return (Native() if _native(learner) else InProcess()).build(learner)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Native:
+    """assay's own engine, `assay.runtime.NativeEngine`: small decoders of the Llama and Qwen3 families, float32 on a CPU.
+
+    Attributes:
+        max_batch: most attempts that run at once.
+    """
+
+    max_batch: int = 512
+
+    def build(self, learner: TorchLearner) -> Engine:
+        """As `EngineSpec.build`.
+
+        Raises:
+            ConfigError: another architecture, or an adapter.
+        """
+        from assay.runtime.engine import NativeEngine
+
+        model: Any = learner.model()
+        if not _native(learner):
+            what = "an adapter" if learner.settings.adapter else f"{model.shape}"
+            raise ConfigError(f"Run.engine=Native() cannot serve {what}; use InProcess(), or Auto() to have it chosen")
+        return NativeEngine(model, max_batch=self.max_batch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InProcess:
+    """Any causal language model of transformers beside the learner, `assay.runtime.TransformersEngine`.
+
+    Weights that an adapter leaves frozen are the learner's own tensors; what is trained is copied.
+
+    Attributes:
+        max_batch: most attempts that run at once.
+        dtype: ``float32``, ``bfloat16``, or ``auto``: bfloat16 on CUDA, float32 on a CPU.
+        compile: compile the step of one token: worth its minute on CUDA and in long runs alone.
+    """
+
+    max_batch: int = 256
+    dtype: str = "auto"
+    compile: bool = False
+
+    def __post_init__(self) -> None:
+        if self.dtype not in ("auto", "float32", "bfloat16"):
+            raise ConfigError(f"InProcess.dtype={self.dtype!r}; use 'auto', 'float32' or 'bfloat16'")
+
+    def build(self, learner: TorchLearner) -> Engine:
+        """As `EngineSpec.build`."""
+        from assay.runtime.hub_model import hub_of
+
+        return self.serve(hub_of(learner.model()), learner)
+
+    def serve(self, model: HubModel, learner: TorchLearner | None = None) -> Engine:
+        """An engine of a model, beside a learner or by itself."""
+        import torch
+
+        from assay.runtime.hub_engine import TransformersEngine
+
+        device = learner.policy.device.type if learner else "cpu"
+        dtype = self.dtype if self.dtype != "auto" else "bfloat16" if device == "cuda" else "float32"
+        module = model.module(getattr(torch, dtype), device)
+        if learner and model.adapter is not None:
+            _share(module, learner)
+        return TransformersEngine(
+            module, model.shape.max_positions, max_batch=self.max_batch, dtype=dtype, device=device,
+            trained=set(model.adapter.tensors) if model.adapter is not None else None, compile=self.compile,
+        )  # fmt: skip
+
+
+def engine_for(model: AnyModel) -> Engine:
+    """The engine for a model that nobody trains."""
+    from assay.runtime.engine import NativeEngine
+    from assay.runtime.model import Model
+
+    return NativeEngine(model) if isinstance(model, Model) else InProcess().serve(model)
+
+
+def _native(learner: TorchLearner) -> bool:
+    """Whether assay's own decoder is what is trained."""
+    from assay.runtime.decoder import Decoder
+
+    return isinstance(learner.policy, Decoder)
+
+
+def _share(module: Any, learner: TorchLearner) -> None:
+    """Lets the engine read frozen weights where the learner has them, in the same precision."""
+    theirs = learner.policy.weights()
+    for name, parameter in module.named_parameters():
+        mine = theirs[name]
+        if name not in learner.parameters and mine.dtype == parameter.dtype:
+            parameter.data = mine.data
