@@ -7,21 +7,23 @@ on CPU that is about half again as fast as the fused kernel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 
+from assay.core.columns import Array
 from assay.core.rollout import Ids
 from assay.runtime.kernels import frequencies
 from assay.runtime.settings import DecoderShape
+from assay.runtime.slots import ColumnKind
 from assay.runtime.typed import tensor_of
 from assay.runtime.weights import LayerWeights, ServedWeights
 
-__all__ = ["DecodePath", "KVCache", "Prefill"]
+__all__ = ["DecodePath", "KVCache", "Prefill", "chunks", "padded"]
 
 _PREFILL_TOKENS = 4096  # most tokens, padding included, in one prefill pass
 _LOGIT_ELEMENTS = 1 << 24  # most logits held at once when scoring
@@ -34,11 +36,13 @@ class Prefill:
     Attributes:
         k, v: ``[layers, n, kv_heads, T, head_dim]``; behind a prompt's own length they hold values that no row may read.
         logits: ``[n, vocabulary]``.
+        columns: none.
     """
 
     k: torch.Tensor
     v: torch.Tensor
     logits: torch.Tensor
+    columns: Mapping[str, Array] = field(default_factory=dict[str, Array])
 
 
 class KVCache:
@@ -97,9 +101,10 @@ class KVCache:
 
 
 class DecodePath:
-    """Forward passes of one decoder over its `ServedWeights` and a `KVCache`."""
+    """Forward passes of one decoder over its `ServedWeights` and a `KVCache`; it tells of no columns beside the logits."""
 
     def __init__(self, weights: ServedWeights, max_slots: int) -> None:
+        self.kinds: Mapping[str, ColumnKind] = {}
         self.shape, self.weights = weights.shape, weights
         self.cache = KVCache(weights.shape, max_slots)
         self._cos, self._sin = torch.empty(0), torch.empty(0)
@@ -173,6 +178,10 @@ class DecodePath:
             x = self._rest(x, torch.bmm(scores.softmax(-1), values).view(b, -1), w)
         return self._logits(x)
 
+    def told(self) -> Mapping[str, Array]:
+        """Nothing."""
+        return {}
+
     def _bias(self, positions: NDArray[np.int64], span: int, kv: int, group: int) -> tuple[torch.Tensor, int]:
         """What is added to the scores, with its factor: -inf behind each row's end; nothing when all rows are as long."""
         if int(positions.min()) + 1 == span:
@@ -190,7 +199,7 @@ class DecodePath:
         size = (s.num_layers, n, s.num_kv_heads, span, s.head_dim)
         kept = (torch.empty(size), torch.empty(size))
         last = tensor_of(np.arange(n, dtype=np.int64) * span + lengths - 1)
-        x = self._forward(_padded(prompts, span), last, kept)
+        x = self._forward(padded(prompts, span), last, kept)
         return Prefill(kept[0], kept[1], self._logits(x))
 
     def _forward(
@@ -221,7 +230,7 @@ class DecodePath:
             span = len(rows[part[-1]])
             if span < 2:
                 continue
-            ids = _padded([rows[i] for i in part], span)
+            ids = padded([rows[i] for i in part], span)
             x = self._forward(ids, None, None).view(len(part), span, -1)[:, :-1]
             logp = self._target_logp(x.reshape(-1, x.shape[-1]), ids[:, 1:].reshape(-1)).view(len(part), span - 1).numpy()
             for i, values in zip(part, logp, strict=True):
@@ -246,7 +255,8 @@ def chunks(lengths: Sequence[int]) -> list[list[int]]:
     return out
 
 
-def _padded(rows: Sequence[Ids], span: int) -> torch.Tensor:
+def padded(rows: Sequence[Ids], span: int) -> torch.Tensor:
+    """``[n, span]`` ids, left-aligned, 0 behind each row."""
     ids = np.zeros((len(rows), span), np.int64)
     for i, row in enumerate(rows):
         ids[i, : len(row)] = row

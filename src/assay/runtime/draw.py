@@ -44,14 +44,15 @@ class Drawn:
 
 @torch.inference_mode()
 def draw(logits: torch.Tensor, how: Draws) -> Drawn:
-    """Draws from ``[B, vocabulary]`` logits.
+    """Draws from ``[B, vocabulary]`` logits, on the device where they are.
 
     Token ``i`` is drawn when the uniform lies in ``[cdf[i - 1], cdf[i])``, ids in ascending order, sums in float64. Truncation
     is applied after the temperature, top-k first, and the rest is renormalised.
     """
+    at = logits.device
     greedy = how.temperature == 0.0
     if not np.all(how.temperature == 1.0):
-        logits = logits / tensor_of(np.where(greedy, np.float32(1.0), how.temperature))[:, None]
+        logits = logits / tensor_of(np.where(greedy, np.float32(1.0), how.temperature)).to(at)[:, None]
     cut = (how.top_k > 0) | (how.top_p < 1.0)
     truncated = bool(cut.any())
     if truncated:
@@ -61,15 +62,15 @@ def draw(logits: torch.Tensor, how: Draws) -> Drawn:
     cdf = p.cumsum(-1, dtype=torch.float64)
     total = cdf[:, -1:]
     # below the total even after rounding, so that no token without probability is ever reached
-    point = torch.minimum(tensor_of(how.uniform)[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
+    point = torch.minimum(tensor_of(how.uniform).to(at)[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
     ids = torch.searchsorted(cdf, point, right=True).clamp_(max=logits.shape[-1] - 1)
-    chosen = logp.gather(1, ids)[:, 0].numpy()
+    chosen = logp.gather(1, ids)[:, 0].cpu().numpy()
     if truncated:
         logp = logp.masked_fill(p == 0.0, 0.0)  # 0 log 0 = 0
-    entropy = p.mul_(logp).sum(-1).neg_().numpy()
-    found = ids[:, 0].numpy()
+    entropy = p.mul_(logp).sum(-1).neg_().cpu().numpy()
+    found = ids[:, 0].cpu().numpy()
     if greedy.any():
-        found = np.where(greedy, logits.argmax(-1).numpy(), found)
+        found = np.where(greedy, logits.argmax(-1).cpu().numpy(), found)
         finite = np.isfinite(entropy)
         chosen = np.where(greedy & finite, np.float32(0.0), chosen)
         entropy = np.where(greedy & finite, np.float32(0.0), entropy)
@@ -78,12 +79,12 @@ def draw(logits: torch.Tensor, how: Draws) -> Drawn:
 
 def _truncate(logits: torch.Tensor, how: Draws) -> torch.Tensor:
     """Logits with -inf outside each row's support: its ``top_k`` largest, then the fewest of these that reach ``top_p``."""
-    size = logits.shape[-1]
+    size, at = logits.shape[-1], logits.device
     ordered, order = logits.sort(dim=-1, descending=True, stable=True)
-    k = tensor_of(np.where(how.top_k > 0, how.top_k, size))[:, None]
-    outside = torch.arange(size) >= k
+    k = tensor_of(np.where(how.top_k > 0, how.top_k, size)).to(at)[:, None]
+    outside = torch.arange(size, device=at) >= k
     mass = ordered.double().masked_fill(outside, float("-inf")).softmax(-1)
     before = mass.cumsum(-1) - mass
-    outside |= before >= tensor_of(how.top_p)[:, None]
+    outside |= before >= tensor_of(how.top_p).to(at)[:, None]
     outside[:, 0] = False
     return logits.masked_fill(torch.empty_like(outside).scatter_(1, order, outside), float("-inf"))

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.columns import TokenColumn
+from assay.core.columns import Array, TokenColumn
 from assay.core.protocols import Request
 from assay.core.rollout import Completion, Span, Stop, ids_of
 from assay.core.seeds import uniforms
 from assay.runtime.draw import Drawn, Draws
 
-__all__ = ["Job", "SlotTable"]
+__all__ = ["ColumnKind", "Job", "SlotTable"]
+
+
+class ColumnKind(NamedTuple):
+    """A token column that a decode path tells beside its logits: type, and what each token has of it."""
+
+    dtype: str
+    trailing: tuple[int, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -40,9 +48,10 @@ class Job:
 
 
 class SlotTable:
-    """Rows ``0 .. n - 1`` are running; a row that ends is replaced by the last one."""
+    """Rows ``0 .. n - 1`` are running; a row that ends is replaced by the last one. ``kinds`` are columns beside entropy."""
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: Mapping[str, ColumnKind] | None = None) -> None:
+        self._kinds = dict(kinds or {})
         self.jobs: list[Job] = []
         self._capacity, self._width, self._stops = 0, 0, 1
         self._allocate(0, 0, 1)
@@ -65,11 +74,12 @@ class SlotTable:
         self.ids = np.zeros((capacity, width), np.int32)
         self.logp = np.zeros((capacity, width), np.float32)
         self.entropy = np.zeros((capacity, width), np.float32)
+        self.told = {name: np.zeros((capacity, width, *k.trailing), k.dtype) for name, k in self._kinds.items()}
 
-    def _columns(self) -> tuple[NDArray[np.generic], ...]:
+    def _columns(self) -> tuple[Array, ...]:
         return (
             self.token, self.position, self.count, self.limit, self.temperature, self.top_k, self.top_p,
-            self.stop, self.uniform, self.ids, self.logp, self.entropy,
+            self.stop, self.uniform, self.ids, self.logp, self.entropy, *self.told.values(),
         )  # fmt: skip
 
     def _reserve(self, capacity: int, width: int, stops: int) -> None:
@@ -120,28 +130,33 @@ class SlotTable:
         rows = np.arange(n)
         return Draws(self.temperature[:n], self.top_k[:n], self.top_p[:n], self.uniform[rows, self.count[:n]])
 
-    def record(self, drawn: Drawn) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Appends a token to each row; returns which rows met a stop id, and which reached their length."""
+    def record(self, drawn: Drawn, told: Mapping[str, Array]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Appends a token to each row, with what was told of it; returns which rows met a stop id, and which reached their
+        length.
+        """
         n = len(self.jobs)
         rows, count = np.arange(n), self.count[:n]
         self.ids[rows, count] = drawn.ids
         self.logp[rows, count] = drawn.logp
         self.entropy[rows, count] = drawn.entropy
+        for name, values in told.items():
+            self.told[name][rows, count] = values
         self.token[:n] = drawn.ids
         self.count[:n] += 1
         self.position[:n] += 1
         done = (self.stop[:n] == drawn.ids[:, None]).any(1)
         return done, ~done & (self.count[:n] >= self.limit[:n])
 
-    def completion(self, job: Job, stop: Stop, entropy: bool) -> Completion:
-        """What a job has sampled so far: nothing while it waits."""
+    def completion(self, job: Job, stop: Stop, columns: tuple[str, ...]) -> Completion:
+        """What a job has sampled so far, with the named columns: nothing while it waits."""
         slot, t = job.slot, int(self.count[job.slot]) if job.slot >= 0 else 0
         starts = [start for start, _ in job.marks]
         spans = tuple(
             Span(version, start, end) for (start, version), end in zip(job.marks, [*starts[1:], t], strict=False) if end > start
         )
         version = spans[0].version if len(spans) == 1 else -1
-        values = {"entropy": self.entropy} if entropy else {}
+        offered: dict[str, NDArray[Any]] = {"entropy": self.entropy, **self.told}
+        values = {name: offered[name] for name in columns}
         return Completion(
             ids=ids_of(self.ids[slot, :t]) if t else ids_of([]),
             logp_engine=self.logp[slot, :t].copy() if t else np.zeros(0, np.float32),
@@ -150,7 +165,7 @@ class SlotTable:
             sampling=job.request.sampling,
             duration=time.perf_counter() - job.started if t else 0.0,
             columns={
-                n: TokenColumn(n, v[slot, :t].copy() if t else np.zeros(0, np.float32), "engine", version)
+                n: TokenColumn(n, v[slot, :t].copy() if t else np.zeros((0, *v.shape[2:]), v.dtype), "engine", version)
                 for n, v in values.items()
             },
         )

@@ -10,8 +10,8 @@ import torch
 
 from assay.core.canon import array_digest
 from assay.core.columns import Array
-from assay.core.errors import EngineError
 from assay.core.manifest import Manifest, manifest_of
+from assay.runtime.fitting import fitting
 from assay.runtime.model import parameter_shapes
 from assay.runtime.settings import DecoderShape
 from assay.runtime.typed import split
@@ -111,32 +111,7 @@ class ServedWeights:
             EngineError: no payload, one that is not what the manifest names, a delta on other weights than the served ones, or
                 names, shapes or types that differ from the served ones.
         """
-        said = f"weight version {manifest.version}"
-        if manifest.payload is None:
-            raise EngineError(f"{said} carries no arrays; the native engine takes manifests whose arrays travel in process")
-        if manifest.kind == "delta" and manifest.base != (served := self.identity()):
-            raise EngineError(
-                f"{said} changes the weights with digest {manifest.base}, but the engine serves those with digest {served}; "
-                "swap a full manifest in first"
-            )
-        sizes = parameter_shapes(self.shape)
-        payload = {n: np.asarray(a) for n, a in manifest.payload.items()}
-        full = sizes.keys() if manifest.kind == "full" else manifest.tensors.keys()
-        for what, names in {
-            "has the unknown": payload.keys() - sizes.keys(),
-            "lacks": (full | manifest.tensors.keys()) - payload.keys(),
-            "carries, but does not name,": payload.keys() - manifest.tensors.keys(),
-        }.items():
-            if names:
-                raise EngineError(f"{said} {what} tensor {min(names)!r}; the engine keeps its old weights")
-        for name, array in payload.items():
-            size = sizes[name]
-            if tuple(array.shape) != size or array.dtype != np.float32:
-                raise EngineError(
-                    f"{said}: tensor {name!r} is {array.dtype}{tuple(array.shape)}, the engine serves float32{size}; it keeps "
-                    "its old weights"
-                )
-        return payload
+        return fitting(manifest, parameter_shapes(self.shape), "float32", self.identity)
 
     def load(self, arrays: Mapping[str, Array]) -> None:
         """Copies verified arrays into the served ones."""

@@ -1,0 +1,58 @@
+"""What an engine in this process asks of a manifest before it takes its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from assay.core.columns import Array
+from assay.core.errors import EngineError
+from assay.core.manifest import Manifest
+
+__all__ = ["fitting"]
+
+_STORED = {"float32": np.dtype(np.float32), "bfloat16": np.dtype(np.uint16)}
+
+
+def fitting(
+    manifest: Manifest, sizes: Mapping[str, tuple[int, ...]], dtype: str, identity: Callable[[], str]
+) -> dict[str, Array]:
+    """The payload of a manifest, checked to fit: all tensors of a full one, some of a delta.
+
+    Args:
+        manifest: as received.
+        sizes: shape of each tensor that is served.
+        dtype: ``float32``, or ``bfloat16`` for uint16 bit patterns that the manifest names so (`Manifest.rounded`).
+        identity: gives the `Manifest.digest` of what is served now; asked only for a delta.
+
+    Raises:
+        EngineError: no payload, one that is not what the manifest names, a delta on other weights than the served ones, or
+            names, shapes or types that differ from the served ones.
+    """
+    said = f"weight version {manifest.version}"
+    if manifest.payload is None:
+        raise EngineError(f"{said} carries no arrays; an engine in this process takes manifests whose arrays travel with them")
+    if manifest.kind == "delta" and manifest.base != (served := identity()):
+        raise EngineError(
+            f"{said} changes the weights with digest {manifest.base}, but the engine serves those with digest {served}; "
+            "swap a full manifest in first"
+        )
+    payload = {n: np.asarray(a) for n, a in manifest.payload.items()}
+    full = sizes.keys() if manifest.kind == "full" else manifest.tensors.keys()
+    for what, names in {
+        "has the unknown": payload.keys() - sizes.keys(),
+        "lacks": (full | manifest.tensors.keys()) - payload.keys(),
+        "carries, but does not name,": payload.keys() - manifest.tensors.keys(),
+    }.items():
+        if names:
+            raise EngineError(f"{said} {what} tensor {min(names)!r}; the engine keeps its old weights")
+    for name, array in payload.items():
+        size = sizes[name]
+        named = dtype == "float32" or manifest.tensors[name].dtype == dtype
+        if tuple(array.shape) != size or array.dtype != _STORED[dtype] or not named:
+            raise EngineError(
+                f"{said}: tensor {name!r} is {array.dtype}{tuple(array.shape)}, the engine serves {dtype}{size}; it keeps "
+                "its old weights"
+            )
+    return payload
