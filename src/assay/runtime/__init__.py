@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from assay.runtime.engines import Auto, EngineSpec, InProcess, Native
     from assay.runtime.hf import load_decoder, load_model, save_model
     from assay.runtime.hub_model import Adapter, HubModel
+    from assay.runtime.hub_engine import TransformersEngine
     from assay.runtime.lagged import Lagged
     from assay.runtime.learner import TorchLearner
     from assay.runtime.model import Model, init_model, parameter_shapes
@@ -42,6 +43,7 @@ __all__ = [
     "Ranks",
     "Schedule",
     "TorchLearner",
+    "TransformersEngine",
     "Trunk",
     "ValueHead",
     "char_tokenizer",
@@ -58,6 +60,7 @@ _HOME = {
     "engines": "Auto EngineSpec InProcess Native",
     "hf": "load_decoder load_model save_model",
     "hub_model": "Adapter HubModel",
+    "hub_engine": "TransformersEngine",
     "lagged": "Lagged",
     "learner": "TorchLearner",
     "model": "Model init_model parameter_shapes",
