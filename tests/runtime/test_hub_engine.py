@@ -12,13 +12,14 @@ import torch
 from engine_reference import agree, hub_model, pair, request, run
 from engine_families import CONTEXT, FAMILIES, VOCABULARY, arrays, build, configs, family, forced, gap, ragged
 
-from assay.core.errors import AssayError, ConfigError, EngineError, UnknownNameError
+from assay.core.errors import AssayError, ConfigError, EngineError, UnknownNameError, WeightProofError
 from assay.core.manifest import manifest_of
 from assay.core.protocols import SwapMode
 from assay.core.rollout import Span, Stop
 from assay.runtime import hub_decode
 from assay.runtime.engine import NativeEngine
 from assay.runtime.hub_engine import TransformersEngine
+from assay.train.proof import WeightProof, probe_rows
 
 CLOSE = 1e-5
 
@@ -170,13 +171,15 @@ def test_bad_rows_and_manifests_are_refused_in_the_same_words(both):
     assert asyncio.run(both[1].checksums()) == asyncio.run(both[2].checksums())
 
 
-def test_bad_settings():
+def test_bad_settings(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     module = family("llama")
     for options, words in (
         ({"max_batch": 0}, "max_batch=0"),
         ({"dtype": "float16"}, "not dtype='float16'"),
         ({"context": 1}, "context=1"),
         ({"context": CONTEXT + 1}, f"positions for 2 to {CONTEXT}"),
+        ({"device": "cuda"}, "finds no CUDA device here"),
         ({"trained": ["lm_head.bias"]}, "'lm_head.bias' is no parameter of LlamaForCausalLM"),
         ({"columns": ("routed_experts",)}, "no routers of LlamaForCausalLM"),
         ({"columns": ("routed_experts",), "compile": True}, "drop one"),
@@ -234,6 +237,30 @@ def test_checksums_digest_what_the_module_multiplies_with():
     untied = TransformersEngine(module, CONTEXT)
     with pytest.raises(EngineError, match=r"lacks tensor 'lm_head.weight'"):
         asyncio.run(untied.swap(manifest_of(1, arrays(family("gpt2", seed=2)))))
+
+
+class Publisher:
+    """What a proof asks of a learner."""
+
+    def __init__(self, module):
+        self.module = module
+
+    def score(self, rows):
+        return [np.concatenate([np.zeros(1, np.float32), forced(self.module, row)]) for row in rows]
+
+
+def test_a_proof_of_weights_holds_for_a_tied_head_under_another_name():
+    """GPT-2 calls its embedding transformer.wte.weight; its head is checked as lm_head.weight all the same."""
+    engine = TransformersEngine(family("gpt2"), CONTEXT)
+    proof = WeightProof(probe_rows(VOCABULARY, CONTEXT, 0), rehearse=False)
+    asyncio.run(proof.calibrate(manifest_of(0, arrays(family("gpt2"))), engine, Publisher(family("gpt2"))))
+    new = manifest_of(1, arrays(family("gpt2", seed=7)))
+    asyncio.run(engine.swap(new))
+    assert asyncio.run(proof.check(new, engine, Publisher(family("gpt2", seed=7))))
+    digests = engine.weights.digests
+    engine.weights.digests = lambda: {**digests(), "lm_head.weight": "that of a copy that was left behind"}
+    with pytest.raises(WeightProofError, match=r"in 1 of 29: lm_head\.weight"):
+        asyncio.run(proof.check(new, engine, Publisher(family("gpt2", seed=7))))
 
 
 @pytest.mark.parametrize("mode", list(SwapMode))

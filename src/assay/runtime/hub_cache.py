@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -100,10 +100,11 @@ class SlotCache(Cache):
     Args:
         sample: keys and values of any tokens, ``[n, kv_heads, T, head_dim]`` per layer: what one slot holds, where and as what.
         max_slots, context: bounds of growth.
+        static: tell the compiler that a buffer stays where it is until it grows.
     """
 
-    def __init__(self, sample: Sequence[tuple[Tensor, Tensor]], max_slots: int, context: int) -> None:
-        self._aim, self._max_slots, self._context = _Aim(), max_slots, context
+    def __init__(self, sample: Sequence[tuple[Tensor, Tensor]], max_slots: int, context: int, *, static: bool = False) -> None:
+        self._aim, self._max_slots, self._context, self._static = _Aim(), max_slots, context, static
         super().__init__(layers=[SlotLayer(self._aim, self._empty(k, 0, 0), self._empty(v, 0, 0)) for k, v in sample])
 
     def _empty(self, like: Tensor, slots: int, length: int) -> Tensor:
@@ -141,6 +142,8 @@ class SlotCache(Cache):
     def _grown(self, old: Tensor, slots: int, length: int, used: int) -> Tensor:
         new = self._empty(old, slots, length)
         new[:used, :, : old.shape[2]] = old[:used]
+        if self._static:
+            cast(Any, torch)._dynamo.mark_static_address(new)
         return new
 
     def place(self, prefill: HubPrefill, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> None:

@@ -32,7 +32,7 @@ _LOGIT_ELEMENTS = 1 << 24  # most logits held at once when scoring
 _HEADS = (5, 2)  # prompt lengths of the trial, and the steps behind each
 _STEPS = 5
 _TRIAL_WINDOW = 3  # so that the trial's few tokens leave it
-_CLOSE = {torch.float32: 1e-4, torch.bfloat16: 0.2}  # nats by which steps and a plain pass may differ
+_CLOSE = {torch.float32: 1e-4, torch.bfloat16: 0.25}  # nats; a logit of 16 to 32 is itself a multiple of 0.125 in bfloat16
 
 
 class HubDecodePath:
@@ -56,7 +56,7 @@ class HubDecodePath:
         self.device, self.dtype = parameter.device, parameter.dtype
         self._routing = Routing(module) if routed else None
         self._step = self._forward
-        self.vocabulary = self._tried()
+        self.vocabulary = self._tried(static)
         self.kinds: Mapping[str, ColumnKind] = {"routed_experts": self._routing.kind} if self._routing else {}
         self._static = static
         if static:
@@ -179,14 +179,14 @@ class HubDecodePath:
     # ---- the trial ----------------------------------------------------------------------------------------------------------
 
     @torch.inference_mode()
-    def _tried(self) -> int:
+    def _tried(self, static: bool) -> int:
         """Finds out what a slot holds, and whether steps give what a plain pass gives; the size of the vocabulary."""
         self._static = False
         kept: int | None = getattr(self._config, "sliding_window", None)
         if kept is not None:
             self._config.sliding_window = min(_TRIAL_WINDOW, kept)
         try:
-            gap, vocabulary = self._gap()
+            gap, vocabulary = self._gap(static)
         except ConfigError:
             raise
         except Exception as error:
@@ -200,8 +200,10 @@ class HubDecodePath:
             )
         return vocabulary
 
-    def _gap(self) -> tuple[float, int]:
-        """Largest difference in log-probability between steps and plain passes over two short rows; and the vocabulary."""
+    def _gap(self, static: bool) -> tuple[float, int]:
+        """Difference in log-probability between steps and plain passes over two short rows: root mean square over the vocabulary,
+        where it is largest; and the vocabulary.
+        """
         size = int(self.module.get_input_embeddings().weight.shape[0])
         heads = np.minimum(_HEADS, self._context - 1)
         steps, two = min(_STEPS, self._context - int(heads.max())), np.arange(2)
@@ -218,8 +220,8 @@ class HubDecodePath:
             found.append(self.step(np.array([int(r[p]) for r, p in zip(rows, at, strict=True)], np.int64), at))
         wanted = torch.stack([torch.stack([x[h + t - 1] for x, h in zip(plain, heads, strict=True)]) for t in range(steps + 1)])
         gap = torch.stack(found).log_softmax(-1) - wanted.log_softmax(-1)
-        self.cache = SlotCache(first.layers, self._max_slots, self._context)
-        return float(gap.abs().max()), int(first.logits.shape[-1])
+        self.cache = SlotCache(first.layers, self._max_slots, self._context, static=static)
+        return float(gap.square().mean(-1).sqrt().max()), int(first.logits.shape[-1])
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, cast
 
+import torch
 from torch import nn
 
 from assay.core.errors import ConfigError
@@ -45,7 +46,7 @@ class TransformersEngine(RunningBatch[HubPrefill]):
     >>> import asyncio
     >>> from transformers import AutoModelForCausalLM, GPT2Config
     >>> from assay.core import Request, Sampling, ids_of
-    >>> config = GPT2Config(vocab_size=32, n_embd=16, n_layer=1, n_head=2, n_positions=16)
+    >>> config = GPT2Config(vocab_size=32, n_embd=16, n_layer=1, n_head=2, n_positions=16, bos_token_id=None, eos_token_id=None)
     >>> engine = TransformersEngine(AutoModelForCausalLM.from_config(config), 16)
     >>> request = Request(id="0", prompt=ids_of([3, 1, 4]), seed=7, sampling=Sampling(max_new_tokens=5))
     >>> len(asyncio.run(engine.generate(request)).ids), engine.info().vocabulary
@@ -73,6 +74,8 @@ class TransformersEngine(RunningBatch[HubPrefill]):
         longest = getattr(cast(Any, module).config.get_text_config(decoder=True), "max_position_embeddings", None)
         if context < 2 or (longest is not None and context > longest):
             raise ConfigError(f"context={context}: {type(module).__name__} has positions for 2 to {longest} tokens")
+        if torch.device(device).type == "cuda" and not torch.cuda.is_available():
+            raise ConfigError(f"device={device!r}: torch {torch.__version__} finds no CUDA device here; use device='cpu'")
         module.to(device).eval()
         self.weights = ModuleWeights(module, dtype, trained)
         path = HubDecodePath(module, max_batch, context, routed=routed, static=compile)
