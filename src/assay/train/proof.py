@@ -159,7 +159,8 @@ class WeightProof:
             return 0.0
         wanted = dict(due.digests)
         if "lm_head.weight" in served and "lm_head.weight" not in wanted:  # tied: the head as used must be the embedding
-            wanted["lm_head.weight"] = wanted["model.embed_tokens.weight"]
+            head = served["lm_head.weight"]  # where the embedding has another name, one of the published tensors
+            wanted["lm_head.weight"] = wanted.get("model.embed_tokens.weight", head if head in wanted.values() else "")
         wrong = sorted(name for name in wanted if served.get(name, wanted[name]) != wanted[name])
         if wrong:
             shown = ", ".join(wrong[:4]) + (f" and {len(wrong) - 4} more" if len(wrong) > 4 else "")
