@@ -9,8 +9,8 @@ from shutil import which
 import numpy as np
 import pytest
 import torch
-from engine_reference import agree, hub_model, pair, request, run
 from engine_families import CONTEXT, FAMILIES, VOCABULARY, arrays, build, configs, family, forced, gap, ragged
+from engine_reference import agree, hub_model, pair, request, run
 
 from assay.core.errors import AssayError, ConfigError, EngineError, UnknownNameError, WeightProofError
 from assay.core.manifest import manifest_of

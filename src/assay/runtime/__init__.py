@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from assay.runtime.engine import NativeEngine
     from assay.runtime.engines import Auto, EngineSpec, InProcess, Native
     from assay.runtime.hf import load_decoder, load_model, save_model
-    from assay.runtime.hub_model import Adapter, HubModel
     from assay.runtime.hub_engine import TransformersEngine
+    from assay.runtime.hub_model import Adapter, HubModel
     from assay.runtime.lagged import Lagged
     from assay.runtime.learner import TorchLearner
     from assay.runtime.model import Model, init_model, parameter_shapes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from assay.runtime.typed import l2_norm
 __all__ = ["AdamWOptimizer", "MuonOptimizer", "Optimizer", "build_optimizer", "newton_schulz"]
 
 Named = Mapping[str, torch.nn.Parameter]
+_IN_LAYER = re.compile(r"\.\d+\.")
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
 
@@ -104,12 +106,13 @@ class MuonOptimizer:
 
     Args:
         settings: learning rate, momentum, decay, and the AdamW for the rest.
-        parameters: name to parameter; hidden matrices are the two-dimensional ones below ``model.layers.``.
+        parameters: name to parameter; hidden matrices are the two-dimensional ones in a numbered layer (``model.layers.3.``,
+            ``transformer.h.3.``).
     """
 
     def __init__(self, settings: Muon, parameters: Named) -> None:
         self.settings = settings
-        hidden = {n: p for n, p in parameters.items() if p.dim() == 2 and n.startswith("model.layers.")}
+        hidden = {n: p for n, p in parameters.items() if p.dim() == 2 and _IN_LAYER.search(n)}
         self.others = AdamWOptimizer(settings.others, {n: p for n, p in parameters.items() if n not in hidden})
         self.names: dict[torch.Size, list[str]] = {}
         for name, parameter in hidden.items():
