@@ -121,7 +121,7 @@ def test_learning_under_another_opening_needs_the_whole_one() -> None:
 
 def test_a_template_that_rewrites_turns_is_refused() -> None:
     with pytest.raises(
-        ConfigError, match="not append-only: 1 of 2 messages render to other ids alone than together, first at token 0"
+        ConfigError, match="not append-only: 1 of 2 messages render to other ids alone than together, first at token 0 \\("
     ):
         talk(Rewriting())
 

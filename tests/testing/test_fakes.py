@@ -64,6 +64,8 @@ def test_an_answer_is_text_or_ids() -> None:
     assert (raw.ids.tolist(), raw.stop) == ([5, 5, 1], Stop.DONE)
     cut = ask(ScriptedEngine(lambda a: "abcdef", CODEC), max_new_tokens=3)
     assert (cut.ids.tolist(), cut.stop) == ([2, 3, 4], Stop.LENGTH)
+    text = ask(ScriptedEngine(lambda a: "abcdef", CODEC), stop=("cd", "x"))
+    assert (CODEC.decode(text.ids), text.stop) == ("abcd", Stop.DONE)
     nothing = ask(ScriptedEngine(lambda a: [], CODEC))
     assert (len(nothing.ids), nothing.spans, nothing.stop) == (0, (), Stop.LENGTH)
 

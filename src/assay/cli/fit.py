@@ -12,7 +12,7 @@ from assay.cli.sizes import model_shape
 from assay.core.protocols import Tokenizer
 from assay.runtime.settings import DecoderShape
 from assay.train.fits import check_fits, check_run
-from assay.train.models import Built, Folder, Scratch, model_folder
+from assay.train.models import Built, Folder, Scratch, model_folder, scratch_tokenizer
 from assay.train.run import Run
 
 if TYPE_CHECKING:
@@ -58,15 +58,17 @@ def outline(source: object) -> Outline:
     Raises:
         ConfigError, DataError: as `check`.
     """
-    from assay.runtime.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
+    from assay.runtime.tokenizer import HubTokenizer
 
     if isinstance(source, Built):
         return outline(source.run.model)
     shape = model_shape(source)  # refuses what is neither of the two
     if isinstance(source, Scratch):
-        return Outline(shape=shape, tokenizer=char_tokenizer(source.alphabet, source.template or ChatTemplate()))
-    folder = model_folder(Path(cast(Folder, source).path))
-    return Outline(shape=shape, tokenizer=HubTokenizer.load(folder, eos=_end(folder / "config.json")))
+        return Outline(shape=shape, tokenizer=scratch_tokenizer(source))
+    given = cast(Folder, source)
+    folder = model_folder(Path(given.path))
+    tokenizer = HubTokenizer.load(folder, eos=_end(folder / "config.json"), rows=shape.vocab_size)
+    return Outline(shape=shape, tokenizer=tokenizer if given.chat is None else tokenizer.with_chat(given.chat))
 
 
 def _end(path: Path) -> int | None:

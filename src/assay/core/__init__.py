@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from assay.core.proportion import wilson_bounds
     from assay.core.protocols import (
         BatchComposer,
+        ChatTokenizer,
         ContextManager,
         Curriculum,
         CurriculumSpec,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from assay.core.score import Fault, Score, SpanScore
     from assay.core.seeds import content_split, derive, generator, uniforms
     from assay.core.task import Context, Message, Prefill, Task, World
+    from assay.core.thinking import Thinking
     from assay.core.vocab import FullEntropy, VocabStat
     from assay.core.wire import (
         group_from_wire,
@@ -80,6 +82,7 @@ __all__ = [
     "Batch",
     "BatchComposer",
     "Call",
+    "ChatTokenizer",
     "CheckpointError",
     "Completion",
     "ConfigError",
@@ -139,6 +142,7 @@ __all__ = [
     "Task",
     "TaskSource",
     "TensorInfo",
+    "Thinking",
     "TokenColumn",
     "Tokenizer",
     "Tool",
@@ -197,7 +201,7 @@ _HOME = {
         "plan": "Forward Offers Plan Scope",
         "vocab": "FullEntropy VocabStat",
         "protocols": (
-            "BatchComposer ContextManager Curriculum CurriculumSpec Engine EngineInfo Environment Guidance "
+            "BatchComposer ChatTokenizer ContextManager Curriculum CurriculumSpec Engine EngineInfo Environment Guidance "
             "Learner LossProgram Obs Rehearsal Replay Request Restorable Sampler State Stats Step SwapMode TaskSource "
             "Tokenizer Tool Tracker Verifier"
         ),
@@ -207,6 +211,7 @@ _HOME = {
         "score": "Fault Score SpanScore",
         "seeds": "content_split derive generator uniforms",
         "task": "Context Message Prefill Task World",
+        "thinking": "Thinking",
         "wire": "group_from_wire group_to_wire rollout_from_wire rollout_to_wire task_from_wire task_to_wire",
     }.items()
     for name in names.split()

@@ -23,9 +23,11 @@ from assay.core.plan import Forward, Plan
 from assay.core.rollout import Completion, Ids, Rollout, Sampling, ToolResult
 from assay.core.score import Score
 from assay.core.task import Context, Message, Task, World
+from assay.core.thinking import Thinking
 
 __all__ = [
     "BatchComposer",
+    "ChatTokenizer",
     "ContextManager",
     "Curriculum",
     "CurriculumSpec",
@@ -175,6 +177,33 @@ class Tokenizer(Protocol):
         ...
 
 
+@runtime_checkable
+class ChatTokenizer(Tokenizer, Protocol):
+    """A tokenizer that knows what its model's chat template writes around a turn that was sampled.
+
+    ``render`` writes a whole conversation; it need not be append-only, because `follow` writes what comes behind an answer.
+    """
+
+    @property
+    def stop_ids(self) -> tuple[int, ...]:
+        """Ids that end an answer, `eos` first."""
+        ...
+
+    @property
+    def thinking(self) -> Thinking | None:
+        """The tags of the model's thoughts; None where answers are read as they are."""
+        ...
+
+    @property
+    def opener(self) -> str:
+        """What the template writes before the assistant's words."""
+        ...
+
+    def follow(self, history: Sequence[Message], messages: Sequence[Message], answer: bool = True) -> Ids:
+        """Ids of ``messages`` behind a conversation whose last turn was sampled: `eos`, which ends that turn, comes first."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Request:
     """One completion wanted: token in, token out.
@@ -185,6 +214,7 @@ class Request:
         seed: 64-bit seed of the sampling noise.
         first: position of the first new token in the noise stream (0, or the tokens already sampled when a rollout goes on).
         sampling: how to draw.
+        begun: how many of the prompt's last tokens belong to the answer already: a text of ``Sampling.stop`` may begin in them.
     """
 
     id: str
@@ -192,6 +222,7 @@ class Request:
     seed: int
     sampling: Sampling
     first: int = 0
+    begun: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

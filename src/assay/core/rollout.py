@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,13 +51,21 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How tokens are drawn.
+    r"""How tokens are drawn.
 
     Attributes:
         temperature: divides the logits; 0 takes the most likely token.
         max_new_tokens: cut-off for one call.
         stop_ids: token ids that end the answer; the stop token itself is part of the completion.
         top_p, top_k: truncation of the support; 1.0 and 0 mean none.
+        stop: texts that end the answer: the token that completes one is the last of the completion, and what verifiers read ends
+            before it. An engine that cannot read what it samples refuses them with a ConfigError.
+
+    Raises:
+        DataError: a number out of range, or an empty stop text.
+
+    >>> Sampling(stop=("\n",)).stop
+    ('\n',)
     """
 
     temperature: float = 1.0
@@ -64,6 +73,7 @@ class Sampling:
     stop_ids: tuple[int, ...] = ()
     top_p: float = 1.0
     top_k: int = 0
+    stop: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.temperature >= 0.0:
@@ -74,6 +84,9 @@ class Sampling:
             raise DataError(f"Sampling.top_p must be in (0, 1], got {self.top_p}")
         if self.top_k < 0:
             raise DataError(f"Sampling.top_k must be >= 0 (0 means all), got {self.top_k}")
+        given: Any = self.stop
+        if isinstance(given, str) or not all(isinstance(text, str) and text for text in given):
+            raise DataError(f"Sampling.stop={given!r}; give a tuple of texts, none of them empty")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -141,6 +154,7 @@ class Call:
         completion: what it returned.
         text: the assistant's turn so far, decoded, without its stop token: what verifiers and environments read. Forced first
             tokens are part of it, and a call that continues a cut-off one repeats that one's text.
+        thought: what stands in the turn's thinking tags, which ``text`` leaves out; None where there are none, or nobody asked.
         results: tool results that followed.
         media: references to images or files shown, by digest.
         score_prefix: ids to learn under instead of ``prefix``, on calls that start a training row; None for the same.
@@ -154,6 +168,7 @@ class Call:
     text: str
     role: str = "assistant"
     policy: str = "policy"
+    thought: str | None = None
     results: tuple[ToolResult, ...] = ()
     media: tuple[str, ...] = ()
     score_prefix: Ids | None = None

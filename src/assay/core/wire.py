@@ -243,6 +243,7 @@ def _completion(completion: Completion) -> Wire:
             "stop_ids": [int(i) for i in s.stop_ids],
             "top_p": float(s.top_p),
             "top_k": int(s.top_k),
+            "stop": list(s.stop),
         },
         "duration": float(completion.duration),
         "columns": {
@@ -253,13 +254,13 @@ def _completion(completion: Completion) -> Wire:
 
 
 def _read_completion(data: Mapping[str, Any]) -> Completion:
-    sampling = data["sampling"]
+    sampling = {"stop": (), **data["sampling"]}
     return Completion(
         ids=_read_array(data["ids"]),
         logp_engine=_read_array(data["logp_engine"]),
         spans=tuple(Span(*s) for s in data["spans"]),
         stop=Stop(data["stop"]),
-        sampling=Sampling(**_with(sampling, stop_ids=tuple(sampling["stop_ids"]))),
+        sampling=Sampling(**_with(sampling, stop_ids=tuple(sampling["stop_ids"]), stop=tuple(sampling["stop"]))),
         duration=data["duration"],
         columns={k: TokenColumn(**_with(c, values=_read_array(c["values"]))) for k, c in data["columns"].items()},
     )
@@ -274,6 +275,7 @@ def _call(call: Call) -> Wire:
         "text": call.text,
         "role": call.role,
         "policy": call.policy,
+        "thought": call.thought,
         "results": [[r.content, r.error, float(r.duration)] for r in call.results],
         "media": list(call.media),
         "score_prefix": None if call.score_prefix is None else _array(call.score_prefix),
@@ -291,6 +293,7 @@ def _read_call(data: Mapping[str, Any]) -> Call:
         text=data["text"],
         role=data["role"],
         policy=data["policy"],
+        thought=data.get("thought"),
         results=tuple(ToolResult(content=c, error=e, duration=d) for c, e, d in data["results"]),
         media=tuple(data["media"]),
         score_prefix=None if score is None else _read_array(score),

@@ -18,6 +18,7 @@ from assay.core.rollout import Completion, Ids, Sampling, Stop, ids_of
 from assay.core.seeds import derive
 from assay.core.task import Message, Task
 from assay.measure import Interval, auc, gap, mean_log_prob, min_k_prob, self_critique, zlib_ratio
+from assay.rollout.saying import said_text
 from assay.train.models import model_folder
 from assay.train.session import with_stop
 from assay.verify import ScoringPool, attempt
@@ -99,7 +100,7 @@ class MembershipProbe:
         """
         first = [self._rendered(task, task.exposed().messages) for task in tasks]
         answers = self._greedy(tasks, first)
-        said = [self._model.tokenizer.decode(a.ids) for a in answers]
+        said = [said_text(self._model.tokenizer, a.ids, a) for a in answers]
         second = [self._rendered(t, self._asked_again(t, text)) for t, text in zip(tasks, said, strict=True)]
         again = self._greedy(tasks, second)
         once = [found.entropy for found in self._behind(first, [a.ids for a in answers])]

@@ -10,12 +10,13 @@ from typing import Any
 
 from assay.core.errors import AssayError, ConfigError, DataError, EngineError
 from assay.core.protocols import ContextManager, Engine, Obs, Request, Step, TaskSource, Tokenizer
-from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, Stop
+from assay.core.rollout import Call, Ids, Rollout, Sampling, Stop
 from assay.core.score import Fault
 from assay.core.seeds import derive
 from assay.core.task import Context, Message
 from assay.rollout.context import KeepAll
 from assay.rollout.conversation import Block, Conversation, check_prefix, forced_ids, joined, rendered
+from assay.rollout.saying import Reader, end_ids
 from assay.rollout.worlds import Broken, answered, opened, sentence
 
 __all__ = ["Player"]
@@ -41,9 +42,10 @@ class Player:
 
     Attributes:
         engine: draws tokens.
-        tokenizer: renders messages; decodes what was sampled, for environments and verifiers.
+        tokenizer: renders messages; decodes what was sampled, for environments and verifiers, which read what stands behind
+            the thought where the tokenizer names thinking tags.
         source: gives the environments.
-        sampling: how tokens are drawn; without ``stop_ids`` an answer ends with the tokenizer's end token.
+        sampling: how tokens are drawn; without ``stop_ids`` an answer ends with the tokenizer's end tokens.
         seed: all sampling noise derives from it and the rollout's id.
         max_turns: assistant turns per rollout.
         manager: which turns the policy goes on with.
@@ -62,6 +64,7 @@ class Player:
     manager: ContextManager = field(default_factory=KeepAll)
     deadline: float = 30.0
     _room: int = field(init=False, repr=False)
+    _reader: Reader = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.max_turns < 1:
@@ -69,7 +72,8 @@ class Player:
         if not self.deadline > 0:
             raise ConfigError(f"Player.deadline={self.deadline}; it is in seconds and must be above 0")
         if not self.sampling.stop_ids:
-            object.__setattr__(self, "sampling", replace(self.sampling, stop_ids=(self.tokenizer.eos,)))
+            object.__setattr__(self, "sampling", replace(self.sampling, stop_ids=end_ids(self.tokenizer)))
+        object.__setattr__(self, "_reader", Reader.of(self.tokenizer))
         object.__setattr__(self, "_room", self.engine.info().context)
 
     async def collect(self, contexts: Sequence[Context], n: int) -> list[Rollout]:
@@ -142,8 +146,9 @@ class Player:
             play.heard(step)
             if step.done:
                 return play.ended(Stop.DONE)
-            talk.advance(play.calls[-1], said, rendered(self.tokenizer, step.obs.messages))
-            talk.compact(self.manager, self._room - self.sampling.max_new_tokens)
+            talk.hear(play.calls[-1], said, step.obs.messages)
+            if not isinstance(self.manager, KeepAll):
+                talk.compact(self.manager, self._room - self.sampling.max_new_tokens)
         return play.ended(Stop.LENGTH)
 
     async def _turn(self, play: _Play, talk: Conversation) -> tuple[Ids, Stop]:
@@ -172,17 +177,20 @@ class Player:
         self, play: _Play, prefix: Ids, said: Ids, room: int, instead: tuple[Ids | None, Ids | None]
     ) -> Call:  # fmt: skip
         sampling = self.sampling if room == self.sampling.max_new_tokens else replace(self.sampling, max_new_tokens=room)
-        request = Request(id=f"{play.id}#{len(play.calls)}", prompt=prefix, seed=play.seed, sampling=sampling, first=play.sampled)
+        request = Request(
+            id=f"{play.id}#{len(play.calls)}", prompt=prefix, seed=play.seed, sampling=sampling, first=play.sampled,
+            begun=len(said),
+        )  # fmt: skip
         try:
             completion = await self.engine.generate(request)
         except AssayError:
             raise
         except Exception as failure:
             raise EngineError(f"request {request.id}: {sentence(failure)}") from failure
+        thought, text = self._reader.read(joined(said, completion.ids), completion)
         return Call(
             id=len(play.calls), parent=len(play.calls) - 1 if play.calls else None, prefix=prefix, completion=completion,
-            text=self.tokenizer.decode(_spoken(said, completion)), score_prefix=instead[0],
-            privileged_prefix=instead[1],
+            text=text, thought=thought, score_prefix=instead[0], privileged_prefix=instead[1],
         )  # fmt: skip
 
     def _check_room(self, context: Context, prompt: int) -> None:
@@ -275,13 +283,6 @@ def _doubted(plays: Sequence[_Play], rollouts: list[Rollout]) -> list[Rollout]:
         return rollouts
     why = f"no environment of {len(rollouts)} attempts answered any action"
     return [replace(r, fault=Fault.INFRA, error=f"{r.error}; {why}") if r.fault is Fault.POLICY else r for r in rollouts]
-
-
-def _spoken(said: Ids, completion: Completion) -> Ids:
-    """The turn's ids so far without a stop token."""
-    ids = joined(said, completion.ids) if len(said) else completion.ids
-    ended = completion.stop is Stop.DONE and len(completion.ids) and int(completion.ids[-1]) in completion.sampling.stop_ids
-    return ids[:-1] if ended else ids
 
 
 async def _all(attempts: Sequence[Coroutine[Any, Any, Rollout]]) -> list[Rollout]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.runtime.anchors import Anchor, Ema, Every, Frozen
+    from assay.runtime.chat import Chat
     from assay.runtime.engine import NativeEngine
     from assay.runtime.engines import Auto, EngineSpec, InProcess, Native
     from assay.runtime.hf import load_decoder, load_model, save_model
@@ -23,6 +24,7 @@ __all__ = [
     "Adapter",
     "Anchor",
     "Auto",
+    "Chat",
     "ChatTemplate",
     "DecoderShape",
     "Ema",
@@ -56,6 +58,7 @@ __all__ = [
 
 _HOME = {
     "anchors": "Anchor Ema Every Frozen",
+    "chat": "Chat",
     "engine": "NativeEngine",
     "engines": "Auto EngineSpec InProcess Native",
     "hf": "load_decoder load_model save_model",

@@ -48,4 +48,7 @@ class NativeEngine(RunningBatch[Prefill]):
         check_settings("NativeEngine", max_batch, columns, ["entropy"])
         self.weights = ServedWeights(model.shape, model.tensors)
         info = EngineInfo(version=0, vocabulary=model.shape.vocab_size, context=model.shape.max_positions)
-        super().__init__(DecodePath(self.weights, max_batch), self.weights, info, max_batch=max_batch, columns=columns)
+        super().__init__(
+            DecodePath(self.weights, max_batch), self.weights, info, max_batch=max_batch, columns=columns,
+            decode=model.tokenizer.decode,
+        )  # fmt: skip

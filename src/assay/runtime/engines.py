@@ -98,6 +98,7 @@ class InProcess:
         return TransformersEngine(
             module, model.shape.max_positions, max_batch=self.max_batch, dtype=dtype, device=device,
             trained=set(model.adapter.tensors) if model.adapter is not None else None, compile=self.compile,
+            decode=model.tokenizer.decode,
         )  # fmt: skip
 
 

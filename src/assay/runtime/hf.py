@@ -86,8 +86,8 @@ def _write(model: Model | HubModel, folder: Path) -> None:
 def _write_decoder(model: Model, folder: Path) -> None:
     tensors = {n: t.detach().contiguous() for n, t in model.tensors.items()}
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
-    eos, pad = model.tokenizer.eos, model.tokenizer.pad
-    ends = {"bos_token_id": None, "eos_token_id": eos, "pad_token_id": pad}
+    stops, pad = model.tokenizer.stop_ids, model.tokenizer.pad
+    ends = {"bos_token_id": None, "eos_token_id": stops[0] if len(stops) == 1 else list(stops), "pad_token_id": pad}
     _write_json(folder / CONFIG, {**config_of(model.shape), **ends})
     _write_json(folder / GENERATION, ends)
     model.tokenizer.save(folder)
@@ -172,7 +172,8 @@ def load_decoder(folder: Path | str) -> Model:
     A pickled ``pytorch_model.bin`` is never read: loading one runs its code.
 
     Raises:
-        ConfigError: an architecture or option that assay's decoder does not have; names it.
+        ConfigError: an architecture or option that assay's decoder does not have, a tokenizer with more ids than the weights have
+            rows, or a chat template that is no Jinja; names it.
         DataError: a file is missing, truncated or damaged, or tensors do not fit the config; names the file.
     """
     place = Path(folder)
@@ -185,7 +186,7 @@ def load_decoder(folder: Path | str) -> Model:
     check_tensors(shape, {n: tuple(t.shape) for n, t in tensors.items()}, str(place))
     ends: Any = config.get("eos_token_id")  # one id or several
     eos = next((int(i) for i in (ends if isinstance(ends, list) else [ends]) if i is not None), None)  # type: ignore[reportUnknownArgumentType,reportUnknownVariableType]
-    return Model(shape=shape, tensors=tensors, tokenizer=HubTokenizer.load(place, eos=eos))
+    return Model(shape=shape, tensors=tensors, tokenizer=HubTokenizer.load(place, eos=eos, rows=shape.vocab_size))
 
 
 def _check_folder(place: Path) -> None:

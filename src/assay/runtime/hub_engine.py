@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, cast
 
 import torch
@@ -37,6 +37,7 @@ class TransformersEngine(RunningBatch[HubPrefill]):
             models with experts: ``[layers, k]`` int16 ids, the experts of the position that the token was drawn behind.
         trained: parameter names that manifests hold; None for all. With adapters these are the adapters' tensors.
         compile: compile the step, over all slots and their whole length. It pays on CUDA, where steps are short; untried there.
+        decode: ids to text, for requests that end at texts (`Sampling.stop`); None: such requests are refused.
 
     Raises:
         ConfigError: a module that does not fit (see `HubDecodePath`), a context beyond the model's, settings that exclude one
@@ -64,6 +65,7 @@ class TransformersEngine(RunningBatch[HubPrefill]):
         columns: tuple[str, ...] = ("entropy",),
         trained: Collection[str] | None = None,
         compile: bool = False,
+        decode: Callable[[list[int]], str] | None = None,
     ) -> None:
         check_settings("TransformersEngine", max_batch, columns, ["entropy", "routed_experts"])
         routed = "routed_experts" in columns
@@ -80,4 +82,4 @@ class TransformersEngine(RunningBatch[HubPrefill]):
         self.weights = ModuleWeights(module, dtype, trained)
         path = HubDecodePath(module, max_batch, context, routed=routed, static=compile)
         info = EngineInfo(version=0, vocabulary=path.vocabulary, context=context, dtype=dtype)
-        super().__init__(path, self.weights, info, max_batch=max_batch, columns=columns)
+        super().__init__(path, self.weights, info, max_batch=max_batch, columns=columns, decode=decode)

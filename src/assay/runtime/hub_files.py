@@ -59,7 +59,8 @@ def _load_base(folder: Path) -> HubModel:
     ends: Any = config.get("eos_token_id")
     eos = next((int(i) for i in cast("list[Any]", ends if isinstance(ends, list) else [ends]) if i is not None), None)
     tensors = {name: p.detach() for name, p in module.named_parameters()}
-    return HubModel(config=config, tensors=tensors, tokenizer=HubTokenizer.load(folder, eos=eos), origin=str(folder.resolve()))
+    tokenizer = HubTokenizer.load(folder, eos=eos, rows=int(module.get_input_embeddings().weight.shape[0]))
+    return HubModel(config=config, tensors=tensors, tokenizer=tokenizer, origin=str(folder.resolve()))
 
 
 def write_hub(model: HubModel, folder: Path) -> None:

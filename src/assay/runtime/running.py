@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Generic
 
@@ -21,6 +21,7 @@ from assay.runtime.decode import chunks
 from assay.runtime.draw import draw
 from assay.runtime.slots import Job, SlotTable
 from assay.runtime.stepping import P, Served, Steps
+from assay.runtime.stops import Watch
 from assay.runtime.typed import tensor_of
 
 __all__ = ["RunningBatch", "check_settings"]
@@ -40,14 +41,19 @@ class RunningBatch(Generic[P]):
         info: at version 0.
         max_batch: most rows that run at once; further requests wait.
         columns: token columns that completions carry: ``entropy``, and those that the path tells.
+        decode: ids to text, for requests that end at texts; None: such requests are refused.
 
     Attributes:
         counters: what was computed so far: ``prefill_prompts``, ``prefill_tokens`` (without padding), ``steps``,
             ``decode_tokens`` (rows times steps behind the prefill), ``sampled_tokens``.
     """
 
-    def __init__(self, path: Steps[P], served: Served, info: EngineInfo, *, max_batch: int, columns: tuple[str, ...]) -> None:
+    def __init__(
+        self, path: Steps[P], served: Served, info: EngineInfo, *, max_batch: int, columns: tuple[str, ...],
+        decode: Callable[[list[int]], str] | None = None,
+    ) -> None:  # fmt: skip
         self.counters: Counter[str] = Counter()
+        self._decode = decode
         self._path, self._served, self._info, self._max_batch, self._columns = path, served, info, max_batch, columns
         self._reset()
 
@@ -68,14 +74,15 @@ class RunningBatch(Generic[P]):
         """Completes a prompt.
 
         Raises:
-            ConfigError: prompt plus ``max_new_tokens`` exceed the context; names both.
+            ConfigError: prompt plus ``max_new_tokens`` exceed the context; names both. Or the request ends at texts, and the
+                engine has no tokenizer.
             DataError: an empty prompt, ids outside the vocabulary, a seed outside 64 bits, or an id that is already running.
             EngineError: generation failed; names the request.
         """
         loop = asyncio.get_running_loop()
         self._leave_dead_loops(loop)
         self._check(request)
-        job = Job(request, loop.create_future(), request.prompt.tobytes())
+        job = Job(request, loop.create_future(), request.prompt.tobytes(), watch=self._watch(request))
         self._jobs[request.id] = job
         self._arrivals += 1
         if self._held is not None:
@@ -88,6 +95,17 @@ class RunningBatch(Generic[P]):
             if self._jobs.get(request.id) is job:
                 self._end([job], Stop.PARTIAL)
             raise
+
+    def _watch(self, request: Request) -> Watch | None:
+        stops, begun = request.sampling.stop, len(request.prompt) - request.begun
+        if not stops:
+            return None
+        if self._decode is None:
+            raise ConfigError(
+                f"request {request.id!r} ends at the texts {stops}, but this engine was given no tokenizer to read by: give it one, "
+                "or leave Sampling.stop empty"
+            )
+        return Watch(self._decode, stops, request.prompt[begun:].tolist())
 
     def _check(self, request: Request) -> None:
         prompt, new = request.prompt, request.sampling.max_new_tokens

@@ -16,6 +16,7 @@ from assay.core.protocols import Request
 from assay.core.rollout import Completion, Span, Stop, ids_of
 from assay.core.seeds import uniforms
 from assay.runtime.draw import Drawn, Draws
+from assay.runtime.stops import Watch
 
 __all__ = ["ColumnKind", "Job", "SlotTable"]
 
@@ -37,6 +38,7 @@ class Job:
         slot: row in the batch, -1 while it waits.
         marks: (first token, weight version), ascending.
         started: clock at admission.
+        watch: looks for the texts that end it; None where it has none.
     """
 
     request: Request
@@ -45,6 +47,7 @@ class Job:
     slot: int = -1
     marks: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     started: float = 0.0
+    watch: Watch | None = None
 
 
 class SlotTable:
@@ -53,6 +56,7 @@ class SlotTable:
     def __init__(self, kinds: Mapping[str, ColumnKind] | None = None) -> None:
         self._kinds = dict(kinds or {})
         self.jobs: list[Job] = []
+        self._watched = 0  # rows that end at texts
         self._capacity, self._width, self._stops = 0, 0, 1
         self._allocate(0, 0, 1)
 
@@ -115,6 +119,7 @@ class SlotTable:
         for i, job in enumerate(jobs):
             job.slot, job.started, job.marks = n + i, now, [(0, version)]
         self.jobs += jobs
+        self._watched += sum(job.watch is not None for job in jobs)
 
     def _noise(self, jobs: Sequence[Job], n: int) -> None:
         seeds = np.array([j.request.seed for j in jobs], np.uint64)
@@ -131,8 +136,8 @@ class SlotTable:
         return Draws(self.temperature[:n], self.top_k[:n], self.top_p[:n], self.uniform[rows, self.count[:n]])
 
     def record(self, drawn: Drawn, told: Mapping[str, Array]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Appends a token to each row, with what was told of it; returns which rows met a stop id, and which reached their
-        length.
+        """Appends a token to each row, with what was told of it; returns which rows met a stop id or text, and which reached
+        their length.
         """
         n = len(self.jobs)
         rows, count = np.arange(n), self.count[:n]
@@ -145,6 +150,8 @@ class SlotTable:
         self.count[:n] += 1
         self.position[:n] += 1
         done = (self.stop[:n] == drawn.ids[:, None]).any(1)
+        if self._watched:
+            done |= [j.watch is not None and j.watch.push(i) for j, i in zip(self.jobs, drawn.ids.tolist(), strict=True)]
         return done, ~done & (self.count[:n] >= self.limit[:n])
 
     def completion(self, job: Job, stop: Stop, columns: tuple[str, ...]) -> Completion:
@@ -181,6 +188,8 @@ class SlotTable:
     def remove(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Takes rows out; returns (rows that moved, where to), so that the cache can follow."""
         kept = len(self.jobs) - len(slots)
+        ended: list[int] = slots.tolist()
+        self._watched -= sum(self.jobs[i].watch is not None for i in ended)
         gone = np.zeros(len(self.jobs), np.bool_)
         gone[slots] = True
         target = np.flatnonzero(gone[:kept])

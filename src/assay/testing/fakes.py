@@ -127,7 +127,7 @@ class ScriptedEngine:
         self._weights = _copied(weights or _zeros(tokenizer.size))
 
     async def generate(self, request: Request) -> Completion:
-        """The script's answer, cut at the first stop token and at ``max_new_tokens``.
+        """The script's answer, cut at the first stop token or text and at ``max_new_tokens``.
 
         Raises:
             EngineError: the prompt leaves no room in the context.
@@ -145,12 +145,17 @@ class ScriptedEngine:
         else:
             ids = [*self.tokenizer.encode(said), self.tokenizer.eos] if isinstance(said, str) else list(said)
         ids = ids[: request.sampling.max_new_tokens]
-        stops = [i for i, token in enumerate(ids) if token in request.sampling.stop_ids]
+        stops = [i for i, token in enumerate(ids) if token in request.sampling.stop_ids or self._stopped(request, ids[: i + 1])]
         ids = ids[: stops[0] + 1] if stops else ids
         logp = _logp(self._weights)[ids].astype(np.float32)
         spans = (Span(self.version, 0, len(ids)),) if ids else ()
         stop = Stop.DONE if stops else Stop.LENGTH
         return Completion(ids=ids_of(ids), logp_engine=logp, spans=spans, stop=stop, sampling=request.sampling)
+
+    def _stopped(self, request: Request, ids: Sequence[int]) -> bool:
+        begun: list[int] = request.prompt[len(request.prompt) - request.begun :].tolist()
+        before, text = (self.tokenizer.decode([*begun, *part]) for part in (ids[:-1], ids))
+        return any(text.find(s, max(0, len(before) - len(s) + 1)) >= 0 for s in request.sampling.stop)
 
     async def abort(self, ids: Sequence[str]) -> None:
         """Nothing: an answer is complete as soon as it is asked for."""

@@ -15,6 +15,7 @@ from assay.core.protocols import EngineInfo, Request, SwapMode
 from assay.core.rollout import Completion, Ids, Span, Stop, ids_of
 from assay.core.seeds import generator
 from assay.core.task import Context
+from assay.rollout.saying import Reader
 from assay.train.grade import grade
 from assay.train.session import Session, player_of
 
@@ -54,7 +55,9 @@ def _turns(s: Session, group: Group, context: Context) -> list[Ids]:
             f"task family {source.name!r} has no oracle, so Reinforce.experts=True has nobody to ask: use False, or a family "
             "with traces"
         )
-    return [ids_of([*s.tokenizer.encode(t.content), s.tokenizer.eos]) for t in turns if t.role == "assistant"]
+    reader = Reader.of(s.tokenizer)
+    said = [reader.taught(t.content) for t in turns if t.role == "assistant"]
+    return [ids_of([*s.tokenizer.encode(text), s.tokenizer.eos]) for text in said]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -75,6 +75,12 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
         raise ConfigError(
             f"Run.sampling.max_new_tokens={new} leaves no room for a prompt in the model's context of {context} tokens; lower it"
         )
+    for text in run.sampling.stop:
+        if missing := spelling_of(model.tokenizer)(text):
+            raise ConfigError(
+                f"Run.sampling.stop={run.sampling.stop}: the model's tokenizer lacks {', '.join(map(repr, missing))}, so no "
+                f"answer could ever end with {text!r}; leave it out"
+            )
     check_answer = _answer_check(run.tasks.verifier(), model.tokenizer)
     for stage in run.stages:
         for anchor in stage.learner.anchors:
@@ -88,7 +94,7 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
             _check_prompt(task, model.tokenizer, new, context)
             _check_prompt(task, model.tokenizer, new, short, "anchors' shortest")
             check_answer(task)
-            _check_turns(run, task)
+            _check_turns(run, task, model.tokenizer)
             if isinstance(stage, Reinforce):
                 _check_privileged(stage, task, model.tokenizer, new, min(context, short))
             if isinstance(stage, WarmUp):
@@ -96,7 +102,7 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
     for task in _first_tasks(run.tasks, run.evaluation.levels, "test"):
         _check_prompt(task, model.tokenizer, new, context)
         check_answer(task)
-        _check_turns(run, task)
+        _check_turns(run, task, model.tokenizer)
 
 
 def _check_anchors(stage: Stage, plan: Plan) -> None:
@@ -153,8 +159,11 @@ def _check_prompt(task: Task, tokenizer: Tokenizer, new: int, context: int, whos
         )
 
 
-def _check_turns(run: Run, task: Task) -> None:
-    """A task that its own oracle cannot finish in the turns of an attempt would score 0 for ever, and nobody would know why."""
+def _check_turns(run: Run, task: Task, tokenizer: Tokenizer) -> None:
+    """A task that its own oracle cannot finish in the turns of an attempt would score 0 for ever, and nobody would know why.
+
+    And the chat template must be able to write what the environment answers.
+    """
     if run.tasks.environment(task.exposed()) is None:
         return
     said = run.tasks.trace(task, 0.0, generator("turns", 0, task.id))
@@ -164,6 +173,8 @@ def _check_turns(run: Run, task: Task) -> None:
             f"task {task.id!r} (arm {task.arm!r}, level {task.level}) takes its oracle {needed} turns, and Run.max_turns="
             f"{run.max_turns} cuts every attempt off before: raise max_turns, or leave the level out"
         )
+    if said:
+        trace_row(run.tasks, task, tokenizer, 0.0, run.seed, task.index)
 
 
 def _check_privileged(stage: Reinforce, task: Task, tokenizer: Tokenizer, new: int, context: int) -> None:

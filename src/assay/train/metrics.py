@@ -51,7 +51,8 @@ def pool_metrics(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str,
 
 def rollout_records(groups: Sequence[Group], tokenizer: Tokenizer, second: Mapping[str, Score]) -> list[dict[str, Any]]:
     """Attempts for ``rollouts.jsonl``: the first two of each of the first four groups, and up to eight that the reward takes for
-    right and the second judge does not.
+    right and the second judge does not. ``text`` is what was judged (of several turns all that was said), ``thought`` what the
+    last turn thought.
 
     Args:
         groups: graded attempts.
@@ -66,6 +67,7 @@ def rollout_records(groups: Sequence[Group], tokenizer: Tokenizer, second: Mappi
             "prompt": "".join(m.content for m in rollout.context.messages), "text": _spoken(rollout.calls, tokenizer),
             "stop": rollout.stop.value, "components": dict(score.components), "fault": score.fault.value,
             "length": rollout.length, "tag": rollout.context.tag,
+            **({"thought": rollout.calls[-1].thought} if rollout.calls and rollout.calls[-1].thought is not None else {}),
             **({"check": dict(second[rollout.id].components)} if rollout.id in second else {}),
         }
         for group in groups

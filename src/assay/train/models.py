@@ -14,14 +14,15 @@ import assay
 from assay.core.canon import digest
 from assay.core.config import to_dict
 from assay.core.errors import ConfigError, DataError, a_kind
+from assay.runtime.chat import Chat
 from assay.runtime.settings import DecoderShape
 
 if TYPE_CHECKING:
     from assay.runtime.any_model import AnyModel
-    from assay.runtime.tokenizer import ChatTemplate
+    from assay.runtime.tokenizer import ChatTemplate, HubTokenizer
     from assay.train.run import Run
 
-__all__ = ["Built", "Folder", "Scratch", "cache_folder", "from_folder", "held", "load", "model_folder"]
+__all__ = ["Built", "Folder", "Scratch", "cache_folder", "from_folder", "held", "load", "model_folder", "scratch_tokenizer"]
 
 Builder = Callable[["Run", Path], Path]
 """Runs a recipe in a folder and returns the folder of the model it made."""
@@ -29,9 +30,15 @@ Builder = Callable[["Run", Path], Path]
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A model folder in Hugging Face format, or a run folder, whose final model is taken."""
+    """A model folder in Hugging Face format, or a run folder, whose final model is taken.
+
+    Attributes:
+        path: the folder.
+        chat: how the model is talked to; None: as the folder's own chat template and settings say.
+    """
 
     path: str
+    chat: Chat | None = None
 
     def describe(self) -> str:
         """One line for people."""
@@ -46,15 +53,24 @@ class Scratch:
         shape: the decoder; its ``vocab_size`` is set by the alphabet.
         alphabet: all characters that prompts and answers may hold.
         template: how turns become text.
+        chat: a system prompt or thinking tags; None: neither.
         init: ``fan_in`` (learns fastest at these sizes) or ``normal`` (Hugging Face's).
         seed: of the initialisation.
+
+    Raises:
+        ConfigError: two templates.
     """
 
     shape: DecoderShape = field(default_factory=DecoderShape)
     alphabet: str = "".join(map(chr, range(32, 127))) + "\n"
     template: ChatTemplate | None = None
+    chat: Chat | None = None
     init: str = "fan_in"
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.template is not None and self.chat is not None and self.chat.template:
+            raise ConfigError("Scratch.template and Scratch.chat.template both say how turns become text; give one of them")
 
     def describe(self) -> str:
         """One line for people."""
@@ -98,12 +114,12 @@ def load(source: object, build: Builder) -> AnyModel:
     """
     from assay.runtime.hf import load_model
     from assay.runtime.model import init_model
-    from assay.runtime.tokenizer import ChatTemplate, char_tokenizer
 
     if isinstance(source, Folder):
-        return from_folder(source.path)
+        model = from_folder(source.path)
+        return model if source.chat is None else replace(model, tokenizer=model.tokenizer.with_chat(source.chat))
     if isinstance(source, Scratch):
-        tokenizer = char_tokenizer(source.alphabet, source.template or ChatTemplate())
+        tokenizer = scratch_tokenizer(source)
         shape = replace(source.shape, vocab_size=tokenizer.size)
         return init_model(shape, tokenizer, source.seed, init=source.init)
     if isinstance(source, Built):
@@ -113,6 +129,14 @@ def load(source: object, build: Builder) -> AnyModel:
         except DataError as error:
             raise DataError(f"the base in the cache is damaged ({error}); remove {folder}, and it is built again") from error
     raise ConfigError(f"Run.model is {a_kind(source)}; use Folder(path), Scratch(...) or Built(run=...)")
+
+
+def scratch_tokenizer(source: Scratch) -> HubTokenizer:
+    """The characters of a fresh model, and how it is talked to."""
+    from assay.runtime.tokenizer import ChatTemplate, char_tokenizer
+
+    tokenizer = char_tokenizer(source.alphabet, source.template or ChatTemplate())
+    return tokenizer if source.chat is None else tokenizer.with_chat(source.chat)
 
 
 def from_folder(path: str) -> AnyModel:

@@ -14,6 +14,7 @@ from assay.core.rollout import Completion, Sampling
 from assay.core.seeds import derive
 from assay.core.task import Message
 from assay.rollout import Player
+from assay.rollout.saying import said_text
 from assay.train.evaluate import evaluate, greedy, held_out, items_of
 from assay.train.models import model_folder
 from assay.train.run import Levels, check_levels
@@ -46,7 +47,7 @@ class Policy:
         return load_model(model_folder(Path(self.path)))
 
     def sample(self, prompt: str | Sequence[Message], n: int = 1, sampling: Sampling | None = None, seed: int = 0) -> list[str]:
-        """``n`` answers to a prompt.
+        """``n`` answers to a prompt, each with its thought.
 
         Args:
             prompt: text of one user turn, or a conversation.
@@ -74,7 +75,7 @@ class Policy:
             requests = [Request(id=f"sample/{i}", prompt=ids, seed=x, sampling=wanted) for i, x in enumerate(seeds)]
             return list(await asyncio.gather(*(engine.generate(r) for r in requests)))
 
-        return [model.tokenizer.decode(c.ids) for c in asyncio.run(draw())]
+        return [said_text(model.tokenizer, c.ids, c) for c in asyncio.run(draw())]
 
     def evaluate(
         self,

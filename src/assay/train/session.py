@@ -19,6 +19,7 @@ from assay.core.seeds import derive
 from assay.core.task import Task
 from assay.objective.program import Program
 from assay.rollout import Player
+from assay.rollout.saying import end_ids
 from assay.train.check import Checker
 from assay.train.models import from_folder
 from assay.train.proof import WeightProof, probe_rows
@@ -279,5 +280,5 @@ def player_of(run: Run, engine: Engine, tokenizer: Tokenizer, sampling: Sampling
 
 
 def with_stop(sampling: Sampling, tokenizer: Tokenizer) -> Sampling:
-    """``sampling`` that ends at the tokenizer's end token, unless it names stop tokens itself."""
-    return sampling if sampling.stop_ids else replace(sampling, stop_ids=(tokenizer.eos,))
+    """``sampling`` that ends at the tokenizer's end tokens, unless it names stop tokens itself."""
+    return sampling if sampling.stop_ids else replace(sampling, stop_ids=end_ids(tokenizer))

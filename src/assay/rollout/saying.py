@@ -1,0 +1,69 @@
+"""What sampled tokens say: where an answer ends, what its text is, and which part of it is thought."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.core.protocols import ChatTokenizer, Tokenizer
+from assay.core.rollout import Completion, Ids, Stop
+from assay.core.thinking import Thinking
+
+__all__ = ["Reader", "end_ids", "said_text"]
+
+
+def end_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
+    """The ids that end an answer, where nobody names others."""
+    return tokenizer.stop_ids if isinstance(tokenizer, ChatTokenizer) else (tokenizer.eos,)
+
+
+def said_text(tokenizer: Tokenizer, said: Ids, completion: Completion) -> str:
+    """The text of a turn, without the stop token or the stop text that ended it.
+
+    Args:
+        tokenizer: of the policy.
+        said: the turn's ids so far, those of ``completion`` last.
+        completion: the last call's.
+    """
+    if completion.stop is not Stop.DONE or not len(completion.ids):
+        return tokenizer.decode(said)
+    if int(completion.ids[-1]) in completion.sampling.stop_ids:
+        return tokenizer.decode(said[:-1])
+    text = tokenizer.decode(said)
+    if not completion.sampling.stop:
+        return text
+    before = len(tokenizer.decode(said[:-1]).rstrip("\ufffd"))  # a text that ended the turn was completed by its last token
+    found = [at for s in completion.sampling.stop if (at := text.find(s, max(0, before - len(s) + 1))) >= 0]
+    return text[: min(found)] if found else text
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads turns: thought and answer.
+
+    Attributes:
+        tokenizer: of the policy.
+        thinking: the tags of its thoughts; None: a turn is read as it is.
+        begun: what the chat template has begun of each turn's thought.
+    """
+
+    tokenizer: Tokenizer
+    thinking: Thinking | None = None
+    begun: str = ""
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> Reader:
+        """As the tokenizer's chat settings say."""
+        thinking = tokenizer.thinking if isinstance(tokenizer, ChatTokenizer) else None
+        if thinking is None:
+            return cls(tokenizer)
+        assert isinstance(tokenizer, ChatTokenizer)
+        return cls(tokenizer, thinking, thinking.begun(tokenizer.opener))
+
+    def read(self, said: Ids, completion: Completion) -> tuple[str | None, str]:
+        """Thought, None without one, and answer of a turn; arguments as in `said_text`."""
+        text = said_text(self.tokenizer, said, completion)
+        return (None, text) if self.thinking is None else self.thinking.split(self.begun + text)
+
+    def taught(self, answer: str) -> str:
+        """An oracle's turn as it is demonstrated: behind an empty thought where it would else be read as one, or not at all."""
+        return answer if self.thinking is None else self.thinking.taught(answer, self.begun)

@@ -1,0 +1,378 @@
+"""Conversations to ids: turn by turn, or as a model's own Jinja template writes them, around what was sampled."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+from tokenizers import AddedToken
+
+from assay.core.errors import ConfigError, DataError
+from assay.core.task import Message
+from assay.core.thinking import Thinking
+from assay.runtime.jinja import JinjaText
+
+if TYPE_CHECKING:
+    from assay.runtime.chat import Chat
+    from assay.runtime.tokenizer import ChatTemplate
+
+__all__ = ["BareTurns", "Codec", "JinjaTurns", "RoleTurns", "Turns"]
+
+_MARKS = 0xF0000  # private use: no font, no tokenizer and no template knows these characters
+Roles = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """What a tokenizer offers to those who write turns.
+
+    Attributes:
+        plain: ids of text in which no control token is read.
+        template: ids of a template's text, control tokens and all.
+        added: the tokenizer's added tokens by id.
+        text: text of ids, control tokens and all.
+    """
+
+    plain: Callable[[str], list[int]]
+    template: Callable[[str], list[int]]
+    added: Mapping[int, AddedToken]
+    text: Callable[[list[int]], str]
+
+
+class Turns(Protocol):
+    """Writes conversations."""
+
+    @property
+    def end(self) -> int:
+        """The id that ends an assistant's turn."""
+        ...
+
+    @property
+    def opener(self) -> str:
+        """What is written before the assistant's words."""
+        ...
+
+    def render(self, messages: Sequence[Message], answer: bool) -> list[int]: ...
+
+    def follow(self, history: Sequence[Message], messages: Sequence[Message], answer: bool) -> list[int]: ...
+
+
+class RoleTurns:
+    """Turns that are written each by itself: append-only whatever comes.
+
+    Args:
+        template: how.
+        codec: of the tokenizer.
+        end: the end-of-sequence id, which ends an assistant's turn.
+        system: opens every conversation without a system turn.
+
+    Raises:
+        ConfigError: the template holds what the tokenizer lacks.
+    """
+
+    def __init__(self, template: ChatTemplate, codec: Codec, end: int, system: str = "") -> None:
+        self._template, self._plain, self.end, self._system = template, codec.plain, end, system
+        self.opener = template.parts("assistant")[0]
+        self._around: dict[str, tuple[list[int], list[int]]] = {}
+        for field in fields(template):
+            before, after = template.parts(field.name)
+            try:
+                self._around[field.name] = (codec.template(before), codec.template(after))
+            except DataError as error:
+                raise ConfigError(f"ChatTemplate.{field.name}: {error}") from error
+
+    def render(self, messages: Sequence[Message], answer: bool) -> list[int]:
+        """Whole turns in order."""
+        opens = self._system and messages and messages[0].role != "system"
+        return self._written([Message("system", self._system), *messages] if opens else messages, answer)
+
+    def follow(self, history: Sequence[Message], messages: Sequence[Message], answer: bool) -> list[int]:
+        """The end of a turn, and those behind it: the history does not matter."""
+        return [self.end, *self._written(messages, answer)]
+
+    def _written(self, messages: Sequence[Message], answer: bool) -> list[int]:
+        out: list[int] = []
+        for message in messages:
+            if message.role not in self._around:
+                self._template.parts(message.role)  # refuses it
+            before, after = self._around[message.role]
+            out += [*before, *self._plain(message.content), *after]
+            if message.role == "assistant":
+                out.append(self.end)
+        return [*out, *self._around["assistant"][0]] if answer else out
+
+
+class BareTurns(RoleTurns):
+    """A tokenizer that brings no chat template: one user's text, with an answer or without, and nothing else.
+
+    Args:
+        where: the folder, for errors; the others as in `RoleTurns`.
+    """
+
+    def __init__(self, template: ChatTemplate, codec: Codec, end: int, where: str, system: str = "") -> None:
+        super().__init__(template, codec, end)
+        self._where = where
+        if system:
+            raise ConfigError(f"Chat.system={system!r}: {self._lacking('a system prompt')}")
+
+    def _lacking(self, what: str) -> str:
+        return (
+            f"{self._where} has no chat template, so {what} cannot be written; name one that is built in, "
+            "Chat(template='chatml') or Chat(template='dialogue'), or give a ChatTemplate(...)"
+        )
+
+    def render(self, messages: Sequence[Message], answer: bool) -> list[int]:
+        """A text, and an answer to it.
+
+        Raises:
+            ConfigError: any other conversation.
+        """
+        roles = [m.role for m in messages]
+        if roles != ["user", "assistant"][: len(roles)] or (answer and len(roles) > 1):
+            raise ConfigError(self._lacking(f"a conversation of {', '.join(roles)}"))
+        return super().render(messages, answer)
+
+    def follow(self, history: Sequence[Message], messages: Sequence[Message], answer: bool) -> list[int]:
+        """Nothing can follow.
+
+        Raises:
+            ConfigError: something should.
+        """
+        if messages or answer:
+            raise ConfigError(self._lacking(f"a conversation of {', '.join(m.role for m in (*history, *messages))}"))
+        return [self.end]
+
+
+class JinjaTurns:
+    """Turns as a model's own template writes them.
+
+    A conversation is rendered as text and tokenised whole, as `transformers` does it. Control tokens that stand in a message's
+    content are hidden from the template behind private characters, and then written as the plain text that they are: only the
+    template's own become control tokens.
+
+    What follows a sampled turn is what the template writes behind that turn when a placeholder stands for it. So what was sampled
+    is never tokenised again, and a template that trims or reformats it does not get at it.
+
+    Args:
+        text: the compiled template.
+        codec: of the tokenizer.
+        eos: the end-of-sequence id that the folder names; None for none.
+        chat: settings.
+
+    Raises:
+        ConfigError: the template leaves out user or assistant turns, or nothing ends a turn.
+    """
+
+    def __init__(self, text: JinjaText, codec: Codec, eos: int | None, chat: Chat) -> None:
+        self._text, self._codec, self._chat = text, codec, chat
+        self._tags = chat.thinking or Thinking()
+        self._rendered: set[Roles] = set()
+        self._followed: set[tuple[Roles, tuple[bool, ...], int]] = set()
+        self._warned = False
+        asked, said = _mark(0), _mark(1)
+        whole = text(_dicts(("user", "assistant"), (asked, said)), False)
+        for role, mark in (("user", asked), ("assistant", said)):
+            if mark not in whole:
+                raise ConfigError(f"{text.where}: the chat template leaves out {role} turns; name another by Chat(template=...)")
+        behind = [i for i in codec.template(whole.partition(said)[2]) if self._marker(i)]
+        self._ends = bool(behind)  # or else the template knows no end, and the model says it all the same
+        if not behind and eos is None:
+            raise ConfigError(
+                f"{text.where}: neither does its chat template end an assistant's turn with a token, nor does the tokenizer's "
+                "config name an eos_token: answers could not end; add one"
+            )
+        self.end: int = behind[0] if behind else int(eos or 0)
+        self.opener = self._opened(asked)
+        self._controls, self._pattern = self._find_controls(asked, said)
+
+    def _marker(self, index: int) -> bool:
+        """Whether an id is an added token that is no white space."""
+        token = self._codec.added.get(index)
+        return token is not None and not token.content.isspace()
+
+    def _opened(self, asked: str) -> str:
+        plain, whole = (self._text(_dicts(("user",), (asked,)), answer) for answer in (False, True))
+        same = next((i for i, (a, b) in enumerate(zip(plain, whole, strict=False)) if a != b), min(len(plain), len(whole)))
+        return whole[same:]
+
+    def _find_controls(self, asked: str, said: str) -> tuple[frozenset[int], re.Pattern[str]]:
+        """Special tokens, and those that the template writes around turns; tags of thoughts are text."""
+        written = self._codec.template(self._text(_dicts(("user", "assistant"), (asked, said)), False) + self.opener)
+        around = {i for i in written if self._marker(i)}
+        tags = (self._tags.open, self._tags.close)
+        found = {i: t for i, t in self._codec.added.items() if (t.special or i in around) and t.content not in tags}
+        longest = sorted((t.content for t in found.values()), key=len, reverse=True)
+        first = "".join(sorted({re.escape(c[0]) for c in longest}))
+        return frozenset(found), re.compile(f"(?=[{first}])(?:{'|'.join(map(re.escape, longest))})" if longest else "(?!)")
+
+    @property
+    def controls(self) -> frozenset[int]:
+        """Ids that only the template may write."""
+        return self._controls
+
+    # ---- conversations ---------------------------------------------------------------------------------------------------
+
+    def render(self, messages: Sequence[Message], answer: bool) -> list[int]:
+        """A whole conversation.
+
+        Raises:
+            DataError: the template refuses it, or leaves a message out.
+        """
+        if not messages:
+            return self._ids(self.opener, {}) if answer else []
+        told = self._prepared(messages)
+        roles = tuple(m.role for m in told)
+        if roles not in self._rendered:
+            marks = [_mark(i) for i in range(len(roles))]
+            self._check_whole(roles, marks, self._text(_dicts(roles, marks), answer))
+            self._rendered.add(roles)
+        contents, hidden = self._hide([m.content for m in told])
+        return self._ids(self._text(_dicts(roles, contents), answer), hidden)
+
+    def follow(self, history: Sequence[Message], messages: Sequence[Message], answer: bool) -> list[int]:
+        """The end of the history's last turn, and what comes behind it.
+
+        Raises:
+            ConfigError: the template would write what was sampled otherwise, and ``Chat.rewrites`` is ``refuse``.
+            DataError: the template refuses the conversation, or leaves a message out.
+        """
+        if not history or history[-1].role != "assistant":
+            raise DataError("a conversation that is gone on with must end with an assistant's turn")
+        told = self._prepared([*history, *messages])
+        roles, last = tuple(m.role for m in told), len(told) - len(messages) - 1
+        if answer:
+            self._check_follow(roles, [self._tags.close in m.content for m in told[: last + 1]], last)
+        contents, hidden = self._hide([m.content for m in told])
+        contents[last] = said = _free(contents)
+        rest = self._text(_dicts(roles, contents), answer).partition(said)[2]
+        if not self._ends:
+            return [self.end, *self._ids(rest, hidden)]
+        return self._ids(rest[rest.index(self._codec.added[self.end].content) :], hidden)
+
+    def _prepared(self, messages: Sequence[Message]) -> list[Message]:
+        """With the system prompt, and in front of the first user turn where the template has no system turns."""
+        told = list(messages)
+        if self._chat.system and told[0].role != "system":
+            told.insert(0, Message("system", self._chat.system))
+        if told[0].role != "system" or self._takes_system:
+            return told
+        if len(told) < 2 or told[1].role != "user":
+            raise DataError(
+                f"{self._text.where}: the chat template has no system turns, and no user turn follows this one, in front of "
+                "which it could stand; leave the system message out"
+            )
+        return [Message("user", f"{told[0].content}\n\n{told[1].content}"), *told[2:]]
+
+    @cached_property
+    def _takes_system(self) -> bool:
+        marks = [_mark(0), _mark(1)]
+        try:
+            return marks[0] in self._text(_dicts(("system", "user"), marks), True)
+        except DataError:
+            return False
+
+    # ---- checks ------------------------------------------------------------------------------------------------------------
+
+    def _check_whole(self, roles: Roles, marks: Sequence[str], text: str) -> None:
+        for i, (role, mark) in enumerate(zip(roles, marks, strict=True)):
+            if mark not in text:
+                raise DataError(
+                    f"{self._text.where}: the chat template leaves out messages of role {role!r} (message {i + 1} of "
+                    f"{', '.join(roles)}); use a template that writes them: Chat(template=...)"
+                )
+
+    def _check_follow(self, roles: Roles, thoughts: Sequence[bool], last: int) -> None:
+        """That the template writes what was said so far as it was said, whatever the words."""
+        key = (roles, tuple(thoughts), last)
+        if key in self._followed:
+            return
+        marks = [_mark(i) for i in range(len(roles))]
+        begun = self._tags.begun(self.opener)
+        for i in range(last + 1):
+            if roles[i] == "assistant" and thoughts[i]:
+                opened = "" if begun else f"{self._tags.open}\n"
+                marks[i] = f"{opened}THOUGHT{i}\n{self._tags.close}\n\n{marks[i]}"
+        end = self._codec.added[self.end].content if self.end in self._codec.added else ""
+        ours = self._text(_dicts(roles[:last], marks[:last]), True) + marks[last] + end
+        whole = self._text(_dicts(roles, marks), True)
+        self._check_whole(roles, [_mark(i) for i in range(len(roles))], whole)
+        if not _squeezed(whole).startswith(_squeezed(ours)):
+            self._rewritten(roles[last + 1 :], ours, whole)
+        self._followed.add(key)
+
+    def _rewritten(self, behind: Roles, ours: str, whole: str) -> None:
+        said = (
+            f"{self._text.where}: the chat template writes earlier turns otherwise once {' and '.join(behind) or 'another'} "
+            f"follows: {self._first_difference(ours, whole)}"
+        )
+        if self._chat.rewrites == "refuse":
+            raise ConfigError(
+                f"{said}. Training would see tokens that nobody sampled; go on from what was sampled by Chat(rewrites='keep'), "
+                "or use options or a template that leave earlier turns as they are"
+            )
+        if not self._warned:
+            warnings.warn(f"{said}; what was sampled stays as it was (Chat.rewrites='keep')", stacklevel=2)
+            self._warned = True
+
+    def _first_difference(self, ours: str, whole: str) -> str:
+        """The first token that differs, MESSAGE, THOUGHT and their numbers standing for what is said."""
+        a, b = self._codec.template(ours), self._codec.template(whole)
+        at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+        words = [repr(self._codec.text(ids[at : at + 1])) + f" (id {ids[at]})" if at < len(ids) else "its end" for ids in (a, b)]
+        behind = self._codec.text(a[max(0, at - 8) : at])
+        return f"token {at} is {words[0]} as sampled and {words[1]} as the template writes it, behind {behind!r}"
+
+    # ---- text to ids -------------------------------------------------------------------------------------------------------
+
+    def _hide(self, contents: list[str]) -> tuple[list[str], dict[str, str]]:
+        """Contents with each control token behind a private character, and what these characters stand for."""
+        if not any(map(self._pattern.search, contents)):
+            return contents, {}
+        taken = set("".join(contents))
+        free = (c for c in map(chr, range(_MARKS, _MARKS + 0xFFFD)) if c not in taken)
+        found = dict.fromkeys(token for c in contents for token in self._pattern.findall(c))
+        marks = dict(zip(found, free, strict=False))
+        return [self._pattern.sub(lambda m: marks[m[0]], c) for c in contents], {mark: token for token, mark in marks.items()}
+
+    def _ids(self, text: str, hidden: Mapping[str, str]) -> list[int]:
+        """Ids of a rendered text, in which control tokens are the template's; ``hidden`` ones become text."""
+        if not hidden:
+            ids = self._codec.template(text)
+            if sum(i in self._controls for i in ids) == sum(1 for _ in self._pattern.finditer(text)):
+                return ids
+        back = str.maketrans(dict(hidden))
+        by_text = {self._codec.added[i].content: i for i in self._controls}
+        out: list[int] = []
+        at, strip = 0, False
+        for match in self._pattern.finditer(text):
+            token = self._codec.added[by_text[match[0]]]
+            part = text[at : match.start()]
+            part = part.lstrip() if strip else part
+            out += [*self._codec.plain((part.rstrip() if token.lstrip else part).translate(back)), by_text[match[0]]]
+            at, strip = match.end(), token.rstrip
+        return [*out, *self._codec.plain((text[at:].lstrip() if strip else text[at:]).translate(back))]
+
+
+def _mark(i: int) -> str:
+    return f"MESSAGE{i}TEXT"
+
+
+def _free(contents: Sequence[str]) -> str:
+    """A placeholder that occurs nowhere."""
+    number = 0
+    while any(f"SAMPLED{number}TURN" in c for c in contents):
+        number += 1
+    return f"SAMPLED{number}TURN"
+
+
+def _dicts(roles: Sequence[str], contents: Sequence[str]) -> list[dict[str, str]]:
+    return [{"role": role, "content": content} for role, content in zip(roles, contents, strict=True)]
+
+
+def _squeezed(text: str) -> str:
+    """Without white space: templates may trim what they are given; what was sampled stays as it was."""
+    return "".join(text.split())

@@ -1,0 +1,127 @@
+"""Runs that talk: thoughts and stop texts in what is judged and recorded, and how a folder's model is talked to."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_runs import SHAPE, reinforce, tiny, warm_up
+
+from assay.core import Message, Sampling, Thinking, dumps_toml, from_dict, loads_toml, to_dict
+from assay.core.errors import ConfigError, DataError
+from assay.runtime.chat import Chat
+from assay.runtime.hf import load_model, save_model
+from assay.runtime.model import init_model
+from assay.runtime.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
+from assay.tasks import KeyValue
+from assay.train import models
+from assay.train.driver import train
+from assay.train.fits import check_fits
+from assay.train.journal import Journal
+from assay.train.models import Folder, Scratch
+from assay.train.policy import Policy
+from assay.train.run import Run
+from assay.train.warmup import trace_row
+
+sys.path.append(str(Path(__file__).parents[1] / "runtime"))
+from chat_families import FAMILIES, folder_of
+
+THINKS = Thinking(open="<", close=">", required=True)
+
+
+def thinking_run() -> Run:
+    """Demonstrations show an empty thought; a 9 ends an answer."""
+    made = tiny(warm=40, rl=2)
+    return replace(
+        made, model=Scratch(shape=SHAPE, chat=Chat(thinking=THINKS)), sampling=Sampling(max_new_tokens=10, stop=("9",)),
+        stages=(warm_up(steps=60, levels=(1,)), reinforce(steps=2, levels=(1,))), rollouts_every=1,
+    )  # fmt: skip
+
+
+def test_a_run_of_thoughts_and_stop_texts(tmp_path: Path) -> None:
+    run = thinking_run()
+    assert from_dict(Run, loads_toml(dumps_toml(to_dict(run)))) == run
+    train(run, tmp_path / "run")
+    records = list(Journal(tmp_path / "run").records("rollouts"))
+    assert len(records) == 16
+    assert sum("thought" in r for r in records) >= 8  # that is what was demonstrated
+    for r in records:
+        assert "9" not in r["text"] and "<" not in r["text"] and ">" not in r["text"]
+        assert r["text"] == "" or "thought" in r  # without a thought there is no answer
+    assert any(r["components"]["correct"] == 1.0 for r in records)
+    folder = tmp_path / "run" / "model"
+    assert load_model(folder).tokenizer.chat == Chat(thinking=THINKS)  # whoever takes the model reads it alike
+    items = Policy(folder).evaluate(run.tasks, per_level=4, levels=(1,), n=0, sampling=run.sampling)
+    assert all("<" not in text for item in items for text in item["answers"])
+    (said,) = Policy(folder).sample("S1>", sampling=Sampling(temperature=0.0, max_new_tokens=10, stop=("\n\n",)))
+    assert said.startswith("<") and "\n\n" not in said
+
+
+def test_a_stop_text_that_nobody_can_write_is_refused() -> None:
+    run = replace(thinking_run(), sampling=Sampling(max_new_tokens=5, stop=("é",)))
+    with pytest.raises(ConfigError, match=r"Run.sampling.stop=\('é',\): the model's tokenizer lacks 'é'"):
+        check_fits(run, models.load(run.model, lambda *_: Path()))
+
+
+def test_one_template_is_enough() -> None:
+    with pytest.raises(ConfigError, match=r"Scratch.template and Scratch.chat.template both"):
+        Scratch(template=ChatTemplate(), chat=Chat(template=ChatTemplate()))
+    made = models.load(Scratch(shape=SHAPE, chat=Chat(template=ChatTemplate(user="{content}>"))), lambda *_: Path())
+    assert made.tokenizer.decode(made.tokenizer.render([Message("user", "1")])) == "1>"
+
+
+def folder(name: str, place: Path) -> Path:
+    tokenizer = HubTokenizer.load(folder_of(FAMILIES[name], place / "tokenizer"))
+    save_model(init_model(replace(SHAPE, vocab_size=tokenizer.size, max_positions=384), tokenizer, seed=0), place / name)
+    return place / name
+
+
+def lookups(model: object) -> Run:
+    return replace(
+        tiny(), model=model, tasks=KeyValue(), stages=(reinforce(steps=1),), sampling=Sampling(max_new_tokens=8),
+    )  # fmt: skip
+
+
+def test_demonstrations_are_what_the_template_writes(tmp_path: Path) -> None:
+    tokenizer = HubTokenizer.load(folder_of(FAMILIES["qwen"], tmp_path / "m"))
+    tasks = KeyValue()
+    task = next(t for i in range(20) if (t := tasks.task("keyvalue", 2, "train", i)))
+    row = trace_row(tasks, task, tokenizer, 0.0, 0, 0)
+    turns = tasks.trace(task, 0.0, np.random.default_rng(0))
+    whole = tokenizer.render([*task.exposed().messages, *turns], answer=False).tolist()
+    assert row.ids.tolist() == whole[: len(row.ids)]  # but for the line end behind the last turn
+    assert tokenizer.decode(row.ids[len(row.ids) - 1 :]) == "" and row.ids[-1] == tokenizer.eos
+    said = [tokenizer.encode(t.content).tolist() for t in turns if t.role == "assistant"]
+    assert row.ids[row.mask].tolist() == [i for ids in said for i in (*ids, tokenizer.eos)]
+
+
+def test_a_folder_is_talked_to_as_the_run_says(tmp_path: Path) -> None:
+    run = lookups(Folder(str(folder("qwen", tmp_path)), chat=Chat(system="Look it up.", options={"enable_thinking": False})))
+    assert from_dict(Run, loads_toml(dumps_toml(to_dict(run)))) == run
+    with pytest.raises(ConfigError, match=r"once tool follows: token \d+ is '<think>'"):
+        train(run, tmp_path / "refused")
+    kept = replace(run, model=replace(run.model, chat=replace(run.model.chat, rewrites="keep")))
+    with pytest.warns(UserWarning, match="what was sampled stays as it was"):
+        train(kept, tmp_path / "run")
+    again = load_model(tmp_path / "run" / "model").tokenizer
+    assert again.decode(again.render([Message("user", "x")])) == (
+        "system\nLook it up.\nuser\nx\nassistant\n<think>\n\n</think>\n\n"
+    )
+
+
+def test_what_a_template_cannot_write_is_found_before_the_run(tmp_path: Path) -> None:
+    run = lookups(Folder(str(folder("mistral", tmp_path))))
+    with pytest.raises(DataError, match="leaves out messages of role 'tool'"):
+        train(run, tmp_path / "run")
+    assert not (tmp_path / "run" / "start").exists()
+
+
+def test_oracles_think_before_they_answer() -> None:
+    tokenizer = char_tokenizer("0123456789S<>\n").with_chat(Chat(thinking=THINKS))
+    tasks = tiny().tasks
+    task = tasks.task("sort", 1, "train", 0)
+    row = trace_row(tasks, task, tokenizer, 0.0, 0, 0)
+    assert tokenizer.decode(row.ids[row.mask]) == f"<>\n\n{task.private['answer']}"
