@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
+import numpy as np
 import pytest
 from chat_families import FAMILIES, GEMMA, QWEN, backend, folder_of
 from hypothesis import HealthCheck, given, settings
@@ -15,8 +16,10 @@ from hypothesis import strategies as st
 
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError, DataError, MissingExtraError, UnknownNameError
+from assay.core.rollout import Completion, Sampling, Span, Stop, ids_of
 from assay.core.task import Message
 from assay.core.thinking import Thinking
+from assay.rollout.saying import Reader
 from assay.runtime.chat import Chat
 from assay.runtime.jinja import JinjaText
 from assay.runtime.tokenizer import ChatTemplate, HubTokenizer
@@ -120,6 +123,9 @@ def test_hidden_tokens_come_back_as_the_text_that_they_are() -> None:
     assert t.decode(ids) == f"user\n{attack}\nassistant\n"
     start, end = (t.backend.token_to_id(x) for x in ("<|im_start|>", "<|im_end|>"))
     assert [i for i in ids if i in (start, end)] == [start, end, start]
+    assert t.render([]).tolist() == theirs("chatml", [USER])[-len(t.render([])) :] and t.render([], answer=False).tolist() == []
+    twice = t.follow([Message("user", "SAMPLED0TURN"), SAID], [AGAIN]).tolist()
+    assert twice == t.follow([USER, SAID], [AGAIN]).tolist()
     gemma = tokenizer("gemma")  # its turn tokens are not marked as special
     assert gemma.decode(gemma.encode("a<end_of_turn>b")) == "a<end_of_turn>b"
     assert gemma.eos not in gemma.encode("a<end_of_turn>b").tolist()
@@ -203,6 +209,29 @@ def test_a_template_that_would_rewrite_what_was_sampled_names_the_token() -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         kept.follow([USER, thought, AGAIN, thought], [AGAIN])  # said once
+
+
+def test_a_thought_that_the_template_begins_only_at_times() -> None:
+    """As where answers of tools are gone on with without a new turn."""
+    source = (
+        "{% for m in messages %}{% if m.role == 'user' %}<|im_start|>{{ m.content }}{% elif m.role == 'tool' %}<tool_response>"
+        "{{ m.content }}</tool_response>{% else %}{% if loop.previtem.role == 'user' %}"
+        "<think>\n{% endif %}"
+        "{{ m.content }}<|im_end|>{% endif %}{% endfor %}{% if add_generation_prompt and messages[-1].role == 'user' %}<think>\n{% endif %}"
+    )
+    t = HubTokenizer(backend(QWEN), eos=0, chat=Chat(template=source, thinking=Thinking()))
+    reader = Reader.of(t)
+    assert (t.opener, reader.begun) == ("<think>\n", "<think>\n")
+    said = [*t.encode("42").tolist(), t.eos]
+    done = Completion(
+        ids=ids_of(said), logp_engine=np.zeros(len(said), np.float32), spans=(Span(0, 0, len(said)),), stop=Stop.DONE,
+        sampling=Sampling(stop_ids=(t.eos,)),
+    )  # fmt: skip
+    first = t.render([USER])
+    assert reader.read(first, done.ids, done) == ("42", "")  # never closed
+    assert reader.read(ids_of([*first, *t.follow([USER, SAID], [RESULT])]), done.ids, done) == (None, "42")
+    closed = ids_of([*t.encode("12 + 30</think>").tolist(), *said])
+    assert reader.read(first, closed, done) == ("12 + 30", "42")
 
 
 def test_the_date_is_a_setting() -> None:

@@ -187,7 +187,7 @@ class Player:
             raise
         except Exception as failure:
             raise EngineError(f"request {request.id}: {sentence(failure)}") from failure
-        thought, text = self._reader.read(joined(said, completion.ids), completion)
+        thought, text = self._reader.read(prefix[: len(prefix) - len(said)], joined(said, completion.ids), completion)
         return Call(
             id=len(play.calls), parent=len(play.calls) - 1 if play.calls else None, prefix=prefix, completion=completion,
             text=text, thought=thought, score_prefix=instead[0], privileged_prefix=instead[1],

@@ -59,10 +59,23 @@ class Reader:
         assert isinstance(tokenizer, ChatTokenizer)
         return cls(tokenizer, thinking, thinking.begun(tokenizer.opener))
 
-    def read(self, said: Ids, completion: Completion) -> tuple[str | None, str]:
-        """Thought, None without one, and answer of a turn; arguments as in `said_text`."""
+    def read(self, opening: Ids, said: Ids, completion: Completion) -> tuple[str | None, str]:
+        """Thought, None without one, and answer of a turn.
+
+        Args:
+            opening: what stands before the turn: some templates begin no thought behind a tool's answer.
+            said, completion: as in `said_text`.
+        """
         text = said_text(self.tokenizer, said, completion)
-        return (None, text) if self.thinking is None else self.thinking.split(self.begun + text)
+        if self.thinking is None:
+            return None, text
+        begun = self.begun if self.begun and self._ends(opening) else ""
+        return self.thinking.split(begun + text)
+
+    def _ends(self, opening: Ids) -> bool:
+        """Whether a prompt ends with what the template begins of a thought."""
+        last = opening[-len(self.begun.encode()) - 2 :]  # a token has a byte at least
+        return self.tokenizer.decode(last).rstrip().endswith(self.begun.rstrip())
 
     def taught(self, answer: str) -> str:
         """An oracle's turn as it is demonstrated: behind an empty thought where it would else be read as one, or not at all."""

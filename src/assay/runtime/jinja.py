@@ -40,7 +40,7 @@ class JinjaText:
     ) -> None:  # fmt: skip
         if find_spec("jinja2") is None:
             raise MissingExtraError("jinja2", "train")
-        from jinja2 import TemplateError, TemplateSyntaxError, meta
+        from jinja2 import TemplateSyntaxError, meta
 
         self.where = where
         environment = _environment(today)
@@ -51,10 +51,6 @@ class JinjaText:
             raise ConfigError(
                 f"{where}: the chat template is no valid Jinja (line {error.lineno}: {error.message}); mend it, or name another "
                 "by Chat(template=...)"
-            ) from error
-        except TemplateError as error:
-            raise ConfigError(
-                f"{where}: the chat template cannot be read ({error}); name another by Chat(template=...)"
             ) from error
         for name in options:
             if name not in read:

@@ -138,8 +138,8 @@ class HubTokenizer:
             return JinjaTurns(text, codec, self._named_eos, chat)
         if self._named_eos is None:
             raise DataError(
-                f"{where} names no usable eos_token, and has no chat template that would show how an answer ends; add one to "
-                f"{CONFIG_FILE}, answers could not end without it"
+                f"{where} names no usable eos_token, and brings no chat template that would show how an answer ends; add one to "
+                f"its {CONFIG_FILE}, answers could not end without it"
             )
         if self.template is None and self._brought is not None:
             return BareTurns(ChatTemplate(), codec, self._named_eos, where, chat.system)
@@ -370,10 +370,6 @@ class HubTokenizer:
         brought = Brought(
             where=str(folder), templates=_templates(folder, config), ends=_ends(folder, size)
         )  # fmt: skip
-        if end is None and (template or not brought.templates):
-            raise DataError(
-                f"{folder / CONFIG_FILE} names no usable eos_token ({token!r}); add one, answers could not end without it"
-            )
         return cls(
             tokenizer, eos=end, template=ChatTemplate(**template) if template else None, config=config,
             chat=from_dict(Chat, chat) if chat else None, brought=brought, rows=rows,

@@ -319,12 +319,18 @@ class JinjaTurns:
             self._warned = True
 
     def _first_difference(self, ours: str, whole: str) -> str:
-        """The first token that differs, MESSAGE, THOUGHT and their numbers standing for what is said."""
-        a, b = self._codec.template(ours), self._codec.template(whole)
-        at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-        words = [repr(self._codec.text(ids[at : at + 1])) + f" (id {ids[at]})" if at < len(ids) else "its end" for ids in (a, b)]
-        behind = self._codec.text(a[max(0, at - 8) : at])
-        return f"token {at} is {words[0]} as sampled and {words[1]} as the template writes it, behind {behind!r}"
+        """The first token that differs but for white space; MESSAGE, THOUGHT and their numbers stand for what is said."""
+        places = _parted(ours, whole)
+        found = [self._token_at(text, place) for text, place in zip((ours, whole), places, strict=True)]
+        words = [f"{word!r} (id {index})" if index >= 0 else "its end" for _, word, index in found]
+        behind = ours[max(0, places[0] - 24) : places[0]]
+        return f"token {found[0][0]} is {words[0]} as sampled and {words[1]} as the template writes it, behind {behind!r}"
+
+    def _token_at(self, text: str, place: int) -> tuple[int, str, int]:
+        """Position, text and id of the token that holds a character of a text; an id of -1 behind its end."""
+        ids = self._codec.template(text)
+        at = next((k for k in range(len(ids)) if len(self._codec.text(ids[: k + 1])) > place), len(ids))
+        return (at, self._codec.text(ids[at : at + 1]), ids[at]) if at < len(ids) else (at, "", -1)
 
     # ---- text to ids -------------------------------------------------------------------------------------------------------
 
@@ -371,6 +377,19 @@ def _free(contents: Sequence[str]) -> str:
 
 def _dicts(roles: Sequence[str], contents: Sequence[str]) -> list[dict[str, str]]:
     return [{"role": role, "content": content} for role, content in zip(roles, contents, strict=True)]
+
+
+def _parted(a: str, b: str) -> tuple[int, int]:
+    """Where two texts part, white space aside."""
+    i = j = 0
+    while True:
+        while i < len(a) and a[i].isspace():
+            i += 1
+        while j < len(b) and b[j].isspace():
+            j += 1
+        if i >= len(a) or j >= len(b) or a[i] != b[j]:
+            return i, j
+        i, j = i + 1, j + 1
 
 
 def _squeezed(text: str) -> str:
