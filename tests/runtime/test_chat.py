@@ -217,7 +217,8 @@ def test_a_thought_that_the_template_begins_only_at_times() -> None:
         "{% for m in messages %}{% if m.role == 'user' %}<|im_start|>{{ m.content }}{% elif m.role == 'tool' %}<tool_response>"
         "{{ m.content }}</tool_response>{% else %}{% if loop.previtem.role == 'user' %}"
         "<think>\n{% endif %}"
-        "{{ m.content }}<|im_end|>{% endif %}{% endfor %}{% if add_generation_prompt and messages[-1].role == 'user' %}<think>\n{% endif %}"
+        "{{ m.content }}<|im_end|>{% endif %}{% endfor %}"
+        "{% if add_generation_prompt and messages[-1].role == 'user' %}<think>\n{% endif %}"
     )
     t = HubTokenizer(backend(QWEN), eos=0, chat=Chat(template=source, thinking=Thinking()))
     reader = Reader.of(t)

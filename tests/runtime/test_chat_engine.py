@@ -272,3 +272,18 @@ def test_another_models_tokenizer_is_refused(tmp_path: Path) -> None:
         ConfigError, match=rf"small/tokenizer.json has {t.size} ids, but the weights embed 5: it is another model's"
     ):
         load_model(tmp_path / "small")
+
+
+def test_engines_of_transformers_end_at_texts_where_they_are_given_a_tokenizer() -> None:
+    from transformers import AutoModelForCausalLM, GPT2Config
+
+    from assay.runtime.hub_engine import TransformersEngine
+
+    config = GPT2Config(
+        vocab_size=CHARS.size, n_embd=16, n_layer=1, n_head=2, n_positions=64, bos_token_id=None, eos_token_id=None
+    )
+    module = AutoModelForCausalLM.from_config(config)
+    (cut,) = asked(TransformersEngine(module, 64, decode=CHARS.decode), CHARS, n=1, max_new_tokens=40, stop=("a",))
+    assert (CHARS.decode(cut.ids)[-1], CHARS.decode(cut.ids).count("a"), cut.stop) == ("a", 1, Stop.DONE)
+    with pytest.raises(ConfigError, match=r"ends at the texts \('a',\), but this engine was given no tokenizer"):
+        asked(TransformersEngine(module, 64), CHARS, n=1, max_new_tokens=4, stop=("a",))

@@ -102,8 +102,8 @@ class RunningBatch(Generic[P]):
             return None
         if self._decode is None:
             raise ConfigError(
-                f"request {request.id!r} ends at the texts {stops}, but this engine was given no tokenizer to read by: give it one, "
-                "or leave Sampling.stop empty"
+                f"request {request.id!r} ends at the texts {stops}, but this engine was given no tokenizer to read by: give it "
+                "one, or leave Sampling.stop empty"
             )
         return Watch(self._decode, stops, request.prompt[begun:].tolist())
 
