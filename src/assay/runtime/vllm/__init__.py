@@ -1,0 +1,3 @@
+"""A vLLM server as an engine, over HTTP."""
+
+__all__: list[str] = []

@@ -1,0 +1,141 @@
+"""What a server says of itself, and whether it can serve the model at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from assay.core.errors import ConfigError, EngineError
+from assay.runtime.vllm.server import GENERATE, Server
+from assay.runtime.vllm.snapshots import shapes_in
+from assay.runtime.vllm.untied import HEAD, embedding_in
+
+__all__ = ["ServerFacts", "Shaped", "inspect"]
+
+
+class Sized(Protocol):
+    """Sizes of a model."""
+
+    @property
+    def vocab_size(self) -> int: ...
+
+
+class Shaped(Protocol):
+    """What the engine asks of a model: rows of its head, and tensors with their shapes under Hugging Face names."""
+
+    @property
+    def shape(self) -> Sized: ...
+
+    @property
+    def tensors(self) -> Mapping[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What a server said when it was connected to.
+
+    Attributes:
+        model: name of the base model in requests.
+        root: what the server was started with: a folder, or a name on the hub.
+        context: longest prompt plus completion.
+        dtype: that it serves.
+        rank: highest rank of adapters, 0 without them.
+        label: its word for the weights that it served then.
+        device: what it computes on.
+        copies: tensors that it must be sent beside the model's own, by the name of the one that they equal.
+    """
+
+    model: str
+    root: str
+    context: int
+    dtype: str
+    rank: int
+    label: str
+    device: str
+    copies: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that the server was started with, where it is a model folder on this machine too."""
+        root = Path(self.root)
+        return root if (root / "config.json").is_file() else None
+
+
+def inspect(server: Server, model: Shaped) -> ServerFacts:
+    """Asks a server what it is.
+
+    Raises:
+        EngineError: it cannot be reached or does not answer in time.
+        ConfigError: it serves another model or vocabulary, or runs without a setting that is needed; says how to start it.
+    """
+    url = server.settings.url
+    cards: list[dict[str, Any]] = server.ask("GET", "/v1/models", seconds=server.settings.connect_seconds)["data"]
+    base = next((card for card in cards if not card.get("parent")), None)
+    if base is None or not base.get("max_model_len"):
+        raise ConfigError(f"{url} lists no base model with its context; {server.fix()}")
+    server.served = server.settings.model or base["root"]
+    said: dict[str, Any] = server.ask("GET", "/server_info?config_format=json")["vllm_config"]
+    config: dict[str, Any] = said["model_config"]
+    adapters: dict[str, Any] | None = said.get("lora_config")
+    if config.get("logprobs_mode") != "processed_logprobs":
+        raise ConfigError(
+            f"{url} gives log-probabilities of kind {config.get('logprobs_mode')!r}, not of the distribution that it samples "
+            f"from; {server.fix()}"
+        )
+    dtype = str(config["dtype"]).removeprefix("torch.")
+    if dtype not in ("float32", "bfloat16"):
+        raise ConfigError(f"{url} serves {dtype}; weights travel as float32 or bfloat16: add --dtype bfloat16")
+    facts = ServerFacts(
+        model=base["id"], root=base["root"], context=int(base["max_model_len"]), dtype=dtype,
+        rank=int(adapters["max_lora_rank"]) if adapters else 0,
+        label=str(server.ask("GET", "/weight_info")["weight_version"]), device=str(said["device_config"]["device"]),
+    )  # fmt: skip
+    _check_vocabulary(server, facts, model.shape.vocab_size)
+    return replace(facts, copies=_check_shapes(server, facts, model))
+
+
+def _check_vocabulary(server: Server, facts: ServerFacts, vocabulary: int) -> None:
+    """The last id must be known to the server, and the one behind it must not."""
+    for token, fits in ((vocabulary - 1, True), (vocabulary, False)):
+        body = {"model": facts.model, "token_ids": [token], "sampling_params": {"max_tokens": 1, "detokenize": False}}
+        try:
+            server.ask("POST", GENERATE, body)
+            known = True
+        except EngineError as error:
+            if "out of vocabulary" not in str(error):
+                raise
+            known = False
+        if known != fits:
+            raise ConfigError(
+                f"{server.settings.url} serves {facts.root!r}, which {'knows' if known else 'does not know'} token {token}: its "
+                f"vocabulary is not the model's {vocabulary}; {server.fix()}"
+            )
+
+
+def _check_shapes(server: Server, facts: ServerFacts, model: Shaped) -> Mapping[str, str]:
+    """Another model in the server's folder is refused here; told to load other shapes, the server would fail for good.
+
+    Returns:
+        What a server wants that has a head of its own where the model's is tied.
+    """
+    there = shapes_in(facts.folder) if facts.folder else {}
+    here = {name: tuple(map(int, tensor.shape)) for name, tensor in model.tensors.items()}
+    copies: dict[str, str] = {}
+    if source := embedding_in(here):
+        if HEAD in there:
+            copies, here[HEAD] = {HEAD: source}, here[source]
+        elif facts.device == "cpu":
+            raise ConfigError(
+                f"{server.settings.url} serves a head that is tied to its embedding on the CPU, where vLLM keeps a packed copy "
+                "that it never renews: it would sample with the old head for ever. Start it with a copy of the model that has a "
+                "head of its own, made by: python -c \"from assay.runtime import untied_copy; untied_copy('MODEL', 'COPY')\""
+            )
+    odd = sorted(name for name in there.keys() | here.keys() if there.get(name) != here.get(name))
+    if there and odd:
+        raise ConfigError(
+            f"{server.settings.url} serves another model: in {facts.root} tensor {odd[0]!r} has shape {there.get(odd[0])}, here "
+            f"{here.get(odd[0])} ({len(odd)} tensors differ); {server.fix()}"
+        )
+    return copies

@@ -1,0 +1,158 @@
+"""What a server was told to serve, and how it is told: reload, label, resume; adapters by name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from assay.core.errors import AssayError, EngineError
+from assay.core.protocols import SwapMode
+from assay.runtime.vllm.facts import ServerFacts
+from assay.runtime.vllm.server import Server
+from assay.runtime.vllm.snapshots import Snapshot, Snapshots, shapes_in
+
+__all__ = ["Post", "Told", "Weights"]
+
+_PAUSES = {SwapMode.DRAIN: "wait", SwapMode.ABORT: "abort", SwapMode.KEEP: "keep"}
+
+
+class Post(Protocol):
+    """Sends one control request and gives what was answered."""
+
+    async def __call__(self, path: str, body: Mapping[str, Any] | None = None, method: str = "POST") -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One thing that the server was told to serve.
+
+    Attributes:
+        label: its word for the base weights.
+        version: ours; -1 for what it served before.
+        adapter: the name that requests ask for; the base when empty.
+    """
+
+    label: str
+    version: int
+    adapter: str = ""
+
+
+class Weights:
+    """The state of one server, from its start to its end.
+
+    Args:
+        server: for messages.
+        facts: of the server when it was connected to.
+        snapshots: files that it reads.
+        nonce: begins every label.
+
+    Attributes:
+        history: all that it was told to serve, newest last.
+        newest: the files of the base weights that it serves; None before the first.
+        broken: why it cannot serve anything, where that is so.
+    """
+
+    def __init__(self, server: Server, facts: ServerFacts, snapshots: Snapshots, nonce: str) -> None:
+        self.facts, self._server, self._snapshots, self._nonce = facts, server, snapshots, nonce
+        self.history = [Told(facts.label, -1)]
+        self.newest: Snapshot | None = None
+        self.broken = ""
+        self._before: Snapshot | None = None
+        self._adapters: dict[str, Snapshot] = {}
+
+    @property
+    def now(self) -> Told:
+        """What is served."""
+        return self.history[-1]
+
+    @property
+    def salt(self) -> str:
+        """Key of the prefix cache: another one for all that was told."""
+        return f"{self._nonce}.{len(self.history)}"
+
+    def version_of(self, label: str, since: int, who: str) -> int:
+        """Our version of a label, among what was served from entry ``since`` of the history on.
+
+        Raises:
+            EngineError: none of them has it.
+        """
+        for told in self.history[since:]:
+            if told.label == label:
+                return told.version
+        raise EngineError(
+            f"{who} was answered by weights that {self._server.settings.url} calls {label!r}, and it was told to serve "
+            f"{self.now.label!r} (version {self.now.version}): the server was restarted, or somebody else changes its weights; "
+            "swap them in again"
+        )
+
+    # ---- base weights -----------------------------------------------------------------------------------------------
+
+    async def replace(self, post: Post, snapshot: Snapshot, mode: SwapMode) -> None:
+        """Pauses the server, has it read new base weights, labels them and lets it go on.
+
+        Raises:
+            EngineError: a step failed; says which version is served now.
+        """
+        version = snapshot.manifest.version
+        label = f"{self._nonce}.{len(self.history)}.v{version}"
+        try:
+            cleared = mode is not SwapMode.KEEP or self._server.settings.recompute
+            await post(f"/pause?mode={_PAUSES[mode]}&clear_cache={str(cleared).lower()}")
+            await self._load(post, snapshot, label)
+        except AssayError as error:
+            raise EngineError(f"weight version {version} was not loaded: {error}. {await self._fall_back(post)}") from error
+        self.history.append(Told(label, version))
+        self.newest, self._before, self.broken = snapshot, self.newest, ""
+        await post("/resume")
+        if mode is not SwapMode.KEEP:
+            await self.unload(post, list(self._adapters))
+        await self._tidy()
+
+    async def _load(self, post: Post, snapshot: Snapshot | None, label: str) -> None:
+        path = str(snapshot.path if snapshot else self.facts.folder)
+        await post("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": path}})
+        await post("/update_weight_version", {"new_version": label})
+
+    async def _fall_back(self, post: Post) -> str:
+        """Has the server read again what it served: after a failed reading it holds neither. Says what came of it."""
+        try:
+            if not self.newest and not (self.facts.folder and shapes_in(self.facts.folder)):
+                raise EngineError("there is nothing to load again")
+            await self._load(post, self.newest, self.now.label)
+            await post("/resume")
+        except AssayError as error:
+            self.broken = f"{self._server.settings.url} holds no whole weights any more, and its old ones are lost: {error}"
+            return self.broken[0].upper() + self.broken[1:]
+        return f"It serves version {self.now.version} again ({self.now.label!r})"
+
+    # ---- adapters ---------------------------------------------------------------------------------------------------
+
+    async def adapt(self, post: Post, snapshot: Snapshot, mode: SwapMode) -> None:
+        """Loads an adapter under a new name, which requests ask for from now on, and unloads older ones.
+
+        A kept request may still use the newest of these: it goes with the next adapter.
+
+        Raises:
+            EngineError: the server refuses it.
+        """
+        name = f"assay-{snapshot.path.name}"
+        await post("/v1/load_lora_adapter", {"lora_name": name, "lora_path": str(snapshot.path)})
+        old = [n for n in self._adapters if mode is not SwapMode.KEEP or n != self.now.adapter]
+        self.history.append(Told(self.now.label, snapshot.manifest.version, name))
+        self._adapters[name] = snapshot
+        await self.unload(post, old)
+        await self._tidy()
+
+    async def unload(self, post: Post, names: Sequence[str] | None = None) -> None:
+        """Takes adapters from the server, all that it was given when None; what it does not have any more is no error."""
+        gone = list(self._adapters) if names is None else names
+        there = {card["id"] for card in (await post("/v1/models", method="GET"))["data"]} if gone else set[str]()
+        for name in gone:
+            if name in there:
+                await post("/v1/unload_lora_adapter", {"lora_name": name})
+            del self._adapters[name]
+
+    async def _tidy(self) -> None:
+        await asyncio.to_thread(self._snapshots.keep, self.newest, self._before, *self._adapters.values())

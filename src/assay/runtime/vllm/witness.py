@@ -1,0 +1,90 @@
+"""vLLM's checksums of its own parameters, told as digests of the tensors that they came from."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from assay.core.canon import array_digest
+from assay.core.columns import Array
+from assay.runtime.vllm.snapshots import Snapshot
+
+__all__ = ["parameters", "witnessed"]
+
+EMPTY = hashlib.sha256(b"").hexdigest()
+"""The checksum of a parameter that is kept in another form (the CPU server packs the weights of linear layers anew, and leaves an
+empty one in their place): equal before and after any update, so it witnesses nothing."""
+
+_PLACE = re.compile(r"dp\d+:pp\d+:pcp(\d+):tp(\d+):")
+_FUSED = (("qkv_proj", ("q_proj", "k_proj", "v_proj")), ("gate_up_proj", ("gate_proj", "up_proj")))
+_TABLES = ("embed_tokens.weight", "lm_head.weight", "wte.weight", "embed_in.weight", "embed_out.weight")
+_PADDED = 64  # rows of embeddings and heads come in multiples of this
+
+
+def parameters(checksums: Mapping[str, str]) -> dict[str, str]:
+    """The server's parameters that its checksums tell something of: name to sha256.
+
+    Left out are empty ones and those of which each of several devices holds a part. Copies that should be equal and are not get a
+    checksum that no tensor has.
+    """
+    found: dict[str, set[str]] = {}
+    parts = False
+    for place, sha in checksums.items():
+        if match := _PLACE.match(place):
+            parts = parts or match[1] != "0" or match[2] != "0"
+        name = _PLACE.sub("", place, count=1).replace(".base_layer.", ".")
+        found.setdefault(name, set()).add(sha)
+    told = {name: shas for name, shas in found.items() if EMPTY not in shas and not (parts and len(shas) > 1)}
+    return {name: next(iter(shas)) if len(shas) == 1 else "copies that differ" for name, shas in told.items()}
+
+
+def witnessed(snapshot: Snapshot, served: Mapping[str, str]) -> dict[str, str]:
+    """Digest by tensor: the manifest's own where the server holds the bytes it was sent, else a text that says what it holds.
+
+    Args:
+        snapshot: what it was sent; the files are held to the manifest too.
+        served: from `parameters`. A tensor for which it has no name is left out.
+    """
+    told: dict[str, str] = {}
+    for name, members in _sources(snapshot.manifest.tensors, served).items():
+        arrays = {member: snapshot.array(member) for member in members}
+        damaged = {m for m, a in arrays.items() if array_digest(a) != snapshot.manifest.tensors[m].digest}
+        held = served[name] in set(_likely(name, list(arrays.values())))
+        for member in members:
+            digest = snapshot.manifest.tensors[member].digest
+            if member in damaged:
+                told[member] = f"{snapshot.path} holds other bytes than were published"
+            else:
+                told[member] = digest if held else f"the server's {name} has sha256 {served[name]}"
+    return told
+
+
+def _sources(tensors: Mapping[str, object], served: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Server parameter to the tensors that it is made of, in order."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in served:
+        if name in tensors:
+            found[name] = (name,)
+            continue
+        for fused, parts in _FUSED:
+            members = tuple(name.replace(f".{fused}.", f".{part}.") for part in parts)
+            if f".{fused}." in name and all(member in tensors for member in members):
+                found[name] = members
+    return found
+
+
+def _likely(name: str, arrays: list[Array]) -> Iterator[str]:
+    """sha256 of the forms in which a server may hold tensors: behind one another, with rows of zeros, or transposed."""
+    array = np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
+    yield _sha(array)
+    if name.endswith(_TABLES) and (short := -len(array) % _PADDED):
+        yield _sha(np.concatenate([array, np.zeros((short, *array.shape[1:]), array.dtype)]))
+    if len(arrays) == 1 and array.ndim == 2:
+        yield _sha(array.T)
+
+
+def _sha(array: Array) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data).hexdigest()

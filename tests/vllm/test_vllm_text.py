@@ -1,0 +1,43 @@
+"""The client of OpenAI's protocol against a real server's routes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from assay.core.errors import ConfigError
+from assay.core.task import Message
+from assay.runtime import OpenAIClient
+
+TEMPLATE = "{% for m in messages %}{{ m['content'] }}\n{% endfor %}"
+
+
+@pytest.fixture
+def named(server, folder):
+    return lambda model=None: OpenAIClient(server.url + "/v1", model or str(folder), seconds=60)
+
+
+def test_completions_and_chat(named):
+    client = named()
+
+    async def ask():
+        several = await client.complete("hello", n=3, max_tokens=5, seed=1, ignore_eos=True)
+        once = await client.complete("hello", max_tokens=5, temperature=0.0)
+        again = await client.complete("hello", max_tokens=5, temperature=0.0)
+        chat = await client.chat([Message("user", "hello")], n=2, max_tokens=4, ignore_eos=True, chat_template=TEMPLATE)
+        await client.close()
+        return several, once, again, chat
+
+    several, once, again, chat = asyncio.run(ask())
+    assert [(len(a.text), a.finish) for a in several] == [(5, "length")] * 3
+    assert len({a.text for a in several}) == 3
+    assert once == again
+    assert [(len(a.text), a.finish) for a in chat] == [(4, "length")] * 2
+
+
+def test_what_the_server_refuses(named):
+    with pytest.raises(ConfigError, match=r"status 404: .*look at base_url, and whether the server has a model 'nobody'"):
+        asyncio.run(named("nobody").complete("hello"))
+    with pytest.raises(ConfigError, match=r"status 400: .*does not take this request"):
+        asyncio.run(named().complete("hello", max_tokens=100_000))
