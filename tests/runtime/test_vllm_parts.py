@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import httpx
@@ -12,11 +13,12 @@ import numpy as np
 import pytest
 
 from assay.core.canon import array_digest
-from assay.core.errors import CheckpointError, ConfigError, EngineError
+from assay.core.errors import CheckpointError, ConfigError, DataError, EngineError
 from assay.core.manifest import manifest_of
 from assay.core.protocols import Request
 from assay.core.rollout import Sampling, Span, Stop, ids_of
 from assay.runtime import DecoderShape, VllmEngine, VllmSettings, char_tokenizer, init_model, save_model, untied_copy
+from assay.runtime.vllm.gate import Gate
 from assay.runtime.vllm.server import Server
 from assay.runtime.vllm.snapshots import Snapshots, is_adapter, read_header, shapes_in
 from assay.runtime.vllm.wire import completion_of, request_body, score_body, scores_of
@@ -581,3 +583,81 @@ def test_checksums_on_the_cpu_do_not_count_the_head(book, folder, tmp_path):
         engine = engine_of(book, free)
         run(engine.swap(manifest_of(1, arrays_of(free))))
         assert run(engine.checksums()) == told
+
+
+def test_a_shut_gate_holds_requests_back_until_it_opens():
+    async def pass_through():
+        gate = Gate(asyncio.get_running_loop(), httpx.AsyncClient())
+        first = gate.enter("a", "w-1")
+        with pytest.raises(DataError, match="'a' is already running"):
+            gate.enter("a", "w-2")
+        assert gate.shut() == [first] and first.running
+        late, gone = gate.enter("b", "w-3"), gate.enter("c", "w-4")
+        assert not late.go.done() and not late.running
+        gone.go.set_result(False)
+        assert gate.shut() == [first]
+        gate.open()
+        assert late.running and not gone.running
+        gate.leave("a")
+        assert first.done.done() and not first.running and sorted(gate.jobs) == ["b", "c"]
+        assert gate.enter("a", "w-5").running
+
+    run(pass_through())
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda m, a: manifest_of(2, {"model.norm.weight": a["model.norm.weight"]}, base=m.digest), "is a delta"),
+        (lambda m, a: replace(m, payload=None), "carries 0 arrays"),
+        (lambda m, a: manifest_of(2, {n: x for n, x in a.items() if "norm" not in n}), r"lacks tensor '.*' \(\d such names\)"),
+        (lambda m, a: manifest_of(2, a | {"extra": np.zeros(2, np.float32)}), "has the unknown tensor 'extra'"),
+        (lambda m, a: manifest_of(2, a | {"model.norm.weight": np.zeros(2, np.float32)}), r"has shape \(2,\) instead of \(8,\)"),
+        (lambda m, a: m.rounded("bfloat16"), "is bfloat16, the server serves float32"),
+        (lambda m, a: manifest_of(2, a | {"model.norm.weight": np.zeros(8)}), "is <f8, the server serves float32"),
+    ],
+)
+def test_what_cannot_be_loaded_is_refused_before_the_server_is_told(book, model, change, text):
+    arrays = arrays_of(model)
+    engine = engine_of(book, model)
+    with pytest.raises(EngineError, match=text):
+        run(engine.swap(change(manifest_of(2, arrays), arrays)))
+    assert "/pause" not in book.paths()
+
+
+@pytest.mark.parametrize(
+    ("prompt", "kind", "text"),
+    [
+        ([], DataError, "request 'b' has an empty prompt"),
+        ([3, 12], DataError, "request 'b' holds id 12; the vocabulary has ids 0 to 11"),
+        ([3] * 14, ConfigError, "14 tokens plus max_new_tokens=3 exceeds the server's context of 16"),
+    ],
+)
+def test_requests_that_cannot_be_answered_are_not_sent(book, model, prompt, kind, text):
+    engine = engine_of(book, model)
+    engine.info()
+    before = len(book.asked)
+    with pytest.raises(kind, match=text):
+        run(engine.generate(Request(id="b", prompt=ids_of(prompt), seed=0, sampling=Sampling(max_new_tokens=3))))
+    with pytest.raises(ConfigError, match="row 0 has 17 tokens"):
+        run(engine.score([ids_of([3] * 17)]))
+    assert len(book.asked) == before
+
+
+def test_what_a_request_came_to_names_it(book, model):
+    engine = engine_of(book, model)
+    engine.info()
+    book.fails["/inference/v1/generate"] = refuse(500, "oh")
+    with pytest.raises(EngineError, match=r"request 'a': POST .* was refused with status 500: 'oh'"):
+        run(engine.generate(asked()))
+
+
+def test_a_second_swap_at_a_time_is_refused(book, model):
+    engine, made = engine_of(book, model), manifest_of(1, arrays_of(model))
+
+    async def both():
+        return await asyncio.gather(engine.swap(made), engine.swap(made), return_exceptions=True)
+
+    first, second = run(both())
+    assert first is None
+    assert "another swap is under way" in str(second)

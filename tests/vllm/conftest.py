@@ -72,11 +72,12 @@ def start(executable, folder, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def server(start) -> Server:
-    """fp32, with adapters: what most tests use."""
+    """fp32, with adapters and templates of requests: what most tests use."""
     variables = {**NEEDED, "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
     return start(
-        "--dtype", "float32", *PROCESSED, "--enable-scale-out", "--enable-lora", "--max-lora-rank", "8", variables=variables
-    )
+        "--dtype", "float32", *PROCESSED, "--enable-scale-out", "--enable-lora", "--max-lora-rank", "8",
+        "--trust-request-chat-template", variables=variables,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="session")
