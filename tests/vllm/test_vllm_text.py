@@ -30,10 +30,12 @@ def test_completions_and_chat(named):
         return several, once, again, chat
 
     several, once, again, chat = asyncio.run(ask())
-    assert [(len(a.text), a.finish) for a in several] == [(5, "length")] * 3
+    assert [a.finish for a in several] == ["length"] * 3
+    assert all(0 < len(a.text) <= 5 for a in several)  # end tokens have no text
     assert len({a.text for a in several}) == 3
     assert once == again
-    assert [(len(a.text), a.finish) for a in chat] == [(4, "length")] * 2
+    assert [a.finish for a in chat] == ["length"] * 2
+    assert all(0 < len(a.text) <= 4 for a in chat)
 
 
 def test_what_the_server_refuses(named):
