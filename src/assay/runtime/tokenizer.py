@@ -115,6 +115,8 @@ class HubTokenizer:
             raise ConfigError(f"HubTokenizer: eos={eos} is no id of a tokenizer with {self._size} ids")
         self._special = frozenset(i for i, t in tokenizer.get_added_tokens_decoder().items() if t.special)
         self._chars, self._texts = _char_tables(tokenizer, self._special, self._size)
+        if self._texts is not None:
+            self._texts += [""] * ((rows or 0) - self._size)  # rows of the head that no id of the tokenizer uses mean no text
         self._cache: dict[str, Ids] = {}
         self.template = template
         self._turns = self._written()
