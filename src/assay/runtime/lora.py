@@ -69,12 +69,12 @@ def adapter_of(module: nn.Module) -> dict[str, Tensor]:
 
 
 def peft_names(tensors: Mapping[str, Any]) -> dict[str, str]:
-    """Parameter name to the name in PEFT's ``adapter_model.safetensors``.
+    """Parameter name, or such a name already, to the name in PEFT's ``adapter_model.safetensors``.
 
     >>> peft_names({"model.layers.0.self_attn.q_proj.lora_A.default.weight": 0})
     {'model.layers.0.self_attn.q_proj.lora_A.default.weight': 'base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight'}
     """
-    return {name: PREFIX + name.replace(f".{NAME}", "") for name in tensors}
+    return {name: name if name.startswith(PREFIX) else PREFIX + name.replace(f".{NAME}", "") for name in tensors}
 
 
 def merge(module: nn.Module) -> None:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from assay.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from assay.core.protocols import Engine
+    from assay.runtime.learner import TorchLearner
 
 __all__ = ["VllmSettings"]
 
@@ -51,6 +56,19 @@ class VllmSettings:
         for name in ("connect_seconds", "request_seconds", "swap_seconds"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"VllmSettings.{name}={getattr(self, name)}; use a positive number of seconds")
+
+    def build(self, learner: TorchLearner) -> Engine:
+        """An engine on this server for what ``learner`` trains, as `assay.runtime.EngineSpec` says."""
+        from assay.runtime.hub_model import hub_of
+        from assay.runtime.lora import peft_config
+        from assay.runtime.vllm.engine import VllmEngine
+
+        model = learner.model()
+        adapter = learner.settings.adapter
+        if adapter is None:
+            return VllmEngine(self, model)
+        config = {"peft_type": "LORA", "bias": "none", **peft_config(adapter, hub_of(model).base().module())}
+        return VllmEngine(self, model, config)
 
     def command(self, model: str = "MODEL", rank: int = 0) -> str:
         """The command line of a server that this engine can use, with LoRA adapters up to ``rank`` where that is not 0."""
