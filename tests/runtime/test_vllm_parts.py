@@ -290,6 +290,8 @@ def test_adapters_are_written_as_peft_does(tmp_path):
     config = json.loads((path / "adapter_config.json").read_text())
     assert (config["r"], config["target_modules"]) == (2, ["q", "v"])
     assert shapes_in(path) == {"base_model.model.q.lora_A.weight": (2, 8)}
+    own = manifest_of(2, {"q.lora_A.default.weight": np.ones((2, 8), np.float32)})
+    assert shapes_in(Snapshots(str(tmp_path), None, "n").adapter(own, {}).path) == {"base_model.model.q.lora_A.weight": (2, 8)}
 
 
 def test_an_untied_copy_has_a_head_equal_to_its_embedding(folder, tmp_path):

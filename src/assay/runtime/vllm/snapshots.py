@@ -21,6 +21,7 @@ __all__ = ["Snapshot", "Snapshots", "is_adapter", "read_header", "shapes_in"]
 
 WEIGHTS, ADAPTER = "model.safetensors", "adapter_model.safetensors"
 _BESIDE = ("config.json", "generation_config.json", "tokenizer", "special_tokens", "chat_template", "vocab", "merges")
+_PEFT = "base_model.model."
 _ARRAYS = {"float32": np.dtype("<f4"), "bfloat16": np.dtype("<u2")}
 
 
@@ -83,15 +84,18 @@ class Snapshots:
             EngineError: the disk is full or the folder cannot be written; what was there stays.
         """
         beside = [f for f in self._beside.iterdir() if f.is_file() and f.name.startswith(_BESIDE)] if self._beside else []
-        return self._write(manifest, WEIGHTS, {f.name: f.read_bytes() for f in beside}, copies or {})
-
-    def adapter(self, manifest: Manifest, config: Mapping[str, Any]) -> Snapshot:
-        """Writes an adapter as PEFT does; raises like `full`."""
         return self._write(
-            manifest, ADAPTER, {"adapter_config.json": json.dumps(dict(config), indent=2, default=_listed).encode()}, {}
+            manifest, WEIGHTS, {f.name: f.read_bytes() for f in beside}, {**{n: n for n in manifest.tensors}, **(copies or {})}
         )
 
-    def _write(self, manifest: Manifest, file: str, beside: Mapping[str, bytes], copies: Mapping[str, str]) -> Snapshot:
+    def adapter(self, manifest: Manifest, config: Mapping[str, Any]) -> Snapshot:
+        """Writes an adapter as PEFT does, its tensors under PEFT's names or those of parameters; raises like `full`."""
+        names = {name if name.startswith(_PEFT) else _PEFT + name.replace(".default.", "."): name for name in manifest.tensors}
+        return self._write(
+            manifest, ADAPTER, {"adapter_config.json": json.dumps(dict(config), indent=2, default=_listed).encode()}, names
+        )
+
+    def _write(self, manifest: Manifest, file: str, beside: Mapping[str, bytes], names: Mapping[str, str]) -> Snapshot:
         self._count += 1
         path = self.folder / f"{self._nonce}-{self._count}-v{manifest.version}"
         aside = path.with_name(f".{path.name}.part")
@@ -99,7 +103,7 @@ class Snapshots:
             aside.mkdir()
             for name, data in beside.items():
                 (aside / name).write_bytes(data)
-            save_tensors(aside / file, manifest, copies)
+            save_tensors(aside / file, manifest, names)
             told = {
                 "version": manifest.version,
                 "digest": manifest.digest,
@@ -128,18 +132,17 @@ class Snapshots:
             self._own.cleanup()
 
 
-def save_tensors(file: Path, manifest: Manifest, copies: Mapping[str, str]) -> None:
-    """The arrays of a manifest as a safetensors file, straight from memory, some under a second name too."""
+def save_tensors(file: Path, manifest: Manifest, names: Mapping[str, str]) -> None:
+    """The arrays of a manifest as a safetensors file, straight from memory; ``names`` are those in the file, to their tensors."""
     from safetensors import TensorSpec, serialize_file
 
     arrays = {name: np.ascontiguousarray(array) for name, array in (manifest.payload or {}).items()}
-    sources = {**{name: name for name in arrays}, **copies}
     specs = {
         name: TensorSpec(
             dtype="bfloat16" if manifest.tensors[source].dtype == "bfloat16" else "float32", shape=list(arrays[source].shape),
             data_ptr=arrays[source].ctypes.data, data_len=arrays[source].nbytes,
         )
-        for name, source in sources.items()
+        for name, source in names.items()
     }  # fmt: skip
     serialize_file(specs, file, {"format": "pt"})
     del arrays  # alive until here: the file was written from their memory
