@@ -14,6 +14,7 @@ from assay.cli.tree import Node, take
 from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import ConfigError
 from assay.core.plan import Plan
+from assay.runtime.settings import DecoderShape
 from assay.train.run import Run
 
 __all__ = ["explain_command"]
@@ -97,7 +98,8 @@ def _sizes(name: str, found: Derived) -> None:
         print(f"that base is {where}\n")
     print(name)
     s = found.shape
-    shape = f"{s.num_layers} layers of {s.hidden_size}, {s.num_heads} heads, vocabulary {s.vocab_size}"
+    heads = f"{s.num_heads} heads" if isinstance(s, DecoderShape) else s.architecture
+    shape = f"{s.num_layers} layers of {s.hidden_size}, {heads}, vocabulary {s.vocab_size}"
     lines(
         {
             "  model": f"{found.parameters:,} parameters: {shape}",

@@ -8,9 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from assay.cli.sizes import model_shape
+from assay.cli.sizes import AnyShape, model_shape
 from assay.core.protocols import Tokenizer
-from assay.runtime.settings import DecoderShape
 from assay.train.fits import check_fits, check_run
 from assay.train.models import Built, Folder, Scratch, model_folder, scratch_tokenizer
 from assay.train.run import Run
@@ -25,7 +24,7 @@ __all__ = ["Outline", "check", "outline"]
 class Outline:
     """A model without its weights."""
 
-    shape: DecoderShape
+    shape: AnyShape
     tokenizer: Tokenizer
 
 

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from assay.cli.memory import Memory, Weights, memory_of, weights_in, weights_of
 from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import DataError, a_kind
 from assay.core.plan import Plan
-from assay.runtime.settings import DecoderShape, Muon
+from assay.runtime.settings import DecoderShape, HubShape
 from assay.train.fits import check_run
 from assay.train.models import Built, Folder, Scratch, cache_folder, model_folder
 from assay.train.prefer import preferences_of
-from assay.train.run import Prefer, Reinforce, Run, Stage, WarmUp, arms_of, learner_of
+from assay.train.run import Prefer, Reinforce, Run, Stage, WarmUp, arms_of
 
-__all__ = ["Derived", "Memory", "StageSizes", "derive", "model_shape"]
+__all__ = ["AnyShape", "Derived", "Memory", "StageSizes", "derive", "model_shape"]
 
-_FLOAT = 4  # bytes of fp32: weights, gradients, moments, keys and values
 _SPECIAL = 2  # ids of a character tokenizer besides its alphabet: padding and end
-_ENGINE_ROWS = 512  # most rows that the engine decodes at once
+
+AnyShape = DecoderShape | HubShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,25 +59,6 @@ class StageSizes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """Bytes that training needs, without the activations of a micro-batch; ``cache`` is the most that the engine can need,
-    ``engine`` holds the weights that wait there under a `Reinforce.lag` too.
-    """
-
-    weights: int
-    gradients: int
-    optimiser: int
-    anchors: int
-    engine: int
-    cache: int
-
-    @property
-    def total(self) -> int:
-        """The sum."""
-        return sum(asdict(self).values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
     """Everything that follows from a run.
 
@@ -92,7 +74,7 @@ class Derived:
             torch and the files that it learns from have not changed since.
     """
 
-    shape: DecoderShape
+    shape: AnyShape
     parameters: int
     context: int
     final_items: int
@@ -126,7 +108,7 @@ def derive(run: Run) -> Derived:
     )
 
 
-def model_shape(source: object) -> DecoderShape:
+def model_shape(source: object) -> AnyShape:
     """Shape of the decoder that a model source gives.
 
     Raises:
@@ -142,12 +124,15 @@ def model_shape(source: object) -> DecoderShape:
     raise DataError(f"the sizes of {a_kind(source)} are only known once it is loaded; give Folder, Scratch or Built")
 
 
-def _shape_in(path: Path) -> DecoderShape:
+def _shape_in(path: Path) -> AnyShape:
     """The few numbers of a Hugging Face config that decide sizes; whether the model can be run is for the runtime to say."""
     try:
         config: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        kind = str(config.get("model_type", "")).lower()
+        if kind not in ("qwen3", "llama"):
+            return HubShape.of(config, weights_in(path.parent).count)
         heads, hidden = int(config["num_attention_heads"]), int(config["hidden_size"])
-        qwen = "qwen3" in str(config.get("model_type", "")).lower()
+        qwen = kind == "qwen3"
         return DecoderShape(
             vocab_size=int(config["vocab_size"]),
             hidden_size=hidden,
@@ -198,35 +183,18 @@ def _turns(run: Run) -> int:
     return run.max_turns if run.tasks.environment(one.exposed()) is not None else 1
 
 
-def _memory(run: Run, stage: Stage, shape: DecoderShape) -> Memory:
-    count = shape.parameters
-    moments = 2 * count
-    if isinstance(stage.learner.optimizer, Muon):  # one momentum for hidden matrices
-        moments -= shape.num_layers * _matrices(shape)
+def _memory(run: Run, stage: Stage, shape: AnyShape) -> Memory:
     evaluated = max(run.evaluation.n, 1) * _items(run, run.evaluation.final_per_level)
-    trained = stage.groups * stage.group_size if isinstance(stage, Reinforce) else 0
-    rows = min(_ENGINE_ROWS, max(evaluated, trained))
-    per_token = 2 * shape.num_layers * shape.num_kv_heads * shape.head_dim
-    return Memory(
-        weights=_FLOAT * count,
-        gradients=_FLOAT * count,
-        optimiser=_FLOAT * moments,
-        anchors=_FLOAT
-        * sum(model_shape(Folder(a.model)).parameters if a.model else count for a in learner_of(run, stage).anchors),
-        engine=_FLOAT * count * (1 + _waiting(stage)),
-        cache=_FLOAT * rows * shape.max_positions * per_token,
-    )
+    others = sum(model_shape(Folder(a.model)).parameters for a in stage.learner.anchors if a.model)
+    return memory_of(run, stage, shape, _weights(run.model, shape), others, evaluated)
 
 
-def _waiting(stage: Stage) -> int:
-    """Copies of the weights that an engine keeps until they are old enough to be served, the newest among them."""
-    return stage.lag + 1 if isinstance(stage, Reinforce) and stage.lag else 0
-
-
-def _matrices(shape: DecoderShape) -> int:
-    """Weights in the hidden matrices of one layer."""
-    attention = shape.hidden_size * shape.head_dim * 2 * (shape.num_heads + shape.num_kv_heads)
-    return attention + 3 * shape.hidden_size * shape.intermediate_size
+def _weights(source: object, shape: AnyShape) -> Weights:
+    if isinstance(shape, DecoderShape):
+        return weights_of(shape)
+    while isinstance(source, Built):
+        source = source.run.model
+    return weights_in(model_folder(Path(cast(Folder, source).path)))
 
 
 def _cached(base: Run) -> Path | None:

@@ -368,11 +368,12 @@ class Rehearsal:
 
     Attributes:
         manifest: these weights.
-        effects: of probe rows: name to the mean change of their log-probabilities, in nats, were that tensor alone as before.
+        effects: of probe rows: name to the change of each token's log-probability, in nats, were that tensor alone as before;
+            rows behind one another, their first tokens left out.
     """
 
     manifest: Manifest
-    effects: Callable[[Sequence[Ids]], Mapping[str, float]]
+    effects: Callable[[Sequence[Ids]], Mapping[str, NDArray[np.float32]]]
 
 
 class Learner(Protocol):

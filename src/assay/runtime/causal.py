@@ -28,6 +28,11 @@ class Causal(nn.Module, ABC):
         """Sizes."""
 
     @property
+    def note(self) -> str:
+        """Why rows are not concatenated; empty where they are."""
+        return ""
+
+    @property
     @abstractmethod
     def head(self) -> Head:
         """What gives logits."""

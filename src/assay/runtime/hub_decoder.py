@@ -45,7 +45,6 @@ class HubDecoder(Causal):
 
     Attributes:
         concatenated: whether rows are.
-        note: why not; empty where they are.
 
     Raises:
         ConfigError: neither way gives what a row gives alone, or the head makes logits in a way that is not known here.
@@ -59,7 +58,7 @@ class HubDecoder(Causal):
         self._shape = model.shape
         self.module: Any = model.module(dtype if model.adapter else torch.float32, device)
         self._kind: str = self.module.config._attn_implementation
-        self.concatenated, self.note = False, ""
+        self.concatenated, self._note = False, ""
         self._scale, self._cap = _head_constants(self.module.config)
         with torch.no_grad():
             self._probe(concatenate)
@@ -70,6 +69,11 @@ class HubDecoder(Causal):
     def shape(self) -> HubShape:
         """Sizes."""
         return self._shape
+
+    @property
+    def note(self) -> str:
+        """Why rows are not concatenated; empty where they are."""
+        return self._note
 
     @property
     def head(self) -> Head:
@@ -147,12 +151,12 @@ class HubDecoder(Causal):
         if concatenate:
             try:
                 apart = gap(self._concatenated)
-                self.note = f"rows side by side differ from rows alone by {apart:.2g} of the logits' spread"
+                self._note = f"rows side by side differ from rows alone by {apart:.2g} of the logits' spread"
                 self.concatenated = apart <= close
             except Exception as error:  # whatever a model's own code says of a keyword or a missing mask
-                self.note = f"its attention cannot be taken over ({type(error).__name__})"
+                self._note = f"its attention cannot be taken over ({type(error).__name__})"
             if self.concatenated:
-                self.note = ""
+                self._note = ""
                 return
         apart = gap(self._rectangles)
         if not apart <= close:

@@ -21,9 +21,6 @@ from assay.runtime.tokenizer import HubTokenizer
 
 __all__ = ["Adapter", "HubModel", "adapted", "hub_config", "hub_of", "merged"]
 
-_UNBOUNDED = 1 << 20
-"""Positions of a model whose config names no bound."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adapter:
@@ -58,15 +55,14 @@ class HubModel:
     shape: HubShape = field(init=False)
 
     def __post_init__(self) -> None:
-        config = hub_config(self.config)
-        text = cast(Any, config).get_text_config()
-        named: list[str] = list(self.config.get("architectures") or [str(self.config.get("model_type"))])
-        positions = getattr(text, "max_position_embeddings", None) or _UNBOUNDED
-        shape = HubShape(
-            architecture=named[0], vocab_size=int(text.vocab_size), hidden_size=int(text.hidden_size),
-            num_layers=int(text.num_hidden_layers), max_positions=int(positions),
-            parameters=sum(t.numel() for t in self.tensors.values()),
-        )  # fmt: skip
+        full = hub_config(self.config).to_dict()  # defaults of the family filled in
+        named = {"architectures": self.config.get("architectures") or [self.config.get("model_type")]}
+        try:
+            shape = HubShape.of({**full, **named}, sum(t.numel() for t in self.tensors.values()))
+        except KeyError as error:
+            raise ConfigError(
+                f"config.json of {named['architectures'][0]} has no {error}: it is no causal language model"
+            ) from error
         object.__setattr__(self, "shape", shape)
         if self.tokenizer.size > shape.vocab_size:
             raise ConfigError(

@@ -45,12 +45,14 @@ def disturbed(parameters: Mapping[str, Tensor]) -> Generator[dict[str, Tensor]]:
                 parameter.copy_(kept[name])
 
 
-def effects(parameters: Mapping[str, Tensor], kept: Mapping[str, Tensor], score: Score, rows: Sequence[Ids]) -> dict[str, float]:
-    """By how much the mean log-probability at a token of ``rows`` changes (mean of the absolute, nats) when one tensor alone is
-    as it was: what would be seen, had it not arrived.
+def effects(
+    parameters: Mapping[str, Tensor], kept: Mapping[str, Tensor], score: Score, rows: Sequence[Ids]
+) -> dict[str, NDArray[np.float32]]:
+    """By how much the log-probability of each token of ``rows`` changes, the first of each row left out, when one tensor alone
+    is as it was: what would be seen, had it not arrived.
     """
     whole = score(rows)
-    out: dict[str, float] = {}
+    out: dict[str, NDArray[np.float32]] = {}
     for name, parameter in parameters.items():
         noisy = parameter.detach().clone()
         with torch.no_grad():
@@ -58,5 +60,5 @@ def effects(parameters: Mapping[str, Tensor], kept: Mapping[str, Tensor], score:
         without = score(rows)
         with torch.no_grad():
             parameter.copy_(noisy)
-        out[name] = float(np.mean([np.abs(a[1:] - b[1:]).mean() for a, b in zip(whole, without, strict=True)]))
+        out[name] = np.concatenate([b[1:] - a[1:] for a, b in zip(whole, without, strict=True)])
     return out

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.plan import Offers
@@ -13,6 +15,9 @@ __all__ = ["AdamW", "DecoderShape", "HubShape", "LearnerSettings", "Lora", "Muon
 
 FORMS = ("scalar", "bernoulli", "two_hot", "hl_gauss")
 """How the outputs of a value head stand for a value."""
+
+UNBOUNDED = 1 << 20
+"""Positions of a model whose config names no bound."""
 
 _TAKEN = ("ids", "mask", "call", "weight_version", "advantage", "returns")
 
@@ -77,7 +82,7 @@ class HubShape:
 
     Attributes:
         architecture: class in transformers.
-        vocab_size, hidden_size, num_layers: sizes.
+        vocab_size, hidden_size, num_layers, num_kv_heads, head_dim: sizes.
         max_positions: longest row.
         parameters: number of weights, tied ones counted once.
     """
@@ -86,8 +91,33 @@ class HubShape:
     vocab_size: int
     hidden_size: int
     num_layers: int
+    num_kv_heads: int
+    head_dim: int
     max_positions: int
     parameters: int
+
+    @staticmethod
+    def of(config: Mapping[str, Any], parameters: int) -> HubShape:
+        """The shape that a ``config.json`` tells, whatever a family calls its sizes.
+
+        Raises:
+            KeyError, TypeError, ValueError: it tells no such sizes.
+        """
+        text: Mapping[str, Any] = config.get("text_config") or config
+
+        def size(*names: str, default: int | None = None) -> int:
+            found = next((text[n] for n in names if text.get(n) is not None), default)
+            if found is None:
+                raise KeyError(names[0])
+            return int(found)
+
+        hidden, heads = size("hidden_size", "n_embd", "d_model"), size("num_attention_heads", "n_head")
+        return HubShape(
+            architecture=str((config.get("architectures") or [config.get("model_type")])[0]),
+            vocab_size=size("vocab_size"), hidden_size=hidden, num_layers=size("num_hidden_layers", "n_layer"),
+            num_kv_heads=size("num_key_value_heads", default=heads), head_dim=size("head_dim", default=hidden // heads),
+            max_positions=size("max_position_embeddings", "n_positions", "n_ctx", default=UNBOUNDED), parameters=parameters,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -246,10 +246,10 @@ class FakeLearner:
         kept, rng = self.weights, generator("fake-rehearsal", 0)
         noisy = {n: (a + 0.5 * rng.standard_normal(a.shape)).astype(np.float32) for n, a in kept.items()}
 
-        def effects(rows: Sequence[Ids]) -> dict[str, float]:
+        def effects(rows: Sequence[Ids]) -> dict[str, NDArray[np.float32]]:
             whole = _scored(noisy, rows)
             found = {name: _scored({**noisy, name: kept[name]}, rows) for name in kept}
-            return {n: float(np.mean([np.abs(a - b).mean() for a, b in zip(whole, s, strict=True)])) for n, s in found.items()}
+            return {n: np.concatenate([b[1:] - a[1:] for a, b in zip(whole, s, strict=True)]) for n, s in found.items()}
 
         self.weights = noisy
         try:

@@ -35,6 +35,8 @@ _LEAST = 5e-5
 quickstart's base."""
 _MOST = {"float32": 0.05, "bfloat16": 0.5}
 """Nats by which engine and learner may differ anywhere while they hold the same weights, by what the engine serves."""
+_SEEN = 12.0
+"""What the tokens of a rehearsal must show of a tensor, in units of one token's noise: six would be three standard deviations."""
 _REMEMBERED = 256
 """Versions whose answers are remembered, beside the first."""
 
@@ -62,6 +64,7 @@ class WeightProof:
         rows: probe rows.
         probes: use probe log-probabilities; without them and without checksums nothing is proved.
         checksums: use the engine's checksums where it offers them.
+        rehearsal: rows for the rehearsal, more than the others: it tells fainter tensors; the same when empty.
         rehearse: rehearse an engine whose checksums leave tensors out; without it only the size of the difference tells of these.
         lag: publications that the engine is to stay behind the learner.
         noise: largest difference of the two paths before the first update, nats; set by `calibrate`.
@@ -73,6 +76,7 @@ class WeightProof:
     rows: list[Ids]
     probes: bool = True
     checksums: bool = True
+    rehearsal: list[Ids] = field(default_factory=list[Ids])
     rehearse: bool = True
     lag: int = 0
     noise: float = 0.0
@@ -103,23 +107,35 @@ class WeightProof:
                 )
             self.steady = _same(served, await engine.score(self.rows))
             if told < 1.0 and self.rehearse:
-                await self._rehearse(manifest, engine, learner, _mean_gap(served, learned))
+                await self._rehearse(manifest, engine, learner)
             self._remember(newest, served)
         self._published, self._due = self._published or [newest], newest
 
-    async def _rehearse(self, manifest: Manifest, engine: Engine, learner: Learner, noise: float) -> None:
-        """Hands the engine weights that are visibly others in every tensor, and sees the probes follow."""
-        bound = 3.0 * max(noise, _LEAST)
+    async def _rehearse(self, manifest: Manifest, engine: Engine, learner: Learner) -> None:
+        """Hands the engine weights that are visibly others in every tensor, and sees that it follows in each.
+
+        What is left of the difference between the two paths is held against what each tensor, had it not arrived, would leave:
+        a projection on that is 0 of a tensor that arrived and 1 of one that did not, even where single tokens drown in rounding.
+        """
+        rows, dtype = self.rehearsal or self.rows, engine.info().dtype
+        before = learner.score(rows)
+        noise = _root_mean_square(_differences(await engine.score(rows), before))
         with learner.rehearsal() as other:
-            await engine.swap(other.manifest.rounded(engine.info().dtype))
-            gap = _mean_gap(await engine.score(self.rows), learner.score(self.rows))
+            await engine.swap(other.manifest.rounded(dtype))
+            now = learner.score(rows)
+            left, effects = _differences(await engine.score(rows), now), other.effects(rows)
             told = (await engine.checksums() if self.checksums else None) or {}
-            self.blind = tuple(n for n, effect in other.effects(self.rows).items() if n not in told and effect <= bound + noise)
         await engine.swap(manifest)
-        if not gap <= bound:
+        seen = {n: d for n, d in effects.items() if n not in told}
+        floor = _SEEN * max(noise, _LEAST / 10)
+        self.blind = tuple(n for n, d in seen.items() if float(np.linalg.norm(d)) <= floor)
+        lost = _lost(left, {n: d for n, d in seen.items() if n not in self.blind})
+        if lost or not _root_mean_square(left) <= 0.3 * _root_mean_square(_differences(now, before)) + 3.0 * noise:
+            which = f"{lost[0]} and {len(lost) - 1} more" if len(lost) > 1 else "".join(lost) or "some tensors"
             raise WeightProofError(
-                f"handed weights that differ in every tensor, the sampler's log-probabilities differ from the learner's by "
-                f"{gap:.3g} nats on average, by {noise:.3g} before: some tensors do not arrive, or it answers without them"
+                f"handed weights that differ in every tensor, the sampler did not follow in all of them: {which} did not arrive, "
+                f"or it answers without them (its log-probabilities are {_root_mean_square(left):.3g} nats from the learner's, "
+                f"{noise:.3g} before)"
             )
 
     async def check(self, manifest: Manifest, engine: Engine, learner: Learner) -> bool:
@@ -223,8 +239,27 @@ def _gap(a: Scores, b: Scores) -> float:
     return max(float(np.abs(x - y).max()) if len(x) else 0.0 for x, y in zip(a, b, strict=True))
 
 
-def _mean_gap(a: Scores, b: Scores) -> float:
-    return float(np.mean([np.abs(x[1:] - y[1:]).mean() for x, y in zip(a, b, strict=True)]))
+def _differences(a: Scores, b: Scores) -> NDArray[np.float64]:
+    """Token by token, rows behind one another, their first tokens left out."""
+    return np.concatenate([x[1:].astype(np.float64) - y[1:] for x, y in zip(a, b, strict=True)])
+
+
+def _root_mean_square(x: NDArray[np.float64]) -> float:
+    return float(np.sqrt(np.mean(x * x))) if len(x) else 0.0
+
+
+def _lost(left: NDArray[np.float64], effects: Mapping[str, NDArray[np.float32]]) -> list[str]:
+    """The tensors whose absence explains what is left of a difference: the likeliest first, then what that leaves."""
+    found: list[str] = []
+    open_ = dict(effects)
+    while open_:
+        name = min(open_, key=lambda n: float(np.linalg.norm(left - open_[n])))
+        effect = open_.pop(name)
+        if not float(left @ effect) > 0.5 * float(effect @ effect):
+            break
+        found.append(name)
+        left = left - effect
+    return found
 
 
 def _same(a: Scores, b: Scores) -> bool:

@@ -187,6 +187,20 @@ class Session:
 
         return self.engine if isinstance(self.engine, Lagged) else None
 
+    def notes(self) -> list[tuple[str, str]]:
+        """What of this stage's machinery is not as one would expect: kinds and sentences for the journal."""
+        from assay.runtime.learner import TorchLearner
+
+        found: list[tuple[str, str]] = []
+        if isinstance(self.learner, TorchLearner) and self.learner.policy.note:
+            found.append(("rows", f"rows are padded to rectangles: {self.learner.policy.note}"))
+        if self.proof and self.proof.blind:
+            names = ", ".join(self.proof.blind[:3]) + (" and others" if len(self.proof.blind) > 3 else "")
+            found.append(("proof", f"no witness tells whether {names} arrive in the engine: weights count as unproven"))
+        if self.proof and not self.proof.steady:
+            found.append(("proof", "the engine does not repeat itself to the bit: only checksums can prove its weights"))
+        return found
+
     async def serve(self) -> Manifest:
         """Publishes the learner's present weights to the engine."""
         manifest = self.published()
@@ -256,13 +270,17 @@ def open_session(
         player=player_of(run, engine, model.tokenizer, run.sampling),
         pool=pool, program=program, plan=program.plan,
         counter=before.counter if before else Counter(),
-        proof=WeightProof(probe_rows(model.shape.vocab_size, model.shape.max_positions, run.seed), lag=lag)
-        if run.prove_weights
-        else None,
+        proof=_proof(run, model, lag) if run.prove_weights else None,
         practice=_practice(run, stage, arms, step) if isinstance(stage, Reinforce) else None,
         checker=checker,
         step=step,
     )  # fmt: skip
+
+
+def _proof(run: Run, model: AnyModel, lag: int) -> WeightProof:
+    vocabulary, context = model.shape.vocab_size, model.shape.max_positions
+    more = probe_rows(vocabulary, context, run.seed, rows=8, length=32)
+    return WeightProof(probe_rows(vocabulary, context, run.seed), rehearsal=more, lag=lag)
 
 
 def _practice(run: Run, stage: Reinforce, arms: Mapping[str, tuple[int, ...]], step: int) -> Practice:

@@ -88,6 +88,8 @@ class Desk:
             async with s.present():
                 await s.proof.calibrate(s.published(), s.lagged.engine if s.lagged else s.engine, s.learner)
         given = given_rows(s)
+        for what, line in s.notes():
+            self.journal.event(s.step, what, line)
         if s.stage_step == 0:
             self.progress.ended, self.progress.gate = 0, None
             if not isinstance(s.stage, WarmUp) and self.progress.evaluated != s.step:

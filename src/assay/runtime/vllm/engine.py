@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from assay.core.errors import AssayError, ConfigError, DataError, EngineError
 from assay.core.manifest import Manifest
 from assay.core.protocols import EngineInfo, Request, SwapMode
 from assay.core.rollout import Completion, Ids, Span, Stop, ids_of
-from assay.runtime.lora import peft_names
 from assay.runtime.vllm.facts import Shaped, inspect
 from assay.runtime.vllm.gate import Gate, Job
 from assay.runtime.vllm.server import GENERATE, Server
@@ -222,7 +220,7 @@ class VllmEngine:
             files = self._files()
             if is_adapter(manifest):
                 config = self._check_adapter(manifest, weights)
-                adapter = await asyncio.to_thread(files.adapter, _as_peft(manifest), config)
+                adapter = await asyncio.to_thread(files.adapter, manifest, config)
                 await self._clear(gate, mode)
                 await weights.adapt(self._post, adapter, mode)
             else:
@@ -319,11 +317,3 @@ def _nothing(request: Request) -> Completion:
     """The completion of a request that was aborted before it was sent."""
     empty = np.zeros(0, np.float32)
     return Completion(ids=ids_of([]), logp_engine=empty, spans=(), stop=Stop.PARTIAL, sampling=request.sampling)
-
-
-def _as_peft(manifest: Manifest) -> Manifest:
-    """An adapter's manifest under the names of PEFT's files."""
-    names, payload = peft_names(manifest.tensors), manifest.payload or {}
-    return replace(
-        manifest, tensors={names[n]: t for n, t in manifest.tensors.items()}, payload={names[n]: a for n, a in payload.items()}
-    )
