@@ -259,6 +259,7 @@ class Driver:
             self.desk.progress = Progress(**state["progress"])
         session: Session | None = None
         for index in range(first, last + 1):
+            model = self._beneath(index, model, bool(found) and index == first)
             session = open_session(self.run, self.run.stages[index], model, pool, step, session, self._other, checker)
             if found and index == first:
                 session.restore(found / "learner", state["session"])
@@ -270,6 +271,20 @@ class Driver:
             if self.desk.stop:
                 break
         return Outcome(folder=self.folder, step=step, finished=False)
+
+    def _beneath(self, index: int, model: AnyModel, again: bool) -> AnyModel:
+        """The weights that a stage begins with. Those beneath an adapter are in no checkpoint, so a later stage keeps them."""
+        from assay.runtime.hf import load_model, save_model
+
+        if index == 0 or self.run.stages[index].learner.adapter is None:
+            return model
+        place = self.folder / "bases" / f"stage_{index}"
+        if again:
+            return load_model(place)
+        place.parent.mkdir(exist_ok=True)
+        with storage.fresh_folder(place) as beside:
+            save_model(model, beside)
+        return model
 
     def _finish(self, model: AnyModel, s: Session) -> Outcome:
         from assay.runtime.hf import save_model

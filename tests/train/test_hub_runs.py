@@ -1,0 +1,133 @@
+"""Whole runs on models of other families: SFT and RL in one run, full or by an adapter, proved, resumed exactly, loadable."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_runs import in_child, kill_at, points_into, resumed, trained
+
+from assay.core.errors import ConfigError
+from assay.core.rollout import Sampling
+from assay.runtime import AdamW, Auto, InProcess, LearnerSettings, Lora, Native, TransformersEngine, load_model, save_model
+from assay.tasks import SortDigits
+from assay.train import Evaluation, Folder, Reinforce, Run, WarmUp, models, train
+from assay.train.session import open_session
+from assay.train.storage import read_json
+from assay.verify import ScoringPool
+
+sys.path.append(str(Path(__file__).parents[1] / "runtime"))
+from hub_cases import FAMILIES, hub_model
+
+LORA = Lora(rank=8)
+
+
+def hub_run(folder: Path, adapter: Lora | None, warm: int = 4, rl: int = 4, **changes: Any) -> Run:
+    sft = LearnerSettings(optimizer=AdamW(lr=2e-3))
+    learner = LearnerSettings(optimizer=AdamW(lr=2e-3 if adapter else 5e-4), adapter=adapter)
+    given: dict[str, Any] = {
+        "model": Folder(str(folder)), "tasks": SortDigits(levels=(1, 2, 3)), "sampling": Sampling(max_new_tokens=5),
+        "stages": (
+            WarmUp(steps=warm, batch=16, demonstrations=400, levels=(1, 2), learner=sft),
+            Reinforce(steps=rl, groups=4, group_size=4, learner=learner),
+        ),
+        "evaluation": Evaluation(every=0, final_per_level=2), "checkpoint_every": 3,
+    }  # fmt: skip
+    return Run(**(given | changes))
+
+
+def proofs(folder: Path) -> list[str]:
+    return [line for line in (folder / "metrics.jsonl").read_text().splitlines() if '"proof/state": 1.0' in line]
+
+
+@pytest.mark.parametrize(("family", "adapter"), [("gpt2", None), ("gemma3", LORA), ("qwen3", LORA)], ids=str)
+def test_a_run_of_two_stages_is_proved_and_goes_on_exactly(family, adapter, tmp_path):
+    save_model(hub_model(family), tmp_path / "base")
+    run = hub_run(tmp_path / "base", adapter)
+    points = tmp_path / "points"
+    whole = trained(run, tmp_path / "whole", lambda: points_into(points))
+    assert len(proofs(tmp_path / "whole")) == 4
+    written = points.read_text().split()
+    last = max(i for i, point in enumerate(written) if point.startswith("renamed:step_"))
+    for number in (written.index("renamed:stage_1") if adapter else last - 2, last):  # in the second stage
+        folder = tmp_path / f"killed_{number}"
+        assert in_child(lambda at=number, place=folder: (kill_at(at), train(run, place))) == -signal.SIGKILL
+        assert resumed(folder) == whole
+    made = load_model(tmp_path / "whole" / "model")
+    assert (made.adapter is not None) == (adapter is not None) if family != "qwen3" else made.adapter.settings == LORA
+    from transformers import AutoModelForCausalLM
+
+    assert AutoModelForCausalLM.from_pretrained(tmp_path / "whole" / "model") is not None
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("adapter", [None, LORA], ids=["full", "lora"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sft_teaches_and_rl_improves_every_family(family, adapter, tmp_path):
+    """Demonstrations are noisy and end at two digits: verified attempts repair the noise."""
+    save_model(hub_model(family), tmp_path / "base")
+    tasks = SortDigits(levels=(1, 2))
+    run = hub_run(
+        tmp_path / "base", adapter, tasks=tasks, evaluation=Evaluation(every=0, final_per_level=48), checkpoint_every=100
+    )
+    sft = replace(run.stages[0], steps=150, batch=32, noise=0.4)
+    rl = replace(run.stages[1], steps=50, groups=8, group_size=8)
+    train(replace(run, stages=(sft, rl)), tmp_path / "run")
+    lines = map(json.loads, (tmp_path / "run" / "evals.jsonl").read_text().splitlines())
+    found = {(e["step"], e["mode"]): accuracy(e) for e in lines}
+    before, after = found[150, "sampled"], found[200, "sampled"]
+    assert before > 0.15, "the demonstrations taught nothing"
+    assert after > before + 0.1
+    assert len(proofs(tmp_path / "run")) == 50
+
+
+def accuracy(record: Any) -> float:
+    return sum(max(item["values"]) >= 1 for item in record["items"]) / len(record["items"])
+
+
+# ---- which engine ---------------------------------------------------------------------------------------------------------
+
+
+def opened(run: Run) -> Any:
+    model = models.load(run.model, lambda run, folder: folder)
+    return open_session(run, run.stages[1], model, ScoringPool(run.tasks.verifier()), 0)
+
+
+def test_the_engine_suits_the_model(tmp_path):
+    save_model(hub_model("qwen3"), tmp_path / "own")
+    save_model(hub_model("phi"), tmp_path / "other")
+    own, other = hub_run(tmp_path / "own", None), hub_run(tmp_path / "other", None)
+    assert type(opened(own).engine).__name__ == "NativeEngine"
+    for run in (other, hub_run(tmp_path / "own", LORA), replace(own, engine=InProcess(max_batch=4))):
+        assert isinstance(opened(run).engine, TransformersEngine)
+    mine = hub_run(tmp_path / "own", LORA, engine=Native())
+    for run, what in ((replace(other, engine=Native()), "PhiForCausalLM"), (mine, "an adapter")):
+        with pytest.raises(ConfigError, match=rf"Run.engine=Native\(\) cannot serve .*{what}"):
+            opened(run)
+    assert own.engine == Auto()
+
+
+def test_frozen_weights_are_shared_and_trained_ones_are_not(tmp_path):
+    save_model(hub_model("phi"), tmp_path / "base")
+    s = opened(hub_run(tmp_path / "base", LORA))
+    theirs = dict(s.engine.weights._module.named_parameters())
+    for name, parameter in s.learner.policy.weights().items():
+        assert (theirs[name].data_ptr() == parameter.data_ptr()) == (name not in s.learner.parameters)
+
+
+def test_a_bfloat16_engine_is_proved_by_the_bits_that_it_serves(tmp_path):
+    save_model(hub_model("llama"), tmp_path / "base")
+    run = hub_run(tmp_path / "base", None, engine=InProcess(dtype="bfloat16"))
+    assert train(run, tmp_path / "run").finished
+    assert len(proofs(tmp_path / "run")) == 4
+    assert read_json(tmp_path / "run" / "done.json")["step"] == 8
+
+
+def test_bad_engine_settings_are_refused():
+    with pytest.raises(ConfigError, match=r"InProcess.dtype='fp8'"):
+        InProcess(dtype="fp8")
