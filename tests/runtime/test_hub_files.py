@@ -71,6 +71,7 @@ def test_large_weights_are_shared_and_not_copied(tmp_path, monkeypatch):
     assert same(dict(load_model(tmp_path / "alone").tensors), dict(model.tensors))
 
 
+@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")  # PEFT asks transformers for it
 @pytest.mark.parametrize("settings", [LORA, replace(LORA, dora=True)], ids=["lora", "dora"])
 @pytest.mark.parametrize("family", DENSE)
 def test_peft_loads_the_adapter_and_assay_loads_it_again(family, settings, tmp_path):

@@ -658,6 +658,7 @@ def test_a_second_swap_at_a_time_is_refused(book, model):
     engine, made = engine_of(book, model), manifest_of(1, arrays_of(model))
 
     async def both():
+        await engine.connect()  # which of two would come first through it, nobody says
         return await asyncio.gather(engine.swap(made), engine.swap(made), return_exceptions=True)
 
     first, second = run(both())
