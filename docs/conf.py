@@ -51,6 +51,11 @@ nitpick_ignore_regex = [
 nitpick_ignore = [
     ("py:class", "assay.guide.balanced.Rule"),
     ("py:class", "assay.guide.curriculum.Weighting"),
+    ("py:class", "assay.runtime.decode.Prefill"),
+    ("py:class", "assay.runtime.hub_cache.HubPrefill"),
+    ("py:class", "assay.runtime.running.RunningBatch"),
+    ("py:class", "assay.runtime.tokenizer.Brought"),
+    ("py:class", "assay.runtime.vllm.facts.Shaped"),
     ("py:class", "assay.sandbox.backends.boxed.Boxed"),
     ("py:class", "assay.sandbox.backends.remote.RemoteWorker"),
     ("py:class", "assay.sandbox.backends.wasi.WasiWorker"),
