@@ -25,7 +25,7 @@ from assay.core.rollout import Completion, Ids, Sampling, ids_of
 from assay.core.seeds import derive
 from assay.recipes.sorting import base
 from assay.runtime.engine import NativeEngine
-from assay.runtime.hf import load_model
+from assay.runtime.hf import load_decoder
 from assay.runtime.learner import TorchLearner
 from assay.runtime.model import Model
 from assay.runtime.settings import LearnerSettings
@@ -101,7 +101,7 @@ def main() -> None:
     transformers.utils.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as place:
         folder = model_folder(Path(asked.model) if asked.model else train(base(), Path(place) / "base").folder)
-        model = load_model(folder)
+        model = load_decoder(folder)
         hub = cast(Any, transformers.AutoModelForCausalLM).from_pretrained(folder).eval()
     engine = NativeEngine(model)
     requests, done = sampled(engine, model, asked.tasks, asked.attempts)
