@@ -259,3 +259,16 @@ def test_the_native_engine_serves_the_wrong_head() -> None:
     assert wrong_tensors(faulty, manifest_of(2, second)) == [HEAD]
     good, bad = asyncio.run(clean.score(ROWS)), asyncio.run(faulty.score(ROWS))
     assert np.abs(good[0] - bad[0]).max() > 1e-4
+
+
+def test_a_rehearsal_of_the_fake_learner_differs_in_every_weight_and_leaves_none_changed() -> None:
+    learner = FakeLearner(8)
+    before, scores = learner.state_digest(), learner.score(ROWS)
+    with learner.rehearsal() as other:
+        told = other.effects(ROWS)
+        assert learner.publish() == other.manifest
+        assert all(other.manifest.tensors[n] != info for n, info in FakeLearner(8).publish().tensors.items())
+        assert told.keys() == other.manifest.tensors.keys() and all(np.abs(d).max() > 1e-3 for d in told.values())
+        noisy = learner.score(ROWS)
+    assert learner.state_digest() == before
+    assert not np.array_equal(scores[0], noisy[0])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from chat_families import FAMILIES, folder_of
 from tiny_runs import SHAPE, reinforce, tiny, warm_up
 
 from assay.core import Message, Sampling, Thinking, dumps_toml, from_dict, loads_toml, to_dict
@@ -25,9 +25,6 @@ from assay.train.models import Folder, Scratch
 from assay.train.policy import Policy
 from assay.train.run import Run
 from assay.train.warmup import trace_row
-
-sys.path.append(str(Path(__file__).parents[1] / "runtime"))
-from chat_families import FAMILIES, folder_of
 
 THINKS = Thinking(open="<", close=">", required=True)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hub_cases import FAMILIES, hub_model
 from tiny_runs import in_child, kill_at, points_into, resumed, trained
 
 from assay.core.errors import ConfigError
@@ -21,9 +21,6 @@ from assay.train import Evaluation, Folder, Policy, Reinforce, Run, WarmUp, mode
 from assay.train.session import open_session
 from assay.train.storage import read_json
 from assay.verify import ScoringPool
-
-sys.path.append(str(Path(__file__).parents[1] / "runtime"))
-from hub_cases import FAMILIES, hub_model
 
 LORA = Lora(rank=8)
 
