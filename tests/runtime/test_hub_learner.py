@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -6,6 +7,8 @@ import torch
 from hub_cases import DENSE, FAMILIES, hub_model
 from learner_cases import Likelihood, Weighted, random_batch
 
+import assay.runtime.hub_decoder as hub_decoder
+import assay.runtime.rows as rows_module
 from assay.core.errors import ConfigError, DataError
 from assay.core.plan import Plan
 from assay.core.rollout import ids_of
@@ -91,6 +94,48 @@ def test_it_learns_and_goes_on_bit_for_bit(family, adapter, tmp_path):
         made.step(random_batch(6, seed=1), Plan(), Likelihood())
     assert second.state_digest() == first.state_digest()
     assert second.publish() == first.publish()
+
+
+# ---- the probe ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "broken", "note"),
+    [
+        (
+            "llama",
+            "_bucket",
+            lambda module, q, k, v, bucket, others: q.flatten(1) * 0,
+            "rows side by side differ from rows alone",
+        ),
+        ("mistral", "_visible", lambda length, window, device: None, "rows side by side differ from rows alone"),
+        ("phi", "_bucket", lambda *given: 1 / 0, r"cannot be taken over \(ZeroDivisionError\)"),
+    ],
+    ids=["attention", "window", "error"],
+)
+def test_rows_are_rectangles_where_attention_cannot_be_taken_over(family, name, broken, note, monkeypatch):
+    """The numbers stay right, and the reason is told."""
+    model = hub_model(family)
+    monkeypatch.setattr(rows_module, name, broken)
+    made = learner(model)
+    assert not made.policy.concatenated and re.search(note, made.policy.note)
+    for row, found in zip(rows(), made.score(rows()), strict=True):
+        np.testing.assert_allclose(found[1:], plain_logp(model, row), atol=2e-5)
+
+
+def test_a_head_that_is_not_known_is_refused(monkeypatch):
+    monkeypatch.setattr(hub_decoder, "_head_constants", lambda config: (0.5, 0.0))
+    with pytest.raises(ConfigError, match=r"LlamaForCausalLM: its logits are not its head's weight, bias, scale and soft cap"):
+        learner(hub_model("llama"))
+
+
+def test_a_model_that_looks_ahead_is_refused(monkeypatch):
+    """One whose states depend on what stands behind a row."""
+    body = HubDecoder._body
+    monkeypatch.setattr(rows_module, "_bucket", lambda *given: 1 / 0)
+    monkeypatch.setattr(HubDecoder, "_body", lambda self, ids, places, **others: body(self, ids, places, **others) * ids.shape[0])
+    with pytest.raises(ConfigError, match="tokens behind a row change what it gives"):
+        learner(hub_model("llama"))
 
 
 # ---- adapters -------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import pytest
 from hub_cases import FAMILIES, hub_model
 from tiny_runs import in_child, kill_at, points_into, resumed, trained
 
+import assay.runtime.rows as rows
 from assay.core.errors import ConfigError
 from assay.core.rollout import Sampling
 from assay.lab.controls import RandomReward, Rewarded
@@ -148,6 +149,15 @@ def test_a_bfloat16_engine_is_proved_by_the_bits_that_it_serves(tmp_path):
     assert train(run, tmp_path / "run").finished
     assert len(proofs(tmp_path / "run")) == 4
     assert read_json(tmp_path / "run" / "done.json")["step"] == 8
+
+
+def test_a_run_says_that_its_rows_are_padded(tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "_bucket", lambda *given: 1 / 0)
+    save_model(hub_model("phi"), tmp_path / "base")
+    assert train(hub_run(tmp_path / "base", None, warm=1, rl=1), tmp_path / "run").finished
+    said = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
+    told = [line for line in said if line["kind"] == "rows"]
+    assert len(told) == 2 and "padded to rectangles: its attention cannot be taken over" in str(told[0])
 
 
 def test_bad_engine_settings_are_refused():

@@ -10,13 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.errors import AssayError, ConfigError, UnknownNameError
 from assay.core.vocab import VocabStat
 from assay.runtime.packing import Packing, pack_offsets
 from assay.runtime.readout import Beside, Head, head_columns, head_statistics
 from assay.runtime.settings import DecoderShape, HubShape
 
-__all__ = ["Causal"]
+__all__ = ["Causal", "copy_in"]
 
 
 class Causal(nn.Module, ABC):
@@ -141,6 +141,18 @@ class Causal(nn.Module, ABC):
         read = {name: columns[name].to(hidden.dtype) for name in dict.fromkeys(n for s in stats for n in s.needs)}
         with torch.autocast(hidden.device.type, enabled=False):
             return head_statistics(hidden, self.head, ids[where], stats, Beside(beside, read))
+
+
+@torch.no_grad()
+def copy_in(own: Mapping[str, Tensor], given: Mapping[str, Tensor], whose: str, error: type[AssayError]) -> None:
+    """Copies ``given`` into the tensors ``own``; ``error`` names the first that is missing, unknown or of another shape."""
+    for name in sorted(own.keys() | given.keys()):
+        have, want = given.get(name), own.get(name)
+        if have is None or want is None or have.shape != want.shape:
+            found = "missing" if have is None else f"of shape {tuple(have.shape)}"
+            expected = "no such tensor" if want is None else f"shape {tuple(want.shape)}"
+            raise error(f"weights do not fit {whose}: {name} is {found}, the shape asks for {expected}")
+        want.copy_(have)
 
 
 def _known(models: Mapping[str, Causal], name: str) -> Causal:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from assay.core.errors import ConfigError
-from assay.runtime.causal import Causal
+from assay.runtime.causal import Causal, copy_in
 from assay.runtime.kernels import frequencies, pad_rows, rms_norm, rotate, unpad_rows
 from assay.runtime.packing import Packing
 from assay.runtime.readout import Head
@@ -154,14 +154,7 @@ class Decoder(Causal):
         Raises:
             ConfigError: a name is missing or unknown, or a shape differs from ``shape``; names the first tensor.
         """
-        own = self.state_dict()
-        for name in sorted(own.keys() | tensors.keys()):
-            have, want = tensors.get(name), own.get(name)
-            if have is None or want is None or have.shape != want.shape:
-                found = "missing" if have is None else f"of shape {tuple(have.shape)}"
-                expected = "no such tensor" if want is None else f"shape {tuple(want.shape)}"
-                raise ConfigError(f"weights do not fit the decoder: {name} is {found}, the shape asks for {expected}")
-            want.copy_(have)
+        copy_in(self.state_dict(), tensors, "the decoder", ConfigError)
 
     def hidden(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
         """Hidden states after the final norm, as `Causal.hidden` says."""

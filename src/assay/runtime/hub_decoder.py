@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from assay.core.errors import ConfigError
 from assay.core.seeds import generator
-from assay.runtime.causal import Causal
+from assay.runtime.causal import Causal, copy_in
 from assay.runtime.hub_model import HubModel
 from assay.runtime.kernels import unpad_rows
 from assay.runtime.packing import Packing, pack_offsets
@@ -25,6 +25,8 @@ __all__ = ["HubDecoder"]
 
 PROBED = (9, 5, 9, 2)
 """Lengths of the rows with which a decoder is probed."""
+WINDOWED = 512
+"""Widest window of attention beyond which a probed row reaches."""
 CLOSE = {torch.float32: 1e-5, torch.bfloat16: 0.1}
 """Largest difference of logits, in units of their spread, that is rounding."""
 
@@ -41,7 +43,6 @@ class HubDecoder(Causal):
         dtype: of the weights that an adapter leaves frozen; what learns is float32.
         device: where it lies.
         checkpointing: compute the layers again in the backward pass.
-        concatenate: False: rectangles in any case.
 
     Attributes:
         concatenated: whether rows are.
@@ -51,9 +52,8 @@ class HubDecoder(Causal):
     """
 
     def __init__(
-        self, model: HubModel, *, dtype: torch.dtype = torch.float32, device: str = "cpu", checkpointing: bool = False,
-        concatenate: bool = True,
-    ) -> None:  # fmt: skip
+        self, model: HubModel, *, dtype: torch.dtype = torch.float32, device: str = "cpu", checkpointing: bool = False
+    ) -> None:
         super().__init__()
         self._shape = model.shape
         self.module: Any = model.module(dtype if model.adapter else torch.float32, device)
@@ -61,7 +61,7 @@ class HubDecoder(Causal):
         self.concatenated, self._note = False, ""
         self._scale, self._cap = _head_constants(self.module.config)
         with torch.no_grad():
-            self._probe(concatenate)
+            self._probe()
         if checkpointing:
             _checkpoint(self.module)
 
@@ -96,15 +96,7 @@ class HubDecoder(Causal):
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         """Copies trained weights in, as `Causal.load_tensors` says."""
-        own = self.trained()
-        for name in sorted(own.keys() | tensors.keys()):
-            have, want = tensors.get(name), own.get(name)
-            if have is None or want is None or have.shape != want.shape:
-                found = "missing" if have is None else f"of shape {tuple(have.shape)}"
-                expected = "no such tensor" if want is None else f"shape {tuple(want.shape)}"
-                raise ConfigError(f"weights do not fit {self._shape.architecture}: {name} is {found}, here is {expected}")
-            with torch.no_grad():
-                want.copy_(have)
+        copy_in(self.trained(), tensors, self._shape.architecture, ConfigError)
 
     def hidden(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
         """Hidden states after the final norm, in float32, as `Causal.hidden` says."""
@@ -131,7 +123,7 @@ class HubDecoder(Causal):
 
     # ---- the probe
 
-    def _probe(self, concatenate: bool) -> None:
+    def _probe(self) -> None:
         """Chooses how rows run, and sees that the head's logits are the module's own."""
         ids, offsets = self._probe_rows()
         alone = [self._alone(ids[a:b]) for a, b in pairwise(offsets.tolist())]
@@ -148,16 +140,15 @@ class HubDecoder(Causal):
         def gap(way: Callable[[Tensor, Packing], Tensor]) -> float:
             return float((self.head.logits(way(ids, packing).float()) - mine).abs().max()) / spread
 
-        if concatenate:
-            try:
-                apart = gap(self._concatenated)
-                self._note = f"rows side by side differ from rows alone by {apart:.2g} of the logits' spread"
-                self.concatenated = apart <= close
-            except Exception as error:  # whatever a model's own code says of a keyword or a missing mask
-                self._note = f"its attention cannot be taken over ({type(error).__name__})"
-            if self.concatenated:
-                self._note = ""
-                return
+        try:
+            apart = gap(self._concatenated)
+            self._note = f"rows side by side differ from rows alone by {apart:.2g} of the logits' spread"
+            self.concatenated = apart <= close
+        except Exception as error:  # whatever a model's own code says of a keyword or a missing mask
+            self._note = f"its attention cannot be taken over ({type(error).__name__})"
+        if self.concatenated:
+            self._note = ""
+            return
         apart = gap(self._rectangles)
         if not apart <= close:
             raise ConfigError(
@@ -166,8 +157,9 @@ class HubDecoder(Causal):
             )
 
     def _probe_rows(self) -> tuple[Tensor, np.ndarray[Any, np.dtype[np.int64]]]:
-        longest = min(max(PROBED), self._shape.max_positions)
-        lengths = [min(n, longest) for n in PROBED]
+        window = int(getattr(self.module.config.get_text_config(), "sliding_window", None) or 0)
+        beyond = (window + 3,) if 0 < window <= WINDOWED else ()
+        lengths = [min(n, self._shape.max_positions) for n in (*PROBED, *beyond)]
         drawn = generator("row-probe", 0).integers(0, self._shape.vocab_size, sum(lengths))
         return tensor_of(drawn).to(self.device), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 

@@ -13,6 +13,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
 from transformers.initialization import no_init_weights
 
 from assay.core.errors import ConfigError, DataError
+from assay.runtime.causal import copy_in
 from assay.runtime.hf import config_of
 from assay.runtime.lora import adapter_of, inject, merge
 from assay.runtime.model import Model
@@ -87,25 +88,23 @@ class HubModel:
         inject(module, settings)
         return replace(self, adapter=Adapter(settings, adapter_of(module)))
 
-    def module(
-        self, dtype: torch.dtype = torch.float32, device: str | torch.device = "cpu", *, attention: str | None = None
-    ) -> nn.Module:
+    def module(self, dtype: torch.dtype = torch.float32, device: str | torch.device = "cpu") -> nn.Module:
         """A fresh module of transformers with copies of the weights and, where there is one, the adapter; no dropout, no noise.
 
         Args:
             dtype: of the weights; an adapter's are always float32.
             device: where they lie.
-            attention: transformers' name of an attention; the model's own choice when None.
 
         Raises:
             DataError: weights that do not fit the config.
         """
         config = hub_config(self.config)
-        chosen = {"attn_implementation": attention} if attention else {}
         with cast(Any, torch.random).fork_rng(devices=[]), no_init_weights():
-            made: Any = cast(Any, AutoModelForCausalLM).from_config(config, dtype=dtype, **chosen)
+            made: Any = cast(Any, AutoModelForCausalLM).from_config(config, dtype=dtype)
         made.tie_weights()
-        load_into(made, self.tensors, self.shape.architecture)
+        own: dict[str, Tensor] = dict(made.named_parameters())
+        own |= {name: buffer for name, buffer in made.named_buffers() if name in self.tensors}
+        copy_in(own, self.tensors, self.shape.architecture, DataError)
         quiet(made)
         if self.adapter is not None:
             inject(made, self.adapter.settings)
@@ -132,25 +131,8 @@ def hub_config(config: Mapping[str, Any]) -> PreTrainedConfig:
         return cast(Any, AutoConfig).for_model(str(kind), **given)
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(
-            f"config.json of {named}: transformers cannot read it ({_first_line(error)}); is it up to date?"
+            f"config.json of {named}: transformers cannot read it ({_first_line(error)}); is transformers up to date?"
         ) from error
-
-
-def load_into(module: nn.Module, tensors: Mapping[str, Tensor], architecture: str) -> None:
-    """Copies weights into a module.
-
-    Raises:
-        DataError: a name is missing or unknown, or a shape differs; names the first tensor.
-    """
-    own = {**dict(module.named_parameters()), **{n: b for n, b in module.named_buffers() if n in tensors}}
-    for name in sorted(own.keys() | tensors.keys()):
-        have, want = tensors.get(name), own.get(name)
-        if have is None or want is None or have.shape != want.shape:
-            found = "missing" if have is None else f"of shape {tuple(have.shape)}"
-            expected = "no such tensor" if want is None else f"shape {tuple(want.shape)}"
-            raise DataError(f"weights do not fit {architecture}: {name} is {found}, its config asks for {expected}")
-        with torch.no_grad():
-            want.copy_(have)
 
 
 def load_adapter(module: nn.Module, adapter: Adapter) -> None:
