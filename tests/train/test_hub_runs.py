@@ -151,6 +151,14 @@ def test_a_bfloat16_engine_is_proved_by_the_bits_that_it_serves(tmp_path):
     assert read_json(tmp_path / "run" / "done.json")["step"] == 8
 
 
+def test_a_folder_is_free_again_when_its_run_could_not_begin(tmp_path):
+    save_model(hub_model("phi"), tmp_path / "base")
+    run = hub_run(tmp_path / "base", None, warm=1, rl=1)
+    with pytest.raises(ConfigError, match=r"cannot serve PhiForCausalLM; use InProcess"):
+        train(replace(run, engine=Native()), tmp_path / "run")
+    assert train(run, tmp_path / "run").finished
+
+
 def test_a_run_says_that_its_rows_are_padded(tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "_bucket", lambda *given: 1 / 0)
     save_model(hub_model("phi"), tmp_path / "base")

@@ -145,6 +145,8 @@ def _shape_in(path: Path) -> AnyShape:
             tied=bool(config.get("tie_word_embeddings", False)),
             qk_norm=qwen,
         )
+    except DataError:
+        raise
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: {type(error).__name__} {error}; it does not describe a decoder") from None
 

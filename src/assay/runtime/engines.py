@@ -53,7 +53,7 @@ class Native:
 
         model: Any = learner.model()
         if not _native(learner):
-            what = "an adapter" if learner.settings.adapter else f"{model.shape}"
+            what = "an adapter" if learner.settings.adapter else getattr(model.shape, "architecture", "what this learner trains")
             raise ConfigError(f"Run.engine=Native() cannot serve {what}; use InProcess(), or Auto() to have it chosen")
         return NativeEngine(model, max_batch=self.max_batch)
 

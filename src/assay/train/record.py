@@ -24,6 +24,9 @@ __all__ = ["claim", "isolation", "load_run", "refuse_used", "run_digest", "run_i
 CLAIM = ("run.toml", "versions.json", "recipe.json", "contamination.json")
 """Files that a run has before it has done anything; without ``run.toml`` they are leftovers of a process that was killed."""
 
+BEFORE, BEFORE_FOLDERS = ("events.jsonl", "isolation.json"), ("start", "anchors", "bases", "checkpoints")
+"""What a run may have besides before its first checkpoint counts."""
+
 BY_THE_CLOCK = ("time/", "verify/")
 """Metrics of how a step went, not of what came out: they depend on the machine's load, as a verifier's deadline does."""
 
@@ -44,10 +47,12 @@ def claim(folder: Path, run: Run) -> None:
 
 
 def unclaim(folder: Path) -> None:
-    """Frees a folder whose run could never begin, unless it has a checkpoint."""
+    """Frees a folder whose run could never begin, unless it has a checkpoint: what it had put there goes with it."""
     if not (folder / "LATEST").exists():
-        for name in CLAIM:
+        for name in (*CLAIM, *BEFORE):
             storage.remove(folder / name)
+        for name in BEFORE_FOLDERS:
+            shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def write_run(folder: Path, run: Run) -> None:
