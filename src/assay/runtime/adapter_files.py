@@ -14,12 +14,13 @@ from torch import Tensor
 
 from assay.core.canon import array_digest, digest
 from assay.core.errors import ConfigError, DataError
+from assay.runtime.hf import read_json
 from assay.runtime.hub_model import Adapter, HubModel
 from assay.runtime.lora import NAME, PREFIX, peft_config, peft_names
 from assay.runtime.settings import Lora
 from assay.runtime.typed import array_of
 
-__all__ = ["ADAPTER_CONFIG", "base_digest", "base_of", "read_json", "with_adapter", "write_adapter"]
+__all__ = ["ADAPTER_CONFIG", "base_digest", "base_of", "with_adapter", "write_adapter"]
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _REFUSED: dict[str, tuple[object, ...]] = {
@@ -114,13 +115,3 @@ def base_of(folder: Path) -> Path:
         if (place / "config.json").is_file():
             return place.resolve()
     raise DataError(f"{folder / ADAPTER_CONFIG}: its base {named!r} is no folder here; get it, and name its folder there")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """What a JSON file of a model folder holds; DataError where it is missing or damaged."""
-    if not path.is_file():
-        raise DataError(f"{path.parent} has no {path.name}; give a model folder in Hugging Face format")
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"{path} is no JSON ({error}); copy it again from its source") from error

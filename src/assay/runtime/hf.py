@@ -26,7 +26,7 @@ from assay.runtime.tokenizer import HubTokenizer
 if TYPE_CHECKING:
     from assay.runtime.hub_model import HubModel
 
-__all__ = ["load_decoder", "load_model", "save_model"]
+__all__ = ["load_decoder", "load_model", "read_json", "save_model"]
 
 WEIGHTS, INDEX, CONFIG, GENERATION = "model.safetensors", "model.safetensors.index.json", "config.json", "generation_config.json"
 STILL = 1e30
@@ -153,7 +153,7 @@ def load_model(folder: Path | str) -> Model | HubModel:
     place = Path(folder)
     if not (place / "adapter_config.json").is_file():
         _check_folder(place)
-        config = _read_json(place / CONFIG)
+        config = read_json(place / CONFIG)
         try:
             shape_of(config, place / CONFIG)
         except ConfigError:
@@ -178,7 +178,7 @@ def load_decoder(folder: Path | str) -> Model:
     """
     place = Path(folder)
     _check_folder(place)
-    config = _read_json(place / CONFIG)
+    config = read_json(place / CONFIG)
     shape = shape_of(config, place / CONFIG)
     tensors = _read_weights(place)
     if shape.tied:
@@ -194,7 +194,8 @@ def _check_folder(place: Path) -> None:
         raise DataError(f"{place} is no model folder; give a folder with {CONFIG}, {WEIGHTS} and tokenizer.json")
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """What a JSON file of a model folder holds; DataError where it is missing or damaged."""
     if not path.is_file():
         raise DataError(f"{path.parent} has no {path.name}; a model folder holds {CONFIG}, {WEIGHTS} and tokenizer.json")
     try:
@@ -299,7 +300,7 @@ def _read_weights(folder: Path) -> dict[str, torch.Tensor]:
         return _read_shard(folder / WEIGHTS)
     if not (folder / INDEX).is_file():
         raise DataError(f"{folder} has neither {WEIGHTS} nor {INDEX}; save the model with save_pretrained (safetensors)")
-    places: dict[str, str] = _read_json(folder / INDEX)["weight_map"]
+    places: dict[str, str] = read_json(folder / INDEX)["weight_map"]
     out: dict[str, torch.Tensor] = {}
     for shard in sorted(set(places.values())):
         if not (folder / shard).is_file():

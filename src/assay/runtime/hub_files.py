@@ -16,7 +16,8 @@ from transformers import AutoModelForCausalLM
 from transformers.utils import logging as hub_logging
 
 from assay.core.errors import ConfigError, DataError
-from assay.runtime.adapter_files import ADAPTER_CONFIG, base_of, read_json, with_adapter, write_adapter
+from assay.runtime.adapter_files import ADAPTER_CONFIG, base_of, with_adapter, write_adapter
+from assay.runtime.hf import read_json
 from assay.runtime.hub_model import HubModel, hub_config
 from assay.runtime.tokenizer import HubTokenizer
 
