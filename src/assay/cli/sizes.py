@@ -130,7 +130,8 @@ def _shape_in(path: Path) -> AnyShape:
         config: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         kind = str(config.get("model_type", "")).lower()
         if kind not in ("qwen3", "llama"):
-            return HubShape.of(config, weights_in(path.parent).count)
+            other = HubShape.of(config, 0)  # first of all, is it one at all?
+            return replace(other, parameters=weights_in(path.parent).count)
         heads, hidden = int(config["num_attention_heads"]), int(config["hidden_size"])
         qwen = kind == "qwen3"
         return DecoderShape(
