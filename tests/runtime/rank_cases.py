@@ -12,20 +12,18 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
-from learner_cases import SHAPE
 from numpy.typing import NDArray
 
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.errors import RankError
 from assay.core.sample import STREAMS
-from assay.objective import Entropy, HeadValue, Lowest, Moments, Objective, ScoreLoss, Sum, TdLoss, grpo
+from assay.objective import Lowest, Moments, Objective, ScoreLoss, Sum
 from assay.objective.loss.weights import TokenWeight
 from assay.objective.loss.wrap import unwrapped
 from assay.objective.methods import methods
 from assay.objective.reduce import F, Local, Partials, Reducer
-from assay.runtime import AdamW, LearnerSettings, Ranks, TorchLearner, Trunk, ValueHead, char_tokenizer, init_model
-from assay.runtime.typed import array_of
+from assay.runtime import Ranks
 from assay.testing.objective import evaluate, head_widths, random_batch, random_live, shard
 
 SEEDS = (0, 1)
@@ -109,36 +107,6 @@ def everything(names: Sequence[str], reducer: Reducer, groups: Sequence[int]) ->
     return out
 
 
-def stepped(objective: Objective, groups: Sequence[int], ranks: Ranks | None) -> dict[str, Any]:
-    """Two optimiser steps of a learner with critics on the attempts of ``groups``."""
-    model = init_model(replace(SHAPE, vocab_size=32), char_tokenizer("0123456789>"), seed=0, init="fan_in")
-    optimizer = AdamW(lr=1e-3)
-    heads = (ValueHead(), ValueHead(name="own", trunk="critic"))
-    settings = LearnerSettings(optimizer=optimizer, heads=heads, trunks=(Trunk(),), clip_norm=0.05, micro_tokens=64)
-    learner = TorchLearner(model, settings, total_steps=2, ranks=ranks)
-    program = objective.compile(updates=2, reducer=ranks)
-    batch = random_batch(0, ("logp_engine", *program.plan.columns), groups=GROUPS, size=SIZE)
-    part = shard(batch, groups)
-    for forward in program.plan.forwards:
-        if forward.when == "batch":
-            part = learner.annotate(part, forward)
-    part = program.credit(part)
-    metrics = [dict(learner.step(part, program.plan, program).metrics) for _ in range(2)]
-    tensors = learner.tensors()
-    return {
-        "digest": learner.state_digest(),
-        "weights": {n: array_of(t).copy() for part in ("weights", "heads") for n, t in tensors[part].items()},
-        "metrics": metrics,
-    }
-
-
-OWN = TdLoss(value=HeadValue(name="own"), label="own")
-STEPPED = {
-    "grpo": lambda: grpo(kl=0.1),
-    "with critics": lambda: replace(grpo(kl=0.0), terms=(TdLoss(), OWN, Entropy(coef=0.01))),
-}
-
-
 def partials(rank: int) -> dict[str, Any]:
     """One of each kind of statistic; rank 1 names them in another order."""
     rng = np.random.default_rng(rank)
@@ -172,7 +140,6 @@ def main(rank: int, folder: Path, names: Sequence[str]) -> None:
     ranks, one = Ranks(), Sum(np.ones(1))
     out = everything(names, ranks, half(rank))
     out["kinds"] = {name: pickle.dumps(value) for name, value in ranks.reduce(partials(rank)).items()}
-    out["steps"] = {name: stepped(make(), half(rank), ranks) for name, make in STEPPED.items()}
     out["other names"] = refused(ranks, {"credit/0/mean": one, ["policy/low", "policy/high"][rank]: one})
     out["no names"] = refused(ranks, {} if rank else {"report/kl": one})
     hasty = dist.new_group([0, 1], timeout=timedelta(seconds=5))

@@ -86,21 +86,6 @@ def test_the_batches_teach_every_method(names: list[str], one: Results) -> None:
     assert idle == []
 
 
-@pytest.mark.parametrize("name", rank_cases.STEPPED)
-def test_a_learner_on_two_ranks_steps_as_one(name: str, two: tuple[Results, Results]) -> None:
-    """All ranks hold the same bits; a single process, which adds up in another order, is within 1e-3 of an update (lr 1e-3)."""
-    here, there = (rank["steps"][name] for rank in two)
-    assert here["digest"] == there["digest"]
-    whole = rank_cases.stepped(rank_cases.STEPPED[name](), range(rank_cases.GROUPS), None)
-    gap = {n: np.abs(w - here["weights"][n]).max() for n, w in whole["weights"].items()}
-    assert max(gap.values()) < 1e-6, max(gap, key=lambda n: gap[n])
-    for mine, wanted, others in zip(here["metrics"], whole["metrics"], there["metrics"], strict=True):
-        assert mine.keys() == wanted.keys() == others.keys()
-        for metric, value in wanted.items():
-            if not metric.startswith("time/") and metric != "waste/attention_padding":
-                assert mine[metric] == others[metric] == pytest.approx(value, rel=1e-4, abs=1e-7), metric
-
-
 def test_each_kind_of_statistic_is_the_same_on_all_ranks(two: tuple[Results, Results]) -> None:
     kinds = [rank["kinds"] for rank in two]
     assert list(kinds[0]) == list(reversed(kinds[1])) and kinds[0] == kinds[1]

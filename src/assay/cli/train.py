@@ -72,14 +72,18 @@ class ResumeOptions(ViewOptions):
     Attributes:
         run: a run folder.
         steps: new number of steps of the last stage, at least what it has done.
+        ranks: new number of processes that share the learner; with --allow-inexact.
         allow_inexact: go on although threads, instruction set or versions differ, so that the result cannot be bit-equal.
     """
 
     run: Path = field(metadata={"positional": True, "arg": {"metavar": "RUN"}})
     steps: int | None = None
+    ranks: int | None = None
     allow_inexact: bool = False
 
     def __post_init__(self) -> None:
+        if self.ranks is not None and self.ranks < 1:
+            raise ConfigError(f"--ranks {self.ranks}: give the new number of processes, at least 1")
         if self.steps is not None and self.steps < 1:
             raise ConfigError(f"--steps {self.steps}: give the new number of steps, at least 1")
 
@@ -99,13 +103,13 @@ def train_command(args: list[str]) -> int:
 
 
 def resume_command(args: list[str]) -> int:
-    """``assay resume RUN [--steps N] [--allow-inexact]``."""
+    """``assay resume RUN [--steps N] [--ranks N] [--allow-inexact]``."""
     own = parse(ResumeOptions, args, "assay resume")
     run_folder(own.run, ("run.toml",))
     record = Record.read(own.run)
     run = made_again(own.run)
     return _work(
-        lambda watch: resume(own.run, run=run, steps=own.steps, allow_inexact=own.allow_inexact, watch=watch),
+        lambda watch: resume(own.run, run=run, steps=own.steps, ranks=own.ranks, allow_inexact=own.allow_inexact, watch=watch),
         own.run,
         own,
         record,

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from assay.runtime.chat import Chat
     from assay.runtime.engine import NativeEngine
     from assay.runtime.engines import Auto, EngineSpec, InProcess, Native
+    from assay.runtime.fleet import MeshLearner
     from assay.runtime.hf import load_decoder, load_model, save_model
     from assay.runtime.hub_engine import TransformersEngine
     from assay.runtime.hub_model import Adapter, HubModel
@@ -17,7 +18,18 @@ if TYPE_CHECKING:
     from assay.runtime.model import Model, init_model, parameter_shapes
     from assay.runtime.openai_client import Answer, OpenAIClient
     from assay.runtime.ranks import Ranks
-    from assay.runtime.settings import AdamW, DecoderShape, HubShape, LearnerSettings, Lora, Muon, Schedule, Trunk, ValueHead
+    from assay.runtime.settings import (
+        AdamW,
+        DecoderShape,
+        HubShape,
+        LearnerSettings,
+        Lora,
+        Mesh,
+        Muon,
+        Schedule,
+        Trunk,
+        ValueHead,
+    )
     from assay.runtime.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
     from assay.runtime.vllm.engine import VllmEngine
     from assay.runtime.vllm.settings import VllmSettings
@@ -43,6 +55,8 @@ __all__ = [
     "Lagged",
     "LearnerSettings",
     "Lora",
+    "Mesh",
+    "MeshLearner",
     "Model",
     "Muon",
     "Native",
@@ -70,6 +84,7 @@ _HOME = {
     "chat": "Chat",
     "engine": "NativeEngine",
     "engines": "Auto EngineSpec InProcess Native",
+    "fleet": "MeshLearner",
     "hf": "load_decoder load_model save_model",
     "hub_model": "Adapter HubModel",
     "hub_engine": "TransformersEngine",
@@ -78,7 +93,7 @@ _HOME = {
     "model": "Model init_model parameter_shapes",
     "openai_client": "Answer OpenAIClient",
     "ranks": "Ranks",
-    "settings": "AdamW DecoderShape HubShape LearnerSettings Lora Muon Schedule Trunk ValueHead",
+    "settings": "AdamW DecoderShape HubShape LearnerSettings Lora Mesh Muon Schedule Trunk ValueHead",
     "tokenizer": "ChatTemplate HubTokenizer char_tokenizer",
     "vllm.engine": "VllmEngine",
     "vllm.settings": "VllmSettings",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +18,8 @@ from assay.runtime.readout import Beside, Head, head_columns, head_statistics
 from assay.runtime.settings import DecoderShape, HubShape
 
 __all__ = ["Causal", "copy_in"]
+
+T = TypeVar("T")
 
 
 class Causal(nn.Module, ABC):
@@ -82,6 +85,22 @@ class Causal(nn.Module, ABC):
         Raises:
             ConfigError: a name is missing or unknown, or a shape differs; names the first tensor.
         """
+
+    def within(self, work: Callable[..., T], *given: Any) -> T:
+        """What ``work`` gives, computed while the head's weights are at hand: of a decoder that lies in parts, whole."""
+        return work(*given)
+
+    def laid(self, name: str, part: Tensor) -> Tensor:
+        """A part of a weight, or of what lies as that does, as a tensor that knows the other parts."""
+        return part
+
+    def whole(self, name: str, part: Tensor) -> Tensor:
+        """The whole of a weight, or of what lies as that does, of which ``part`` is at hand: the same, but on several ranks."""
+        return part
+
+    def own(self, name: str, whole: Tensor) -> Tensor:
+        """What of a whole tensor is at hand here: all of it, but on several ranks."""
+        return whole
 
     def logits(self, ids: Tensor, offsets: NDArray[np.int64]) -> Tensor:
         """``[N, vocab]`` logits of the token behind each; for inspection: training uses `columns`, which never holds them all."""

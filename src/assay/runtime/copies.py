@@ -20,20 +20,21 @@ from assay.runtime.settings import DecoderShape, HubShape, LearnerSettings
 
 if TYPE_CHECKING:
     from assay.runtime.hub_model import HubModel
+    from assay.runtime.ranks import Ranks
 
 __all__ = ["Copies", "decoder_of", "device_of"]
 
 
-def decoder_of(model: Model | HubModel, settings: LearnerSettings | None = None) -> Causal:
+def decoder_of(model: Model | HubModel, settings: LearnerSettings | None = None, ranks: Ranks | None = None) -> Causal:
     """A decoder with a copy of the model's weights: assay's own where it has the architecture, computes on a CPU and trains all
     weights; else that of transformers.
 
     An adapter that the settings ask for goes on where the model has one of that kind, and is put in freshly otherwise; one that
-    they do not ask for becomes part of the weights.
+    they do not ask for becomes part of the weights. On several ranks each has a part of it.
     """
     wanted = settings or LearnerSettings()
     device = device_of(wanted)
-    if isinstance(model, Model) and wanted.adapter is None and device == "cpu" and not wanted.checkpointing:
+    if isinstance(model, Model) and wanted.adapter is None and device == "cpu" and not wanted.checkpointing and ranks is None:
         decoder = Decoder(model.shape)
         decoder.load_tensors(model.tensors)
         return decoder
@@ -41,7 +42,12 @@ def decoder_of(model: Model | HubModel, settings: LearnerSettings | None = None)
     from assay.runtime.hub_model import adapted, hub_of
 
     dtype = torch.bfloat16 if wanted.precision == "bf16" else torch.float32
-    return HubDecoder(adapted(hub_of(model), wanted.adapter), dtype=dtype, device=device, checkpointing=wanted.checkpointing)
+    made = HubDecoder(adapted(hub_of(model), wanted.adapter), dtype=dtype, device=device, checkpointing=wanted.checkpointing)
+    if ranks is None:
+        return made
+    from assay.runtime.sharded import Sharded
+
+    return Sharded(made, ranks.size)
 
 
 def device_of(settings: LearnerSettings) -> str:
@@ -82,6 +88,15 @@ class _Adapted(Causal):
     def weights(self) -> dict[str, Tensor]:
         return self.kept
 
+    def laid(self, name: str, part: Tensor) -> Tensor:
+        return self._policy[0].laid(name, part)
+
+    def whole(self, name: str, part: Tensor) -> Tensor:
+        return self._policy[0].whole(name, part)
+
+    def own(self, name: str, whole: Tensor) -> Tensor:
+        return self._policy[0].own(name, whole)
+
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         for name, mine in self.kept.items():
             mine.copy_(tensors[name])
@@ -108,6 +123,7 @@ class Copies(Mapping[str, Causal]):
         policy: its decoder.
         models: other models by the ``model`` of the anchors that start from them.
         version: weight version of ``start``.
+        ranks: that share the weights; None for a single process.
 
     Attributes:
         versions: by name, the weight version of the policy that last entered; -1 while nothing of the policy did.
@@ -123,6 +139,7 @@ class Copies(Mapping[str, Causal]):
         policy: Causal,
         models: Mapping[str, Model | HubModel],
         version: int,
+        ranks: Ranks | None = None,
     ) -> None:
         self._anchors = {a.name: a for a in settings.anchors}
         frozen = replace(settings, adapter=None, checkpointing=False)
@@ -130,7 +147,7 @@ class Copies(Mapping[str, Causal]):
         def made(anchor: Anchor) -> Causal:
             if not anchor.model and settings.adapter is not None:
                 return _Adapted(policy)
-            return decoder_of(_model(anchor, start, models), frozen).requires_grad_(False)
+            return decoder_of(_model(anchor, start, models), frozen, ranks).requires_grad_(False)
 
         self._decoders = {a.name: made(a) for a in settings.anchors}
         self.versions = {a.name: -1 if a.model else version for a in settings.anchors}

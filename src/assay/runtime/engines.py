@@ -10,8 +10,8 @@ from assay.core.errors import ConfigError
 if TYPE_CHECKING:
     from assay.core.protocols import Engine
     from assay.runtime.any_model import AnyModel
+    from assay.runtime.fleet import AnyLearner
     from assay.runtime.hub_model import HubModel
-    from assay.runtime.learner import TorchLearner
 
 __all__ = ["Auto", "EngineSpec", "InProcess", "Native", "engine_for"]
 
@@ -19,7 +19,7 @@ __all__ = ["Auto", "EngineSpec", "InProcess", "Native", "engine_for"]
 class EngineSpec(Protocol):
     """Builds the engine that samples for a learner."""
 
-    def build(self, learner: TorchLearner) -> Engine:
+    def build(self, learner: AnyLearner) -> Engine:
         """An engine with copies of the learner's present weights, those apart that nobody trains."""
         ...
 
@@ -28,9 +28,9 @@ class EngineSpec(Protocol):
 class Auto:
     """`Native` where assay's own decoder has the architecture and all its weights are trained on a CPU, else `InProcess`."""
 
-    def build(self, learner: TorchLearner) -> Engine:
+    def build(self, learner: AnyLearner) -> Engine:
         """As `EngineSpec.build`."""
-        return (Native() if _native(learner) else InProcess()).build(learner)
+        return (Native() if learner.native else InProcess()).build(learner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Native:
 
     max_batch: int = 512
 
-    def build(self, learner: TorchLearner) -> Engine:
+    def build(self, learner: AnyLearner) -> Engine:
         """As `EngineSpec.build`.
 
         Raises:
@@ -52,7 +52,7 @@ class Native:
         from assay.runtime.engine import NativeEngine
 
         model: Any = learner.model()
-        if not _native(learner):
+        if not learner.native:
             what = "an adapter" if learner.settings.adapter else getattr(model.shape, "architecture", "what this learner trains")
             raise ConfigError(f"Run.engine=Native() cannot serve {what}; use InProcess(), or Auto() to have it chosen")
         return NativeEngine(model, max_batch=self.max_batch)
@@ -78,13 +78,13 @@ class InProcess:
         if self.dtype not in ("auto", "float32", "bfloat16"):
             raise ConfigError(f"InProcess.dtype={self.dtype!r}; use 'auto', 'float32' or 'bfloat16'")
 
-    def build(self, learner: TorchLearner) -> Engine:
+    def build(self, learner: AnyLearner) -> Engine:
         """As `EngineSpec.build`."""
         from assay.runtime.hub_model import hub_of
 
         return self.serve(hub_of(learner.model()), learner)
 
-    def serve(self, model: HubModel, learner: TorchLearner | None = None) -> Engine:
+    def serve(self, model: HubModel, learner: AnyLearner | None = None) -> Engine:
         """An engine of a model, beside a learner or by itself."""
         import torch
 
@@ -110,17 +110,10 @@ def engine_for(model: AnyModel) -> Engine:
     return NativeEngine(model) if isinstance(model, Model) else InProcess().serve(model)
 
 
-def _native(learner: TorchLearner) -> bool:
-    """Whether assay's own decoder is what is trained."""
-    from assay.runtime.decoder import Decoder
-
-    return isinstance(learner.policy, Decoder)
-
-
-def _share(module: Any, learner: TorchLearner) -> None:
+def _share(module: Any, learner: AnyLearner) -> None:
     """Lets the engine read frozen weights where the learner has them, in the same precision."""
     theirs = learner.policy.weights()
     for name, parameter in module.named_parameters():
         mine = theirs[name]
-        if name not in learner.parameters and mine.dtype == parameter.dtype:
+        if name not in learner.parameters and mine.dtype == parameter.dtype and mine.shape == parameter.shape:
             parameter.data = mine.data

@@ -20,12 +20,15 @@ from assay.runtime.typed import l2_norm
 if TYPE_CHECKING:
     from assay.runtime.hub_model import HubModel
 
-__all__ = ["Found", "Heads"]
+__all__ = ["Found", "Heads", "Kept"]
 
 SOURCES = ("old", "now", "target")
 
 Found = dict[tuple[str, bool], States]
 """What heads read, by the name of their trunk (empty: the policy) and whether it is that by target weights."""
+
+Kept = Mapping[str, tuple[list[object], Mapping[str, Tensor], Mapping[str, Tensor]]]
+"""Meaning, weights and target weights, by the name of a head or trunk."""
 
 
 class Heads:
@@ -135,12 +138,22 @@ class Heads:
 
     # ---- state
 
-    def carry(self, before: Heads) -> None:
+    def kept(self) -> Kept:
+        """What another learner can take over."""
+        return {
+            name: (
+                part.meaning,
+                {n: p.detach().cpu() for n, p in part.parameters.items()},
+                {n: t.detach().cpu() for n, t in part.target.items()},
+            )
+            for name, part in self._parts.items()
+        }
+
+    def carry(self, before: Kept) -> None:
         """Takes the weights and target weights of another learner's heads and trunks that have the same name and meaning."""
         for name, part in self._parts.items():
-            old = before._parts.get(name)
-            if old is not None and old.meaning == part.meaning:
-                part.take(old.parameters, old.target)
+            if name in before and before[name][0] == part.meaning:
+                part.take(*before[name][1:])
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """``heads`` (weights and target weights) and ``heads_optimizer``, trunks among them; nothing without heads."""

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from assay.core.batch import Batch, pack_rows
 from assay.core.canon import array_digest, digest
-from assay.core.columns import Array
-from assay.core.errors import PlanError
+from assay.core.errors import AssayError, NonFiniteError, PlanError
 from assay.core.manifest import Manifest, manifest_of
 from assay.core.plan import Forward, Plan
 from assay.core.protocols import LossProgram, Rehearsal, Stats
@@ -26,16 +25,17 @@ from assay.core.sample import Sample
 from assay.runtime import snapshot
 from assay.runtime.batching import micro_batches
 from assay.runtime.copies import Copies, decoder_of
-from assay.runtime.critics import flat_gradient
 from assay.runtime.finite import check_gradient, check_loss
-from assay.runtime.heads import Heads
+from assay.runtime.gradient import gradient_of
+from assay.runtime.heads import Heads, Kept
+from assay.runtime.layout import Layout
 from assay.runtime.model import Model
 from assay.runtime.optim import build_optimizer
 from assay.runtime.packing import Packing
 from assay.runtime.passes import Passes
 from assay.runtime.rehearsal import disturbed, effects
 from assay.runtime.settings import LearnerSettings
-from assay.runtime.typed import array_of, l2_norm
+from assay.runtime.typed import array_of
 
 if TYPE_CHECKING:
     from assay.runtime.hub_model import HubModel
@@ -74,8 +74,9 @@ class TorchLearner:
         total_steps: steps of the stage, for the schedule.
         models: what anchors start from that do not start from ``model``, by their ``model``.
         version: of the starting weights.
-        ranks: processes that each hold such a learner and step together, each on its part of the batch: gradients and the numbers
-            of a step are added up over them, so that their weights stay the same. None for a single process.
+        ranks: processes that each hold such a learner, with a part of the weights and of the optimiser's state, and are called
+            alike: with the same batch, of which each computes every n-th micro-batch. What a call gives is the same on all, and
+            but for the order of sums what a single process gives; critics are whole on each. None for a single process.
 
     Raises:
         ConfigError: a model is missing, or its vocabulary is not the policy's.
@@ -92,13 +93,14 @@ class TorchLearner:
     ) -> None:  # fmt: skip
         self.settings, self.total_steps, self.version, self.place, self.ranks = settings, total_steps, version, 0, ranks
         self._start = model
-        self.policy = decoder_of(model, settings)
-        self.anchors = Copies(settings, model, self.policy, models or {}, version)
+        self.policy = decoder_of(model, settings, ranks)
+        self.anchors = Copies(settings, model, self.policy, models or {}, version, ranks)
         self.parameters = self.policy.trained()
-        self.gradient = flat_gradient(self.parameters.values())
+        self.gradient = gradient_of(self.policy, ranks)
         self.optimizer = build_optimizer(settings.optimizer, self.parameters)
         self.heads = Heads(settings, model)
-        self.passes = Passes(self.policy, self.anchors, self.heads, settings)
+        self.passes = Passes(self.policy, self.anchors, self.heads, settings, ranks)
+        self._layout = Layout(self.policy, self.anchors)
         self._trained = self.parameters | self.heads.parameters
 
     # ---- passes without gradient
@@ -129,14 +131,18 @@ class TorchLearner:
             return out
         made = [(i, _every_token(rows[row])) for i, row in enumerate(long)]
         batch = pack_rows(made, {"group": np.arange(len(long))})
+        every = np.zeros(int(batch.offsets[-1]), np.float32)
         with torch.no_grad():
-            for part in micro_batches(batch, self.settings.micro_tokens):
+            for _, part, counts in self.passes.dealt(micro_batches(batch, self.settings.micro_tokens)):
                 micro = batch.micro(part)
                 ids, packing, where = self.passes.inputs(micro, model)
                 values = np.zeros(len(ids), np.float32)
                 values[array_of(where)] = array_of(self.passes.model(model).columns(ids, packing, where)[0])
                 for row, a, b in zip(part.tolist(), micro.offsets[:-1], micro.offsets[1:], strict=True):
-                    out[long[row]] = values[a:b]
+                    every[batch.offsets[row] : batch.offsets[row + 1]] = values[a:b] * counts
+        self.passes.complete({"scores": every})
+        for row, a, b in zip(long, batch.offsets[:-1], batch.offsets[1:], strict=True):
+            out[row] = every[a:b]
         return out
 
     # ---- the step
@@ -163,10 +169,9 @@ class TorchLearner:
         batch = self._prepared(batch, plan, loss)
         scored = time.perf_counter()
         rows = np.flatnonzero(loss.active(batch)) if plan.skip else None
-        self.gradient.zero_()
+        self.gradient.clear()
         self.heads.clear()
-        for index, part in enumerate(micro_batches(batch, self.settings.micro_tokens, plan.split, rows)):
-            self._micro(batch.micro(part), plan, loss, (tally, sums), index)
+        self._passes(batch, plan, loss, (tally, sums), micro_batches(batch, self.settings.micro_tokens, plan.split, rows))
         tally, sums = self._together(tally, sums)
         norm = self._clip()
         norms = self.heads.clip(self.version)
@@ -195,13 +200,32 @@ class TorchLearner:
             "time/optimizer": time.perf_counter() - optimizing,
         })  # fmt: skip
 
+    def _passes(
+        self, batch: Batch, plan: Plan, loss: LossProgram, totals: tuple[_Tally, dict[str, float]],
+        parts: Sequence[NDArray[np.int64]],
+    ) -> None:  # fmt: skip
+        """The gradients of all micro-batches. On several ranks an error of one's own waits until all can hear of it: the others
+        would wait for its passes.
+        """
+        found: AssayError | None = None
+        for place, part, counts in self.passes.dealt(parts):
+            try:
+                self._micro(batch.micro(part), plan, loss, totals if counts and not found else None, place)
+            except NonFiniteError as error:
+                found = error
+                if self.ranks is None:
+                    raise
+        if self.ranks is not None:
+            self.ranks.agree(found)
+        self.gradient.collect()
+
     def _together(self, tally: _Tally, sums: dict[str, float]) -> tuple[_Tally, dict[str, float]]:
-        """Gradients, and what a step adds up, of all ranks; seconds stay this rank's own."""
+        """What a step adds up, and critics' gradients, of all ranks; seconds stay this rank's own."""
         if self.ranks is None:
             return tally, sums
-        for name, gradient in {"policy": self.gradient, **self.heads.gradients}.items():
+        for name, gradient in self.heads.gradients.items():
             self.ranks.add(gradient, f"gradient of the {name}")
-        total = self.ranks.totals(asdict(tally)) | {"seconds": tally.seconds}
+        total = self.ranks.totals(asdict(tally)) | {"seconds": tally.seconds, "given": tally.given}
         return _Tally(**cast(Any, total)), self.ranks.totals(sums)
 
     def _moves(self) -> bool:
@@ -235,13 +259,18 @@ class TorchLearner:
             return False
         return column.version != self.anchors.versions[forward.model]
 
-    def _micro(self, micro: Batch, plan: Plan, loss: LossProgram, totals: tuple[_Tally, dict[str, float]], index: int) -> None:
-        """Adds one micro-batch's gradient, loss and metric sums."""
-        tally, sums = totals
+    def _micro(
+        self, micro: Batch, plan: Plan, loss: LossProgram, totals: tuple[_Tally, dict[str, float]] | None, index: int
+    ) -> None:
+        """Adds one micro-batch's gradient, loss and metric sums; where these do not count (None), only passes are made."""
         ids, packing, where = self.passes.inputs(micro)
         begin = time.perf_counter()
         with self.passes.autocast():
             found = self.passes.live((ids, packing, where), micro, plan)
+        if totals is None:
+            _back(_nothing(found))
+            return
+        tally, sums = totals
         at = where.cpu()
         live = {
             name: torch.zeros(len(ids), *column.shape[1:], dtype=column.dtype).index_copy(0, at, column.cpu())
@@ -249,19 +278,26 @@ class TorchLearner:
         }
         value, metrics = loss.micro(micro, live)
         number = float(value.detach())
-        check_loss(number, self.version, index, micro, live, self._trained)
+        try:
+            check_loss(number, self.version, index, micro, live, self._trained)
+        except NonFiniteError:
+            if self.ranks is not None:
+                _back(_nothing(found))
+            raise
+        if self.ranks is not None and not value.requires_grad:
+            value = _nothing(found)  # the other ranks wait for this one's backward pass
         if value.requires_grad:
-            value.backward()
+            _back(value)
         tally.seconds += time.perf_counter() - begin
         tally.add(micro, packing, number)
         for name, amount in metrics.items():
             sums[name] = sums.get(name, 0.0) + amount
 
     def _clip(self) -> float:
-        norm = float(l2_norm(self.gradient))
+        norm = self.gradient.norm()
         check_gradient(norm, self.version, self.parameters)
         if 0 < self.settings.clip_norm < norm:
-            self.gradient.mul_(self.settings.clip_norm / (norm + 1e-6))
+            self.gradient.scale(self.settings.clip_norm / (norm + 1e-6))
         return norm
 
     # ---- weights in and out
@@ -271,11 +307,15 @@ class TorchLearner:
 
         The payload's arrays are views of the live weights: a receiver copies them before the next step.
         """
-        return manifest_of(self.version, _arrays(self.parameters))
+        return manifest_of(self.version, {name: array_of(p) for name, p in self.weights().items()})
+
+    def weights(self) -> dict[str, Tensor]:
+        """What is trained, whole: on a single process the very weights."""
+        return {name: self.policy.whole(name, p.detach()) for name, p in self.parameters.items()}
 
     def model(self) -> Model | HubModel:
         """The present weights as a model, with the adapter beside its base where one is trained."""
-        tensors = {name: p.detach().cpu().clone() for name, p in self.parameters.items()}
+        tensors = {name: p.cpu().clone() for name, p in self.weights().items()}
         if isinstance(self._start, Model):
             if self.settings.adapter is None:
                 return replace(self._start, tensors=tensors)
@@ -286,10 +326,22 @@ class TorchLearner:
             start = self._start
         return start.trained(tensors, self.settings.adapter)
 
+    @property
+    def native(self) -> bool:
+        """Whether assay's own engine can serve what is trained."""
+        return isinstance(self._start, Model) and self.settings.adapter is None and self.policy.device.type == "cpu"
+
+    def carry(self, critics: Kept) -> None:
+        """Takes over the critics of a learner before, its ``heads.kept()``."""
+        self.heads.carry(critics)
+
+    def close(self) -> None:
+        """Nothing is held but memory."""
+
     @contextmanager
     def rehearsal(self) -> Generator[Rehearsal]:
         """Inside, every published tensor carries strong noise; behind it all are bit for bit as before."""
-        with disturbed(self.parameters) as kept:
+        with disturbed(self.policy) as kept:
             yield Rehearsal(
                 manifest=self.publish(), effects=lambda rows: effects(self.parameters, kept, self.score, rows)
             )  # fmt: skip
@@ -306,40 +358,61 @@ class TorchLearner:
         }
 
     def state_digest(self) -> str:
-        """Digest over version, weights, optimiser state, anchors with their versions, and heads."""
-        parts = {k: {n: array_digest(array_of(t)) for n, t in part.items()} for k, part in self.tensors().items()}
+        """Digest over version, weights, optimiser state, anchors with their versions, and heads; on all ranks the same."""
+        parts = {
+            part: {name: array_digest(array_of(self._layout.whole(part, name, t))) for name, t in tensors.items()}
+            for part, tensors in self.tensors().items()
+        }
         return digest({"version": self.version, "anchored": self.anchors.versions, **parts})
 
     def save(self, folder: Path) -> None:
-        """Writes each part of `tensors` as safetensors and the rest as ``learner.json``.
+        """Writes each part of `tensors` as safetensors, of several ranks as shards, and the rest as ``learner.json``.
 
         Raises:
             OSError: the folder cannot be written.
         """
-        snapshot.write(folder, self.tensors(), self._facts())
+        if self.ranks is None:
+            snapshot.write(folder, self.tensors(), self._facts())
+            return
+        from assay.runtime import shards
+
+        shards.write(folder, self._layout.laid(self.tensors()))
+        if self.ranks.index == 0:
+            snapshot.write(folder, {}, self._facts())
 
     def load(self, folder: Path) -> None:
-        """Restores what `save` wrote; further steps are bit-equal to those of the learner that wrote it.
+        """Restores what `save` wrote, on however many ranks; further steps are bit-equal to those of the learner that wrote it on
+        as many.
 
         Raises:
             CheckpointError: a file is missing, damaged, or of another model, optimiser, set of anchors or heads; nothing changed.
         """
-        wanted = {
-            k: None if "optimizer" in k else {n: tuple(t.shape) for n, t in part.items()} for k, part in self.tensors().items()
-        }
-        counters, found = snapshot.read(folder, self._facts(), wanted)
+        counters, digests = snapshot.read_facts(folder, self._facts())
+        found = self._read(folder, digests)
         optimizers = self.heads.staged(found.get("heads_optimizer", {}))
-        self.optimizer.load_tensors(found["optimizer"])
-        self.policy.load_tensors(found["weights"])
-        self.anchors.load(found["anchors"], counters["anchored"])
+        self.optimizer.load_tensors(found.get("optimizer", {}))
+        with torch.no_grad():
+            for name, parameter in self.parameters.items():
+                parameter.copy_(found["weights"][name])
+        self.anchors.load(found.get("anchors", {}), counters["anchored"])
         self.heads.load(found.get("heads", {}), optimizers)
         self.version, self.place = counters["version"], counters["place"]
+
+    def _read(self, folder: Path, digests: Mapping[str, str]) -> dict[str, dict[str, Tensor]]:
+        """Parts, this rank's, of a checkpoint's tensors, checked; those of optimisers are checked where they go."""
+        now = self._layout.laid(self.tensors())
+        wanted = {k: None if "optimizer" in k else {n: tuple(t.shape) for n, t in part.items()} for k, part in now.items()}
+        if not (folder / "shards").exists():
+            return self._layout.own(snapshot.read(folder, digests, wanted))
+        from assay.runtime import shards
+
+        return shards.read(folder, wanted, self._layout.room)
 
     def _facts(self) -> dict[str, object]:
         return {
             "version": self.version,
             "place": self.place,
-            "shape": self.policy.shape,
+            "shape": self._start.shape,
             "optimizer": type(self.settings.optimizer).__name__,
             "anchors": sorted(self.anchors),
             "anchored": self.anchors.versions,
@@ -347,8 +420,13 @@ class TorchLearner:
         }
 
 
-def _arrays(parameters: Mapping[str, Tensor]) -> dict[str, Array]:
-    return {name: array_of(parameter) for name, parameter in parameters.items()}
+def _back(loss: Tensor) -> None:
+    cast(Any, loss).backward()
+
+
+def _nothing(live: Mapping[str, Tensor]) -> Tensor:
+    """A loss that moves nothing, with the passes of one that does."""
+    return torch.stack([column.nan_to_num(0.0, 0.0, 0.0).sum() for column in live.values()]).sum() * 0.0
 
 
 def _every_token(ids: Ids) -> Sample:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -27,6 +28,9 @@ from assay.runtime.readout import head_columns
 from assay.runtime.settings import LearnerSettings
 from assay.runtime.typed import array_of, tensor_of
 
+if TYPE_CHECKING:
+    from assay.runtime.ranks import Ranks
+
 __all__ = ["Inputs", "Passes"]
 
 Inputs = tuple[Tensor, Packing, Tensor]
@@ -45,12 +49,14 @@ class Passes:
     Attributes:
         policy, anchors, heads: what is read.
         settings: precision, and the size of a micro-batch.
+        ranks: that share out the micro-batches; None for a single process.
     """
 
     policy: Causal
     anchors: Copies
     heads: Heads
     settings: LearnerSettings
+    ranks: Ranks | None = None
 
     def model(self, name: str) -> Causal:
         """The decoder of a name.
@@ -135,14 +141,28 @@ class Passes:
         out = {column: np.zeros(int(batch.offsets[-1]), np.float32) for column in wanted}
         heads = [column for column, kind in wanted.items() if kind in self.heads]
         with torch.no_grad(), self.autocast():
-            for rows in micro_batches(batch, self.settings.micro_tokens):
+            for _, rows, counts in self.dealt(micro_batches(batch, self.settings.micro_tokens)):
                 micro = batch.micro(rows)
                 found, states_of = self._read(model, self.inputs(micro, model), micro, wanted, heads)
                 found |= {column: self.heads.values(column, states_of) for column in heads}
                 here = _tokens_of(batch, rows)[micro.token("mask")]
-                for column, values in found.items():
+                for column, values in found.items() if counts else ():
                     out[column][here] = array_of(values)
+        self.complete(out)
         return out
+
+    def dealt(self, parts: Sequence[NDArray[np.int64]]) -> Iterator[tuple[int, NDArray[np.int64], bool]]:
+        """The micro-batches to compute here, with their places, and whether they count: all of them, but on several ranks."""
+        if self.ranks is None:
+            return ((place, rows, True) for place, rows in enumerate(parts))
+        return self.ranks.dealt(parts)
+
+    def complete(self, columns: Mapping[str, NDArray[np.float32]]) -> None:
+        """Fills in what other ranks computed: each number stands on one of them, and is 0 on the others."""
+        if self.ranks is None:
+            return
+        for name, values in columns.items():
+            self.ranks.add(tensor_of(values), f"column {name}")
 
     # ---- with gradient
 
@@ -160,6 +180,11 @@ class Passes:
         self, model: str, inputs: Inputs, micro: Batch, wanted: Mapping[str, Quantity], heads: Sequence[str]
     ) -> tuple[dict[str, Tensor], Found]:
         """``[M]`` log-probabilities, entropies and statistics by column, and the states behind the columns ``heads``."""
+        return self.model(model).within(self._read_whole, model, inputs, micro, wanted, heads)
+
+    def _read_whole(
+        self, model: str, inputs: Inputs, micro: Batch, wanted: Mapping[str, Quantity], heads: Sequence[str]
+    ) -> tuple[dict[str, Tensor], Found]:
         decoder, (ids, _, where) = self.model(model), inputs
         stats = {column: kind for column, kind in wanted.items() if isinstance(kind, VocabStat)}
         plain = {column: kind for column, kind in wanted.items() if kind in ("logp", "entropy")}

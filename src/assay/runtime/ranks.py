@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch.distributed as dist
 from torch import Tensor
 
-from assay.core.errors import RankError
+from assay.core.errors import AssayError, RankError
 from assay.runtime.typed import add_up, gather_objects
 
 __all__ = ["Ranks"]
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranks:
-    """The ranks of a process group, each with its part of a batch: merges equally named partial statistics, as the reducer that
-    an objective is compiled with, and adds up gradients for a learner.
+    """The ranks of a process group. Where each has a part of a batch, it merges equally named partial statistics, as the reducer
+    that an objective is compiled with. Where each has the whole batch and a part of the weights, it deals out micro-batches for
+    a learner.
 
     Every rank hears of all partials and merges them in the order of the ranks, so that all hold the same bits. Partials travel
     as pickles between the processes of one run. The group moves tensors of the CPU, as ``gloo`` does, and its timeout is how
@@ -38,6 +41,37 @@ class Ranks:
     """
 
     group: dist.ProcessGroup | None = None
+
+    @property
+    def index(self) -> int:
+        """Which rank, counted from 0."""
+        return dist.get_rank(self.group)
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return dist.get_world_size(self.group)
+
+    def dealt(self, parts: Sequence[T]) -> Iterator[tuple[int, T, bool]]:
+        """The parts of a batch that this rank computes: every ``size``-th, with its place. All ranks get equally many, since each
+        pass is a collective: where the parts run out another is computed that does not count (False).
+        """
+        for first in range(0, len(parts), self.size):
+            place = first + self.index
+            counts = place < len(parts)
+            yield (place, parts[place], True) if counts else (len(parts) - 1, parts[-1], counts)
+
+    def agree(self, error: AssayError | None) -> None:
+        """Raises on every rank what was found on one, the first of them.
+
+        Raises:
+            AssayError: ``error`` of this rank or another.
+            RankError: a rank did not answer in time.
+        """
+        everybody = self._gathered({} if error is None else {"error": error}, "errors of the step")
+        for of_rank in everybody:
+            if "error" in of_rank:
+                raise of_rank["error"]
 
     def reduce(self, partials: Mapping[str, Any]) -> Mapping[str, Any]:
         """The same names, each merged over the ranks: anything that pickles and has ``merge(other)``.

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from assay.core.rollout import Ids
 from assay.core.seeds import generator
+from assay.runtime.causal import Causal
 from assay.runtime.typed import tensor_of
 
 __all__ = ["disturbed", "effects"]
@@ -31,12 +32,15 @@ def _noise(name: str, tensor: Tensor) -> Tensor:
 
 
 @contextmanager
-def disturbed(parameters: Mapping[str, Tensor]) -> Generator[dict[str, Tensor]]:
-    """Inside, each tensor carries noise of its own; behind it all are bit for bit as before. Gives copies of what they were."""
+def disturbed(policy: Causal) -> Generator[dict[str, Tensor]]:
+    """Inside, each trained tensor carries noise of its own; behind it all are bit for bit as before. Gives copies of what they
+    were.
+    """
+    parameters = policy.trained()
     kept = {name: p.detach().clone() for name, p in parameters.items()}
     with torch.no_grad():
         for name, parameter in parameters.items():
-            parameter.add_(_noise(name, parameter))
+            parameter.add_(policy.own(name, _noise(name, policy.whole(name, parameter.detach()))))
     try:
         yield kept
     finally:

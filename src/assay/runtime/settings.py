@@ -11,7 +11,7 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.plan import Offers
 from assay.runtime.anchors import Anchor, check_names
 
-__all__ = ["AdamW", "DecoderShape", "HubShape", "LearnerSettings", "Lora", "Muon", "Schedule", "Trunk", "ValueHead"]
+__all__ = ["AdamW", "DecoderShape", "HubShape", "LearnerSettings", "Lora", "Mesh", "Muon", "Schedule", "Trunk", "ValueHead"]
 
 FORMS = ("scalar", "bernoulli", "two_hot", "hl_gauss")
 """How the outputs of a value head stand for a value."""
@@ -336,6 +336,40 @@ class Lora:
         _check(self, "rank", 1)
         if not (math.isfinite(self.alpha) and self.alpha > 0):
             raise ConfigError(f"Lora.alpha={self.alpha}; use a number above 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mesh:
+    """How many processes share a learner: `assay.runtime.MeshLearner`, by FSDP2.
+
+    Attributes:
+        data: ranks among which the rows of a batch, the weights and the optimiser's state are shared out; 1 for this process
+            alone. All are on this machine; on CUDA each has a device of its own.
+        timeout: seconds that a rank waits for the others within a call.
+
+    >>> Mesh(data=2).data
+    2
+    """
+
+    data: int = 1
+    timeout: float = 600.0
+
+    def __post_init__(self) -> None:
+        _check(self, "data", 1)
+        if not (math.isfinite(self.timeout) and self.timeout > 0):
+            raise ConfigError(f"Mesh.timeout={self.timeout} s; use a number above 0")
+
+    def check(self, settings: LearnerSettings) -> None:
+        """Refuses a learner that cannot be shared.
+
+        Raises:
+            ConfigError: its optimiser needs whole matrices.
+        """
+        if self.data > 1 and isinstance(settings.optimizer, Muon):
+            raise ConfigError(
+                f"Run.mesh.data={self.data} with LearnerSettings.optimizer=Muon(): Muon steps whole matrices, and each rank has "
+                "a part of them; use AdamW(), or mesh.data=1"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

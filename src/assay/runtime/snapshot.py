@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from assay.core.canon import plain
 from assay.core.errors import CheckpointError
 from assay.runtime.optim import check_tensors
 
-__all__ = ["read", "write"]
+__all__ = ["read", "read_facts", "write"]
 
 FORMAT = 3
 COUNTERS = ("version", "place", "anchored")
@@ -25,7 +25,8 @@ Parts = Mapping[str, Mapping[str, Tensor]]
 
 
 def write(folder: Path, parts: Parts, facts: Mapping[str, object]) -> None:
-    """Writes each part as ``PART.safetensors`` and ``facts`` with the files' digests as ``learner.json``.
+    """Writes each part as ``PART.safetensors`` and ``facts`` with the files' digests as ``learner.json``; without parts the
+    latter alone.
 
     Raises:
         OSError: the folder cannot be written.
@@ -39,25 +40,22 @@ def write(folder: Path, parts: Parts, facts: Mapping[str, object]) -> None:
     (folder / "learner.json").write_text(text + "\n", encoding="utf-8")
 
 
-def read(
-    folder: Path, facts: Mapping[str, object], wanted: Mapping[str, Mapping[str, tuple[int, ...]] | None]
-) -> tuple[dict[str, Any], dict[str, dict[str, Tensor]]]:
-    """The counters (``version``, ``place``, and ``anchored``: the anchors' versions), and the parts that `write` wrote.
+def read_facts(folder: Path, facts: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The counters (``version``, ``place``, and ``anchored``: the anchors' versions), and the digests of the tensor files.
 
     Args:
         folder: where to read.
         facts: the reading learner's; all but the counters must be equal.
-        wanted: part to tensor name to shape; of a part with None the owner checks the tensors.
 
     Raises:
-        CheckpointError: a file is missing, damaged or foreign; names it and what differs.
+        CheckpointError: the file is missing, damaged or foreign; names it and what differs.
     """
     text = _bytes(folder / "learner.json")
     try:
         found: dict[str, Any] = json.loads(text)
         counters: dict[str, Any] = {"version": int(found["version"]), "place": int(found["place"])}
         counters["anchored"] = {str(k): int(v) for k, v in found.get("anchored", {}).items()}
-        digests = dict(found["digests"])
+        digests = {str(k): str(v) for k, v in found["digests"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{folder / 'learner.json'} is damaged: {error!r}; restore the folder from a copy") from None
     ours: dict[str, Any] = plain({"format": FORMAT, **facts})
@@ -66,6 +64,24 @@ def read(
             raise CheckpointError(
                 f"{folder} belongs to another learner: {key} is {found.get(key)!r} there and {ours.get(key)!r} here"
             )
+    if counters["anchored"].keys() != ours.get("anchored", {}).keys():
+        raise CheckpointError(f"{folder / 'learner.json'} is damaged: it lacks versions of anchors; restore it from a copy")
+    return counters, digests
+
+
+def read(
+    folder: Path, digests: Mapping[str, str], wanted: Mapping[str, Mapping[str, Sequence[int]] | None]
+) -> dict[str, dict[str, Tensor]]:
+    """The parts that `write` wrote.
+
+    Args:
+        folder: where to read.
+        digests: of the files.
+        wanted: part to tensor name to shape; of a part with None the owner checks the tensors.
+
+    Raises:
+        CheckpointError: a file is missing, damaged or foreign; names it and what differs.
+    """
     parts: dict[str, dict[str, Tensor]] = {}
     for name, shapes in wanted.items():
         path = folder / f"{name}.safetensors"
@@ -78,9 +94,7 @@ def read(
             raise CheckpointError(f"{path} is no safetensors file: {error}") from None
         if shapes is not None:
             check_tensors(str(path), shapes, parts[name])
-    if counters["anchored"].keys() != ours.get("anchored", {}).keys():
-        raise CheckpointError(f"{folder / 'learner.json'} is damaged: it lacks versions of anchors; restore it from a copy")
-    return counters, parts
+    return parts
 
 
 def _bytes(path: Path) -> bytes:

@@ -13,7 +13,7 @@ from assay.core.columns import Array
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
 
-__all__ = ["add_up", "array_of", "gather_objects", "l2_norm", "split", "tensor_of"]
+__all__ = ["add_up", "array_of", "gather_objects", "l2_norm", "local_of", "split", "tensor_of"]
 
 
 def tensor_of(array: Array) -> Tensor:
@@ -34,6 +34,11 @@ def split(tensor: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
 def l2_norm(tensor: Tensor, dim: int | tuple[int, ...] | None = None) -> Tensor:
     """Euclidean norm over ``dim`` (kept, with size 1), or over everything as a scalar tensor."""
     return cast(Any, torch.linalg).vector_norm(tensor, dim=dim, keepdim=dim is not None)
+
+
+def local_of(tensor: Tensor) -> Tensor:
+    """The memory of this rank's part of a ``DTensor``; of another tensor its own."""
+    return cast(Any, tensor)._local_tensor.detach() if hasattr(tensor, "_local_tensor") else tensor.detach()
 
 
 def gather_objects(into: list[Any], own: object, group: ProcessGroup | None) -> None:

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -91,6 +91,7 @@ def resume(
     *,
     run: Run | None = None,
     steps: int | None = None,
+    ranks: int | None = None,
     allow_inexact: bool = False,
     watch: Watch = nobody,
 ) -> Outcome:
@@ -102,7 +103,9 @@ def resume(
             recorded one.
         steps: new number of steps of the last stage, at least what it has done; of a warm-up that ended below its gate, the
             warm-up's.
-        allow_inexact: go on although threads, instruction set or versions differ.
+        ranks: new number of processes that share the learner, ``Run.mesh.data``; sums then go in another order, so it needs
+            ``allow_inexact``.
+        allow_inexact: go on although threads, ranks, instruction set or versions differ.
         watch: makes trackers besides the journal; see `Watch`.
 
     Raises:
@@ -115,7 +118,7 @@ def resume(
     path = Path(folder)
     load_run(path, run)  # says that there is no run before a lock is put there
     with lock.worker(path):
-        return Driver(load_run(path, run), path, watch).go_on(steps, allow_inexact)
+        return Driver(load_run(path, run), path, watch).go_on(steps, ranks, allow_inexact)
 
 
 class Driver:
@@ -137,7 +140,7 @@ class Driver:
         self._tell_contamination(0, found)
         return self._drive(model, None, None)
 
-    def go_on(self, steps: int | None = None, allow_inexact: bool = False) -> Outcome:
+    def go_on(self, steps: int | None = None, ranks: int | None = None, allow_inexact: bool = False) -> Outcome:
         """A run that exists already; one killed before its first checkpoint starts again."""
         from assay.runtime.hf import load_model
 
@@ -145,10 +148,11 @@ class Driver:
         found = checkpoint.latest(self.folder)
         state = checkpoint.load_state(found, self.desk.identity, self.desk.data) if found else None
         run = extended(self.run, state, steps)
+        run = run if ranks is None else replace(run, mesh=replace(run.mesh, data=ranks))
         done = self.folder / "done.json"
         if run == self.run and done.exists():
             return Outcome(folder=self.folder, finished=True, **storage.read_json(done))
-        changed = machine.check_same(self.folder, self.run.threads, allow_inexact) if found else []
+        changed = machine.check_same(self.folder, run, allow_inexact) if found else []
         overlap: Mapping[str, Any] = {}
         if found:  # without a checkpoint it begins, and looks then
             overlap = contamination.look(run, self.folder)
@@ -164,7 +168,7 @@ class Driver:
         self.desk.journal.event(step, "resumed", f"from step {step}" + (f", after {said}" if said else ""))
         if changed:
             self.desk.journal.event(step, "inexact", "resumed on a different machine: " + "; ".join(changed))
-            machine.record(self.folder, run.threads)
+            machine.record(self.folder, run)
         self._tell_contamination(step, overlap)
         return self._drive(load_model(self.folder / "start"), found, state)
 
@@ -261,13 +265,14 @@ class Driver:
         for index in range(first, last + 1):
             model = self._beneath(index, model, bool(found) and index == first)
             session = open_session(self.run, self.run.stages[index], model, pool, step, session, self._other, checker)
-            if found and index == first:
-                session.restore(found / "learner", state["session"])
-            await session.serve()
-            ended = await self.desk.stage(index, session)
-            step, model = session.step, current_model(model, session)
-            if ended and index == last:
-                return self._finish(model, session)
+            with closing(session):
+                if found and index == first:
+                    session.restore(found / "learner", state["session"])
+                await session.serve()
+                ended = await self.desk.stage(index, session)
+                step, model = session.step, session.learner.model()
+                if ended and index == last:
+                    return self._finish(model, session)
             if self.desk.stop:
                 break
         return Outcome(folder=self.folder, step=step, finished=False)
@@ -338,10 +343,3 @@ def extended(run: Run, state: Any, steps: int | None) -> Run:
         raise ConfigError(f"steps={steps}, but stage {run.stages[index].name!r} has done {done} already; give at least that many")
     stages = [replace(s, steps=steps) if i == index else s for i, s in enumerate(run.stages)]
     return replace(run, stages=tuple(stages))
-
-
-def current_model(model: AnyModel, s: Session) -> AnyModel:
-    """``model`` with the learner's present weights."""
-    from assay.runtime.learner import TorchLearner
-
-    return s.learner.model() if isinstance(s.learner, TorchLearner) else model

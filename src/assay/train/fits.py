@@ -43,6 +43,7 @@ def check_run(run: Run) -> None:
         PlanError: an objective that cannot be right, or that needs what the stage's learner or its rows do not offer.
     """
     for stage in run.stages:
+        run.mesh.check(stage.learner)
         _check_anchors(stage, stage.taught.plan(stage.updates, stage.learner.offers))
         if isinstance(stage, Prefer):
             check_objective(stage)

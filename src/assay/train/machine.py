@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay.core.errors import InexactResumeError
 from assay.train import storage
 
+if TYPE_CHECKING:
+    from assay.train.run import Run
+
 __all__ = ["check_same", "record"]
 
 
-def record(folder: Path, threads: int) -> None:
+def record(folder: Path, run: Run) -> None:
     """Writes ``versions.json``."""
-    storage.write_json(folder / "versions.json", _now(threads))
+    storage.write_json(folder / "versions.json", _now(run))
 
 
-def check_same(folder: Path, threads: int, allow_inexact: bool) -> list[str]:
+def check_same(folder: Path, run: Run, allow_inexact: bool) -> list[str]:
     """Differences between this machine and the one that wrote ``folder``.
 
     Raises:
         InexactResumeError: there are some and ``allow_inexact`` is False.
     """
-    before, now = storage.read_json(folder / "versions.json"), _now(threads)
+    before, now = storage.read_json(folder / "versions.json"), _now(run)
     changed = [f"{k}: {before.get(k)} then, {now.get(k)} now" for k in sorted(now) if before.get(k) != now.get(k)]
     if changed and not allow_inexact:
         raise InexactResumeError(
@@ -31,8 +35,8 @@ def check_same(folder: Path, threads: int, allow_inexact: bool) -> list[str]:
     return changed
 
 
-def _now(threads: int) -> dict[str, str]:
+def _now(run: Run) -> dict[str, str]:
     import assay
     from assay.runtime.machine import fingerprint
 
-    return {**fingerprint(threads), "assay": assay.__version__}
+    return {**fingerprint(run.threads), "ranks": str(run.mesh.data), "assay": assay.__version__}

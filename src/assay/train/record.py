@@ -12,6 +12,7 @@ from assay.core.canon import digest
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import CheckpointError, ConfigError
 from assay.core.protocols import Verifier
+from assay.runtime.settings import Mesh
 from assay.train import lock, machine, storage
 from assay.train.journal import Journal
 from assay.train.run import Run
@@ -42,7 +43,7 @@ def refuse_used(folder: Path) -> None:
 
 def claim(folder: Path, run: Run) -> None:
     """Makes ``folder`` a run folder; ``run.toml`` comes last, so that a folder which has it can be resumed."""
-    machine.record(folder, run.threads)
+    machine.record(folder, run)
     write_run(folder, run)
 
 
@@ -85,8 +86,8 @@ def load_run(folder: Path, run: Run | None = None) -> Run:
 
     Args:
         folder: a run folder.
-        run: the same run as a value; needed when the record names functions that cannot be imported. Its stages' steps are
-            taken from the record, where a resume may have raised them.
+        run: the same run as a value; needed when the record names functions that cannot be imported. Its stages' steps and its
+            ranks are taken from the record, where a resume may have changed them.
 
     Raises:
         CheckpointError: no ``run.toml``, or ``run`` differs from it.
@@ -104,14 +105,15 @@ def load_run(folder: Path, run: Run | None = None) -> Run:
     steps = [int(stage["steps"]) for stage in recorded.get("stages", []) if "steps" in stage]
     if len(steps) == len(run.stages):
         run = replace(run, stages=tuple(replace(s, steps=n) for s, n in zip(run.stages, steps, strict=True)))
+    run = replace(run, mesh=from_dict(Mesh, recorded.get("mesh", {})))
     if dumps_toml(to_dict(run)) != text:
         raise CheckpointError(f"the run given differs from the one in {path}; pass the same recipe, or start a new run")
     return run
 
 
 def run_id(run: Run) -> str:
-    """Digest of all settings that a resume may not change: everything but threads and the stages' steps."""
-    table = to_dict(replace(run, threads=1))
+    """Digest of all settings that a resume may not change: everything but threads, ranks and the stages' steps."""
+    table = to_dict(replace(run, threads=1, mesh=Mesh()))
     for stage in table["stages"]:
         del stage["steps"]
     return digest(table)

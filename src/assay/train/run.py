@@ -24,7 +24,7 @@ from assay.objective.objective import Objective
 from assay.objective.plan import lagging
 from assay.runtime.anchors import BASE, Anchor
 from assay.runtime.engines import Auto, EngineSpec
-from assay.runtime.settings import AdamW, LearnerSettings
+from assay.runtime.settings import AdamW, LearnerSettings, Mesh
 from assay.train.check import IndependentCheck
 
 if TYPE_CHECKING:
@@ -378,7 +378,8 @@ class Run:
         sampling: how attempts are drawn in training.
         evaluation: held-out evaluation.
         engine: what samples: chosen by the model and the machine, or by name.
-        threads: intra-op threads of torch.
+        mesh: processes that share the learner.
+        threads: intra-op threads of torch, of each.
         checkpoint_every: steps between checkpoints.
         rollouts_every: steps between sampled attempts in ``rollouts.jsonl``.
         max_turns: model calls per attempt in environments.
@@ -399,6 +400,7 @@ class Run:
     sampling: Sampling = field(default_factory=Sampling)
     evaluation: Evaluation = field(default_factory=Evaluation)
     engine: EngineSpec = field(default_factory=Auto)
+    mesh: Mesh = field(default_factory=Mesh)
     threads: int = 1
     checkpoint_every: int = 100
     rollouts_every: int = 25

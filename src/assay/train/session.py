@@ -13,7 +13,7 @@ from assay.core.errors import ConfigError
 from assay.core.group import Draw, Group
 from assay.core.manifest import Manifest
 from assay.core.plan import Plan
-from assay.core.protocols import Curriculum, Engine, Learner, Replay, Sampler, TaskSource, Tokenizer
+from assay.core.protocols import Curriculum, Engine, Replay, Sampler, TaskSource, Tokenizer
 from assay.core.rollout import Sampling
 from assay.core.seeds import derive
 from assay.core.task import Task
@@ -28,6 +28,7 @@ from assay.verify import ScoringPool
 
 if TYPE_CHECKING:
     from assay.runtime.any_model import AnyModel
+    from assay.runtime.fleet import AnyLearner
     from assay.runtime.lagged import Lagged
 
 __all__ = ["Counter", "Practice", "Session", "open_session", "player_of", "with_stop"]
@@ -105,7 +106,7 @@ class Session:
 
     run: Run
     stage: Stage
-    learner: Learner
+    learner: AnyLearner
     engine: Engine
     tokenizer: Tokenizer
     player: Sampler
@@ -187,12 +188,14 @@ class Session:
 
         return self.engine if isinstance(self.engine, Lagged) else None
 
+    def close(self) -> None:
+        """Ends the processes that share the learner; what the next stage takes over stays."""
+        self.learner.close()
+
     def notes(self) -> list[tuple[str, str]]:
         """What of this stage's machinery is not as one would expect: kinds and sentences for the journal."""
-        from assay.runtime.learner import TorchLearner
-
         found: list[tuple[str, str]] = []
-        if isinstance(self.learner, TorchLearner) and self.learner.policy.note:
+        if self.learner.policy.note:
             found.append(("rows", f"rows are padded to rectangles: {self.learner.policy.note}"))
         if self.proof and self.proof.blind:
             names = ", ".join(self.proof.blind[:3]) + (" and others" if len(self.proof.blind) > 3 else "")
@@ -243,8 +246,7 @@ def open_session(
     Raises:
         ConfigError: lengths beyond the context, no arm left for the stage's levels, an anchor of another vocabulary.
     """
-    from assay.runtime.lagged import Lagged
-    from assay.runtime.learner import TorchLearner
+    from assay.runtime.fleet import build_learner
 
     if run.sampling.max_new_tokens >= model.shape.max_positions:
         raise ConfigError(
@@ -255,15 +257,18 @@ def open_session(
     if not arms:
         raise ConfigError(f"no arm of task family {run.tasks.name!r} has a level of {stage.levels}")
     settings = learner_of(run, stage)
-    learner = TorchLearner(
-        model, settings, total_steps=stage.steps * stage.updates, version=before.learner.publish().version if before else 0,
-        models={a.model: others(a.model) for a in settings.anchors if a.model},
+    learner = build_learner(
+        model, settings, total_steps=stage.steps * stage.updates, version=before.learner.version if before else 0,
+        models={a.model: others(a.model) for a in settings.anchors if a.model}, mesh=run.mesh, threads=run.threads,
     )  # fmt: skip
-    if before and isinstance(before.learner, TorchLearner):
-        learner.heads.carry(before.learner.heads)
     lag = stage.lag if isinstance(stage, Reinforce) else 0
-    engine = run.engine.build(learner)
-    engine = Lagged(engine, lag) if lag else engine
+    try:
+        if before:
+            learner.carry(before.learner.heads.kept())
+        engine = _engine(run, learner, lag)
+    except BaseException:
+        learner.close()
+        raise
     program = stage.taught.compile(stage.updates, offers=stage.learner.offers)
     return Session(
         run=run, stage=stage, learner=learner, engine=engine, tokenizer=model.tokenizer,
@@ -275,6 +280,13 @@ def open_session(
         checker=checker,
         step=step,
     )  # fmt: skip
+
+
+def _engine(run: Run, learner: AnyLearner, lag: int) -> Engine:
+    from assay.runtime.lagged import Lagged
+
+    engine = run.engine.build(learner)
+    return Lagged(engine, lag) if lag else engine
 
 
 def _proof(run: Run, model: AnyModel, lag: int) -> WeightProof:

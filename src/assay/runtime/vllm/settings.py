@@ -10,7 +10,7 @@ from assay.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from assay.core.protocols import Engine
-    from assay.runtime.learner import TorchLearner
+    from assay.runtime.fleet import AnyLearner
 
 __all__ = ["VllmSettings"]
 
@@ -57,7 +57,7 @@ class VllmSettings:
             if not getattr(self, name) > 0:
                 raise ConfigError(f"VllmSettings.{name}={getattr(self, name)}; use a positive number of seconds")
 
-    def build(self, learner: TorchLearner) -> Engine:
+    def build(self, learner: AnyLearner) -> Engine:
         """An engine on this server for what ``learner`` trains, as `assay.runtime.EngineSpec` says."""
         from assay.runtime.hub_model import hub_of
         from assay.runtime.lora import peft_config

@@ -1,0 +1,161 @@
+"""What learners compute on two ranks, for `test_mesh`: `main` is a rank, `computed` also a single process."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from hub_cases import hub_model
+from learner_cases import SHAPE
+
+from assay.core.batch import Batch
+from assay.core.columns import TokenColumn
+from assay.core.errors import AssayError
+from assay.core.rollout import ids_of
+from assay.objective import Entropy, FullKl, HeadValue, Objective, StatLoss, TdLoss, grpo
+from assay.runtime import (
+    AdamW,
+    Anchor,
+    Ema,
+    LearnerSettings,
+    Lora,
+    Ranks,
+    TorchLearner,
+    Trunk,
+    ValueHead,
+    char_tokenizer,
+    init_model,
+)
+from assay.runtime.any_model import AnyModel
+from assay.runtime.typed import array_of
+from assay.testing.batches import random_batch
+
+BASE = LearnerSettings(optimizer=AdamW(lr=1e-3), clip_norm=0.05, micro_tokens=24)
+ROWS = [ids_of([1, 2, 3, 4, 5]), ids_of([7, 6]), ids_of([9])]
+
+
+def odd() -> AnyModel:
+    """A model whose embedding does not part evenly."""
+    return init_model(replace(SHAPE, vocab_size=33), char_tokenizer("0123456789>"), seed=0, init="fan_in")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A learner's settings, and what it learns by."""
+
+    model: Callable[[], AnyModel] = odd
+    settings: LearnerSettings = BASE
+    objective: Callable[[], Objective] = field(default=lambda: grpo(kl=0.1))
+
+
+def family(name: str) -> Callable[[], AnyModel]:
+    return lambda: hub_model(name)
+
+
+def critics() -> Objective:
+    own = TdLoss(value=HeadValue(name="own"), label="own")
+    return replace(grpo(kl=0.0), terms=(TdLoss(), own, Entropy(coef=0.01)))
+
+
+def whole_distribution() -> Objective:
+    return replace(grpo(kl=0.0), terms=(StatLoss(FullKl(model="ref"), coef=0.1),))
+
+
+CASES = {
+    "grpo": Case(),
+    "critics": Case(
+        settings=replace(BASE, heads=(ValueHead(), ValueHead(name="own", trunk="critic")), trunks=(Trunk(),)), objective=critics
+    ),
+    "one micro-batch": Case(settings=replace(BASE, micro_tokens=10_000)),
+    "whole distribution": Case(
+        settings=replace(BASE, anchors=(Anchor("ref", refresh=Ema(decay=0.5)),)), objective=whole_distribution
+    ),
+    "checkpointing": Case(settings=replace(BASE, checkpointing=True)),
+    "bf16": Case(family("qwen3"), settings=replace(BASE, precision="bf16")),
+    "gpt2": Case(family("gpt2")),
+    "gemma2": Case(family("gemma2")),
+    "mixtral": Case(family("mixtral")),
+    "lora": Case(family("qwen3"), replace(BASE, adapter=Lora(rank=4))),
+    "dora": Case(family("llama"), replace(BASE, adapter=Lora(rank=3, dora=True), precision="bf16")),
+}
+
+
+def made(case: Case, ranks: Ranks | None) -> tuple[TorchLearner, Any, Batch]:
+    """A learner, a compiled objective, and a batch that both have looked at."""
+    learner = TorchLearner(case.model(), case.settings, total_steps=4, ranks=ranks)
+    program = case.objective().compile(updates=3, offers=case.settings.offers)
+    batch = random_batch(0, ("logp_engine", *program.plan.columns), groups=4, size=6)
+    for forward in program.plan.forwards:
+        if forward.when == "batch":
+            batch = learner.annotate(batch, forward)
+    return learner, program, program.credit(batch)
+
+
+def computed(case: Case, ranks: Ranks | None, folder: Path, load: Path | None = None) -> dict[str, Any]:
+    """Two optimiser steps, a checkpoint in ``folder``, one more step; what is published, scored and rehearsed at the end."""
+    learner, program, batch = made(case, ranks)
+    metrics: list[Mapping[str, float]] = []
+    if load is None:
+        metrics = [learner.step(batch, program.plan, program).metrics for _ in range(2)]
+        learner.save(folder)
+    else:
+        learner.load(load)
+    saved = learner.state_digest()
+    metrics.append(learner.step(batch, program.plan, program).metrics)
+    effects: dict[str, Any] = {}
+    noisy: dict[str, Any] = {}
+    if load is None:
+        with learner.rehearsal() as rehearsal:
+            effects = rehearsal.effects(ROWS)
+            noisy = {n: a.copy() for n, a in (rehearsal.manifest.payload or {}).items()}
+    tensors = learner.tensors()
+    return {
+        "saved": saved,
+        "digest": learner.state_digest(),
+        "columns": {n: c.values for n, c in batch.tokens.items() if c.producer == "learner"},
+        "metrics": [dict(m) for m in metrics],
+        "weights": {n: array_of(t).copy() for n, t in learner.weights().items()},
+        "critics": {n: array_of(t).copy() for n, t in tensors.get("heads", {}).items()},
+        "parts": {n: tuple(t.shape) for n, t in tensors["weights"].items()},
+        "scores": learner.score(ROWS),
+        "effects": effects,
+        "noisy": noisy,
+    }
+
+
+def refused(ranks: Ranks | None) -> str:
+    """What a step says of an infinite advantage in a single row; the learner behind it is as before."""
+    learner, program, batch = made(CASES["grpo"], ranks)
+    before = learner.state_digest()
+    values = np.array(batch.token("advantage"))
+    values[int(np.flatnonzero(batch.token("mask"))[-1])] = np.inf
+    try:
+        learner.step(batch.with_tokens(TokenColumn("advantage", values, "credit")), program.plan, program)
+    except AssayError as error:
+        assert learner.state_digest() == before
+        return f"{type(error).__name__}: {error}"
+    return "nothing was refused"
+
+
+def main(rank: int, folder: Path, alone: Path, names: Sequence[str]) -> None:
+    torch.set_num_threads(1)  # a forked process has none of its parent's threads
+    store = dist.FileStore(str(folder / "store"), 2)  # pyright: ignore[reportPrivateImportUsage]
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=timedelta(minutes=5))
+    ranks = Ranks()
+    out: dict[str, Any] = {name: computed(case, ranks, folder / name) for name, case in CASES.items() if name in names}
+    out["again"] = {name: computed(CASES[name], ranks, folder, load=folder / name) for name in names if name in RESUMED}
+    out["from one"] = {name: computed(CASES[name], ranks, folder, load=alone / name) for name in names if name in RESUMED}
+    out["refused"] = refused(ranks)
+    (folder / f"{rank}.pickle").write_bytes(pickle.dumps(out))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+RESUMED = ("grpo", "critics", "whole distribution", "lora")
