@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from dataclasses import replace
 from multiprocessing import get_context
 
@@ -51,6 +52,12 @@ def lived() -> None:
     finally:
         learner.close()
     assert not learner._folder.exists() and other._process.returncode == -signal.SIGKILL
+
+
+def test_a_rank_that_cannot_start_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(RankError, match=r"rank 1 \(process \d+\) ended with status 1"):
+        MeshLearner(odd(), BASE, total_steps=1, mesh=Mesh(data=2))
 
 
 def test_what_cannot_be_shared_is_refused_before_a_process_starts() -> None:

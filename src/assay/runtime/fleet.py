@@ -78,6 +78,7 @@ class MeshLearner:
             )  # fmt: skip
             for rank in range(1, mesh.data):
                 self._others.append(_Other(replace(own, rank=rank)))
+            self._all(lambda: None)  # all have started: who waits for one that has not waits long
             self._own = self._all(lambda: Member(own))
         except BaseException:
             self.close()
@@ -183,9 +184,13 @@ class MeshLearner:
                 f"{name} cannot go to other processes ({error}); define the parts of an objective at the top of a module, so "
                 "that they can be pickled, or use Run.mesh.data=1"
             ) from None
-        for other in self._others:
-            other.tell(message)
-        return self._all(lambda: self._own.call(name, given))
+
+        def work() -> Any:
+            for other in self._others:
+                other.tell(message)
+            return self._own.call(name, given)
+
+        return self._all(work)
 
     def _all(self, work: Callable[[], T]) -> T:
         """What ``work`` gives here, once all others are done with the same."""

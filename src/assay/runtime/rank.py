@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,7 +124,10 @@ def main(descriptor: int) -> None:
     with Connection(descriptor) as line:
         try:
             sys.path[:] = pickle.loads(line.recv_bytes())
-            member = Member(pickle.loads(line.recv_bytes()))
+            orders = pickle.loads(line.recv_bytes())
+            import_module("assay.runtime.learner")  # the seconds that a start takes
+            line.send_bytes(pickle.dumps(None))
+            member = Member(orders)
             line.send_bytes(pickle.dumps(None))
             while True:
                 name, given = pickle.loads(line.recv_bytes())
