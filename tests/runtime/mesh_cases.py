@@ -34,6 +34,7 @@ from assay.runtime import (
     init_model,
 )
 from assay.runtime.any_model import AnyModel
+from assay.runtime.ranks import shared_by
 from assay.runtime.typed import array_of
 from assay.testing.batches import random_batch
 
@@ -113,7 +114,7 @@ def computed(case: Case, ranks: Ranks | None, folder: Path, load: Path | None = 
     noisy: dict[str, Any] = {}
     if load is None:
         with learner.rehearsal() as rehearsal:
-            effects = rehearsal.effects(ROWS)
+            effects = dict(rehearsal.effects(ROWS))
             noisy = {n: a.copy() for n, a in (rehearsal.manifest.payload or {}).items()}
     tensors = learner.tensors()
     return {
@@ -153,9 +154,12 @@ def main(rank: int, folder: Path, alone: Path, names: Sequence[str]) -> None:
     out["again"] = {name: computed(CASES[name], ranks, folder, load=folder / name) for name in names if name in RESUMED}
     out["from one"] = {name: computed(CASES[name], ranks, folder, load=alone / name) for name in names if name in RESUMED}
     out["refused"] = refused(ranks)
+    beside = Ranks(share=shared_by(2))  # the two share rows instead of dealing them out
+    out["context"] = {name: computed(CASES[name], beside, folder / f"{name} in context") for name in names if name in CONTEXT}
     (folder / f"{rank}.pickle").write_bytes(pickle.dumps(out))
     dist.barrier()
     dist.destroy_process_group()
 
 
+CONTEXT = ("grpo", "whole distribution", "checkpointing", "gpt2", "gemma2", "mixtral", "lora", "bf16")
 RESUMED = ("grpo", "critics", "whole distribution", "lora")

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from mesh_cases import BASE, CASES, made, odd
 
 from assay.core.errors import ConfigError, RankError
-from assay.runtime import LearnerSettings, Mesh, MeshLearner, Muon
+from assay.runtime import LearnerSettings, Mesh, MeshLearner, Muon, ValueHead
 from assay.runtime.fleet import build_learner
 from assay.runtime.learner import TorchLearner
 
@@ -63,6 +63,8 @@ def test_a_rank_that_cannot_start_is_told_at_once(monkeypatch: pytest.MonkeyPatc
 def test_what_cannot_be_shared_is_refused_before_a_process_starts() -> None:
     with pytest.raises(ConfigError, match=r"Muon steps whole matrices.*use AdamW\(\)"):
         MeshLearner(odd(), replace(BASE, optimizer=Muon()), total_steps=1, mesh=Mesh(data=2))
+    with pytest.raises(ConfigError, match=r"Run.mesh.context=2 with heads \(values\)"):
+        MeshLearner(odd(), replace(BASE, heads=(ValueHead(),)), total_steps=1, mesh=Mesh(context=2))
     with pytest.raises(ConfigError, match=r"Mesh.data=0"):
         Mesh(data=0)
     with pytest.raises(ConfigError, match=r"Mesh.timeout=0.0 s"):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from hub_cases import hub_model
-from tiny_runs import at_named, digest_of, in_child, kill_at, points_into, reinforce, resumed, tiny, trained, warm_up
+from tiny_runs import SHAPE, at_named, digest_of, in_child, kill_at, points_into, reinforce, resumed, tiny, trained, warm_up
 
 from assay.core.errors import ConfigError, InexactResumeError, RankError
 from assay.core.rollout import Sampling
@@ -85,6 +85,14 @@ def test_a_run_begun_alone_goes_on_on_two_ranks(tmp_path):
     assert load_run(folder).mesh == Mesh(data=2)
 
 
+def test_a_run_whose_ranks_share_rows_is_proved(tmp_path):
+    run = replace(shared(), mesh=Mesh(data=1, context=2), model=replace(tiny().model, shape=replace(SHAPE, num_kv_heads=2)))
+    assert trained(run, tmp_path / "run")
+    assert (tmp_path / "run" / "metrics.jsonl").read_text().count('"proof/state": 1.0') == 6
+    resumed(tmp_path / "run", ranks=2, steps=7, allow_inexact=True)
+    assert load_run(tmp_path / "run").mesh == Mesh(data=2)
+
+
 def test_a_lost_rank_ends_the_run_which_goes_on_exactly(tmp_path, monkeypatch):
     monkeypatch.setenv("ASSAY_TEST_FOLDER", str(tmp_path))
     whole = trained(shared(), tmp_path / "whole")
@@ -123,6 +131,12 @@ def test_an_adapter_of_a_hub_model_is_shared_proved_and_whole_in_the_end(tmp_pat
     assert two.keys() == one.keys() and max(first.values()) < 5e-2, first
 
 
+def test_heads_that_do_not_go_into_parts_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"Run.mesh.context=2: Qwen3ForCausalLM has 1 and 2 heads for keys and queries"):
+        train(replace(shared(), mesh=Mesh(context=2)), tmp_path / "run")
+    assert not (tmp_path / "run" / "run.toml").exists()
+
+
 def test_what_cannot_be_shared_is_refused_before_anything_is_built():
-    with pytest.raises(ConfigError, match=r"Run.mesh.data=2 with LearnerSettings.optimizer=Muon\(\)"):
+    with pytest.raises(ConfigError, match=r"Run.mesh has 2 ranks, and LearnerSettings.optimizer is Muon\(\)"):
         check_run(replace(tiny(), mesh=Mesh(data=2)))

@@ -47,7 +47,7 @@ def decoder_of(model: Model | HubModel, settings: LearnerSettings | None = None,
         return made
     from assay.runtime.sharded import Sharded
 
-    return Sharded(made, ranks.size)
+    return Sharded(made, ranks)
 
 
 def device_of(settings: LearnerSettings) -> str:

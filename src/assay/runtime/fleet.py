@@ -73,10 +73,10 @@ class MeshLearner:
         try:
             _lay_out(self._folder, model, models or {})
             own = Orders(
-                rank=0, size=mesh.data, folder=self._folder, timeout=mesh.timeout, threads=threads, settings=settings,
-                total_steps=total_steps, version=version, models=tuple(models or {}),
+                rank=0, mesh=mesh, folder=self._folder, threads=threads, settings=settings, total_steps=total_steps,
+                version=version, models=tuple(models or {}),
             )  # fmt: skip
-            for rank in range(1, mesh.data):
+            for rank in range(1, mesh.size):
                 self._others.append(_Other(replace(own, rank=rank)))
             self._all(lambda: None)  # all have started: who waits for one that has not waits long
             self._own = self._all(lambda: Member(own))
@@ -182,7 +182,7 @@ class MeshLearner:
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise ConfigError(
                 f"{name} cannot go to other processes ({error}); define the parts of an objective at the top of a module, so "
-                "that they can be pickled, or use Run.mesh.data=1"
+                "that they can be pickled, or use Mesh()"
             ) from None
 
         def work() -> Any:
@@ -238,9 +238,9 @@ def check_mesh(mesh: Mesh, settings: LearnerSettings) -> None:
     """
     mesh.check(settings)
     on_cuda = settings.device != "cpu" and torch.cuda.is_available()
-    if on_cuda and torch.cuda.device_count() < mesh.data:
+    if on_cuda and torch.cuda.device_count() < mesh.size:
         raise ConfigError(
-            f"Run.mesh.data={mesh.data}, and PyTorch sees {torch.cuda.device_count()} CUDA devices; use at most as many ranks"
+            f"Run.mesh has {mesh.size} ranks, and PyTorch sees {torch.cuda.device_count()} CUDA devices; use at most as many"
         )
     if dist.is_initialized():
         raise ConfigError(
@@ -264,7 +264,7 @@ class _Other:
     def __init__(self, orders: Orders) -> None:
         mine, theirs = socket.socketpair()
         environment = {**os.environ, "OMP_NUM_THREADS": str(orders.threads), "OMP_WAIT_POLICY": "PASSIVE"}
-        self.rank, self._timeout = orders.rank, orders.timeout
+        self.rank, self._timeout = orders.rank, orders.mesh.timeout
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", f"from assay.runtime.rank import main; main({theirs.fileno()})"],
@@ -335,7 +335,7 @@ def build_learner(
     models: Mapping[str, Model | HubModel] | None = None, version: int = 0, threads: int = 1,
 ) -> AnyLearner:  # fmt: skip
     """A learner on as many ranks as ``mesh`` says; arguments and errors as of `MeshLearner`."""
-    if mesh.data == 1:
+    if mesh.size == 1:
         return TorchLearner(model, settings, total_steps=total_steps, models=models, version=version)
     return MeshLearner(
         model, settings, total_steps=total_steps, mesh=mesh, models=models, version=version, threads=threads

@@ -101,11 +101,14 @@ class HubDecoder(Causal):
     def hidden(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
         """Hidden states after the final norm, in float32, as `Causal.hidden` says."""
         found = (self._concatenated if self.concatenated else self._rectangles)(ids, packing)
+        if wanted is not None and packing.share is not None:
+            wanted = wanted - packing.share.own(len(ids)).start
         return (found if wanted is None else unpad_rows(found, wanted)).float()
 
     def _concatenated(self, ids: Tensor, packing: Packing) -> Tensor:
         self.module.config._attn_implementation = ROWS
-        return self._body(ids[None], packing.positions[None], rows=packing)[0]
+        own = slice(None) if packing.share is None else packing.share.own(len(ids))
+        return self._body(ids[own][None], packing.positions[own][None], rows=packing)[0]
 
     def _rectangles(self, ids: Tensor, packing: Packing) -> Tensor:
         """A padding token stands behind its row, where no token of a causal model looks."""

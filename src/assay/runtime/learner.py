@@ -136,8 +136,8 @@ class TorchLearner:
             for _, part, counts in self.passes.dealt(micro_batches(batch, self.settings.micro_tokens)):
                 micro = batch.micro(part)
                 ids, packing, where = self.passes.inputs(micro, model)
-                values = np.zeros(len(ids), np.float32)
-                values[array_of(where)] = array_of(self.passes.model(model).columns(ids, packing, where)[0])
+                values = np.zeros(int(micro.offsets[-1]), np.float32)
+                values[array_of(where)] = array_of(self.passes.logp(model, (ids, packing, where)))
                 for row, a, b in zip(part.tolist(), micro.offsets[:-1], micro.offsets[1:], strict=True):
                     every[batch.offsets[row] : batch.offsets[row + 1]] = values[a:b] * counts
         self.passes.complete({"scores": every})
@@ -225,7 +225,10 @@ class TorchLearner:
             return tally, sums
         for name, gradient in self.heads.gradients.items():
             self.ranks.add(gradient, f"gradient of the {name}")
-        total = self.ranks.totals(asdict(tally)) | {"seconds": tally.seconds, "given": tally.given}
+        given, seconds = tally.given, tally.seconds
+        if not self.ranks.speaks:
+            tally, sums = _Tally(), {}
+        total = self.ranks.totals(asdict(tally)) | {"seconds": seconds, "given": given}
         return _Tally(**cast(Any, total)), self.ranks.totals(sums)
 
     def _moves(self) -> bool:
@@ -273,7 +276,7 @@ class TorchLearner:
         tally, sums = totals
         at = where.cpu()
         live = {
-            name: torch.zeros(len(ids), *column.shape[1:], dtype=column.dtype).index_copy(0, at, column.cpu())
+            name: torch.zeros(int(micro.offsets[-1]), *column.shape[1:], dtype=column.dtype).index_copy(0, at, column.cpu())
             for name, column in found.items()
         }
         value, metrics = loss.micro(micro, live)

@@ -7,6 +7,7 @@ or near-equal length share a *bucket*; a padding token stands behind its row, wh
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.runtime.typed import tensor_of
+
+if TYPE_CHECKING:
+    from assay.runtime.context import Share
 
 __all__ = ["Packing", "bucket_lengths", "pack_offsets"]
 
@@ -33,6 +37,7 @@ class Packing:
         pad: ``[P]`` int64, token read by each rectangle cell; None where rectangles and tokens coincide.
         unpad: ``[N]`` int64, rectangle cell of each token; None with ``pad``.
         useful: query-key pairs of the rows over those of the rectangles, in (0, 1].
+        share: the ranks that share the tokens; None where all are here.
     """
 
     positions: Tensor
@@ -40,6 +45,7 @@ class Packing:
     pad: Tensor | None
     unpad: Tensor | None
     useful: float
+    share: Share | None = None
 
     def to(self, device: torch.device) -> Packing:
         """The same there."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +29,7 @@ from assay.runtime.settings import LearnerSettings
 from assay.runtime.typed import array_of, tensor_of
 
 if TYPE_CHECKING:
+    from assay.runtime.context import Share
     from assay.runtime.ranks import Ranks
 
 __all__ = ["Inputs", "Passes"]
@@ -93,9 +94,36 @@ class Passes:
             raise DataError(f"token ids reach from {low} to {high}, the model's vocabulary has {shape.vocab_size}")
         if mask[micro.offsets[:-1]].any():
             raise DataError("the first token of a row carries loss, but nothing before it can predict it; set its mask to False")
-        where = np.flatnonzero(mask)
-        device = self.model(model).device
-        return tensor_of(ids.astype(np.int64)).to(device), pack_offsets(micro.offsets).to(device), tensor_of(where).to(device)
+        share, offsets = self._share, micro.offsets
+        if share is not None:
+            offsets = share.padded(offsets)
+            ids = np.pad(ids, (0, int(offsets[-1]) - len(ids)))
+        packing = replace(pack_offsets(offsets), share=share)
+        where, device = np.flatnonzero(mask), self.model(model).device
+        return tensor_of(ids.astype(np.int64)).to(device), packing.to(device), tensor_of(where).to(device)
+
+    @property
+    def _share(self) -> Share | None:
+        return self.ranks.share if self.ranks is not None else None
+
+    def logp(self, model: str, inputs: Inputs) -> Tensor:
+        """``[M]`` log-probabilities at the loss tokens."""
+        picked, here = self._picked(inputs)
+        found = self.model(model).columns(*here)[0]
+        return self._gathered(inputs, found, picked)
+
+    def _gathered(self, inputs: Inputs, values: Tensor, picked: Tensor | None) -> Tensor:
+        """``[M]`` of what was read here at some of the loss tokens."""
+        share = inputs[1].share
+        return values if share is None or picked is None else share.gathered(values, picked, len(inputs[2]))
+
+    def _picked(self, inputs: Inputs) -> tuple[Tensor | None, Inputs]:
+        """Of the loss tokens those that are read here, None for all; and the inputs with these alone."""
+        ids, packing, where = inputs
+        if packing.share is None:
+            return None, inputs
+        picked = packing.share.picked(where, len(ids))
+        return picked, (ids, packing, where[picked])
 
     def autocast(self) -> AbstractContextManager[object]:
         """The settings' precision of matrix products."""
@@ -162,6 +190,7 @@ class Passes:
         if self.ranks is None:
             return
         for name, values in columns.items():
+            values *= self.ranks.speaks
             self.ranks.add(tensor_of(values), f"column {name}")
 
     # ---- with gradient
@@ -180,10 +209,18 @@ class Passes:
         self, model: str, inputs: Inputs, micro: Batch, wanted: Mapping[str, Quantity], heads: Sequence[str]
     ) -> tuple[dict[str, Tensor], Found]:
         """``[M]`` log-probabilities, entropies and statistics by column, and the states behind the columns ``heads``."""
-        return self.model(model).within(self._read_whole, model, inputs, micro, wanted, heads)
+        picked, here = self._picked(inputs)
+        found, states_of = self.model(model).within(self._read_here, model, here, micro, wanted, heads, picked)
+        return {n: self._gathered(inputs, values, picked) for n, values in found.items()}, states_of
 
-    def _read_whole(
-        self, model: str, inputs: Inputs, micro: Batch, wanted: Mapping[str, Quantity], heads: Sequence[str]
+    def _read_here(
+        self,
+        model: str,
+        inputs: Inputs,
+        micro: Batch,
+        wanted: Mapping[str, Quantity],
+        heads: Sequence[str],
+        picked: Tensor | None,
     ) -> tuple[dict[str, Tensor], Found]:
         decoder, (ids, _, where) = self.model(model), inputs
         stats = {column: kind for column, kind in wanted.items() if isinstance(kind, VocabStat)}
@@ -205,6 +242,8 @@ class Passes:
             mask = micro.token("mask")
             names = dict.fromkeys(n for s in stats.values() for n in s.needs)
             columns = {n: tensor_of(np.array(micro.token(n)[mask], np.float32)).to(ids.device) for n in names}
+            if picked is not None:
+                columns = {n: column[picked] for n, column in columns.items()}
             models = {"policy": self.policy, **self.anchors}
             rows = self._rows(model, micro, tuple(stats.values()))
             made_of = decoder.statistics(*inputs, tuple(stats.values()), models, columns, both[0], rows)

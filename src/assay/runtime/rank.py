@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from assay.core.protocols import Rehearsal
     from assay.runtime.any_model import AnyModel
     from assay.runtime.learner import TorchLearner
-    from assay.runtime.settings import LearnerSettings
+    from assay.runtime.ranks import Ranks
+    from assay.runtime.settings import LearnerSettings, Mesh
 
 __all__ = ["Member", "Orders", "main"]
 
@@ -35,18 +36,16 @@ class Orders:
     """What a process needs to become a rank.
 
     Attributes:
-        rank, size: which of how many.
+        rank, mesh: which of how many.
         folder: where the ranks meet, and where models lie: ``policy``, and ``others/0``, ``others/1``, ...
-        timeout: seconds that a rank waits for the others within a call.
         threads: of torch.
         settings, total_steps, version: the learner's.
         models: names of the others, in their order.
     """
 
     rank: int
-    size: int
+    mesh: Mesh
     folder: Path
-    timeout: float
     threads: int
     settings: LearnerSettings
     total_steps: int
@@ -66,17 +65,16 @@ class Member:
 
         from assay.runtime.hf import load_model
         from assay.runtime.learner import TorchLearner
-        from assay.runtime.ranks import Ranks
 
         if torch.get_num_threads() != orders.threads:
             torch.set_num_threads(orders.threads)
-        _enter(orders)
+        ranks = _enter(orders)
         others: dict[str, AnyModel] = {
             name: load_model(orders.folder / "others" / str(i)) for i, name in enumerate(orders.models)
         }
         self.learner: TorchLearner = TorchLearner(
             load_model(orders.folder / "policy"), orders.settings, total_steps=orders.total_steps, models=others,
-            version=orders.version, ranks=Ranks(),
+            version=orders.version, ranks=ranks,
         )  # fmt: skip
         self._open: ExitStack = ExitStack()
         self._rehearsal: Rehearsal | None = None
@@ -100,20 +98,23 @@ class Member:
         self._open.close()
 
 
-def _enter(orders: Orders) -> None:
+def _enter(orders: Orders) -> Ranks:
     """Enters the default process group: gloo, and NCCL besides for what lies on CUDA devices, one for each rank."""
     import torch
     import torch.distributed as dist
+
+    from assay.runtime.ranks import Ranks, shared_by
 
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all ranks are on this machine
     on_cuda = orders.settings.device != "cpu" and torch.cuda.is_available()
     if on_cuda:
         torch.cuda.set_device(orders.rank)
-    store = dist.FileStore(str(orders.folder / "store"), orders.size)  # pyright: ignore[reportPrivateImportUsage]
+    store = dist.FileStore(str(orders.folder / "store"), orders.mesh.size)  # pyright: ignore[reportPrivateImportUsage]
     dist.init_process_group(
-        "cpu:gloo,cuda:nccl" if on_cuda else "gloo", store=store, rank=orders.rank, world_size=orders.size,
-        timeout=timedelta(seconds=orders.timeout),
+        "cpu:gloo,cuda:nccl" if on_cuda else "gloo", store=store, rank=orders.rank, world_size=orders.mesh.size,
+        timeout=timedelta(seconds=orders.mesh.timeout),
     )  # fmt: skip
+    return Ranks(share=shared_by(orders.mesh.context))
 
 
 def main(descriptor: int) -> None:

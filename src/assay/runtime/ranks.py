@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch.distributed as dist
 from torch import Tensor
 
 from assay.core.errors import AssayError, RankError
-from assay.runtime.typed import add_up, gather_objects
+from assay.runtime.typed import add_up, gather_objects, group_of
 
-__all__ = ["Ranks"]
+if TYPE_CHECKING:
+    from assay.runtime.context import Share
+
+__all__ = ["Ranks", "shared_by"]
 
 T = TypeVar("T")
 
@@ -29,6 +32,7 @@ class Ranks:
 
     Attributes:
         group: whose ranks; those of ``torch.distributed.init_process_group`` when None.
+        share: those of them that share the tokens of a micro-batch with this one; None where it has them all.
 
     >>> import numpy as np
     >>> import torch.distributed as dist
@@ -41,6 +45,7 @@ class Ranks:
     """
 
     group: dist.ProcessGroup | None = None
+    share: Share | None = None
 
     @property
     def index(self) -> int:
@@ -52,12 +57,19 @@ class Ranks:
         """How many there are."""
         return dist.get_world_size(self.group)
 
+    @property
+    def speaks(self) -> bool:
+        """Whether what this rank found counts: of those that share tokens, all of which find the same, the first's does."""
+        return self.share is None or self.share.index == 0
+
     def dealt(self, parts: Sequence[T]) -> Iterator[tuple[int, T, bool]]:
-        """The parts of a batch that this rank computes: every ``size``-th, with its place. All ranks get equally many, since each
-        pass is a collective: where the parts run out another is computed that does not count (False).
+        """The parts of a batch that this rank computes, with their places: every n-th of n ranks, or sets of ranks that share
+        tokens. All get equally many, since each pass is a collective: where the parts run out another is computed that does not
+        count (False).
         """
-        for first in range(0, len(parts), self.size):
-            place = first + self.index
+        each = self.share.size if self.share else 1
+        for first in range(0, len(parts), self.size // each):
+            place = first + self.index // each
             counts = place < len(parts)
             yield (place, parts[place], True) if counts else (len(parts) - 1, parts[-1], counts)
 
@@ -126,6 +138,23 @@ class Ranks:
                     f"the ranks ask for different statistics: rank 0 alone for {_names(here)}, rank {other} alone for "
                     f"{_names(there)}; every rank must run the same objective on its part of the same batch"
                 )
+
+
+def shared_by(size: int) -> Share | None:
+    """Of the ranks of the default process group those that share tokens with this one, ``size`` next to each other; None for 1.
+    Every rank must ask.
+    """
+    if size == 1:
+        return None
+    from assay.runtime.context import Share
+
+    found: Share | None = None
+    for first in range(0, dist.get_world_size(), size):
+        members = list(range(first, first + size))
+        group = group_of(members)
+        if dist.get_rank() in members:
+            found = Share(group, dist.get_rank() - first, size)
+    return found
 
 
 def _merged(parts: Sequence[Any]) -> Any:

@@ -31,7 +31,8 @@ def rows_attention(
 
     Args:
         module: the attention layer.
-        query, key, value: ``[1, heads, N, D]`` of concatenated rows, or ``[B, heads, L, D]`` of equally long ones.
+        query, key, value: ``[1, heads, N, D]`` of concatenated rows, or ``[B, heads, L, D]`` of equally long ones; where ranks
+            share the tokens, ``N`` are this one's.
         attention_mask: not used: rows are whole and causal.
         rows: where the rows lie.
         others: what the layer says besides: scale, window, soft cap.
@@ -42,12 +43,15 @@ def rows_attention(
     if rows is None:
         return _rectangle(module, query, key, value, others), None
     q, k, v = (part[0].transpose(0, 1) for part in (query, key, value))
+    if rows.share is not None:
+        q, k, v = (rows.share.heads(part) for part in (q, k, v))
     if rows.pad is not None and rows.unpad is not None:
         q, k, v = (pad_rows(part, rows.pad, rows.unpad) for part in (q, k, v))
     parts = zip(*(split(part, rows.cells) for part in (q, k, v)), rows.buckets, strict=True)
     mixed = [_bucket(module, queries, keys, values, bucket, others) for queries, keys, values, bucket in parts]
     out = mixed[0] if len(mixed) == 1 else torch.cat(mixed)
-    return (out if rows.unpad is None else unpad_rows(out, rows.unpad)).unsqueeze(0), None
+    out = out if rows.unpad is None else unpad_rows(out, rows.unpad)
+    return (out if rows.share is None else rows.share.tokens(out)).unsqueeze(0), None
 
 
 def _bucket(module: nn.Module, q: Tensor, k: Tensor, v: Tensor, bucket: tuple[int, int], others: dict[str, Any]) -> Tensor:

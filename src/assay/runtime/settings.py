@@ -340,36 +340,53 @@ class Lora:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mesh:
-    """How many processes share a learner: `assay.runtime.MeshLearner`, by FSDP2.
+    """How many processes share a learner: `assay.runtime.MeshLearner`, by FSDP2. All of them share weights and optimiser state.
 
     Attributes:
-        data: ranks among which the rows of a batch, the weights and the optimiser's state are shared out; 1 for this process
-            alone. All are on this machine; on CUDA each has a device of its own.
+        data: ranks, or sets of ranks, among which the rows of a batch are dealt out.
+        context: ranks in each set, which share the tokens of its rows: for rows too long for one.
         timeout: seconds that a rank waits for the others within a call.
 
-    >>> Mesh(data=2).data
-    2
+    All are on this machine; on CUDA each has a device of its own.
+
+    >>> Mesh(data=2, context=2).size
+    4
     """
 
     data: int = 1
+    context: int = 1
     timeout: float = 600.0
 
     def __post_init__(self) -> None:
         _check(self, "data", 1)
+        _check(self, "context", 1)
         if not (math.isfinite(self.timeout) and self.timeout > 0):
             raise ConfigError(f"Mesh.timeout={self.timeout} s; use a number above 0")
+
+    @property
+    def size(self) -> int:
+        """Ranks in all; 1 is this process alone."""
+        return self.data * self.context
 
     def check(self, settings: LearnerSettings) -> None:
         """Refuses a learner that cannot be shared.
 
         Raises:
-            ConfigError: its optimiser needs whole matrices.
+            ConfigError: its optimiser needs whole matrices, or its critics or anchors read what lies on another rank.
         """
-        if self.data > 1 and isinstance(settings.optimizer, Muon):
+        if self.size > 1 and isinstance(settings.optimizer, Muon):
             raise ConfigError(
-                f"Run.mesh.data={self.data} with LearnerSettings.optimizer=Muon(): Muon steps whole matrices, and each rank has "
-                "a part of them; use AdamW(), or mesh.data=1"
+                f"Run.mesh has {self.size} ranks, and LearnerSettings.optimizer is Muon(): Muon steps whole matrices, and each "
+                "rank has a part of them; use AdamW(), or Mesh()"
             )
+        if self.context == 1:
+            return
+        for what, found in (("heads", settings.heads), ("privileged anchors", [a for a in settings.anchors if a.privileged])):
+            if found:
+                raise ConfigError(
+                    f"Run.mesh.context={self.context} with {what} ({', '.join(p.name for p in found)}): they read what lies "
+                    "on another rank; use Mesh(data=...)"
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

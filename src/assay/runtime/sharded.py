@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,9 @@ from assay.runtime.readout import Head
 from assay.runtime.settings import HubShape
 from assay.runtime.typed import local_of
 
+if TYPE_CHECKING:
+    from assay.runtime.ranks import Ranks
+
 __all__ = ["Sharded"]
 
 T = TypeVar("T")
@@ -37,6 +40,21 @@ class _Root(nn.Module):
         return work(*given)
 
 
+def _check_share(decoder: HubDecoder, size: int) -> None:
+    config = decoder.module.config.get_text_config()
+    heads = {int(getattr(config, name)) for name in ("num_attention_heads", "num_key_value_heads") if getattr(config, name, None)}
+    if any(number % size for number in heads):
+        raise ConfigError(
+            f"Run.mesh.context={size}: {decoder.shape.architecture} has {' and '.join(map(str, sorted(heads)))} heads for keys "
+            "and queries, which do not go into as many equal parts; use a divisor"
+        )
+    if not decoder.concatenated:
+        raise ConfigError(
+            f"Run.mesh.context={size}: the attention of {decoder.shape.architecture} cannot be shared ({decoder.note}); use "
+            "Mesh(data=...)"
+        )
+
+
 class Sharded(Causal):
     """A `HubDecoder` in parts, behind the interface of `Causal`.
 
@@ -46,14 +64,19 @@ class Sharded(Causal):
 
     Args:
         decoder: is cut up; no longer used by itself.
-        size: ranks of the default process group.
+        ranks: all of them, those of the default process group.
+
+    Raises:
+        ConfigError: ranks share tokens, and the attention cannot be shared among as many.
     """
 
-    def __init__(self, decoder: HubDecoder, size: int) -> None:
+    def __init__(self, decoder: HubDecoder, ranks: Ranks) -> None:
         super().__init__()
+        if ranks.share is not None:
+            _check_share(decoder, ranks.share.size)
         self._decoder = (decoder,)  # in a tuple: the root alone owns it
         learns = set(decoder.trained())
-        mesh = init_device_mesh(decoder.device.type, (size,))
+        mesh = init_device_mesh(decoder.device.type, (ranks.size,))
         root = _Root(decoder)
         for part in root.modules():
             if isinstance(part, GradientCheckpointingLayer):

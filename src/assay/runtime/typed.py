@@ -13,7 +13,7 @@ from assay.core.columns import Array
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
 
-__all__ = ["add_up", "array_of", "gather_objects", "l2_norm", "local_of", "split", "tensor_of"]
+__all__ = ["add_up", "array_of", "gather_objects", "group_of", "l2_norm", "local_of", "split", "tensor_of"]
 
 
 def tensor_of(array: Array) -> Tensor:
@@ -53,3 +53,10 @@ def add_up(tensor: Tensor, group: ProcessGroup | None) -> None:
     import torch.distributed as dist
 
     cast(Any, dist).all_reduce(tensor, group=group)
+
+
+def group_of(members: Sequence[int]) -> ProcessGroup:
+    """A process group of some ranks; every rank must ask for it."""
+    import torch.distributed as dist
+
+    return cast(Any, dist).new_group(list(members))

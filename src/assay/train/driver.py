@@ -103,7 +103,7 @@ def resume(
             recorded one.
         steps: new number of steps of the last stage, at least what it has done; of a warm-up that ended below its gate, the
             warm-up's.
-        ranks: new number of processes that share the learner, ``Run.mesh.data``; sums then go in another order, so it needs
+        ranks: new number of processes that share the learner, ``Mesh(data=ranks)``; sums then go in another order, so it needs
             ``allow_inexact``.
         allow_inexact: go on although threads, ranks, instruction set or versions differ.
         watch: makes trackers besides the journal; see `Watch`.
@@ -148,7 +148,7 @@ class Driver:
         found = checkpoint.latest(self.folder)
         state = checkpoint.load_state(found, self.desk.identity, self.desk.data) if found else None
         run = extended(self.run, state, steps)
-        run = run if ranks is None else replace(run, mesh=replace(run.mesh, data=ranks))
+        run = run if ranks is None else replace(run, mesh=replace(run.mesh, data=ranks, context=1))
         done = self.folder / "done.json"
         if run == self.run and done.exists():
             return Outcome(folder=self.folder, finished=True, **storage.read_json(done))

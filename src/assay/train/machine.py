@@ -9,6 +9,7 @@ from assay.core.errors import InexactResumeError
 from assay.train import storage
 
 if TYPE_CHECKING:
+    from assay.runtime.settings import Mesh
     from assay.train.run import Run
 
 __all__ = ["check_same", "record"]
@@ -39,4 +40,8 @@ def _now(run: Run) -> dict[str, str]:
     import assay
     from assay.runtime.machine import fingerprint
 
-    return {**fingerprint(run.threads), "ranks": str(run.mesh.data), "assay": assay.__version__}
+    return {**fingerprint(run.threads), "ranks": _ranks(run.mesh), "assay": assay.__version__}
+
+
+def _ranks(mesh: Mesh) -> str:
+    return str(mesh.data) if mesh.context == 1 else f"{mesh.data} x {mesh.context}"
