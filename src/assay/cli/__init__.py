@@ -14,6 +14,7 @@ COMMANDS = {
     "resume": ("train", "go on with a run that was stopped, killed, or has finished"),
     "eval": ("ask", "held-out accuracy of a run or model, with intervals"),
     "sample": ("ask", "answers of a run or model to a prompt"),
+    "export": ("export", "the model of a run as a folder for any tool, read back, with a model card"),
     "explain": ("explain", "what a recipe would do: every setting, sizes, memory; runs nothing"),
     "report": ("look", "write a run's report.html anew"),
     "runs": ("look", "list, show or compare runs"),

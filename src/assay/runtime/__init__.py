@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from assay.runtime.chat import Chat
     from assay.runtime.engine import NativeEngine
     from assay.runtime.engines import Auto, EngineSpec, InProcess, Native
+    from assay.runtime.exported import Reloaded
     from assay.runtime.fleet import MeshLearner
     from assay.runtime.hf import load_decoder, load_model, save_model
     from assay.runtime.hub_engine import TransformersEngine
@@ -63,6 +64,7 @@ __all__ = [
     "NativeEngine",
     "OpenAIClient",
     "Ranks",
+    "Reloaded",
     "Schedule",
     "TorchLearner",
     "TransformersEngine",
@@ -85,6 +87,7 @@ _HOME = {
     "engine": "NativeEngine",
     "engines": "Auto EngineSpec InProcess Native",
     "fleet": "MeshLearner",
+    "exported": "Reloaded",
     "hf": "load_decoder load_model save_model",
     "hub_model": "Adapter HubModel",
     "hub_engine": "TransformersEngine",

@@ -21,7 +21,7 @@ from assay.runtime.hf import read_json
 from assay.runtime.hub_model import HubModel, hub_config
 from assay.runtime.tokenizer import HubTokenizer
 
-__all__ = ["ADAPTER", "load_hub", "write_hub"]
+__all__ = ["ADAPTER", "load_hub", "quietly", "write_hub"]
 
 ADAPTER = "adapter"
 COPIED = 1 << 30
@@ -45,7 +45,7 @@ def _load_base(folder: Path) -> HubModel:
     path = folder / "config.json"
     config = read_json(path)
     hub_config(config)
-    with _quiet():
+    with quietly():
         try:
             module, info = cast(Any, AutoModelForCausalLM).from_pretrained(
                 folder, dtype="auto", local_files_only=True, use_safetensors=True, output_loading_info=True
@@ -71,7 +71,7 @@ def write_hub(model: HubModel, folder: Path) -> None:
     else:
         dtypes = {t.dtype for t in model.tensors.values() if t.is_floating_point()}
         module: Any = model.base().module(dtypes.pop() if len(dtypes) == 1 else torch.float32)
-        with _quiet():
+        with quietly():
             module.save_pretrained(folder)
     model.tokenizer.save(folder)
     if model.adapter is not None:
@@ -95,7 +95,7 @@ def _share(origin: Path, folder: Path) -> None:
 
 
 @contextmanager
-def _quiet() -> Generator[None]:
+def quietly() -> Generator[None]:
     """Keeps transformers' progress bars and reports to itself: what goes wrong is raised."""
     bars, level = hub_logging.is_progress_bar_enabled(), hub_logging.get_verbosity()
     hub_logging.disable_progress_bar()

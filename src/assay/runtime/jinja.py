@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.core.errors import ConfigError, DataError, MissingExtraError, UnknownNameError
 
-__all__ = ["JinjaText"]
+__all__ = ["JinjaText", "roles_in_jinja", "with_defaults"]
 
 _GIVEN = ("messages", "add_generation_prompt", "tools", "documents", "raise_exception", "strftime_now", "namespace", "range")
 
@@ -110,3 +110,55 @@ def _open(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(k): _open(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
     return [_open(v) for v in value] if isinstance(value, list | tuple) else value  # pyright: ignore[reportUnknownVariableType]
+
+
+def roles_in_jinja(roles: Mapping[str, str]) -> str:
+    """Turns written role by role, text with ``{content}`` each, as a template of transformers; an assistant's end with the
+    end token.
+
+    >>> text = roles_in_jinja({"user": "Q:{content};", "assistant": "A:{content}"})
+    >>> JinjaText(text, "here", {"eos_token": "$"}, {}, "2025-01-01")(
+    ...     [{"role": "user", "content": "1+1"}, {"role": "assistant", "content": "2"}, {"role": "user", "content": "?"}], True
+    ... )
+    'Q:1+1;A:2$Q:?;A:'
+    """
+    cases: list[str] = []
+    for role, text in roles.items():
+        before, after = text.split("{content}")
+        end = " + eos_token" if role == "assistant" else ""
+        cases.append(f"if m['role'] == {role!r} %}}{{{{ {before!a} + m['content'] + {after!a}{end} }}}}")
+    refuse = "{% else %}{{ raise_exception('no template for the role ' + m['role']) }}{% endif %}"
+    opener = ascii(roles["assistant"].split("{content}")[0])
+    turns = "{% for m in messages %}{% " + "{% el".join(cases) + refuse + "{% endfor %}"
+    return turns + "{% if add_generation_prompt %}{{ " + opener + " }}{% endif %}"
+
+
+def with_defaults(source: str, system: str, options: Mapping[str, Any], apart: bool = True) -> str:
+    """A template that takes a system prompt and options where a caller gives none.
+
+    Args:
+        source: the template.
+        system: the prompt; empty for none.
+        options: variables with their values.
+        apart: whether the prompt is a turn of its own; or else it opens the first user turn.
+
+    >>> text = with_defaults("{{ messages[0].content }} {{ deep }}", "Be brief.", {"deep": True})
+    >>> JinjaText(text, "here", {}, {}, "2025-01-01")([{"role": "user", "content": "?"}], True)
+    'Be brief. True'
+    """
+    joined = f"[{{'role': 'user', 'content': {system!a} + '\\n\\n' + messages[0]['content']}}] + messages[1:]"
+    opening = f"[{{'role': 'system', 'content': {system!a}}}] + messages" if apart else joined
+    found = f"{{% if messages[0]['role'] != 'system' %}}{{% set messages = {opening} %}}{{% endif %}}" if system else ""
+    for name, value in options.items():
+        found += f"{{% if {name} is not defined %}}{{% set {name} = {_literal(value)} %}}{{% endif %}}"
+    return found + source
+
+
+def _literal(value: Any) -> str:
+    """A value as Jinja writes it."""
+    if isinstance(value, Mapping):
+        pairs = (f"{str(k)!a}: {_literal(v)}" for k, v in value.items())  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_literal, value)) + "]"  # pyright: ignore[reportUnknownArgumentType]
+    return ascii(value)

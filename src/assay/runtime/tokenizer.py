@@ -18,7 +18,7 @@ from assay.core.rollout import Ids, ids_of
 from assay.core.task import Message
 from assay.core.thinking import Thinking
 from assay.runtime.chat import BUILT_IN, Chat
-from assay.runtime.jinja import JinjaText
+from assay.runtime.jinja import JinjaText, roles_in_jinja, with_defaults
 from assay.runtime.turns import BareTurns, Codec, JinjaTurns, RoleTurns, Turns
 
 __all__ = ["ChatTemplate", "HubTokenizer", "char_tokenizer"]
@@ -211,6 +211,19 @@ class HubTokenizer:
     def opener(self) -> str:
         """What is written before the assistant's words."""
         return self._turns.opener
+
+    @property
+    def jinja(self) -> str | None:
+        """How conversations are written, as a template that transformers reads, with system prompt and options as its
+        defaults; None where text is written bare.
+        """
+        source = self._source()
+        if source is None:
+            if isinstance(self._turns, BareTurns) or self.template is None:
+                return None
+            source = roles_in_jinja(asdict(self.template))
+        apart = not isinstance(self._turns, JinjaTurns) or self._turns.takes_system
+        return with_defaults(source, self.chat.system, self.chat.options, apart)
 
     @property
     def pad(self) -> int | None:

@@ -258,7 +258,7 @@ class JinjaTurns:
         told = list(messages)
         if self._chat.system and told[0].role != "system":
             told.insert(0, Message("system", self._chat.system))
-        if told[0].role != "system" or self._takes_system:
+        if told[0].role != "system" or self.takes_system:
             return told
         if len(told) < 2 or told[1].role != "user":
             raise DataError(
@@ -268,7 +268,8 @@ class JinjaTurns:
         return [Message("user", f"{told[0].content}\n\n{told[1].content}"), *told[2:]]
 
     @cached_property
-    def _takes_system(self) -> bool:
+    def takes_system(self) -> bool:
+        """Whether the template writes system turns."""
         marks = [_mark(0), _mark(1)]
         try:
             return marks[0] in self._text(_dicts(("system", "user"), marks), True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.train.check import IndependentCheck
     from assay.train.driver import Outcome, load_run, resume, train
+    from assay.train.exporting import Exported, export
     from assay.train.models import Built, Folder, Scratch
     from assay.train.policy import Policy
     from assay.train.run import ContaminationCheck, Evaluation, Prefer, Reinforce, Run, Until, WarmUp
@@ -15,6 +16,7 @@ __all__ = [
     "Built",
     "ContaminationCheck",
     "Evaluation",
+    "Exported",
     "Folder",
     "IndependentCheck",
     "Outcome",
@@ -25,6 +27,7 @@ __all__ = [
     "Scratch",
     "Until",
     "WarmUp",
+    "export",
     "load_run",
     "resume",
     "train",
@@ -33,6 +36,7 @@ __all__ = [
 _HOME = {
     "check": "IndependentCheck",
     "driver": "Outcome load_run resume train",
+    "exporting": "Exported export",
     "models": "Built Folder Scratch",
     "policy": "Policy",
     "run": "ContaminationCheck Evaluation Prefer Reinforce Run Until WarmUp",

@@ -12,7 +12,7 @@ from typing import Any
 from assay.core.errors import CheckpointError
 from assay.train import storage
 
-__all__ = ["file_digests", "latest", "load_state", "save"]
+__all__ = ["file_digests", "latest", "load_state", "named", "save"]
 
 KEEP = 2
 DIGITS = 7
@@ -69,6 +69,26 @@ def latest(folder: Path) -> Path | None:
     path = folder / "checkpoints" / name
     if not path.is_dir():
         raise CheckpointError(f"{folder / 'LATEST'} names {name!r}, but {path} does not exist; {_others(folder, name)}")
+    return _verified(folder, path)
+
+
+def named(folder: Path, step: int) -> Path:
+    """The checkpoint of a step, verified against its digests.
+
+    Raises:
+        CheckpointError: there is none, or it is damaged.
+    """
+    path = folder / "checkpoints" / f"step_{step:0{DIGITS}d}"
+    if not path.is_dir():
+        there = [str(int(p.name.removeprefix("step_"))) for p in sorted((folder / "checkpoints").glob("step_*"))]
+        raise CheckpointError(
+            f"run {folder} has no checkpoint of step {step}; it has {', '.join(there) or 'none'} (the last {KEEP} are kept)"
+        )
+    return _verified(folder, path)
+
+
+def _verified(folder: Path, path: Path) -> Path:
+    name = path.name
     try:
         wanted: dict[str, str] = dict(storage.read_json(path / "digests.json"))
     except (CheckpointError, TypeError, ValueError) as error:
