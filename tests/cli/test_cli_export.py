@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from assay.core.hub import HubName
-
 
 @pytest.fixture
 def run(assay, mine) -> Path:
@@ -35,9 +33,3 @@ def test_what_export_refuses(assay, run):
         assert (said.code, told in said.err, said.out) == (code, True, ""), said
         assert not Path("out").exists()
     assert "in PEFT's format" in assay("export", "--help").out
-
-
-def test_names_on_a_hub():
-    assert HubName.read("a/b") == HubName("a/b") and str(HubName.read("a/b@v1.0")) == "a/b@v1.0" and str(HubName("a/b")) == "a/b"
-    assert HubName.read("a/b/c") is None and HubName.read("/a/b") is None and HubName.read("a/b@") is None
-    assert HubName("a/b", "0" * 40).pinned and not HubName("a/b", "main").pinned

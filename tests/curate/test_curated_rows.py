@@ -150,9 +150,9 @@ def test_damaged_and_strange_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "x.parquet").write_bytes(b"none")
     with pytest.raises(DataError, match="cannot be read as parquet"):
         list(read_rows(tmp_path / "x.parquet"))
-    (tmp_path / "x.csv").write_text("a,b", encoding="utf-8")
+    (tmp_path / "x.xlsx").write_text("a,b", encoding="utf-8")
     with pytest.raises(ConfigError, match="rows are read from"):
-        entries(tmp_path / "x.csv")
+        entries(tmp_path / "x.xlsx")
     with pytest.raises(ConfigError, match="does not exist"):
         entries(tmp_path / "none.jsonl")
     (tmp_path / "empty").mkdir()

@@ -194,7 +194,7 @@ def test_bases_and_preferences_are_training_too(tmp_path):
         ("eval.jsonl", "\n\n", DataError, "holds no rows"),
         ("eval.jsonl", '{"answer": "4"}\n', DataError, "line 1: no question"),
         ("eval.jsonl", "{", DataError, "line 1: not JSON"),
-        ("eval.csv", "a,b", ConfigError, "rows are read from"),
+        ("eval.xlsx", "a,b", ConfigError, "rows are read from"),
         ("missing.jsonl", None, ConfigError, "does not exist"),
     ],
 )

@@ -14,6 +14,7 @@ from assay.cli.records import missing
 from assay.cli.show import busy, grid, lines, show
 from assay.cli.verify import settings_of
 from assay.core.errors import ConfigError, DataError
+from assay.core.hub import PREFIX
 from assay.core.protocols import TaskSource, Verifier
 from assay.core.task import Task
 from assay.train.models import model_folder
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["contamination_command"]
 
-_SUFFIXES = (".jsonl", ".json", ".ndjson", ".gz", ".parquet", ".arrow")
+_SUFFIXES = (".jsonl", ".json", ".ndjson", ".gz", ".parquet", ".arrow", ".csv")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +98,7 @@ def _print(found: Membership) -> None:
 
 def _side(own: ContaminationOptions, word: str) -> tuple[list[Task], Verifier]:
     """The tasks that a word names, and who judges them."""
-    if word.endswith(_SUFFIXES) or Path(word).is_dir():
+    if word.endswith(_SUFFIXES) or word.startswith(PREFIX) or Path(word).is_dir():
         return _rows(own, word)
     family = source(word)
     return _generated(family, own.levels, own.count), family.verifier()

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 from assay.cli.mirror import parse_with
 from assay.core.config import from_dict, loads_toml
 from assay.core.errors import AssayError, ConfigError, UnknownNameError, a_kind
+from assay.core.hub import PREFIX
 from assay.core.protocols import TaskSource, Verifier
 from assay.train.run import Run
 
@@ -161,8 +162,10 @@ def source(word: str) -> TaskSource:
         return load_rows(word)
     if word.endswith(".toml"):
         return puzzle_from(word)
+    if word.startswith(PREFIX):
+        raise ConfigError(f"{word}: rows on the hub become a family by 'assay tasks import {word} rows.jsonl'")
     if ":" not in word:
-        if word.endswith((".json", ".ndjson", ".gz", ".parquet", ".arrow")):
+        if word.endswith((".json", ".ndjson", ".gz", ".parquet", ".arrow", ".csv")):
             raise ConfigError(f"{word}: a file of rows is a family as .jsonl; 'assay tasks import {word} rows.jsonl' makes one")
         if word.endswith(".py"):
             raise ConfigError(f"task family {word!r} names a file only; say which: {word}:my_source")

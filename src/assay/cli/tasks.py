@@ -15,6 +15,7 @@ from assay.cli.sampled import sample
 from assay.cli.show import busy, cell, choose, grid, lines, show, unquoted
 from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.core.hub import PREFIX, commit_of
 from assay.core.protocols import TaskSource
 from assay.train.run import check_levels
 
@@ -91,8 +92,9 @@ class TasksExportOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksImportOptions:
     """Makes rows of other people assay's: a file with a verifier for each row, and one of the rows refused, with reasons. SOURCE
-    is a file of rows (.jsonl, .jsonl.gz, .parquet, .arrow), a folder of them or of a data set that the library datasets
-    saved, gym:NAME for a data set of reasoning-gym, or taskset:ID for an installed taskset of verifiers.
+    is a file of rows (.jsonl, .jsonl.gz, .csv, .parquet, .arrow), a folder of them or of a data set that the library datasets
+    saved, hub:OWNER/NAME for a data set on the hub (hub:OWNER/NAME@REVISION:FILES for some of its files), gym:NAME for a data
+    set of reasoning-gym, or taskset:ID for an installed taskset of verifiers.
 
     Attributes:
         source: what to read.
@@ -232,6 +234,7 @@ def _offered(family: TaskSource, arms: Mapping[str, Sequence[int]]) -> dict[str,
 
 
 def _import(args: list[str]) -> int:
+    from assay.curate.rows import Source, entries
     from assay.tasks.exchange.importing import Importer, Summary, found_in, write_rows
 
     own = parse(TasksImportOptions, args, "assay tasks import")
@@ -239,8 +242,10 @@ def _import(args: list[str]) -> int:
         raise ConfigError(f"-n {own.n}, --level {own.level}: both are at least 1")
     if own.out.exists() and Path(own.source).exists() and own.out.samefile(own.source):
         raise ConfigError(f"{own.out} is what is read; name another file to write")
+    files = [] if own.source.partition(":")[0] in ("gym", "taskset") else [Source.of(path) for path in entries(own.source)]
+    repo = own.source.removeprefix(PREFIX).partition(":")[0].partition("@")[0] if own.source.startswith(PREFIX) else ""
     importer = Importer(
-        prompt=own.prompt, gold=own.gold, license=own.license, source=own.data_source,
+        prompt=own.prompt, gold=own.gold, license=own.license, source=own.data_source or repo,
         verifier=_verifier(own.verifier),
     )  # fmt: skip
     summary = Summary()
@@ -251,13 +256,17 @@ def _import(args: list[str]) -> int:
     def text() -> None:
         use = f"; as a family: assay.tasks.load_rows({str(own.out)!r})" if summary.taken else ""
         print(f"{own.out}: {summary.taken} of {summary.read} rows{use}")
+        if repo:
+            print(
+                f"from {repo} at commit {commit_of(files[0].path)}: {', '.join(f'{Path(f.path).name} {f.digest}' for f in files)}"
+            )
         for name in ("rejected", "licences", "verifiers", "sources"):
             if counts[name]:
                 print(f"{name}: {', '.join(f'{k} {n}' for k, n in counts[name].items())}")
         if summary.rejected:
             print(f"why each row was refused: {refused}")
 
-    show(own.json, {"out": str(own.out), "rejects": str(refused), **counts}, text)
+    show(own.json, {"out": str(own.out), "rejects": str(refused), "files": plain(files), **counts}, text)
     return 0 if summary.taken else 1
 
 

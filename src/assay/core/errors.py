@@ -6,6 +6,7 @@
     │   ├── ToolchainError               a compiler or interpreter is not installed; names its package
     │   └── PlanError                    an objective chain that cannot be right
     ├── DataError (ValueError)           the user's rows, files or records are wrong
+    │   └── HubError                     a name on a hub, which neither the cache nor the hub gives
     ├── RewardError                      a reward function broke its contract on too many rollouts
     ├── EngineError (RuntimeError)       generation failed
     ├── NonFiniteError (ArithmeticError) a loss, gradient or weight became NaN or infinite
@@ -34,6 +35,7 @@ __all__ = [
     "DataError",
     "EngineError",
     "GateError",
+    "HubError",
     "InexactResumeError",
     "MissingExtraError",
     "NonFiniteError",
@@ -89,6 +91,10 @@ class PlanError(ConfigError):
 
 class DataError(AssayError, ValueError):
     """The user's rows, files or records are wrong; names the row and the field."""
+
+
+class HubError(DataError):
+    """A model or a data set by its name on a hub, which neither the cache nor the hub gives; says why, and what to do."""
 
 
 class RewardError(AssayError):

@@ -1,17 +1,20 @@
-"""Rows as they are found: JSON lines, Parquet and Arrow, one at a time, each with its place."""
+"""Rows as they are found: JSON lines, CSV, Parquet and Arrow, also of data sets on a hub, one at a time, each with its place."""
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
 import importlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, cast
 
 from assay.core.errors import ConfigError, DataError, MissingExtraError, a_kind
+from assay.core.hub import PREFIX, HubName, fetched
 from assay.core.lines import object_of
 from assay.curate.text import normal
 
@@ -22,6 +25,9 @@ OWN = "curate"
 
 _LINES = (".jsonl", ".ndjson", ".json")
 _TABLES = (".parquet", ".arrow")
+_SHEETS = (".csv",)
+_FORMS = (*_LINES, *_TABLES, *_SHEETS)
+_SPLITS = ("train", "test", "valid", "dev")
 _SORTED = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 _MARK = "\ufeff".encode()
@@ -163,17 +169,23 @@ def entries(path: Path | str) -> list[Path]:
     """The files that a name stands for: itself, or what a folder holds, by name.
 
     A folder may be a dataset of the ``datasets`` library saved to disk, with its splits or without, or hold files of rows of any
-    form; what is hidden is left out.
+    form; what is hidden is left out. ``hub:OWNER/NAME``, ``hub:OWNER/NAME@REVISION`` and ``hub:OWNER/NAME:FILES`` are a data set
+    on the hub, ``FILES`` a pattern such as ``main/train*``.
 
     Raises:
         ConfigError: it does not exist, holds no rows, or is of a form that is not read.
+        HubError: a name on the hub that neither the cache nor the hub gives.
     """
+    if str(path).startswith(PREFIX):
+        return _on_hub(str(path).removeprefix(PREFIX))
     place = Path(path)
     if not place.exists():
-        raise ConfigError(f"{place} does not exist; give a .jsonl, .jsonl.gz or .parquet file, or a folder of them")
+        raise ConfigError(
+            f"{place} does not exist; give a .jsonl, .jsonl.gz, .csv or .parquet file, a folder of them, or hub:OWNER/NAME"
+        )
     if not place.is_dir():
         if not _form(place):
-            raise ConfigError(f"{place}: rows are read from {', '.join((*_LINES, *_TABLES))}, and from .gz of the first three")
+            raise ConfigError(f"{place}: rows are read from {', '.join(_FORMS)}, and from .gz of the first three")
         return [place]
     splits = place / "dataset_dict.json"
     if splits.is_file():
@@ -186,12 +198,34 @@ def entries(path: Path | str) -> list[Path]:
     inside = (p for p in place.rglob("*") if not any(part.startswith(".") for part in p.relative_to(place).parts))
     found = sorted(p for p in inside if p.is_file() and _form(p))
     if not found:
-        raise ConfigError(f"{place} holds no file of rows ({', '.join((*_LINES, *_TABLES))}); name the files")
+        raise ConfigError(f"{place} holds no file of rows ({', '.join(_FORMS)}); name the files")
     return found
 
 
+def _on_hub(text: str) -> list[Path]:
+    """The files of a data set on the hub; without a pattern only where there is no choice between configurations or splits."""
+    repo, colon, pattern = text.partition(":")
+    name = HubName.read(repo)
+    if name is None:
+        raise ConfigError(f"{PREFIX}{text} is no name on the hub; write {PREFIX}OWNER/NAME, {PREFIX}OWNER/NAME@REVISION:FILES")
+    wanted = (pattern,) if colon else tuple(f"*{form}" for form in (*_FORMS, ".jsonl.gz"))
+
+    def chosen(folder: Path) -> list[Path]:
+        files = sorted(p for p in folder.rglob("*") if p.is_file() and _form(p) and p.name != "dataset_infos.json")
+        return [p for p in files if any(fnmatch(p.relative_to(folder).as_posix(), w) for w in wanted)]
+
+    snapshot = fetched(name, "dataset", wanted, lambda folder: "" if chosen(folder) else f"no file of rows like {wanted[0]}")
+    files = chosen(snapshot.folder)
+    shown = [p.relative_to(snapshot.folder).as_posix() for p in files]
+    splits = {word for word in _SPLITS for file in shown if word in file.lower()}
+    if not colon and (len({p.parent for p in files}) > 1 or len(splits) > 1):
+        listed = ", ".join(shown[:6]) + (f" and {len(shown) - 6} more" if len(shown) > 6 else "")
+        raise ConfigError(f"{PREFIX}{text} has several parts: {listed}; say which, as {PREFIX}{repo}:{shown[0]}")
+    return files
+
+
 def read_rows(path: Path) -> Iterator[tuple[int, bytes | dict[str, Any]]]:
-    """The rows of a file with their numbers from 1: lines that are not blank, or rows of a table.
+    """The rows of a file with their numbers from 1: lines that are not blank, or rows of a table; in CSV all values are text.
 
     Raises:
         DataError: a file that cannot be read on, as a compressed one that was cut off.
@@ -200,6 +234,9 @@ def read_rows(path: Path) -> Iterator[tuple[int, bytes | dict[str, Any]]]:
     form = _form(path)
     if form in _TABLES:
         yield from enumerate(_table_rows(path, form), 1)
+        return
+    if form in _SHEETS:
+        yield from enumerate(_sheet_rows(path), 1)
         return
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
@@ -285,7 +322,19 @@ def _said(name: str, value: Any) -> str:
 def _form(path: Path) -> str:
     """The ending that says how a file is read; empty where none does."""
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    return suffix if suffix in _LINES or (suffix in _TABLES and path.suffix != ".gz") else ""
+    return suffix if suffix in _LINES or (suffix in _FORMS and path.suffix != ".gz") else ""
+
+
+def _sheet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            for row in reader:
+                if None in row or None in row.values():
+                    raise DataError(f"{path}, line {reader.line_num}: it has not as many fields as the first line; mend it")
+                yield row
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as CSV in UTF-8: {error}; save it again as such") from None
 
 
 def _table_rows(path: Path, form: str) -> Iterator[dict[str, Any]]:

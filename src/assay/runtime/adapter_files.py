@@ -31,8 +31,9 @@ _REFUSED: dict[str, tuple[object, ...]] = {
 """Options of PEFT that change the numbers and that are not read, with the values that leave them off."""
 
 
-def write_adapter(model: HubModel, folder: Path, base: str) -> None:
-    """Writes the adapter as PEFT does; ``base`` is where its base lies, as a path from there or a name on a hub.
+def write_adapter(model: HubModel, folder: Path, base: str, revision: str = "") -> None:
+    """Writes the adapter as PEFT does; ``base`` is where its base lies, as a path from there or a name on a hub, there
+    at ``revision``.
 
     Raises:
         ConfigError: there is none.
@@ -42,7 +43,7 @@ def write_adapter(model: HubModel, folder: Path, base: str) -> None:
     tensors, names = model.adapter.tensors, peft_names(model.adapter.tensors)
     config = {
         "peft_type": "LORA", "base_model_name_or_path": base, "inference_mode": True, "bias": "none",
-        **peft_config(model.adapter.settings, model.base().module()),
+        **({"revision": revision} if revision else {}), **peft_config(model.adapter.settings, model.base().module()),
     }  # fmt: skip
     (folder / ADAPTER_CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     said = {"format": "pt", "base": base_digest(model), "seed": str(model.adapter.settings.seed)}

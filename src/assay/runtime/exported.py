@@ -62,7 +62,7 @@ class Reloaded:
 
 
 def write_exported(
-    model: AnyModel, folder: Path, *, dtype: str = "float32", base: str | None = None,
+    model: AnyModel, folder: Path, *, dtype: str = "float32", base: str | None = None, revision: str = "",
     generation: Mapping[str, Any] | None = None, shard: str = SHARD,
 ) -> None:  # fmt: skip
     """Writes ``model`` into an empty folder.
@@ -73,6 +73,7 @@ def write_exported(
         dtype: ``float32``, ``bfloat16`` or ``float16``; numbers are rounded to the nearest, ties to even.
         base: None: all weights, an adapter added to them. Else the adapter alone, in PEFT's format, beside a base that its config
             calls so.
+        revision: commit of a base that is named as on a hub.
         generation: further fields of ``generation_config.json``.
         shard: most that one file of weights holds.
 
@@ -88,7 +89,7 @@ def write_exported(
             raise ConfigError("this model has no adapter: all its weights were trained; export it whole")
         tensors = {name: tensor.to(kind) for name, tensor in hub.adapter.tensors.items()}
         _refuse_overflow(tensors, dtype)
-        write_adapter(replace(hub, adapter=Adapter(hub.adapter.settings, tensors)), folder, base)
+        write_adapter(replace(hub, adapter=Adapter(hub.adapter.settings, tensors)), folder, base, revision)
     else:
         module: Any = whole(hub, kind)
         _refuse_overflow(dict(module.named_parameters()), dtype)

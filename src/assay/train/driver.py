@@ -72,11 +72,13 @@ def train(run: Run, folder: str | Path, *, watch: Watch = nobody) -> Outcome:
         ConfigError: the folder is in use, or the run contradicts itself or does not fit its model.
         DataError: a level without tasks, a preference that is wrong, text that the tokenizer lacks, or a training prompt that
             contains an evaluation item.
+        HubError: a model by its name on the hub that neither the cache nor the hub gives.
         StorageError, NonFiniteError, WeightProofError, RewardError, GateError, EngineError: as their names say; the run can be
             resumed from its last checkpoint.
     """
     path = Path(folder)
     record.refuse_used(path)
+    run = models.pinned(run)
     with lock.worker(path):
         record.refuse_used(path)
         try:

@@ -92,7 +92,7 @@ def export(
     with storage.guarded(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     with storage.fresh_folder(target) as beside:
-        write_exported(model, beside, dtype=dtype, base=base, generation=_generation(place, run))
+        write_exported(model, beside, dtype=dtype, base=base, revision=known.base_revision, generation=_generation(place, run))
         if check:
             rows = probe_rows(model.shape.vocab_size, model.shape.max_positions, run.seed or 0 if run else 0, rows=8, length=32)
             found = reloaded(model, beside, rows, _texts(run), dtype=dtype, base=base_folder)

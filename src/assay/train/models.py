@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -14,15 +15,18 @@ import assay
 from assay.core.canon import digest
 from assay.core.config import to_dict
 from assay.core.errors import ConfigError, DataError, a_kind
+from assay.core.hub import PREFIX, HubName, Snapshot, fetched
 from assay.runtime.chat import Chat
 from assay.runtime.settings import DecoderShape
 
 if TYPE_CHECKING:
     from assay.runtime.any_model import AnyModel
     from assay.runtime.tokenizer import ChatTemplate, HubTokenizer
-    from assay.train.run import Run
+    from assay.train.run import Run, Stage
 
 __all__ = ["Built", "Folder", "Scratch", "cache_folder", "from_folder", "held", "load", "model_folder", "scratch_tokenizer"]
+
+_MODEL_FILES = ("*.json", "*.safetensors", "*.jinja")
 
 Builder = Callable[["Run", Path], Path]
 """Runs a recipe in a folder and returns the folder of the model it made."""
@@ -30,10 +34,12 @@ Builder = Callable[["Run", Path], Path]
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A model folder in Hugging Face format, or a run folder, whose final model is taken.
+    """A model folder in Hugging Face format, a run folder, whose final model is taken, or a model by its name on the hub.
+
+    A run writes the commit behind the name into its ``run.toml`` when it begins.
 
     Attributes:
-        path: the folder.
+        path: the folder; or ``owner/name`` or ``owner/name@revision``, where no such folder is here.
         chat: how the model is talked to; None: as the folder's own chat template and settings say.
     """
 
@@ -156,18 +162,91 @@ def held(folder: Path, path: str) -> Path:
 
 
 def model_folder(path: Path) -> Path:
-    """The model folder that ``path`` means: itself, or ``path/model`` of a run folder.
+    """The model folder that ``path`` means: itself, ``path/model`` of a run folder, or that of a name on the hub.
 
     Raises:
-        ConfigError: neither; says what was found.
+        ConfigError: none of these; says what was found.
+        HubError: a name that neither the cache nor the hub gives.
     """
+    name = hub_name(path)
+    if name is not None:
+        return on_hub(name).folder
     for candidate in (path, path / "model"):
         if (candidate / "config.json").exists():
             return candidate
     if (path / "run.toml").exists():
         raise ConfigError(f"run {path} has not finished, so it has no model yet: assay resume {path}")
     what = "does not exist" if not path.exists() else "holds neither config.json nor model/config.json"
-    raise ConfigError(f"{path} {what}; give a model folder in Hugging Face format or a finished run folder")
+    raise ConfigError(f"{path} {what}; give a model folder in Hugging Face format, a finished run folder, or a name on the hub")
+
+
+def hub_name(path: str | Path) -> HubName | None:
+    """The name on the hub that ``path`` is; None where it, or what it would lie in, is a folder here."""
+    place, text = Path(path), str(path)
+    local = place.exists() or (place.parent.is_dir() and not text.startswith(PREFIX))
+    return None if local else HubName.read(text)
+
+
+def on_hub(name: HubName) -> Snapshot:
+    """The files of a model: safetensors, configs, tokenizer.
+
+    Raises:
+        HubError: as `assay.core.hub.fetched`.
+    """
+    return fetched(name, "model", _MODEL_FILES, _lacking)
+
+
+def _lacking(folder: Path) -> str:
+    """What of a model is missing in a folder; empty for nothing."""
+    index = folder / "model.safetensors.index.json"
+    if (folder / "adapter_config.json").is_file():
+        return "" if (folder / "adapter_model.safetensors").is_file() else "no adapter_model.safetensors"
+    needed = ["config.json", "tokenizer.json"]
+    if index.is_file():
+        try:
+            needed += sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+        except (ValueError, KeyError, AttributeError):
+            return f"a damaged {index.name}"
+    else:
+        needed.append("model.safetensors")
+    missing = [name for name in needed if not (folder / name).is_file()]
+    return f"no {missing[0]}" + (f" and {len(missing) - 1} more" if len(missing) > 1 else "") if missing else ""
+
+
+def pinned(run: Run, commit: Callable[[str], str] | None = None) -> Run:
+    """``run`` with the commit behind every name on the hub, of its model, its anchors' and the bases' that it builds first.
+
+    Args:
+        run: settings.
+        commit: gives ``owner/name@commit`` for a name; by default as the cache or the hub says.
+
+    Raises:
+        HubError: a name that neither the cache nor the hub gives.
+    """
+
+    def fixed(path: str) -> str:
+        name = hub_name(path)
+        if name is None or name.pinned:
+            return path
+        return commit(path) if commit else str(on_hub(name).name)
+
+    model = run.model
+    if isinstance(model, Folder):
+        path = fixed(model.path)
+        model = model if path == model.path else replace(model, path=path)
+    elif isinstance(model, Built):
+        base = pinned(model.run, commit)
+        model = model if base is model.run else replace(model, run=base)
+    stages = tuple(_pinned_stage(stage, fixed) for stage in run.stages)
+    same = model is run.model and all(a is b for a, b in zip(stages, run.stages, strict=True))
+    return run if same else replace(run, model=model, stages=stages)
+
+
+def _pinned_stage(stage: Stage, fixed: Callable[[str], str]) -> Stage:
+    anchors = tuple(replace(a, model=fixed(a.model)) if a.model else a for a in stage.learner.anchors)
+    if anchors == stage.learner.anchors:
+        return stage
+    return replace(stage, learner=replace(stage.learner, anchors=anchors))
 
 
 @cache

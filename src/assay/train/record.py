@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from assay.core.canon import digest
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import CheckpointError, ConfigError
+from assay.core.hub import PREFIX
 from assay.core.protocols import Verifier
 from assay.runtime.settings import Mesh
-from assay.train import lock, machine, storage
+from assay.train import lock, machine, models, storage
 from assay.train.journal import Journal
 from assay.train.run import Run
 
@@ -102,7 +104,9 @@ def load_run(folder: Path, run: Run | None = None) -> Run:
         raise CheckpointError(f"{path} is damaged: {error}; restore it from a copy") from None
     if run is None:
         return from_dict(Run, recorded)
+    commits = {found.partition("@")[0]: found for found in re.findall(r'"([\w.-]+/[\w.-]+@[0-9a-f]{40})"', text)}
     steps = [int(stage["steps"]) for stage in recorded.get("stages", []) if "steps" in stage]
+    run = models.pinned(run, lambda path: commits.get(path.removeprefix(PREFIX).partition("@")[0], path))
     if len(steps) == len(run.stages):
         run = replace(run, stages=tuple(replace(s, steps=n) for s, n in zip(run.stages, steps, strict=True)))
     run = replace(run, mesh=from_dict(Mesh, recorded.get("mesh", {})))

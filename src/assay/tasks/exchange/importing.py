@@ -309,7 +309,8 @@ def found_in(source: str, n: int = 1000, level: int = 1, seed: int = 0) -> Itera
     """The rows of a source with their places; of a line that is no row, why.
 
     Args:
-        source: a file or folder of rows (`assay.curate.entries`), ``gym:NAME`` (`gym_rows`) or ``taskset:ID`` (`taskset_rows`).
+        source: a file, a folder or a data set on the hub (`assay.curate.entries`), ``gym:NAME`` (`gym_rows`) or ``taskset:ID``
+            (`taskset_rows`).
         n, level, seed: of ``gym:``; ``n`` also of ``taskset:``.
 
     Raises:

@@ -1,0 +1,108 @@
+"""Models by their names on a hub: pinned into the run, which goes on without the hub; what is wrong is told at first."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hub_cases import hub_model
+from hub_server import COMMIT, cached, hub
+from test_hub_runs import LORA, hub_run
+from tiny_runs import only_rl
+
+from assay.core.errors import HubError
+from assay.runtime import Anchor, load_model, save_model
+from assay.train import Built, Folder, Policy, export, load_run, models, resume, train
+
+NAME = "someone/tiny-llama"
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch) -> Path:
+    """A cache with one model in it, and no hub."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    place = cached(tmp_path / "hf" / "hub", "model", NAME)
+    save_model(hub_model("llama"), tmp_path / "made")
+    for path in (tmp_path / "made").iterdir():
+        path.rename(place / path.name)
+    return tmp_path / "hf"
+
+
+def named(**changes):
+    run = hub_run(Path("unused"), LORA, warm=1, rl=1, model=Folder(NAME))
+    return replace(run, stages=run.stages[1:], **changes)
+
+
+def test_a_run_knows_the_commit_that_it_began_with(home, tmp_path):
+    assert train(named(), "run").finished
+    assert f'path = "{NAME}@{COMMIT}"' in Path("run/run.toml").read_text()
+    (home / "hub" / "models--someone--tiny-llama" / "refs" / "main").write_text("f" * 40)
+    for path in (home / "hub").rglob("*.safetensors"):
+        path.unlink()
+    assert load_run(Path("run"), named()).model == Folder(f"{NAME}@{COMMIT}"), "the same recipe is the same run"
+    assert resume("run", steps=2).step == 2, "its own copy of the start is what it goes on from"
+    made = export("run", "out", form="adapter")
+    config = json.loads(Path("out/adapter_config.json").read_text())
+    assert (config["base_model_name_or_path"], config["revision"]) == (NAME, COMMIT) and made.reloaded
+    card = Path("out/README.md").read_text()
+    assert f"base_model: {NAME}\n" in card and "base_model_relation: adapter" in card and f"{NAME} at commit {COMMIT}" in card
+
+
+def test_names_are_pinned_wherever_they_stand(home):
+    run = named()
+    learner = replace(run.stages[0].learner, anchors=(Anchor(), Anchor("teacher", model=NAME)))
+    whole = replace(run, model=Built(run=run), stages=(replace(run.stages[0], learner=learner),))
+    found = models.pinned(whole)
+    assert found.model.run.model == Folder(f"{NAME}@{COMMIT}")
+    assert [a.model for a in found.stages[0].learner.anchors] == ["", f"{NAME}@{COMMIT}"]
+    assert models.pinned(found) is found
+    plain = only_rl()
+    assert models.pinned(plain) is plain
+
+
+def test_a_name_is_a_model_everywhere(home):
+    assert len(Policy(NAME).sample("S21>", n=2)) == 2
+    assert models.hub_name("hub:someone/tiny-llama") is not None
+    export(NAME, "out")
+    assert load_model("out").shape == Policy(NAME).model().shape
+
+
+def test_folders_come_before_names(home, tmp_path):
+    save_model(hub_model("phi"), tmp_path / NAME)
+    assert models.hub_name(NAME) is None and models.from_folder(NAME).shape.architecture == "PhiForCausalLM"
+    assert models.hub_name("someone/mistyped") is None, "what would lie in a folder here is looked for here"
+
+
+def test_a_model_that_is_only_there_in_part_is_fetched(home, tmp_path, monkeypatch):
+    save_model(hub_model("llama"), tmp_path / "repo")
+    place = home / "hub" / "models--someone--tiny-llama" / "snapshots" / COMMIT
+    for lost, told in (("tokenizer.json", "no tokenizer.json"), ("model.safetensors", "no tokenizer.json and 1 more")):
+        (place / lost).unlink()
+        with pytest.raises(HubError, match=rf"has it only in part \({told}\)"):
+            models.model_folder(Path(NAME))
+    (place / "model.safetensors.index.json").write_text('{"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}')
+    (place / "two.safetensors").touch()
+    with pytest.raises(HubError, match=r"\(no tokenizer.json and 1 more\)"):
+        models.model_folder(Path(NAME))
+    (place / "model.safetensors.index.json").write_text("{")
+    with pytest.raises(HubError, match=r"a damaged model.safetensors.index.json"):
+        models.model_folder(Path(NAME))
+    (place / "model.safetensors.index.json").unlink()
+    with hub({NAME: tmp_path / "repo"}) as (address, _):
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        assert Policy(NAME).model().shape.vocab_size == 112
+    (place / "adapter_config.json").touch()
+    assert models._lacking(place) == "no adapter_model.safetensors"
+    (place / "adapter_model.safetensors").touch()
+    assert models._lacking(place) == ""
+
+
+def test_nothing_begins_without_its_model(home):
+    with pytest.raises(HubError, match="model someone/else: it is not in the cache"):
+        train(replace(named(), model=Folder("someone/else")), "run")
+    assert not Path("run").exists()
