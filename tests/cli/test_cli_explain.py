@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from assay.cli import fit
-from assay.cli.explain import _plan, _size
+from assay.cli.explain import _plan
 from assay.cli.fit import outline
 from assay.cli.recipe import settle
 from assay.cli.sizes import Memory, derive, model_shape
@@ -18,6 +18,7 @@ from assay.runtime.settings import DecoderShape
 from assay.runtime.tokenizer import char_tokenizer
 from assay.train.driver import train
 from assay.train.models import Folder
+from assay.train.room import size
 
 # mine.py:tiny: alphabet of 12 characters and 2 specials; embedding 14*16 = 224; attention 16*16*4 + 2*16 = 1056;
 # mlp 3*16*32 = 1536; two norms of the layer 32; last norm 16.
@@ -40,10 +41,14 @@ def test_sizes_of_a_tiny_run(assay, mine):
     four = 4 * PARAMETERS
     rows = 6  # of an evaluation; 4 in training
     cache = 4 * rows * 24 * 2 * 1 * 1 * 16
+    through = 4 * (16 + 16) + 3 * (16 + 32)  # in and out of q, k, v, o, gate, up and down
+    acts = 2048 * (5 * through + 4 * 3 * 16 + 4 * (16 + 32))  # with three states, and what passes in the widest matrix
+    head = 4 * (4 * 2048 * 14 + 14 * 16) - 2048 * 4 * (16 + 32)
     assert found["memory"] == {
-        "weights": four, "gradients": four, "optimiser": 2 * four, "anchors": four, "engine": four, "cache": cache,
-        "total": 6 * four + cache,
+        "weights": four, "gradients": four, "optimiser": 2 * four, "anchors": four, "activations": acts, "head": head,
+        "engine": four, "cache": cache, "total": 6 * four + acts + head + cache,
     }  # fmt: skip
+    assert next(iter(found["less"])) == "micro_tokens=1024"
     assert found["base"] is None
 
 
@@ -249,6 +254,8 @@ def test_memory_is_that_of_the_stage_that_needs_most():
             found.memory.gradients,
             found.memory.optimiser,
             found.memory.anchors,
+            found.memory.activations,
+            found.memory.head,
             found.memory.engine,
             found.memory.cache,
         )
@@ -258,11 +265,11 @@ def test_memory_is_that_of_the_stage_that_needs_most():
     stage = replace(run.stages[0], lag=2)
     older = derive(replace(run, stages=(stage,)))
     assert older.memory.engine == 4 * found.memory.engine, "three copies wait beside the one that is served"
-    assert Memory(weights=1, gradients=2, optimiser=3, anchors=4, engine=5, cache=6).total == 21
+    assert Memory(weights=1, gradients=2, optimiser=3, anchors=4, activations=5, head=6, engine=7, cache=8).total == 36
 
 
 @pytest.mark.parametrize(
     ("count", "text"), [(512, "512 B"), (1536, "1.5 KiB"), (3 * 2**30, "3.0 GiB"), (5000 * 2**40, "5000.0 TiB")]
 )
 def test_bytes_for_people(count, text):
-    assert _size(count) == text
+    assert size(count) == text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import ConfigError
 from assay.core.plan import Plan
 from assay.runtime.settings import DecoderShape
+from assay.train.room import size
 from assay.train.run import Run
 
 __all__ = ["explain_command"]
@@ -56,6 +57,7 @@ def explain_command(args: list[str]) -> int:
 def _json(found: Derived) -> dict[str, Any]:
     out = asdict(found)
     out["memory"]["total"] = found.memory.total
+    out["less"] = dict(found.less)
     out["cached"] = str(found.cached) if found.cached else None
     out["base"] = _json(found.base) if found.base else None
     return out
@@ -138,20 +140,6 @@ def _plan(p: Plan) -> str:
 
 def _bytes(found: Derived) -> str:
     m = found.memory
-    parts: Mapping[str, int] = {
-        "weights": m.weights, "gradients": m.gradients, "optimiser": m.optimiser, "anchors": m.anchors,
-        "engine's weights": m.engine, "key-value cache at most": m.cache,
-    }  # fmt: skip
-    return f"{_size(m.total)} and activations\n" + "\n".join(f"{name} {_size(value)}" for name, value in parts.items())
-
-
-def _size(count: int) -> str:
-    """Bytes for people.
-
-    >>> _size(1_310_720), _size(512)
-    ('1.2 MiB', '512 B')
-    """
-    value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
-    while value >= 1024 and len(units) > 1:
-        value, units = value / 1024, units[1:]
-    return f"{value:.1f} {units[0]}" if units[0] != "B" else f"{count} B"
+    less = ", ".join(f"{name} {size(saved)}" for name, saved in found.less)
+    lines = [f"about {size(m.total)}", *(f"{name} {size(value)}" for name, value in m.parts.items())]
+    return "\n".join([*lines, f"less by: {less}"] if less else lines)

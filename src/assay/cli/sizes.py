@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from assay.cli.memory import Memory, Weights, memory_of, weights_in, weights_of
 from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import DataError, a_kind
 from assay.core.plan import Plan
 from assay.runtime.settings import DecoderShape, HubShape
 from assay.train.fits import check_run
+from assay.train.memory import Memory, Weights, memory_of, savings, weights_in, weights_of
 from assay.train.models import Built, Folder, Scratch, cache_folder, model_folder
 from assay.train.prefer import preferences_of
 from assay.train.run import Prefer, Reinforce, Run, Stage, WarmUp, arms_of
@@ -69,6 +69,7 @@ class Derived:
         final_items: tasks of the evaluations at the start and the end of the run.
         stages: sizes of each.
         memory: of the stage that needs most.
+        less: settings of that stage that would take less, and how many bytes less each.
         base: what must be built first; None where the weights are fresh or in a folder.
         cached: folder of a finished base with the very same settings; None when there is none. It is taken if assay's code,
             torch and the files that it learns from have not changed since.
@@ -80,6 +81,7 @@ class Derived:
     final_items: int
     stages: tuple[StageSizes, ...]
     memory: Memory
+    less: tuple[tuple[str, int], ...]
     base: Derived | None
     cached: Path | None
 
@@ -96,13 +98,16 @@ def derive(run: Run) -> Derived:
     shape = model_shape(run.model)
     stages = tuple(_stage(run, stage, index) for index, stage in enumerate(run.stages))
     base = run.model.run if isinstance(run.model, Built) else None
+    needs = [needs_of(run, stage, shape) for stage in run.stages]
+    most = max(needs, key=lambda given: memory_of(*given).total)
     return Derived(
         shape=shape,
         parameters=shape.parameters,
         context=shape.max_positions,
         final_items=_items(run, run.evaluation.final_per_level),
         stages=stages,
-        memory=max((_memory(run, stage, shape) for stage in run.stages), key=lambda m: m.total),
+        memory=memory_of(*most),
+        less=tuple(savings(*most)),
         base=derive(base) if base else None,
         cached=_cached(base) if base else None,
     )
@@ -186,10 +191,11 @@ def _turns(run: Run) -> int:
     return run.max_turns if run.tasks.environment(one.exposed()) is not None else 1
 
 
-def _memory(run: Run, stage: Stage, shape: AnyShape) -> Memory:
+def needs_of(run: Run, stage: Stage, shape: AnyShape) -> tuple[Run, Stage, AnyShape, Weights, int, int]:
+    """What the memory of a stage is told from, as `memory_of` takes it."""
     evaluated = max(run.evaluation.n, 1) * _items(run, run.evaluation.final_per_level)
     others = sum(model_shape(Folder(a.model)).parameters for a in stage.learner.anchors if a.model)
-    return memory_of(run, stage, shape, _weights(run.model, shape), others, evaluated)
+    return run, stage, shape, _weights(run.model, shape), others, evaluated
 
 
 def _weights(source: object, shape: AnyShape) -> Weights:

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
         DataError,
         EngineError,
         GateError,
+        HubError,
         InexactResumeError,
         MissingExtraError,
         NonFiniteError,
+        OutOfMemoryError,
         PlanError,
         RankError,
         RewardError,
@@ -101,6 +103,7 @@ __all__ = [
     "Forward",
     "FrozenMap",
     "GateError",
+    "HubError",
     "Group",
     "Guidance",
     "Ids",
@@ -111,6 +114,7 @@ __all__ = [
     "Message",
     "MissingExtraError",
     "NonFiniteError",
+    "OutOfMemoryError",
     "Obs",
     "Offers",
     "Plan",
@@ -192,8 +196,8 @@ _HOME = {
         "columns": "TokenColumn",
         "config": "dumps_toml from_dict loads_toml part replace_at to_dict",
         "errors": (
-            "AssayError CheckpointError ConfigError DataError EngineError GateError InexactResumeError "
-            "MissingExtraError NonFiniteError PlanError RankError RewardError SandboxError StorageError "
+            "AssayError CheckpointError ConfigError DataError EngineError GateError HubError InexactResumeError "
+            "MissingExtraError NonFiniteError OutOfMemoryError PlanError RankError RewardError SandboxError StorageError "
             "ToolchainError UnknownNameError WeightProofError nearest"
         ),
         "group": "Draw Group",

@@ -12,6 +12,7 @@
     ├── NonFiniteError (ArithmeticError) a loss, gradient or weight became NaN or infinite
     ├── WeightProofError                 the sampler did not serve the trained weights
     ├── RankError (RuntimeError)         processes of one run disagree, or one does not answer
+    ├── OutOfMemoryError (MemoryError)   a part of a run asked for more memory than there is
     ├── GateError                        a stage ended below the accuracy it promised
     ├── SandboxError (RuntimeError)      this host cannot contain a program as was asked
     ├── StorageError (OSError)           the run folder could not be written
@@ -39,6 +40,7 @@ __all__ = [
     "InexactResumeError",
     "MissingExtraError",
     "NonFiniteError",
+    "OutOfMemoryError",
     "PlanError",
     "RankError",
     "RewardError",
@@ -115,6 +117,10 @@ class WeightProofError(AssayError):
 
 class RankError(AssayError, RuntimeError):
     """Processes of one run ask each other for different things, or one does not answer in time."""
+
+
+class OutOfMemoryError(AssayError, MemoryError):
+    """A part of a run asked for more memory than there is; says which, and which settings would need less."""
 
 
 class GateError(AssayError):

@@ -10,13 +10,10 @@ import torch
 from torch import Tensor
 
 from assay.core.vocab import VocabStat
+from assay.runtime.settings import HEAD_ELEMENTS, HEAD_ROWS
 
 __all__ = ["Beside", "Head", "head_columns", "head_statistics"]
 
-HEAD_ELEMENTS = 1 << 22
-"""Most logits alive at once: 16 MiB in fp32."""
-HEAD_ROWS = 64
-"""Fewest positions in one chunk of the head, whatever the vocabulary."""
 STAT_SHARE = 2
 """Chunks for statistics hold so many times fewer positions: autograd keeps a few tensors of a chunk's size."""
 

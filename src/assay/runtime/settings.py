@@ -76,6 +76,12 @@ class DecoderShape:
         return self.vocab_size * h * (1 if self.tied else 2) + self.num_layers * layer + h
 
 
+HEAD_ELEMENTS = 1 << 22
+"""Most logits alive at once: 16 MiB in fp32."""
+HEAD_ROWS = 64
+"""Fewest positions in one chunk of the head, whatever the vocabulary."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubShape:
     """Sizes of any other causal language model, as its Hugging Face config tells them.

@@ -13,13 +13,14 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from assay.core.errors import CheckpointError, ConfigError, DataError, StorageError
+from assay.core.errors import CheckpointError, ConfigError, DataError, OutOfMemoryError, StorageError
 from assay.core.protocols import Tracker
 from assay.train import checkpoint, contamination, lock, machine, models, record, storage
 from assay.train.check import Checker
 from assay.train.fits import check_fits, check_run
 from assay.train.journal import Journal
 from assay.train.record import load_run
+from assay.train.room import advised, asking
 from assay.train.run import Run, WarmUp, anchor_models
 from assay.train.session import Session, open_session
 from assay.train.stage import Desk, Progress
@@ -73,8 +74,8 @@ def train(run: Run, folder: str | Path, *, watch: Watch = nobody) -> Outcome:
         DataError: a level without tasks, a preference that is wrong, text that the tokenizer lacks, or a training prompt that
             contains an evaluation item.
         HubError: a model by its name on the hub that neither the cache nor the hub gives.
-        StorageError, NonFiniteError, WeightProofError, RewardError, GateError, EngineError: as their names say; the run can be
-            resumed from its last checkpoint.
+        OutOfMemoryError, StorageError, NonFiniteError, WeightProofError, RewardError, GateError, EngineError: as their names
+            say; the run can be resumed from its last checkpoint.
     """
     path = Path(folder)
     record.refuse_used(path)
@@ -83,7 +84,7 @@ def train(run: Run, folder: str | Path, *, watch: Watch = nobody) -> Outcome:
         record.refuse_used(path)
         try:
             return Driver(run, path, watch).begin()
-        except (ConfigError, DataError):
+        except (ConfigError, DataError, OutOfMemoryError):
             record.unclaim(path)
             raise
 
@@ -266,15 +267,18 @@ class Driver:
         session: Session | None = None
         for index in range(first, last + 1):
             model = self._beneath(index, model, bool(found) and index == first)
-            session = open_session(self.run, self.run.stages[index], model, pool, step, session, self._other, checker)
-            with closing(session):
-                if found and index == first:
-                    session.restore(found / "learner", state["session"])
-                await session.serve()
-                ended = await self.desk.stage(index, session)
-                step, model = session.step, session.learner.model()
-                if ended and index == last:
-                    return self._finish(model, session)
+            with advised(self.run, self.run.stages[index], model.shape, self.folder):
+                with asking("learner and engine, as they were built,"):
+                    session = open_session(self.run, self.run.stages[index], model, pool, step, session, self._other, checker)
+                with closing(session):
+                    with asking("learner and engine, as they were built,"):
+                        if found and index == first:
+                            session.restore(found / "learner", state["session"])
+                        await session.serve()
+                    ended = await self.desk.stage(index, session)
+                    step, model = session.step, session.learner.model()
+                    if ended and index == last:
+                        return self._finish(model, session)
             if self.desk.stop:
                 break
         return Outcome(folder=self.folder, step=step, finished=False)

@@ -12,6 +12,7 @@ from assay.core.batch import Batch
 from assay.core.seeds import generator
 from assay.train.clock import Clock
 from assay.train.loop import annotated
+from assay.train.room import asking
 from assay.train.session import Session
 
 __all__ = ["Given", "given_step", "in_order"]
@@ -29,7 +30,8 @@ def given_step(s: Session, given: Given) -> Mapping[str, float]:
     """Advances a stage of given rows by one optimiser step; returns its metrics."""
     clock = Clock()
     batch = annotated(s, given.batch(s.stage_step), clock)
-    stats = s.learner.step(s.program.credit(batch), s.plan, s.program)
+    with asking("the gradient pass"):
+        stats = s.learner.step(s.program.credit(batch), s.plan, s.program)
     return {**s.program.metrics(), **stats.metrics, "tokens/trained": float(batch.counts.tokens), **clock.seconds()}
 
 

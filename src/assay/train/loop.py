@@ -22,6 +22,7 @@ from assay.train.clock import Clock
 from assay.train.experts import expert_groups
 from assay.train.grade import grade
 from assay.train.metrics import step_metrics
+from assay.train.room import asking
 from assay.train.session import Session
 
 __all__ = ["StepResult", "aged", "annotated", "attempt", "publish", "step", "update"]
@@ -75,7 +76,7 @@ async def attempt(s: Session, tasks: Sequence[Task], draws: Sequence[Draw], cloc
         live = sorted({i for i, _ in posed})
         if not posed:
             break
-        with clock("generate"):
+        with clock("generate"), asking("the sampler"):
             rollouts = await s.player.collect([c for _, c in posed], size)
         with clock("score"):
             graded = grade(s.pool, [(tasks[i], c) for i, c in posed], rollouts)
@@ -104,7 +105,7 @@ def aged(s: Session, batch: Batch) -> Batch:
 def annotated(s: Session, batch: Batch, clock: Clock) -> Batch:
     """The batch with the columns that the objective asks the learner for before the first update: none, often."""
     wanted = [f for f in s.plan.forwards if f.when == "batch"]
-    with clock("forward"):
+    with clock("forward"), asking("the passes before a step"):
         return s.learner.annotate(batch, *wanted) if wanted else batch
 
 
@@ -112,7 +113,8 @@ def update(s: Session, batch: Batch) -> Mapping[str, float]:
     """Rewards to advantages, then the optimiser steps; returns their metrics and those of the credit."""
     batch = s.program.credit(batch)
     parts = [batch] if s.rl.stage.updates == 1 else _minibatches(s, batch)
-    stats = [s.learner.step(part, s.plan, s.program).metrics for part in parts]
+    with asking("the gradient pass"):
+        stats = [s.learner.step(part, s.plan, s.program).metrics for part in parts]
     s.learner.skip(s.rl.stage.updates - len(stats))
     return {**s.program.metrics(), **_together(stats)}
 
@@ -126,7 +128,7 @@ def _together(stats: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 async def publish(s: Session, clock: Clock) -> None:
     """Hands the new weights to the engine and proves that they arrived."""
-    with clock("publish"):
+    with clock("publish"), asking("publishing weights"):
         manifest = await s.serve()
     with clock("proof"):
         s.proved = await s.proof.check(manifest, s.engine, s.learner) if s.proof else False

@@ -17,6 +17,7 @@ from assay.rollout import Player
 from assay.rollout.saying import said_text
 from assay.train.evaluate import evaluate, greedy, held_out, items_of
 from assay.train.models import model_folder
+from assay.train.room import asking
 from assay.train.run import Levels, check_levels
 from assay.train.session import with_stop
 from assay.verify import ScoringPool
@@ -75,7 +76,8 @@ class Policy:
             requests = [Request(id=f"sample/{i}", prompt=ids, seed=x, sampling=wanted) for i, x in enumerate(seeds)]
             return list(await asyncio.gather(*(engine.generate(r) for r in requests)))
 
-        return [said_text(model.tokenizer, c.ids, c) for c in asyncio.run(draw())]
+        with asking("the sampler"):
+            return [said_text(model.tokenizer, c.ids, c) for c in asyncio.run(draw())]
 
     def evaluate(
         self,
@@ -118,5 +120,5 @@ class Policy:
             seed=seed, max_turns=max_turns, deadline=environment_deadline,
         )  # fmt: skip
         items = held_out(tasks, levels, per_level, split)
-        with ScoringPool(tasks.verifier(), deadline) as pool:
+        with ScoringPool(tasks.verifier(), deadline) as pool, asking("the sampler"):
             return items_of(asyncio.run(evaluate(player, pool, items, n or 1)))

@@ -22,6 +22,7 @@ from assay.train.loop import step as rl_step
 from assay.train.metrics import pool_metrics, rollout_records
 from assay.train.prefer import Preferences, data_digests
 from assay.train.record import run_id
+from assay.train.room import asking
 from assay.train.run import Levels, Prefer, Reinforce, Run, WarmUp, arms_of, learner_of
 from assay.train.session import Session, player_of
 from assay.train.warmup import Demonstrations
@@ -163,7 +164,8 @@ class Desk:
         return found | ({"kl/base": kl_to_base(s, attempts)} if mode == "sampled" and plan.kl_to_base else {})
 
     async def _attempts(self, s: Session, tasks: Sequence[Task], sampling: Sampling, n: int) -> list[Attempts]:
-        return await evaluate(player_of(self.run, s.engine, s.tokenizer, sampling), s.pool, tasks, n)
+        with asking("the sampler, in an evaluation,"):
+            return await evaluate(player_of(self.run, s.engine, s.tokenizer, sampling), s.pool, tasks, n)
 
     async def _gate(self, s: Session, stage: WarmUp) -> float:
         tasks = held_out(self.run.tasks, gated_levels(self.run, stage), self.run.evaluation.final_per_level)

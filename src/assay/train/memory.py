@@ -1,0 +1,283 @@
+"""How much memory a stage takes, part by part, and what would make it less: arithmetic over shapes, without torch.
+
+What a gradient pass keeps of a micro-batch is told from the matrices of the layers: each keeps its input, and what follows keeps
+its output. Per token that is ``c * sum(inputs + outputs)`` bytes, with ``c`` of 5 in float32 and 3.5 under bfloat16 autocast, 4.4
+and 3 where an adapter leaves the matrices frozen: norms, residuals and gates come on top of the 4 or 2 of a plain sum. The ``c``
+are measured on random models of twelve families and hold within a factor of 1.5 (``tests/train/test_memory.py`` counts the bytes
+that live). For comparison: Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models", count ``34
+h`` bytes a token for a layer of GPT in 16 bits, whose sum is ``18 h``: 1.9 each, without what a float32 residual stream adds.
+
+With checkpointing the input of each layer is kept, ``4 h`` bytes, and one layer at a time is computed again. Attention with soft
+caps (Gemma 2) keeps three and a half matrices ``[heads, row, row]`` of scores besides.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from assay.core.errors import DataError
+from assay.runtime.engines import Auto, InProcess, Native
+from assay.runtime.settings import HEAD_ELEMENTS, HEAD_ROWS, DecoderShape, HubShape, LearnerSettings, Lora, Muon
+from assay.train.run import Reinforce, Run, Stage, learner_of
+
+__all__ = ["Memory", "Weights", "activations_of", "head_of", "memory_of", "savings", "weights_in", "weights_of"]
+
+_FLOAT, _HALF = 4, 2
+_IN_LAYER = re.compile(r"\.\d+\.")
+
+
+_KEPT = {("fp32", False): 5.0, ("bf16", False): 3.5, ("fp32", True): 4.4, ("bf16", True): 3.0}
+"""Bytes per token and number in and out of the layers' matrices, by precision and whether an adapter is trained."""
+_SCORES = 3.5
+"""Matrices of scores that attention with soft caps keeps."""
+_CHUNKS = 4
+"""Chunks of logits that live together in the head's backward pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Bytes that training needs.
+
+    Attributes:
+        weights, gradients, optimiser, anchors: of the learner, critics' trunks included.
+        activations: of a micro-batch of `LearnerSettings.micro_tokens`, in the gradient pass.
+        head: a chunk of logits, and the gradient of the head's weights, as far as these need more than a layer does.
+        engine: its weights, with those that wait there under a `Reinforce.lag`.
+        cache: the most keys and values that the engine can need.
+    """
+
+    weights: int
+    gradients: int
+    optimiser: int
+    anchors: int
+    activations: int
+    head: int
+    engine: int
+    cache: int
+
+    @property
+    def total(self) -> int:
+        """The sum."""
+        return sum(asdict(self).values())
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """By name for people."""
+        return {
+            "weights": self.weights, "gradients": self.gradients, "optimiser": self.optimiser, "anchors": self.anchors,
+            "activations of a micro-batch, about": self.activations, "logits beyond that": self.head,
+            "engine's weights": self.engine, "key-value cache at most": self.cache,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What is known of a model's weights without reading them.
+
+    Attributes:
+        count: all of them.
+        linear: name, outputs and inputs of the matrices in numbered layers.
+        share: of its experts' matrices that a token meets.
+        capped: heads of attention with soft caps; 0 without.
+    """
+
+    count: int
+    linear: tuple[tuple[str, int, int], ...]
+    share: float = 1.0
+    capped: int = 0
+
+    def trained(self, adapter: Lora | None) -> int:
+        """Weights that learn: an adapter's, or all."""
+        if adapter is None:
+            return self.count
+        chosen = [(o, i) for name, o, i in self.linear if not adapter.targets or name.split(".")[-2] in adapter.targets]
+        return sum(adapter.rank * (o + i) + (o if adapter.dora else 0) for o, i in chosen)
+
+    @property
+    def met(self) -> float:
+        """Numbers that go into the matrices of all layers and come out of them, for one token."""
+        return sum((o + i) * (self.share if ".experts." in name else 1.0) for name, o, i in self.linear)
+
+    @property
+    def hidden(self) -> int:
+        """Weights in those matrices."""
+        return sum(o * i for _, o, i in self.linear)
+
+
+def weights_of(shape: DecoderShape) -> Weights:
+    """Of assay's own decoder."""
+    h, d, m = shape.hidden_size, shape.head_dim, shape.intermediate_size
+    q, kv = shape.num_heads * d, shape.num_kv_heads * d
+    one = {"q_proj": (q, h), "k_proj": (kv, h), "v_proj": (kv, h), "o_proj": (h, q), "gate_proj": (m, h), "up_proj": (m, h)}
+    layer = [(f"{name}.weight", o, i) for name, (o, i) in {**one, "down_proj": (h, m)}.items()]
+    return Weights(shape.parameters, tuple(layer * shape.num_layers))
+
+
+def weights_in(folder: Path) -> Weights:
+    """Of a model folder, from the headers of its safetensors files.
+
+    Raises:
+        DataError: there are none, or one is damaged.
+    """
+    shapes = dict(_headers(folder))
+    if not shapes:
+        raise DataError(f"{folder} has no *.safetensors; save the model with save_pretrained")
+    count = sum(_product(size) for size in shapes.values())
+    config = _config(folder)
+    experts = config.get("num_local_experts") or config.get("num_experts")
+    share = float(config.get("num_experts_per_tok") or 1) / float(experts) if experts else 1.0
+    capped = int(config.get("num_attention_heads") or 0) if config.get("attn_logit_softcapping") else 0
+    linear = [(name, *size) for name, size in shapes.items() if len(size) == 2 and _IN_LAYER.search(name)]
+    return Weights(count, tuple((str(n), int(o), int(i)) for n, o, i in linear), share, capped)
+
+
+def _config(folder: Path) -> Mapping[str, Any]:
+    """What the model's config says; nothing where it is damaged, which others will say."""
+    try:
+        found: Any = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    inner: Any = cast("Mapping[str, Any]", found).get("text_config") if isinstance(found, Mapping) else None
+    return cast("Mapping[str, Any]", inner if isinstance(inner, Mapping) else found if isinstance(found, Mapping) else {})
+
+
+def _headers(folder: Path) -> Iterable[tuple[str, tuple[int, ...]]]:
+    for path in sorted(folder.glob("*.safetensors")):
+        try:
+            with path.open("rb") as file:
+                header: dict[str, Any] = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        except (OSError, ValueError, MemoryError) as error:
+            raise DataError(f"{path} is truncated or damaged ({error}); copy it again from its source") from error
+        yield from ((name, tuple(info["shape"])) for name, info in header.items() if name != "__metadata__")
+
+
+def _product(size: tuple[int, ...]) -> int:
+    out = 1
+    for n in size:
+        out *= n
+    return out
+
+
+def memory_of(run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: Weights, others: int, evaluated: int) -> Memory:
+    """Bytes of a stage, by part.
+
+    Args:
+        run, stage: settings.
+        shape, weights: of the model.
+        others: weights of the models that anchors name, together.
+        evaluated: attempts of the largest evaluation.
+    """
+    learner = learner_of(run, stage)
+    trained = weights.trained(learner.adapter)
+    trunks = len(learner.trunks) * weights.count
+    moments = 2 * (trained + trunks)
+    if isinstance(learner.optimizer, Muon):  # one momentum for hidden matrices
+        moments -= weights.hidden if learner.adapter is None else trained
+    beside = sum(1 for a in learner.anchors if not a.model)
+    rows = min(
+        _batch(run, learner, shape), max(evaluated, stage.groups * stage.group_size if isinstance(stage, Reinforce) else 0)
+    )
+    per_token = 2 * shape.num_layers * shape.num_kv_heads * shape.head_dim
+    here = isinstance(run.engine, Auto | Native | InProcess)  # a server's memory is its own
+    served = _served(run, learner)
+    shared = learner.adapter is None or served == _frozen(learner)
+    own = _FLOAT * weights.count if learner.adapter is None else _frozen(learner) * weights.count + _FLOAT * trained
+    return Memory(
+        weights=own + _FLOAT * sum(weights.count * (1 + bool(t.tau)) for t in learner.trunks),
+        gradients=_FLOAT * (trained + trunks),
+        optimiser=_FLOAT * moments,
+        anchors=_FLOAT * (trained * beside + others),
+        activations=activations_of(learner, shape, weights),
+        head=head_of(learner, shape, weights),
+        engine=here * (_FLOAT * trained * (1 + _waiting(stage)) if shared else served * weights.count + _FLOAT * trained),
+        cache=here * served * rows * shape.max_positions * per_token,
+    )
+
+
+def activations_of(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: Weights) -> int:
+    """Bytes that the gradient pass of a micro-batch needs; see the module's text."""
+    kept, passing = _activations(learner, shape, weights)
+    casts = _HALF * weights.hidden if learner.precision == "bf16" and learner.adapter is None else 0  # autocast's copies
+    return kept + passing + casts
+
+
+def _activations(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: Weights) -> tuple[int, int]:
+    """Bytes of a micro-batch that are kept until its backward pass, and those that come and go in it."""
+    tokens = learner.micro_tokens
+    layers = _KEPT[learner.precision, learner.adapter is not None] * weights.met
+    layers += _SCORES * _FLOAT * weights.capped * min(tokens, shape.max_positions) * shape.num_layers
+    passing = float(_FLOAT * max((o + i for _, o, i in weights.linear), default=0))
+    if learner.checkpointing:
+        passing += layers / max(1, shape.num_layers)
+        layers = _FLOAT * shape.hidden_size * shape.num_layers
+    states = 3 * _FLOAT * shape.hidden_size  # the embedding, the last norm, what the head reads
+    return int(tokens * (layers + states)), int(tokens * passing)
+
+
+def head_of(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: Weights) -> int:
+    """Bytes of the logits that live at once, and of the head's gradient before it is added, beyond what layers need later on."""
+    chunk = min(learner.micro_tokens, max(HEAD_ROWS, HEAD_ELEMENTS // shape.vocab_size)) * shape.vocab_size
+    trained = shape.vocab_size * shape.hidden_size if learner.adapter is None else 0
+    return max(0, _FLOAT * (_CHUNKS * chunk + trained) - _activations(learner, shape, weights)[1])
+
+
+def savings(
+    run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: Weights, others: int, evaluated: int
+) -> list[tuple[str, int]]:  # fmt: skip
+    """Settings that would take less memory, and how many bytes less each, most first; arguments as those of `memory_of`.
+
+    What saves less than a hundredth of the whole is left out.
+    """
+    learner = stage.learner
+    now = memory_of(run, stage, shape, weights, others, evaluated).total
+    micro, engine = max(1, learner.micro_tokens // 2), run.engine
+    tried: list[tuple[str, Run, Stage]] = [(f"micro_tokens={micro}", run, _with(stage, micro_tokens=micro))]
+    if not learner.checkpointing:
+        tried.append(("checkpointing=True", run, _with(stage, checkpointing=True)))
+    if learner.adapter is None and not learner.trunks:
+        tried.append(("adapter=Lora(rank=16)", run, _with(stage, adapter=Lora(rank=16))))
+    if learner.precision == "fp32":
+        tried.append(("precision='bf16'", run, _with(stage, precision="bf16")))
+    if isinstance(engine, Native | InProcess) and engine.max_batch > 1:
+        most = engine.max_batch // 2
+        tried.append((f"{type(engine).__name__}(max_batch={most})", replace(run, engine=replace(engine, max_batch=most)), stage))
+    elif isinstance(engine, Auto):
+        tried.append(("Run.engine=InProcess(max_batch=32)", replace(run, engine=InProcess(max_batch=32)), stage))
+    if isinstance(stage, Reinforce) and stage.group_size > 2:
+        tried.append((f"group_size={stage.group_size // 2}", run, replace(stage, group_size=stage.group_size // 2)))
+    found = [(name, now - memory_of(r, s, shape, weights, others, evaluated).total) for name, r, s in tried]
+    return sorted((f for f in found if f[1] > now / 100), key=lambda f: -f[1])
+
+
+def _with(stage: Stage, **changes: Any) -> Stage:
+    return replace(stage, learner=replace(stage.learner, **changes))
+
+
+def _served(run: Run, learner: LearnerSettings) -> int:
+    """Bytes of a number in the engine."""
+    dtype, cuda = getattr(run.engine, "dtype", "auto"), learner.device == "cuda"
+    native = isinstance(run.engine, Native)
+    return _HALF if not native and (dtype == "bfloat16" or (dtype == "auto" and cuda)) else _FLOAT
+
+
+def _frozen(learner: LearnerSettings) -> int:
+    return _HALF if learner.precision == "bf16" else _FLOAT
+
+
+def _batch(run: Run, learner: LearnerSettings, shape: DecoderShape | HubShape) -> int:
+    """Most rows that the engine decodes at once."""
+    engine: Any = run.engine
+    if isinstance(engine, Auto):
+        own = isinstance(shape, DecoderShape) and learner.adapter is None and not learner.checkpointing
+        engine = Native() if own and learner.device == "cpu" else InProcess()
+    return int(getattr(engine, "max_batch", 0))
+
+
+def _waiting(stage: Stage) -> int:
+    """Copies of the weights that an engine keeps until they are old enough to be served, the newest among them."""
+    return stage.lag + 1 if isinstance(stage, Reinforce) and stage.lag else 0

@@ -1,0 +1,89 @@
+"""Memory that ran out: which part asked for it, and which settings would need less, instead of a library's line."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from assay.core.errors import AssayError, OutOfMemoryError
+from assay.runtime.settings import DecoderShape, HubShape
+from assay.train.evaluate import held_out
+from assay.train.memory import memory_of, savings, weights_in, weights_of
+from assay.train.models import held
+from assay.train.run import Run, Stage
+
+__all__ = ["advice", "advised", "asking", "ran_out", "size"]
+
+_SAID = ("can't allocate memory", "not enough memory", "out of memory", "cannot allocate memory", "std::bad_alloc", "bad_alloc")
+_SHOWN = 4
+
+
+@contextmanager
+def asking(part: str) -> Generator[None]:
+    """Inside, memory that runs out is an `OutOfMemoryError` that says that ``part`` asked for it."""
+    try:
+        yield
+    except Exception as error:
+        found = None if isinstance(error, OutOfMemoryError) else ran_out(error)
+        if found is None:
+            raise
+        raise OutOfMemoryError(f"{part} asked for more memory than there is ({found})") from error
+
+
+def ran_out(error: BaseException) -> str | None:
+    """What a library says of memory that ran out, in one line; None of any other error, unless it was raised from such."""
+    seen: BaseException | None = error
+    while seen is not None:
+        text = " ".join(str(seen).split())
+        told = any(words in text.lower() for words in _SAID)
+        if (
+            isinstance(seen, MemoryError)
+            or type(seen).__name__ == "OutOfMemoryError"
+            or (isinstance(seen, RuntimeError) and told)
+        ):
+            at = max(0, text.find("DefaultCPUAllocator"))  # behind a place in the library's source
+            return (text[at:] or type(seen).__name__)[:200]
+        seen = seen.__cause__ if isinstance(seen, AssayError) else None
+    return None
+
+
+@contextmanager
+def advised(run: Run, stage: Stage, shape: DecoderShape | HubShape, folder: Path) -> Generator[None]:
+    """Inside, an `OutOfMemoryError` says besides what the stage needs, part by part, and what would make it less.
+
+    Args:
+        run, stage: settings.
+        shape: of the model.
+        folder: of the run, which holds the weights.
+    """
+    try:
+        yield
+    except OutOfMemoryError as error:
+        raise OutOfMemoryError(f"{error}; {advice(run, stage, shape, folder)}") from error.__cause__
+
+
+def advice(run: Run, stage: Stage, shape: DecoderShape | HubShape, folder: Path) -> str:
+    """What a stage needs, the largest part first, and what would save most, by the arithmetic of ``assay explain``."""
+    weights = weights_of(shape) if isinstance(shape, DecoderShape) else weights_in(folder / "start")
+    evaluated = max(run.evaluation.n, 1) * len(held_out(run.tasks, run.evaluation.levels, run.evaluation.final_per_level))
+    others = sum(weights_in(held(folder, a.model)).count for a in stage.learner.anchors if a.model)
+    given = (run, stage, shape, weights, others, evaluated)
+    found, less = memory_of(*given), savings(*given)[:_SHOWN]
+    parts = sorted(((n, v) for n, v in found.parts.items() if v > found.total / 100), key=lambda p: -p[1])
+    told = ", ".join(f"{name} {size(value)}" for name, value in parts)
+    saved = ", ".join(f"{name} saves {size(value)}" for name, value in less)
+    means = f"what would take less, in a new run: {saved}" if less else "take a smaller model, or a machine with more memory"
+    return f"this stage needs about {size(found.total)} ({told}); {means}"
+
+
+def size(count: int) -> str:
+    """Bytes for people.
+
+    >>> size(1_310_720), size(512)
+    ('1.2 MiB', '512 B')
+    """
+    value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while value >= 1024 and len(units) > 1:
+        value, units = value / 1024, units[1:]
+    return f"{value:.1f} {units[0]}" if units[0] != "B" else f"{count} B"
