@@ -72,7 +72,7 @@ def wide(**changes: Any) -> LearnerSettings:
     return LearnerSettings(micro_tokens=1 << 20, **changes)
 
 
-BROAD = replace(SHAPE, hidden_size=64, intermediate_size=1024)
+BROAD = replace(SHAPE, hidden_size=64, intermediate_size=4096)  # blocks too large for what a process keeps for itself
 LONG = replace(SHAPE, hidden_size=64, num_heads=32, num_kv_heads=32, head_dim=64)
 CASES = {
     "the gradient pass": replace(

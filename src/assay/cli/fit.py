@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from assay.cli.sizes import AnyShape, model_shape
+from assay.core.lines import parsed_json
 from assay.core.protocols import Tokenizer
 from assay.train.fits import check_fits, check_run
 from assay.train.models import Built, Folder, Scratch, model_folder, scratch_tokenizer
@@ -72,6 +72,6 @@ def outline(source: object) -> Outline:
 
 def _end(path: Path) -> int | None:
     """The id that ends an answer where the tokenizer's own files name none; a config may name several."""
-    ends: Any = json.loads(path.read_text(encoding="utf-8")).get("eos_token_id")
+    ends: Any = parsed_json(path).get("eos_token_id")
     known: list[Any] = cast("list[Any]", ends) if isinstance(ends, list) else [ends]
     return next((int(i) for i in known if i is not None), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, cast
 
 from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import DataError, a_kind
+from assay.core.lines import parsed_json
 from assay.core.plan import Plan
 from assay.runtime.settings import DecoderShape, HubShape
 from assay.train.fits import check_run
@@ -132,22 +132,22 @@ def model_shape(source: object) -> AnyShape:
 def _shape_in(path: Path) -> AnyShape:
     """The few numbers of a Hugging Face config that decide sizes; whether the model can be run is for the runtime to say."""
     try:
-        config: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        config = parsed_json(path)
         kind = str(config.get("model_type", "")).lower()
         if kind not in ("qwen3", "llama"):
             other = HubShape.of(config, 0)  # first of all, is it one at all?
             return replace(other, parameters=weights_in(path.parent).count)
-        heads, hidden = int(config["num_attention_heads"]), int(config["hidden_size"])
+        heads, hidden = _whole(config, "num_attention_heads"), _whole(config, "hidden_size")
         qwen = kind == "qwen3"
         return DecoderShape(
-            vocab_size=int(config["vocab_size"]),
+            vocab_size=_whole(config, "vocab_size"),
             hidden_size=hidden,
-            num_layers=int(config["num_hidden_layers"]),
+            num_layers=_whole(config, "num_hidden_layers"),
             num_heads=heads,
-            num_kv_heads=int(config.get("num_key_value_heads") or heads),
-            head_dim=int(config.get("head_dim") or (128 if qwen else hidden // heads)),
-            intermediate_size=int(config["intermediate_size"]),
-            max_positions=int(config.get("max_position_embeddings") or (32768 if qwen else 2048)),
+            num_kv_heads=_whole(config, "num_key_value_heads", heads),
+            head_dim=_whole(config, "head_dim", 128 if qwen else hidden // heads),
+            intermediate_size=_whole(config, "intermediate_size"),
+            max_positions=_whole(config, "max_position_embeddings", 32768 if qwen else 2048),
             tied=bool(config.get("tie_word_embeddings", False)),
             qk_norm=qwen,
         )
@@ -155,6 +155,13 @@ def _shape_in(path: Path) -> AnyShape:
         raise
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: {type(error).__name__} {error}; it does not describe a decoder") from None
+
+
+def _whole(config: Mapping[str, Any], name: str, default: int | None = None) -> int:
+    found = config[name] if default is None else config.get(name) or default
+    if not isinstance(found, int):
+        raise ValueError(f"{name}={found!r} is no whole number")
+    return found
 
 
 def _items(run: Run, per_level: int) -> int:

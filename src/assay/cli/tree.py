@@ -33,6 +33,8 @@ class Unset(Enum):
 
 MISSING = Unset.MISSING
 _ROOMS = tuple(f"assay.{room}" for room in ("guide", "objective", "tasks", "verify", "train", "rollout", "core", "runtime"))
+_WITHOUT_TORCH = [f"assay.runtime.{part}" for part in ("settings", "anchors", "chat", "engines", "vllm.settings")]
+"""Where runtime's settings stand; its other names would load torch."""
 _SCALARS = (bool, int, float, str, bytes, NoneType)
 
 
@@ -296,8 +298,7 @@ def _room(kind: Any) -> str:
 
 
 def _modules(name: str) -> list[ModuleType]:
-    # runtime's settings stand in two modules without torch; its other names would load it
-    paths = ["assay.runtime.settings", "assay.runtime.anchors"] if name == "assay.runtime" else [name]
+    paths = _WITHOUT_TORCH if name == "assay.runtime" else [name]
     return [sys.modules.get(path) or import_module(path) for path in paths]
 
 

@@ -1,14 +1,15 @@
-"""A line of a file of rows, read as the one JSON object that it must be."""
+"""A line of a file of rows, or a whole file, read as the one JSON object that it must be."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from assay.core.canon import unrepeated
 from assay.core.errors import DataError, a_kind
 
-__all__ = ["object_of"]
+__all__ = ["object_of", "parsed_json"]
 
 _MARK = "\ufeff"
 """Some editors begin a file with it."""
@@ -51,3 +52,18 @@ def _no_constant(name: str) -> NoReturn:
 
 _ANY = json.JSONDecoder(object_pairs_hook=unrepeated)
 _FINITE = json.JSONDecoder(object_pairs_hook=unrepeated, parse_constant=_no_constant)
+
+
+def parsed_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file.
+
+    Raises:
+        DataError: it holds none, or is damaged.
+    """
+    try:
+        found: Any = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{path} is no JSON ({error}); copy it again from its source") from error
+    if not isinstance(found, dict):
+        raise DataError(f"{path} holds {a_kind(found)}, not an object; copy it again from its source")
+    return cast("dict[str, Any]", found)

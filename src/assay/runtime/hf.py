@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file  # type: ignore[reportUnknownVariableType]
 
 from assay.core.errors import ConfigError, DataError, StorageError
+from assay.core.lines import parsed_json
 from assay.runtime.model import Model, check_tensors
 from assay.runtime.settings import DecoderShape
 from assay.runtime.tokenizer import HubTokenizer
@@ -198,10 +199,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """What a JSON file of a model folder holds; DataError where it is missing or damaged."""
     if not path.is_file():
         raise DataError(f"{path.parent} has no {path.name}; a model folder holds {CONFIG}, {WEIGHTS} and tokenizer.json")
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"{path} is no JSON ({error}); copy it again from its source") from error
+    return parsed_json(path)
 
 
 # ---- config ----------------------------------------------------------------------------------------------------------
@@ -300,7 +298,7 @@ def _read_weights(folder: Path) -> dict[str, torch.Tensor]:
         return _read_shard(folder / WEIGHTS)
     if not (folder / INDEX).is_file():
         raise DataError(f"{folder} has neither {WEIGHTS} nor {INDEX}; save the model with save_pretrained (safetensors)")
-    places: dict[str, str] = read_json(folder / INDEX)["weight_map"]
+    places: dict[str, str] = weight_map(folder / INDEX)
     out: dict[str, torch.Tensor] = {}
     for shard in sorted(set(places.values())):
         if not (folder / shard).is_file():
@@ -308,6 +306,18 @@ def _read_weights(folder: Path) -> dict[str, torch.Tensor]:
         held = _read_shard(folder / shard)
         out |= {name: tensor for name, tensor in held.items() if places.get(name) == shard}
     return out
+
+
+def weight_map(path: Path) -> dict[str, str]:
+    """Which file holds which tensor, as an index of shards says.
+
+    Raises:
+        DataError: it is missing, damaged, or says no such thing.
+    """
+    found: Any = read_json(path).get("weight_map")
+    if not isinstance(found, dict) or not found:
+        raise DataError(f"{path} has no 'weight_map' that says which file holds which tensor; copy it again from its source")
+    return found  # pyright: ignore[reportUnknownVariableType]
 
 
 def _read_shard(path: Path) -> dict[str, torch.Tensor]:

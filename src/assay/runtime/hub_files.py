@@ -17,7 +17,7 @@ from transformers.utils import logging as hub_logging
 
 from assay.core.errors import ConfigError, DataError
 from assay.runtime.adapter_files import ADAPTER_CONFIG, base_of, with_adapter, write_adapter
-from assay.runtime.hf import read_json
+from assay.runtime.hf import INDEX, WEIGHTS, read_json, weight_map
 from assay.runtime.hub_model import HubModel, hub_config
 from assay.runtime.tokenizer import HubTokenizer
 
@@ -44,7 +44,14 @@ def load_hub(folder: Path) -> HubModel:
 def _load_base(folder: Path) -> HubModel:
     path = folder / "config.json"
     config = read_json(path)
-    hub_config(config)
+    if not config.get("model_type"):
+        raise DataError(f"{path} names no model_type, so that nothing says what model it is; copy it again from its source")
+    try:
+        hub_config(config)
+    except ConfigError as error:
+        raise ConfigError(f"{folder}: {error}") from error
+    if (folder / INDEX).is_file() and not (folder / WEIGHTS).is_file():
+        weight_map(folder / INDEX)
     with quietly():
         try:
             module, info = cast(Any, AutoModelForCausalLM).from_pretrained(

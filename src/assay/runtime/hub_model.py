@@ -129,7 +129,7 @@ def hub_config(config: Mapping[str, Any]) -> PreTrainedConfig:
         raise ConfigError(f"{named}: quantised weights cannot be trained; use the model that they were made from")
     try:
         return cast(Any, AutoConfig).for_model(str(kind), **given)
-    except (ValueError, KeyError, TypeError) as error:
+    except Exception as error:  # its configs check themselves, with errors of their own
         raise ConfigError(
             f"config.json of {named}: transformers cannot read it ({_first_line(error)}); is transformers up to date?"
         ) from error
@@ -195,4 +195,4 @@ def merged(model: HubModel) -> HubModel:
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
+    return " ".join((str(error) or type(error).__name__).split())[:200]

@@ -115,6 +115,8 @@ class HubShape:
             found = next((text[n] for n in names if text.get(n) is not None), default)
             if found is None:
                 raise KeyError(names[0])
+            if not isinstance(found, int | float):
+                raise ValueError(f"{names[0]}={found!r} is no number")
             return int(found)
 
         hidden, heads = size("hidden_size", "n_embd", "d_model"), size("num_attention_heads", "n_head")

@@ -381,6 +381,11 @@ class HubTokenizer:
         config = _read_config(folder / CONFIG_FILE)
         token = _named(config.get("eos_token"))
         end: int | None = tokenizer.token_to_id(token) if token is not None else eos
+        if end is not None and not 0 <= end < size:
+            raise ConfigError(
+                f"{folder} names {end} as the id that ends an answer (eos_token_id of config.json), but {path} has ids 0 to "
+                f"{size - 1}: it is another model's tokenizer; copy the one that came with these weights"
+            )
         template, chat = config.pop(TEMPLATE_FIELD, None), config.pop(CHAT_FIELD, None)
         brought = Brought(
             where=str(folder), templates=_templates(folder, config), ends=_ends(folder, size)

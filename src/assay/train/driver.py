@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from assay.core.errors import CheckpointError, ConfigError, DataError, OutOfMemoryError, StorageError
+from assay.core.errors import CheckpointError, ConfigError, DataError, EngineError, OutOfMemoryError, StorageError
 from assay.core.protocols import Tracker
 from assay.train import checkpoint, contamination, lock, machine, models, record, storage
 from assay.train.check import Checker
@@ -84,7 +84,7 @@ def train(run: Run, folder: str | Path, *, watch: Watch = nobody) -> Outcome:
         record.refuse_used(path)
         try:
             return Driver(run, path, watch).begin()
-        except (ConfigError, DataError, OutOfMemoryError):
+        except (ConfigError, DataError, EngineError, OutOfMemoryError):
             record.unclaim(path)
             raise
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from assay.core.errors import ConfigError, EngineError
 from assay.runtime.vllm.server import GENERATE, Server
@@ -71,7 +71,10 @@ def inspect(server: Server, model: Shaped) -> ServerFacts:
         ConfigError: it serves another model or vocabulary, or runs without a setting that is needed; says how to start it.
     """
     url = server.settings.url
-    cards: list[dict[str, Any]] = server.ask("GET", "/v1/models", seconds=server.settings.connect_seconds)["data"]
+    listed: Any = server.ask("GET", "/v1/models", seconds=server.settings.connect_seconds)
+    cards = cast("list[dict[str, Any]] | None", cast("dict[str, Any]", listed).get("data") if isinstance(listed, dict) else None)
+    if cards is None:
+        raise ConfigError(f"{url}/v1/models answers {str(cast(Any, listed))[:60]!r}; this is no vLLM server: {server.fix()}")
     base = next((card for card in cards if not card.get("parent")), None)
     if base is None or not base.get("max_model_len"):
         raise ConfigError(f"{url} lists no base model with its context; {server.fix()}")

@@ -95,10 +95,8 @@ class Server:
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             return EngineError(f"{asked}: no server can be reached there ({said}); {self.fix()}")
         if isinstance(error, httpx.TimeoutException):
-            return EngineError(
-                f"{asked}: no answer within {seconds:g} s; look at the server's log, or raise VllmSettings."
-                f"{'request_seconds' if path == GENERATE else 'swap_seconds'}"
-            )
+            name = {GENERATE: "request_seconds", "/v1/models": "connect_seconds"}.get(path, "swap_seconds")
+            return EngineError(f"{asked}: no answer within {seconds:g} s; look at the server's log, or raise VllmSettings.{name}")
         return EngineError(
             f"{asked}: the server went away before it answered ({said}): it was stopped, killed or failed; {self.fix()}, "
             "and swap weights in again"
