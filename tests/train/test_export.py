@@ -280,7 +280,10 @@ def test_the_card_says_what_the_run_recorded(whole, tmp_path):
     right = [item["values"] == [1.0] for item in line["items"]]
     assert data.eval_results[0].metric_value == pytest.approx(sum(right) / len(right), abs=1e-6)
     assert done["digest"] in text and "fresh weights, seed 0" in text
-    assert "WarmUp, 2 of 2 steps" in text and "Reinforce, 2 of 2 steps" in text
+    assert (
+        "WarmUp, 2 of 2 steps, objective Nll; Token → Reinforce, 2 of 2 steps, objective Center, Scale; PolicyGradient with"
+        in text
+    )
     assert "| weights in the sampler | proved after each of 2 steps |" in text
     assert "| seed | 0 |" in text and "Evaluation items in training: 0 of " in text
 

@@ -154,9 +154,10 @@ def _front_matter(known: Provenance, name: str) -> str:
     if known.base_name:
         relation = "adapter" if known.form == "adapter" else "finetune"
         given |= {"base_model": known.base_name, "base_model_relation": relation}
+    family = _tasks(known)[0] if len(_tasks(known)) == 1 else _word(_part(known.run.settings, "tasks")) if known.run else ""
     results = [
         EvalResult(
-            task_type="text-generation", dataset_type=f"assay/{_tasks(known)[0]}", dataset_name=f"{_tasks(known)[0]}, held out",
+            task_type="text-generation", dataset_type=f"assay/{family}", dataset_name=f"{', '.join(_tasks(known))} (held out)",
             metric_type="accuracy", metric_name=f"{mode} accuracy", metric_value=round(line.accuracy(_threshold(known)).value, 6),
         )
         for mode, line in _measured(known).items()
@@ -190,7 +191,7 @@ def _lineage(known: Provenance) -> dict[str, str]:
         "run": f"{view.settings.get('name', view.name)}" + (", finished" if known.digest else ", not finished at these weights"),
         "digest of the run": known.digest or "none: only a finished run has one",
         "recipe": f"`assay train {known.recipe}`" if known.recipe else "not recorded (started from Python)",
-        "stages": "; ".join(_stages(view, until)),
+        "stages": " → ".join(_stages(view, until)),
         "adapter": known.adapter or "none",
         "tasks": ", ".join(_tasks(known)),
         "seed": "not recorded" if view.seed is None else str(view.seed),
@@ -225,14 +226,20 @@ def _stages(view: RunView, until: int) -> list[str]:
 
 
 def _objective(table: Mapping[str, Any]) -> str:
-    """``Credit, Credit; Term + 0.1 Term; aggregate``."""
+    """``objective Credit, Credit; Policy with Trust + 0.1 Term; Aggregate``, of what there is."""
     credit = [_word(part) for part in cast("list[Mapping[str, Any]]", table.get("credit", []))]
-    terms: list[str] = []
-    for part in cast("list[Mapping[str, Any]]", table.get("terms", [])):
-        coef = part.get("coef", 1.0)
-        terms.append(_word(part) if coef == 1.0 else f"{coef:g} {_word(part)}" if isinstance(coef, int | float) else _word(part))
-    mean = _word(_part(table, "aggregate"))
-    return "objective " + "; ".join(x for x in (", ".join(credit), " + ".join(terms), mean) if x)
+    policy, terms = _part(table, "policy"), cast("list[Mapping[str, Any]]", table.get("terms", []))
+    losses = [_term(part) for part in ((policy, *terms) if policy else terms)]
+    parts = (", ".join(credit), " + ".join(losses), _word(_part(table, "aggregate")))
+    return "objective " + "; ".join(part for part in parts if part)
+
+
+def _term(table: Mapping[str, Any]) -> str:
+    """A term of a loss: its weight where that is not 1, and what bounds its ratio."""
+    coef: Any = table.get("coef", 1.0)
+    trust = _word(_part(table, "trust"))
+    weight = f"{coef:g} " if isinstance(coef, int | float) and coef != 1.0 else ""
+    return weight + _word(table) + (f" with {trust}" if trust else "")
 
 
 def _part(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
