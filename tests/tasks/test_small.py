@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from assay.core.rollout import Stop
 from assay.tasks import family
+from assay.tasks.small.generations import Generations
 from assay.tasks.small.tables import FollowPath
 from assay.tasks.small.terse import Terse
 from assay.testing import attempt
@@ -150,6 +151,29 @@ def test_ways_through_a_strip(level: int, index: int) -> None:
 def test_answers_by_hand(name: str, prompt: str, answer: str, effort: int) -> None:
     source = small(name)
     assert (source.solve(prompt), source.effort(prompt)) == (answer, effort)
+
+
+def test_generations_are_cells_again_and_again() -> None:
+    """Row by row as `Cells` has it; the last line alone is judged, and no last line is right often."""
+    source = family("generations")
+    verifier = source.verifier()
+    assert isinstance(source, Generations)
+    for level in source.levels:
+        tasks = [source.task("generations", level, "train", i) for i in range(60)]
+        for task in tasks[:5]:
+            row, lines = task.public["prompt"][1:15], task.private["solution"].split("\n")
+            for left, line in zip(range(level, 0, -1), lines, strict=True):
+                row = other_way("cells", row)
+                assert line == f"{left:02d}.{row}"
+            assert task.private["answer"] == lines[-1] and task.private["effort"] == 14 * level
+            for text, right in ((task.private["solution"], 1.0), (lines[-1], 1.0), ("nonsense\n" + lines[-1], 1.0)):
+                assert verifier(task, attempt(task, text)).components == {"correct": right}
+            wrong = lines[-1][:-1] + "10"[int(lines[-1][-1])]
+            assert verifier(task, attempt(task, "\n".join([*lines[:-1], wrong]))).primary == 0.0
+            assert verifier(task, attempt(task, task.private["solution"], stop=Stop.LENGTH)).primary == 0.0
+        (_, most), *_ = Counter(t.private["answer"] for t in tasks).most_common(1)
+        assert most <= 6, (level, most)
+        assert set(source.alphabet) >= set("".join(t.public["prompt"] + t.private["solution"] for t in tasks))
 
 
 def test_dots_between_arrows() -> None:

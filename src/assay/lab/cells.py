@@ -31,8 +31,6 @@ from assay.train.storage import write_json
 
 __all__ = ["WORKERS", "Cell", "LabError", "run_cell", "run_cells"]
 
-PER_LEVEL = 64
-
 WORKERS = 2
 """Cells at a time in the committed studies."""
 
@@ -46,10 +44,11 @@ class LabError(AssayError, RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A run, and the task family with the true verifier that its result is judged by."""
+    """A run, the task family with the true verifier that its result is judged by, and on how many held-out items of a level."""
 
     run: Run
     truth: TaskSource
+    per_level: int = 64
 
 
 Maker = Callable[[str, int, int | None], Cell]
@@ -175,7 +174,7 @@ def _evaluated(cell: Cell, folder: Path) -> dict[str, Any]:
     """Held-out items of the starting model and of the result, greedy and sampled, by the true verifier."""
     sampling = Sampling(max_new_tokens=cell.run.sampling.max_new_tokens)
     return {
-        f"{name}_{mode}": Policy(where).evaluate(cell.truth, n=n, per_level=PER_LEVEL, sampling=sampling)
+        f"{name}_{mode}": Policy(where).evaluate(cell.truth, n=n, per_level=cell.per_level, sampling=sampling)
         for name, where in (("base", folder / "start"), ("now", folder))
         for mode, n in (("greedy", 0), ("sampled", 1))
     }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.recipes.ledger import ledger, ledger_base
+    from assay.recipes.long_answers import traces, traces_base
     from assay.recipes.lookups import tool_base, tools
     from assay.recipes.mixed import AUXILIARY, SHOWN, assay_small, mixed, mixed_base
     from assay.recipes.rows import on_rows
@@ -27,6 +28,8 @@ __all__ = [
     "quickstart",
     "tool_base",
     "tools",
+    "traces",
+    "traces_base",
 ]
 
 RECIPES = {
@@ -38,6 +41,8 @@ RECIPES = {
     "mixed-base": "assay.recipes.mixed:mixed_base",
     "ledger": "assay.recipes.ledger:ledger",
     "ledger-base": "assay.recipes.ledger:ledger_base",
+    "traces": "assay.recipes.long_answers:traces",
+    "traces-base": "assay.recipes.long_answers:traces_base",
 }
 
 _HOME = {
@@ -47,6 +52,7 @@ _HOME = {
     "suite": "Suite",
     "ledger": "ledger ledger_base",
     "mixed": "AUXILIARY SHOWN assay_small mixed mixed_base",
+    "long_answers": "traces traces_base",
 }
 
 

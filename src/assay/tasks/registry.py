@@ -41,6 +41,7 @@ _FAMILIES = {
     "dedup": "assay.tasks.small.strings:DropRepeats",
     "games": "assay.tasks.games.family:games",
     "gates": "assay.tasks.small.logic:Gates",
+    "generations": "assay.tasks.small.generations:Generations",
     "geometry": "assay.tasks.math.geometry:geometry",
     "graphs": "assay.tasks.graphs.family:graphs",
     "grids": "assay.tasks.puzzles.families:grids",
