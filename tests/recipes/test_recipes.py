@@ -19,6 +19,7 @@ from assay.lab.gate import CONTROLS
 from assay.objective import rloo
 from assay.recipes import RECIPES, on_rows
 from assay.recipes.gate import quickstart_cell
+from assay.recipes.school import CONFIGS
 from assay.tasks import Rows, SortDigits
 from assay.train.models import Built, Folder, Scratch
 from assay.train.run import Reinforce, Run, WarmUp
@@ -66,6 +67,8 @@ def test_the_seed_reaches_the_base(name: str) -> None:
             assert inner.seed == 1 and isinstance(inner.model, Scratch) and inner.model.seed == 1
         case Scratch(seed=seed):
             assert seed == 1
+        case Folder(path=path):  # a model by its name on the hub; `--random-init` tries such a recipe without it
+            assert path in CONFIGS and one.model == zero.model
         case other:
             pytest.fail(f"a recipe starts from {other!r}, which needs files that are not ours")
 
@@ -80,7 +83,10 @@ def test_the_objectives_compile_for_their_stage(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_a_recipe_is_explained_without_running(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recipe_is_explained_without_running(
+    name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path))
     assert main(["explain", name, "--toml"]) == 0
     assert from_dict(Run, loads_toml(capsys.readouterr().out)) == made(name)
     assert main(["explain", name, "--json"]) == 0

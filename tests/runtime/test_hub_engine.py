@@ -11,6 +11,7 @@ import pytest
 import torch
 from engine_families import CONTEXT, FAMILIES, VOCABULARY, arrays, build, configs, family, forced, gap, ragged
 from engine_reference import agree, hub_model, pair, request, run
+from hub_cases import hub_model as brought
 
 from assay.core.errors import AssayError, ConfigError, EngineError, UnknownNameError, WeightProofError
 from assay.core.manifest import manifest_of
@@ -18,6 +19,7 @@ from assay.core.protocols import SwapMode
 from assay.core.rollout import Span, Stop
 from assay.runtime import hub_decode
 from assay.runtime.engine import NativeEngine
+from assay.runtime.engines import InProcess
 from assay.runtime.hub_engine import TransformersEngine
 from assay.train.proof import WeightProof, probe_rows
 
@@ -509,3 +511,15 @@ def test_a_compiled_step_gives_the_same_tokens():
     for c, d in zip(run(TransformersEngine(module, 16, compile=True), requests), wanted, strict=True):
         assert c.ids.tolist() == d.ids.tolist()
         assert np.abs(c.logp_engine - d.logp_engine).max() <= CLOSE
+
+
+def test_a_bounded_engine_refuses_longer_rows():
+    """The bound is the engine's, and the model's own where that is smaller."""
+    model = brought("qwen3")
+    assert InProcess(context=64).bounded(160) == 64 and InProcess(context=640).bounded(160) == InProcess().bounded(160) == 160
+    engine = InProcess(context=24).serve(model)
+    assert engine.info().context == 24
+    with pytest.raises(ConfigError, match="exceeds the context of 24"):
+        asyncio.run(engine.generate(request(1, [5] * 12, max_new_tokens=13)))
+    with pytest.raises(ConfigError, match=r"InProcess\.context=-1"):
+        InProcess(context=-1)

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from assay.cli.fit import check
-from assay.cli.recipe import settle
+from assay.cli.recipe import reduced, settle, with_rows
 from assay.cli.show import lines, note, show
-from assay.cli.sizes import Derived, StageSizes, derive
+from assay.cli.sizes import Derived, StageSizes, derive, stated_config
 from assay.cli.tree import Node, take
 from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import ConfigError
@@ -28,10 +28,12 @@ class ExplainOptions:
     Attributes:
         json: print settings and derived sizes as JSON.
         toml: print the settings as TOML, which 'assay train FILE.toml' takes.
+        random_init: as 'assay train --random-init' would do it.
     """
 
     json: bool = False
     toml: bool = False
+    random_init: bool = False
 
     def __post_init__(self) -> None:
         if self.json and self.toml:
@@ -45,11 +47,15 @@ def explain_command(args: list[str]) -> int:
 
         return usage("explain", ExplainOptions, args)
     own, run = settle(ExplainOptions, args[0], args[1:], "assay explain")
+    run = reduced(run) if own.random_init else run
     if own.toml:
         print(dumps_toml(to_dict(run)), end="")
         return 0
-    found = derive(run)
-    if not check(run):
+    looked = with_rows(run)
+    found = derive(looked)
+    if stated_config(run.model) is not None:
+        note(f"{run.model.describe()} is not here: its sizes are as assay's recipes state them, and tasks were not looked at")
+    elif not check(looked):
         note("whether the tasks fit the model's context is not checked: tokenizers is not installed")
     return show(own.json, {"settings": to_dict(run), "derived": _json(found)}, lambda: _text(run, found))
 

@@ -21,7 +21,19 @@ from assay.core.hub import PREFIX
 from assay.core.protocols import TaskSource, Verifier
 from assay.train.run import Run
 
-__all__ = ["find", "first_line", "module_of", "own_code", "scorer", "settle", "source", "user_files", "user_modules"]
+__all__ = [
+    "find",
+    "first_line",
+    "module_of",
+    "own_code",
+    "reduced",
+    "scorer",
+    "settle",
+    "source",
+    "user_files",
+    "user_modules",
+    "with_rows",
+]
 
 O = TypeVar("O")  # noqa: E741
 _USER: dict[str, Path] = {}
@@ -75,6 +87,40 @@ def settle(options: type[O], word: str, args: Sequence[str], prog: str) -> tuple
     seed, rest = _seed(args)
     run = _call(recipe, word, seed)
     return parse_with(options, run, rest, f"{prog} {word}", first_line(recipe).replace("`", ""), user_modules())
+
+
+def reduced(run: Run) -> Run:
+    """The run with a small random model in place of its own, and a line for the person on each thing that is then different.
+
+    Raises:
+        ConfigError: the run begins from no model that is brought.
+    """
+    from assay.cli.show import note
+    from assay.recipes.dry import random_init
+
+    changed, told = random_init(run)
+    for line in told:
+        note(f"random-init: {line}")
+    return changed
+
+
+def with_rows(run: Run) -> Run:
+    """The run itself, or where its rows are not here and it can name others of their form, the run on generated ones: what is
+    only looked at, its sizes, does not depend on them.
+    """
+    from assay.cli.show import note
+    from assay.recipes.dry import stand_in
+
+    try:
+        arm, levels = next(iter(run.tasks.arms().items()))
+        run.tasks.task(arm, levels[0], "train", 0)
+        return run
+    except AssayError as error:
+        tasks = stand_in(run.tasks)
+        if tasks is None:
+            raise
+        note(f"the rows of {run.tasks.name} are not here ({error}); generated ones stand for them")
+        return replace(run, tasks=tasks)
 
 
 def first_line(value: object) -> str:

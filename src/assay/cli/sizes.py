@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.core.config import dumps_toml, to_dict
-from assay.core.errors import DataError, a_kind
+from assay.core.errors import AssayError, DataError, a_kind
 from assay.core.lines import parsed_json
 from assay.core.plan import Plan
+from assay.recipes.school import CONFIGS
 from assay.runtime.settings import DecoderShape, HubShape
 from assay.train.fits import check_run
 from assay.train.memory import Memory, Weights, memory_of, savings, weights_in, weights_of
@@ -18,7 +19,7 @@ from assay.train.models import Built, Folder, Scratch, cache_folder, model_folde
 from assay.train.prefer import preferences_of
 from assay.train.run import Prefer, Reinforce, Run, Stage, WarmUp, arms_of
 
-__all__ = ["AnyShape", "Derived", "Memory", "StageSizes", "derive", "model_shape"]
+__all__ = ["AnyShape", "Derived", "Memory", "StageSizes", "derive", "model_shape", "stated_config"]
 
 _SPECIAL = 2  # ids of a character tokenizer besides its alphabet: padding and end
 
@@ -125,8 +126,20 @@ def model_shape(source: object) -> AnyShape:
     if isinstance(source, Scratch):
         return replace(source.shape, vocab_size=len(source.alphabet) + _SPECIAL)
     if isinstance(source, Folder):
-        return _shape_in(model_folder(Path(source.path)) / "config.json")
+        stated = stated_config(source)
+        return _shape_in(model_folder(Path(source.path)) / "config.json") if stated is None else _decoder(stated)
     raise DataError(f"the sizes of {a_kind(source)} are only known once it is loaded; give Folder, Scratch or Built")
+
+
+def stated_config(source: object) -> Mapping[str, Any] | None:
+    """What assay's recipes say of a model by its name on the hub, where its files are not here; None of any other source."""
+    if not isinstance(source, Folder) or source.path not in CONFIGS:
+        return None
+    try:
+        model_folder(Path(source.path))
+    except AssayError:
+        return CONFIGS[source.path]
+    return None
 
 
 def _shape_in(path: Path) -> AnyShape:
@@ -137,24 +150,29 @@ def _shape_in(path: Path) -> AnyShape:
         if kind not in ("qwen3", "llama"):
             other = HubShape.of(config, 0)  # first of all, is it one at all?
             return replace(other, parameters=weights_in(path.parent).count)
-        heads, hidden = _whole(config, "num_attention_heads"), _whole(config, "hidden_size")
-        qwen = kind == "qwen3"
-        return DecoderShape(
-            vocab_size=_whole(config, "vocab_size"),
-            hidden_size=hidden,
-            num_layers=_whole(config, "num_hidden_layers"),
-            num_heads=heads,
-            num_kv_heads=_whole(config, "num_key_value_heads", heads),
-            head_dim=_whole(config, "head_dim", 128 if qwen else hidden // heads),
-            intermediate_size=_whole(config, "intermediate_size"),
-            max_positions=_whole(config, "max_position_embeddings", 32768 if qwen else 2048),
-            tied=bool(config.get("tie_word_embeddings", False)),
-            qk_norm=qwen,
-        )
+        return _decoder(config)
     except DataError:
         raise
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: {type(error).__name__} {error}; it does not describe a decoder") from None
+
+
+def _decoder(config: Mapping[str, Any]) -> DecoderShape:
+    """Of the Llama or Qwen3 family."""
+    heads, hidden = _whole(config, "num_attention_heads"), _whole(config, "hidden_size")
+    qwen = str(config["model_type"]).lower() == "qwen3"
+    return DecoderShape(
+        vocab_size=_whole(config, "vocab_size"),
+        hidden_size=hidden,
+        num_layers=_whole(config, "num_hidden_layers"),
+        num_heads=heads,
+        num_kv_heads=_whole(config, "num_key_value_heads", heads),
+        head_dim=_whole(config, "head_dim", 128 if qwen else hidden // heads),
+        intermediate_size=_whole(config, "intermediate_size"),
+        max_positions=_whole(config, "max_position_embeddings", 32768 if qwen else 2048),
+        tied=bool(config.get("tie_word_embeddings", False)),
+        qk_norm=qwen,
+    )
 
 
 def _whole(config: Mapping[str, Any], name: str, default: int | None = None) -> int:

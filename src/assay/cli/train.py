@@ -12,7 +12,7 @@ from typing import Any
 
 from assay.cli.fit import check
 from assay.cli.mirror import option_rows, parse
-from assay.cli.recipe import first_line, settle, user_files
+from assay.cli.recipe import first_line, reduced, settle, user_files
 from assay.cli.records import Record, made_again, run_folder
 from assay.cli.show import busy, note, unquoted
 from assay.cli.wrap import columns, fill
@@ -51,14 +51,26 @@ class TrainOptions(ViewOptions):
         against: files or folders of evaluation rows, which must not be among the training prompts; beside the run's own held-out
             tasks.
         allow_contamination: train although they are, and have the report say so.
+        steps: number of steps of the last stage, in place of the recipe's.
+        random_init: try a recipe for a big model: with a small random one of its family, generated rows and small batches, in a
+            minute. Numbers mean nothing then; the run's name says so.
     """
 
     folder: Path | None = None
     against: tuple[Path, ...] = field(default=(), metadata={"arg": {"metavar": "[FILE ...]"}})
     allow_contamination: bool = False
+    steps: int | None = None
+    random_init: bool = False
+
+    def __post_init__(self) -> None:
+        if self.steps is not None and self.steps < 1:
+            raise ConfigError(f"--steps {self.steps}: give the number of steps of the last stage, at least 1")
 
     def settled(self, run: Run) -> Run:
         """``run`` with what these options say of it."""
+        if self.steps is not None:
+            run = replace(run, stages=(*run.stages[:-1], replace(run.stages[-1], steps=self.steps)))
+        run = reduced(run) if self.random_init else run
         check = run.contamination
         mode = "report" if self.allow_contamination else check.mode
         changed = replace(check, against=(*check.against, *map(str, self.against)), mode=mode)

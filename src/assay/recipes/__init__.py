@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from assay.recipes.dry import random_init
     from assay.recipes.ledger import ledger, ledger_base
     from assay.recipes.long_answers import traces, traces_base
     from assay.recipes.lookups import tool_base, tools
     from assay.recipes.mixed import AUXILIARY, SHOWN, assay_small, mixed, mixed_base
     from assay.recipes.rows import on_rows
+    from assay.recipes.school import gsm8k, gsm8k_lora
     from assay.recipes.sorting import base, quickstart
     from assay.recipes.suite import Suite
 
@@ -20,12 +22,15 @@ __all__ = [
     "Suite",
     "assay_small",
     "base",
+    "gsm8k",
+    "gsm8k_lora",
     "ledger",
     "ledger_base",
     "mixed",
     "mixed_base",
     "on_rows",
     "quickstart",
+    "random_init",
     "tool_base",
     "tools",
     "traces",
@@ -43,6 +48,8 @@ RECIPES = {
     "ledger-base": "assay.recipes.ledger:ledger_base",
     "traces": "assay.recipes.long_answers:traces",
     "traces-base": "assay.recipes.long_answers:traces_base",
+    "gsm8k": "assay.recipes.school:gsm8k",
+    "gsm8k-lora": "assay.recipes.school:gsm8k_lora",
 }
 
 _HOME = {
@@ -50,6 +57,8 @@ _HOME = {
     "rows": "on_rows",
     "lookups": "tool_base tools",
     "suite": "Suite",
+    "dry": "random_init",
+    "school": "gsm8k gsm8k_lora",
     "ledger": "ledger ledger_base",
     "mixed": "AUXILIARY SHOWN assay_small mixed mixed_base",
     "long_answers": "traces traces_base",

@@ -68,15 +68,23 @@ class InProcess:
         max_batch: most attempts that run at once.
         dtype: ``float32``, ``bfloat16``, or ``auto``: bfloat16 on CUDA, float32 on a CPU.
         compile: compile the step of one token: worth its minute on CUDA and in long runs alone.
+        context: longest prompt plus answer, which bounds what keys and values take; the model's own bound where this is 0.
     """
 
     max_batch: int = 256
     dtype: str = "auto"
     compile: bool = False
+    context: int = 0
 
     def __post_init__(self) -> None:
+        if self.context < 0:
+            raise ConfigError(f"InProcess.context={self.context}; use a number of tokens, or 0 for the model's own bound")
         if self.dtype not in ("auto", "float32", "bfloat16"):
             raise ConfigError(f"InProcess.dtype={self.dtype!r}; use 'auto', 'float32' or 'bfloat16'")
+
+    def bounded(self, positions: int) -> int:
+        """The context of an engine whose model has so many positions."""
+        return min(positions, self.context or positions)
 
     def build(self, learner: AnyLearner) -> Engine:
         """As `EngineSpec.build`."""
@@ -96,7 +104,7 @@ class InProcess:
         if learner and model.adapter is not None:
             _share(module, learner)
         return TransformersEngine(
-            module, model.shape.max_positions, max_batch=self.max_batch, dtype=dtype, device=device,
+            module, self.bounded(model.shape.max_positions), max_batch=self.max_batch, dtype=dtype, device=device,
             trained=set(model.adapter.tensors) if model.adapter is not None else None, compile=self.compile,
             decode=model.tokenizer.decode,
         )  # fmt: skip

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.tasks.draws import Place, distinct, in_turn, redraw, slip
+    from assay.tasks.gsm8k import Gsm8k, worked_rows
     from assay.tasks.judged import judged_rows, load_rows, verifier_of
     from assay.tasks.keyvalue import KeyValue
     from assay.tasks.math.arithmetic import Expression
@@ -30,6 +31,7 @@ __all__ = [
     "Expression",
     "Facts",
     "Form",
+    "Gsm8k",
     "KeyValue",
     "Mixture",
     "Place",
@@ -58,6 +60,7 @@ __all__ = [
     "suite",
     "suites",
     "verifier_of",
+    "worked_rows",
     "written",
     "Size",
     "Spec",
@@ -73,6 +76,7 @@ __all__ = [
 
 _HOME = {
     "draws": "Place distinct in_turn redraw slip",
+    "gsm8k": "Gsm8k worked_rows",
     "judged": "judged_rows load_rows verifier_of",
     "keyvalue": "KeyValue",
     "math.arithmetic": "Expression",

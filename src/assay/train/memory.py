@@ -185,6 +185,7 @@ def memory_of(run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: W
     per_token = 2 * shape.num_layers * shape.num_kv_heads * shape.head_dim
     here = isinstance(run.engine, Auto | Native | InProcess)  # a server's memory is its own
     served = _served(run, learner)
+    context = run.engine.bounded(shape.max_positions) if isinstance(run.engine, InProcess) else shape.max_positions
     shared = learner.adapter is None or served == _frozen(learner)
     own = _FLOAT * weights.count if learner.adapter is None else _frozen(learner) * weights.count + _FLOAT * trained
     return Memory(
@@ -194,8 +195,13 @@ def memory_of(run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: W
         anchors=_FLOAT * (trained * beside + others),
         activations=activations_of(learner, shape, weights),
         head=head_of(learner, shape, weights),
-        engine=here * (_FLOAT * trained * (1 + _waiting(stage)) if shared else served * weights.count + _FLOAT * trained),
-        cache=here * served * rows * shape.max_positions * per_token,
+        engine=here
+        * (
+            (served if learner.adapter is None else _FLOAT) * trained * (1 + _waiting(stage))
+            if shared
+            else served * weights.count + _FLOAT * trained
+        ),
+        cache=here * served * rows * context * per_token,
     )
 
 
