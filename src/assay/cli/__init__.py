@@ -24,6 +24,7 @@ COMMANDS = {
     "curate": ("curate", "rows to train on: without duplicates and evaluation items, verifiable, neither too easy nor too hard"),
     "contamination": ("contamination", "has a model seen these items? Scores and accuracy against fresh ones, with intervals"),
     "methods": ("methods", "list or show objectives, and what other libraries call them"),
+    "selftest": ("selftest", "try on this machine what assay promises: agreement, proof of weights, resume, speed, isolation"),
     "serve": ("serve", "judge answers over HTTP, for trainers of any kind"),
     "sandbox": ("sandbox", "run a program contained, or see what holds it on this machine"),
 }

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import warnings
+from typing import Any
 
 import numpy as np
 import torch
 
-__all__ = ["fingerprint", "set_threads", "threads_in_force"]
+__all__ = ["fingerprint", "gpus", "set_threads", "threads_in_force"]
 
 # torch's OpenMP reads the policy when torch is imported: setting it later does nothing
 _POLICY_KNOWN = "OMP_WAIT_POLICY" in os.environ
@@ -25,6 +26,12 @@ def fingerprint(threads: int) -> dict[str, str]:
         "threads": str(threads_in_force(threads)),
         "torch": torch.__version__,
     }
+
+
+def gpus() -> list[str]:
+    """Names of the CUDA devices that PyTorch sees; empty where there is none, or PyTorch was built without CUDA."""
+    found: Any = torch.cuda
+    return [str(found.get_device_name(i)) for i in range(found.device_count())] if found.is_available() else []
 
 
 def threads_in_force(threads: int) -> int:
