@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 
 from assay.core.errors import UnknownNameError
-from assay.lab import atlas, comparison_page, contamination_page, families_page, kills, levels_page, methods_page, mixed_page
+from assay.lab import (
+    atlas,
+    comparison_page,
+    contamination_page,
+    families_page,
+    kills,
+    levels_page,
+    methods_page,
+    mixed_page,
+    rung_page,
+)
 from assay.lab.audits import page as verifiers_page
 from assay.lab.cells import WORKERS, run_cells
 from assay.lab.drawing import plotting
@@ -68,6 +78,7 @@ STUDIES: Mapping[str, Callable[[Path], list[str]]] = {
     "comparison": comparison_page.make_page,
     **{study.name: partial(mixed_page.make_page, study) for study in (MIXED, LEDGER)},
     "levels": levels_page.make_page,
+    "rung_l1": rung_page.make_page,
     "contamination": contamination_page.make_page,
     "tasks": families_page.make_page,
     "verifiers": verifiers_page.make_page,
