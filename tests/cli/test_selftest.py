@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.core.errors import EngineError, WeightProofError
+from assay.core.errors import AssayError, EngineError, WeightProofError
 from assay.lab import serving
-from assay.lab.selftest import agreement, contained, devices, facts, parts, resuming, small, speed, weights
+from assay.lab.selftest import agreement, contained, devices, facts, parts, ranks, resuming, small, speed, weights
 from assay.lab.selftest.part import Bench, Finding, NotAvailable, Part
 from assay.lab.selftest.running import report, run_parts
 from assay.runtime import LearnerSettings, TorchLearner
@@ -176,6 +176,21 @@ def test_a_run_that_dies_by_itself_is_no_kill(bench: Bench, monkeypatch: pytest.
     monkeypatch.setattr(resuming, "_CHILD", "raise SystemExit('out of order: {folder}')")
     with pytest.raises(Exception, match="ended or hung before: out of order"):
         resuming._killed(bench.folder / "run", 3)
+
+
+def test_another_number_of_ranks(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that differ are found; the ranks themselves are in the whole test below."""
+    monkeypatch.setattr(
+        ranks, "supervised", lambda n, steps: replace(small.two_stages(), stages=small.two_stages(steps).stages[:1])
+    )
+    monkeypatch.setattr(ranks, "_apart", lambda code: None)
+    ranks.begin(str(bench.folder / "2-1"), 2)
+    ranks.begin(str(bench.folder / "1-2"), 1)  # both stop halfway
+    found = ranks.other_world_sizes(bench)
+    assert [f[:11] for f in found.failures] == ["from 2 to 1", "from 1 to 2"] and found.numbers["max_nats_2_to_1"] > 0.1
+    monkeypatch.undo()
+    with pytest.raises(AssayError, match="it ended with status 1: AssertionError: too few"):
+        ranks._apart("assert False, 'too few'")
 
 
 def test_throughput_and_an_engine_without_its_kernel(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.lab.selftest import agreement, contained, devices, facts, resuming, speed, weights
+from assay.lab.selftest import agreement, contained, devices, facts, ranks, resuming, speed, weights
 from assay.lab.selftest.part import Part
 
 __all__ = ["PARTS"]
@@ -16,6 +16,11 @@ PARTS: tuple[Part, ...] = (
     Part(name="weights/vllm", shows="the same of a vLLM server", check=weights.vllm),
     Part(
         name="resume/killed", shows="killed twice and resumed, a run ends with equal digests", check=resuming.killed_and_resumed
+    ),
+    Part(
+        name="resume/ranks",
+        shows="resumed on another number of ranks, a run ends where one rank does",
+        check=ranks.other_world_sizes,
     ),
     Part(name="throughput", shows="tokens per second decoded and trained; native is not the slower", check=speed.throughput),
     Part(name="isolation", shows="a level of the sandbox holds every attack", check=contained.isolation),

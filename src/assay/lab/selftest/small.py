@@ -15,7 +15,7 @@ from assay.train.run import Evaluation, Reinforce, Run, WarmUp
 
 if TYPE_CHECKING:
     from assay.core.protocols import Engine
-    from assay.runtime.learner import TorchLearner
+    from assay.runtime.fleet import AnyLearner
     from assay.runtime.model import Model
 
 __all__ = ["SHAPE", "Planted", "decoder", "practice", "two_stages"]
@@ -76,7 +76,7 @@ class Planted:
     fault: str
     healthy: int = 3
 
-    def build(self, learner: TorchLearner) -> Engine:
+    def build(self, learner: AnyLearner) -> Engine:
         """As `assay.runtime.engines.EngineSpec.build`."""
         from assay.testing import faults
 
