@@ -162,6 +162,7 @@ def test_planted_faults_are_found_in_this_process(bench: Bench, monkeypatch: pyt
             weights.train(small.practice(small.Planted(InProcess(), fault), 5), bench.folder / fault)
 
 
+@pytest.mark.prove
 def test_a_resumed_run_that_differs_fails(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resuming, "MOMENTS", (18,))
     whole = resuming.train(small.two_stages(), bench.folder / "elsewhere")
@@ -178,6 +179,7 @@ def test_a_run_that_dies_by_itself_is_no_kill(bench: Bench, monkeypatch: pytest.
         resuming._killed(bench.folder / "run", 3)
 
 
+@pytest.mark.prove
 def test_another_number_of_ranks(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that differ are found; the ranks themselves are in the whole test below."""
     monkeypatch.setattr(
