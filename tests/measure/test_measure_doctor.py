@@ -175,6 +175,15 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
 ]
 
 
+def test_a_run_with_bars_of_its_own_is_taken_at_its_word() -> None:
+    """In float32 a thousandth of a nat is an alarm; in bfloat16 the run knew better than the rule's own threshold."""
+    faint, loud = {"engine__mismatch_k3": 1e-4, "engine__max_ratio": 1.2}, {"engine__mismatch_k3": 0.02}
+    rule = EngineMismatch()
+    assert rule(changed(**faint)) is None and rule(changed(**loud)) is not None
+    alarmed, calm = rule(changed(engine__alarm=1.0, **faint)), rule(changed(engine__alarm=0.0, **loud))
+    assert alarmed is not None and "0.0001 nats" in alarmed.sentence and calm is None
+
+
 @pytest.mark.parametrize(("rule", "courses", "severity", "said", "action"), CASES, ids=lambda x: type(x).__name__)
 def test_rule_finds_its_case(rule: Rule, courses: dict[str, Course | float], severity: Severity, said: str, action: str) -> None:
     history = changed(**courses)

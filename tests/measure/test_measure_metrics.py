@@ -1,5 +1,6 @@
 """Each training metric against numbers worked out by hand."""
 
+from dataclasses import replace
 from math import exp, isnan, log
 
 import numpy as np
@@ -13,9 +14,10 @@ from assay.core.columns import TokenColumn
 from assay.core.errors import DataError
 from assay.core.group import Draw, Group
 from assay.core.rollout import Call, Completion, Rollout, Sampling, Span, Stop, ids_of
+from assay.core.sample import STREAMS
 from assay.core.score import Fault, Score
 from assay.core.task import Context, Task
-from assay.measure import metrics
+from assay.measure import agreement, comparable, metrics
 
 
 def score(value: float | None, fault: Fault = Fault.NONE, **components: float) -> Score:
@@ -178,6 +180,44 @@ def test_batch_collector(groups: list[Group]) -> None:
     assert found["engine/max_ratio"] == pytest.approx(2.0, rel=1e-6)
     assert found["ess"] == pytest.approx(1.0)
     assert found["kl/base_train"] == pytest.approx(0.5 - 1 + log(2), rel=1e-6)
+
+
+def test_agreement_by_hand() -> None:
+    """d = ln 2, 0 of one attempt and -ln 2 of another: w = 2, 1, .5; products 2 and .5."""
+    found = agreement([-1.0, -1.0, -1.0], [-1.0 + log(2), -1.0, -1.0 - log(2)], [7, 7, 3])
+    assert found["engine/mismatch_k1"] == pytest.approx(0.0, abs=1e-12)
+    assert found["engine/mismatch_k3"] == pytest.approx((1 - log(2) + 0 - 0.5 + log(2)) / 3)
+    assert found["engine/mismatch_abs"] == pytest.approx(2 * log(2) / 3)
+    assert found["engine/max_ratio"] == pytest.approx(2.0)
+    assert found["engine/ess"] == pytest.approx(3.5**2 / (3 * 5.25))
+    assert found["engine/ess_attempts"] == pytest.approx(2.5**2 / (2 * 4.25))
+    assert agreement([], [], []) == {}
+    assert set(agreement([0.0], [-900.0], [0])) >= {"engine/mismatch_k3", "engine/max_ratio"}, "far, but finite"
+    with pytest.raises(DataError, match="one of each per token"):
+        agreement([0.0], [0.0, 1.0], [0])
+
+
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=20))
+def test_agreement_of_a_policy_with_itself_is_perfect_and_a_gap_never_improves_it(gaps: list[float]) -> None:
+    drawn, attempt = np.full(len(gaps), -2.0), np.arange(len(gaps)) // 3
+    same = agreement(drawn, drawn, attempt)
+    assert (same["engine/mismatch_k3"], same["engine/max_ratio"], same["engine/ess_attempts"]) == (0.0, 1.0, 1.0)
+    found = agreement(drawn, drawn + np.array(gaps), attempt)
+    assert found["engine/mismatch_k3"] >= 0 and found["engine/max_ratio"] >= 1
+    assert 0 < found["engine/ess"] <= 1 + 1e-12 and 0 < found["engine/ess_attempts"] <= 1 + 1e-12
+
+
+def test_only_tokens_that_the_policy_sampled_at_these_weights_are_comparable(groups: list[Group]) -> None:
+    batch = pack(groups)
+    mask = np.asarray(batch.token("mask"), np.bool_)
+    version = batch.tokens["weight_version"].values[mask][0]
+    assert (comparable(batch, int(version)) == mask).all() and not comparable(batch, int(version) + 1).any()
+    assert (comparable(batch, -1) == mask).all(), "where nobody can tell all weights count as the same"
+    for other in ("replay", "expert"):
+        rows = {**batch.rows, "stream": np.full(len(batch), STREAMS.index(other), np.int8)}
+        assert not comparable(replace(batch, rows=rows), int(version)).any()
+    reposed = replace(batch, rows={**batch.rows, "reposed": np.arange(len(batch)) > 0})
+    assert (comparable(reposed, int(version)) == mask & (batch.row_of_token == 0)).all()
 
 
 def test_a_gap_between_other_weights_is_no_mismatch(groups: list[Group]) -> None:

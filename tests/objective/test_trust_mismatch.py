@@ -85,6 +85,33 @@ def test_normalised_weights_count_each_unit_once() -> None:
     np.testing.assert_allclose(tokens, np.array([2, 2, 2, 2, 1]) / 1.8)
 
 
+def clipped(objective: Objective, batch: Batch) -> float:
+    """The share that the report gives, over two optimiser steps with half of the groups each."""
+    program = objective.compile(2)
+    batch = program.credit(batch)
+    for rows in np.array_split(np.arange(len(batch)), 2):
+        program.prepare(batch.mini(rows))
+    return program.metrics()["policy/correction_clipped"]
+
+
+def test_the_report_says_how_much_a_correction_clips() -> None:
+    """w = .3, 1.2, 2.5, 6; the tokens that IcePop masks have no weight left, and count all the same."""
+    batch = sampled(np.log([0.3, 1.2, 2.5, 6.0]))
+    for weight, share in (
+        (Truncate(), 0.5),
+        (Truncate(low=0.5), 0.75),
+        (Truncate(cap=INF), 0.0),
+        (IcePop(low=0.5, high=5.0), 0.5),
+        (IcePop(low=0.0, high=5.0, unit=True), 0.25),
+        (Reject(measure="ratio", over="token", low=0.5), 0.25),
+    ):
+        assert clipped(Objective(policy=PolicyGradient(weights=(weight,))), batch) == share
+    both = (Reject(measure="ratio", over="token", low=0.5), Truncate())
+    assert clipped(Objective(policy=PolicyGradient(weights=both)), batch) == 0.75, "a token that both cut counts once"
+    with pytest.raises(KeyError, match="correction_clipped"):
+        clipped(Objective(policy=PolicyGradient()), batch)
+
+
 # ---- rejection ----------------------------------------------------------------------------------------------------------
 
 GAPS = [0.1, -0.4, 0.02, 0.5, 0.0]

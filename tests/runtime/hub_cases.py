@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -51,3 +52,11 @@ def hub_model(family: str, seed: int = 0) -> HubModel:
     config = {**module.config.to_dict(), "architectures": [type(module).__name__]}
     tensors = {name: p.detach() * (2.0 if p.dim() > 1 else 1.0) for name, p in module.named_parameters()}
     return HubModel(config=config, tensors=tensors, tokenizer=tokenizer())
+
+
+@cache
+def exaggerated(family: str, spread: float = 0.15) -> HubModel:
+    """Matrices of standard deviation ``spread``: a model that rounding disturbs visibly."""
+    model, noise = hub_model(family), torch.Generator().manual_seed(0)
+    drawn = {n: torch.randn(t.shape, generator=noise) * spread if t.dim() > 1 else t for n, t in model.tensors.items()}
+    return replace(model, tensors=drawn)

@@ -51,7 +51,7 @@ def coin_toss(run: Run) -> Run:
 def walk(s: Session, steps: int = 1) -> list[StepResult]:
     async def work() -> list[StepResult]:
         if s.proof:
-            await s.proof.calibrate(s.learner.publish(), s.engine, s.learner)
+            await s.proof.calibrate(s.published(), s.engine, s.learner)
         out: list[StepResult] = []
         for _ in range(steps):
             out.append(await step(s))

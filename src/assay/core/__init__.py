@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         GateError,
         HubError,
         InexactResumeError,
+        MismatchError,
         MissingExtraError,
         NonFiniteError,
         OutOfMemoryError,
@@ -112,6 +113,7 @@ __all__ = [
     "LossProgram",
     "Manifest",
     "Message",
+    "MismatchError",
     "MissingExtraError",
     "NonFiniteError",
     "OutOfMemoryError",
@@ -196,7 +198,7 @@ _HOME = {
         "columns": "TokenColumn",
         "config": "dumps_toml from_dict loads_toml part replace_at to_dict",
         "errors": (
-            "AssayError CheckpointError ConfigError DataError EngineError GateError HubError InexactResumeError "
+            "AssayError CheckpointError ConfigError DataError EngineError GateError HubError InexactResumeError MismatchError "
             "MissingExtraError NonFiniteError OutOfMemoryError PlanError RankError RewardError SandboxError StorageError "
             "ToolchainError UnknownNameError WeightProofError nearest"
         ),

@@ -44,7 +44,8 @@ class Batch:
         tokens: name to token column, each over all ``N`` tokens; always ``ids`` and ``mask``.
         rows: name to array with a first axis of length ``B``; always ``rollout`` (index into ``rollouts``) and ``stream`` (index
             into `STREAMS`). Where attempts have privileged prompts: ``prompt``, tokens of a row's prompt, and ``privileged [B,
-            P]``, the ids that a privileged teacher reads instead, -1 behind their end.
+            P]``, the ids that a privileged teacher reads instead, -1 behind their end. Where attempts are learned from behind
+            another prompt than they were sampled behind: ``reposed``, which rows are.
         rollouts: name to ``[R]`` array; ``group``, ``tokens`` (loss tokens of the attempt in the optimiser batch), and, for
             graded rollouts, ``valid``, ``domain``, ``arm``, ``level``, ``length``, ``truncated``, ``components/NAME`` and the
             columns that verdicts name (NaN for an attempt whose verdict lacks it).
@@ -172,6 +173,7 @@ def pack(groups: Sequence[Group], drawn: Counts | None = None, policy: str = "po
     lengths: list[int] = []
     owners: list[int] = []
     prompts: list[tuple[int, Ids | None]] = []
+    reposed: list[bool] = []
     attempts = [(r, s) for g in groups for r, s in zip(g.rollouts, g.scores, strict=True)]
     for index, (rollout, score) in enumerate(attempts):
         for row, first in segments(rollout, policy) if score.valid else ():
@@ -179,13 +181,15 @@ def pack(groups: Sequence[Group], drawn: Counts | None = None, policy: str = "po
             lengths.append(sum([len(ids) for ids, _, _, _ in row]))
             owners.append(index)
             prompts.append((len(row[0][0]), first.privileged_prefix))
+            reposed.append(first.score_prefix is not None)
     if not lengths:
         raise DataError(_NOTHING)
     columns = laid_out(parts)
     sampled = np.where(columns["mask"].values, columns["call"].values, -1)
     columns |= span_columns(attempts, np.repeat(owners, lengths), sampled)
     batch = _batch(columns, lengths, owners, np.zeros(len(owners), np.int8), _rollout_table(groups), drawn)
-    return replace(batch, rows={**batch.rows, **_privileged(prompts)})
+    other = {"reposed": np.array(reposed)} if any(reposed) else {}
+    return replace(batch, rows={**batch.rows, **_privileged(prompts), **other})
 
 
 def _privileged(prompts: Sequence[tuple[int, Ids | None]]) -> dict[str, Array]:

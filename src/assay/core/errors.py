@@ -11,6 +11,7 @@
     ├── EngineError (RuntimeError)       generation failed
     ├── NonFiniteError (ArithmeticError) a loss, gradient or weight became NaN or infinite
     ├── WeightProofError                 the sampler did not serve the trained weights
+    ├── MismatchError                    sampler and learner disagree on the same tokens by more than a run allows
     ├── RankError (RuntimeError)         processes of one run disagree, or one does not answer
     ├── OutOfMemoryError (MemoryError)   a part of a run asked for more memory than there is
     ├── GateError                        a stage ended below the accuracy it promised
@@ -38,6 +39,7 @@ __all__ = [
     "GateError",
     "HubError",
     "InexactResumeError",
+    "MismatchError",
     "MissingExtraError",
     "NonFiniteError",
     "OutOfMemoryError",
@@ -113,6 +115,10 @@ class NonFiniteError(AssayError, ArithmeticError):
 
 class WeightProofError(AssayError):
     """After an update the sampler did not serve the trained weights."""
+
+
+class MismatchError(AssayError):
+    """Sampler and learner give the same tokens probabilities further apart than the run allows; it can be resumed."""
 
 
 class RankError(AssayError, RuntimeError):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         throughput,
         truncated_share,
     )
+    from assay.measure.pair import agreement, comparable
     from assay.measure.passk import EvalItem, EvalRow, EvalTable, best_of_k, eval_items, maj_at_k, pass_at_k, tabulate
     from assay.measure.report import write_report
     from assay.measure.rules_check import RewardHacking
@@ -89,10 +90,12 @@ __all__ = [
     "TensorBoardTracker",
     "UnprovenWeights",
     "WandbTracker",
+    "agreement",
     "batch_metrics",
     "best_of_k",
     "bootstrap",
     "auc",
+    "comparable",
     "compare",
     "comparison_json",
     "comparison_table",
@@ -132,6 +135,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "pair": "agreement comparable",
     "doctor": "RULES diagnose",
     "findings": "Finding Rule Severity",
     "history": "History MetricLine Series",

@@ -18,6 +18,7 @@ from assay.core.group import Group
 from assay.core.rollout import Stop
 from assay.core.sample import STREAMS
 from assay.core.score import Fault, Score
+from assay.measure.pair import agreement, comparable, kish
 
 __all__ = [
     "batch_metrics",
@@ -153,8 +154,7 @@ def effective_sample_size(log_weights: ArrayLike, mask: ArrayLike) -> float:
     x = _masked(log_weights, mask)
     if not len(x):
         return nan
-    w = np.exp(x - x.max())
-    return float(w.sum() ** 2 / (len(w) * (w**2).sum()))
+    return kish(x)
 
 
 # ---- of work ----------------------------------------------------------------------------------------------------------
@@ -210,10 +210,10 @@ def group_metrics(groups: Sequence[Group]) -> dict[str, float]:
 
 def batch_metrics(batch: Batch) -> dict[str, float]:
     """Metrics of an optimiser batch: ``waste/rows_filtered``, ``tokens/trained``; with both log-probability columns also
-    ``engine/mismatch_k1``, ``engine/mismatch_k3`` and ``engine/max_ratio`` (``logp_engine`` against ``logp_old``, the
-    learner's, of the tokens that were sampled under the same weights), ``ess`` of the importance weights between them; with
-    ``logp_ref`` also ``kl/base_train`` (k3 of ``logp_engine`` against it); with ``staleness`` also ``policy/age``, its mean over
-    the loss tokens that a policy of ours sampled, in updates.
+    `agreement` of ``logp_engine`` and ``logp_old`` where that is the learner's, over the tokens that are `comparable`, and
+    ``ess`` of the importance weights between them, of tokens of any age; with ``logp_ref`` also ``kl/base_train`` (k3 of
+    ``logp_engine`` against it); with ``staleness`` also ``policy/age``, its mean over the loss tokens that a policy of ours
+    sampled, in updates.
 
     Args:
         batch: with the columns that the plan's forward passes filled.
@@ -229,22 +229,12 @@ def batch_metrics(batch: Batch) -> dict[str, float]:
         out["policy/age"] = _mean(np.asarray(batch.token("staleness"))[sampled])
     if "logp_engine" in batch.tokens and "logp_old" in batch.tokens and batch.tokens["logp_old"].producer != "engine":
         engine, old = batch.token("logp_engine"), batch.token("logp_old")
-        same = mask & _same_weights(batch)
-        found = divergences(engine, old, same)
-        out |= {"engine/mismatch_k1": found["k1"], "engine/mismatch_k3": found["k3"]}
-        out["engine/max_ratio"] = max_ratio(engine, old, same)
+        same = comparable(batch, batch.tokens["logp_old"].version)
+        out |= agreement(engine[same], old[same], batch.rows["rollout"][batch.row_of_token[same]])
         out["ess"] = effective_sample_size(np.asarray(old, np.float64) - engine, mask)
     if "logp_engine" in batch.tokens and "logp_ref" in batch.tokens:
         out["kl/base_train"] = divergences(batch.token("logp_engine"), batch.token("logp_ref"), mask)["k3"]
     return _measured(out)
-
-
-def _same_weights(batch: Batch) -> NDArray[np.bool_]:
-    """``[N]`` tokens that were sampled under the weights that ``logp_old`` was computed with; all where nobody can tell."""
-    version = batch.tokens["logp_old"].version
-    if version < 0 or "weight_version" not in batch.tokens:
-        return np.ones(int(batch.offsets[-1]), np.bool_)
-    return np.asarray(batch.token("weight_version") == version)
 
 
 def _measured(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from assay.measure.findings import Finding, Severity, at_start, lately, percent, steps_of
 from assay.measure.history import History, Series
+from assay.measure.pair import BARS, MOST_RATIO
 
 __all__ = ["EngineMismatch", "GraderHangs", "RisingFaults", "UnprovenWeights"]
 
@@ -134,18 +135,24 @@ class UnprovenWeights:
 class EngineMismatch:
     """Sampler and learner disagree on the probabilities of the same tokens at the same weights.
 
+    A run that judged each step by bars of its own (`Run.mismatch`) is taken at its word: ``engine/alarm``. The thresholds are for
+    numbers of other programs.
+
     Attributes:
         most_k3: largest healthy divergence per token, nats.
         most_ratio: largest healthy factor on a single token.
     """
 
-    most_k3: float = 1e-3
-    most_ratio: float = 5.0
+    most_k3: float = BARS["bfloat16"]
+    most_ratio: float = MOST_RATIO
 
     def __call__(self, history: History) -> Finding | None:
         k3, ratio = lately(history["engine/mismatch_k3"]), lately(history["engine/max_ratio"])
-        top = float(ratio.values.max()) if len(ratio) else 1.0
-        if not (len(k3) and k3.mean > self.most_k3) and top <= self.most_ratio:
+        top, alarms = float(ratio.values.max()) if len(ratio) else 1.0, lately(history["engine/alarm"])
+        if len(alarms):
+            if not alarms.values.any():
+                return None
+        elif not (len(k3) and k3.mean > self.most_k3) and top <= self.most_ratio:
             return None
         window = k3 if len(k3) else ratio
         parts = ([f"by {k3.mean:.2g} nats per token (k3)"] if len(k3) else []) + (
@@ -155,9 +162,8 @@ class EngineMismatch:
             rule="EngineMismatch", severity=Severity.ALARM,
             sentence=f"In {steps_of(window)} sampler and learner disagreed on the same tokens {' and '.join(parts)}.",
             action=(
-                "Give both the same precision and the same sampling support (top-p 1, top-k 0), compare them at "
-                "step 0, and until then "
-                "correct with truncated importance weights."
+                "Give both the same precision and the same sampling support (top-p 1, top-k 0), and until then correct with "
+                "truncated importance weights (tis, icepop); Run.mismatch says from when on a run alarms or stops."
             ),
             first_step=window.span[0], last_step=window.span[1],
             numbers=({"engine/mismatch_k3": k3.mean} if len(k3) else {}) | ({"engine/max_ratio": top} if len(ratio) else {}),

@@ -39,6 +39,7 @@ class Program:
         self._state: dict[str, State] = {name: part.init() for name, part in parts.items()}
         self._before: dict[str, State] = {t.name: self._state[t.name] for t in objective.losses}
         self._metrics: dict[str, float] = {}
+        self._clipped: dict[str, F] = {}
 
     # ---- once per rollout batch
 
@@ -53,7 +54,7 @@ class Program:
         Raises:
             DataError: reward components are missing, or a column of the attempts.
         """
-        self._metrics = {}
+        self._metrics, self._clipped = {}, {}
         for name in self.plan.attempts:
             if name not in batch.rollouts:
                 raise DataError(
@@ -83,8 +84,11 @@ class Program:
         return made.with_tokens(*(TokenColumn(name, values, "credit") for name, values in columns.items()))
 
     def metrics(self) -> Mapping[str, float]:
-        """Numbers of the last `credit`: lone and dropped groups, coefficients in force."""
-        return dict(self._metrics)
+        """Numbers of the last `credit`: lone and dropped groups, coefficients in force. And of the optimiser steps since, for
+        terms that correct for the sampler: ``TERM/correction_clipped``, the share of the tokens of their streams, with an
+        advantage or not, that a correction cuts off or leaves out.
+        """
+        return self._metrics | {f"{n}/correction_clipped": float(cut / max(of, 1.0)) for n, (cut, of) in self._clipped.items()}
 
     # ---- once per optimiser step
 
@@ -118,11 +122,23 @@ class Program:
         used = {t.name: _used(batch, t) for t in self.objective.losses if t.reports}
         if not used:
             return batch
-        here = {name: Sum(np.array([float(tokens.sum())])) for name, tokens in used.items()}
-        count = {name: float(total.values[0]) for name, total in self._ranks("report").reduce(here).items()}
+        here = {name: Sum(np.array([float(tokens.sum()), *self._cut(batch, name)])) for name, tokens in used.items()}
+        totals = self._ranks("report").reduce(here)
+        count = {name: float(total.values[0]) for name, total in totals.items()}
+        for name, total in totals.items():
+            if f"{name}/clipped" in batch.tokens:
+                self._clipped[name] = self._clipped.get(name, 0.0) + total.values[1:]
         return batch.with_tokens(
             *(TokenColumn(f"{name}/acting", tokens / max(count[name], 1.0), "objective") for name, tokens in used.items())
         )
+
+    def _cut(self, batch: Batch, name: str) -> tuple[float, float]:
+        """Tokens of a term's streams that its corrections clip, and all of them; zeros of a term without."""
+        if f"{name}/clipped" not in batch.tokens:
+            return 0.0, 0.0
+        rows = of_streams(batch, next(t.streams for t in self.objective.losses if t.name == name))
+        mask = np.asarray(rows.token("mask"), np.bool_)
+        return float(rows.token(f"{name}/clipped")[mask].sum()), float(mask.sum())
 
     def _check_whole(self, batch: Batch) -> None:
         found = int(np.asarray(batch.token("mask"), np.bool_).sum())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.testing.contracts import ContractError, Report, check_curriculum, check_environment, check_verifier
     from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
-    from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongTiedHead
+    from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongLogprobs, WrongTiedHead
     from assay.testing.objective import check_objective, check_term, objective_around, random_batch
     from assay.testing.problems import check_problem
     from assay.testing.records import graded
@@ -26,6 +26,7 @@ __all__ = [
     "ScriptedEngine",
     "StaleModel",
     "StaleTensor",
+    "WrongLogprobs",
     "WrongTiedHead",
     "attempt",
     "check_curriculum",
@@ -45,7 +46,7 @@ __all__ = [
 _HOME = {
     "contracts": "ContractError Report check_curriculum check_environment check_verifier",
     "fakes": "Ask CharCodec FakeLearner ScriptedEngine",
-    "faults": "BaseWeights StaleModel StaleTensor WrongTiedHead",
+    "faults": "BaseWeights StaleModel StaleTensor WrongLogprobs WrongTiedHead",
     "objective": "check_objective check_term objective_around random_batch",
     "problems": "check_problem",
     "records": "graded",

@@ -1,4 +1,5 @@
-"""Engines that serve the wrong weights, as real systems have done: a proof of weights must stop a run that meets one.
+"""Engines that serve the wrong weights, as real systems have done: a proof of weights must stop a run that meets one. And one
+whose log-probabilities are not those that it sampled under: the comparison with the learner must tell.
 
 Each wraps an engine and tampers with what a weight swap hands it. The wrapped engine takes the tampered arrays in good faith,
 and its checksums are those of the arrays that it really serves.
@@ -6,7 +7,9 @@ and its checksums are those of the arrays that it really serves.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,7 @@ from assay.core.manifest import Manifest, manifest_of
 from assay.core.protocols import Engine, EngineInfo, Request, SwapMode
 from assay.core.rollout import Completion, Ids
 
-__all__ = ["BaseWeights", "StaleModel", "StaleTensor", "WrongTiedHead"]
+__all__ = ["BaseWeights", "StaleModel", "StaleTensor", "WrongLogprobs", "WrongTiedHead"]
 
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 
@@ -180,3 +183,25 @@ def _at_least_one(healthy: int) -> int:
     if healthy < 1:
         raise ConfigError(f"healthy={healthy}: the fault needs one version before it; use at least 1")
     return healthy
+
+
+class WrongLogprobs(_Faulty):
+    """What it says of the tokens that it samples is off, by turns up and down.
+
+    Args:
+        engine: what is wrapped.
+        by: nats.
+        since: weight version from which on.
+    """
+
+    def __init__(self, engine: Engine, by: float, since: int = 0) -> None:
+        super().__init__(engine, healthy=sys.maxsize)
+        self.by, self.since = by, since
+
+    async def generate(self, request: Request) -> Completion:
+        """The wrapped engine's tokens."""
+        made = await self.engine.generate(request)
+        if self.info().version < self.since:
+            return made
+        off = np.where(np.arange(len(made.ids)) % 2, -self.by, self.by).astype(np.float32)
+        return replace(made, logp_engine=made.logp_engine + off)

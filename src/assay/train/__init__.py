@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from assay.train.check import IndependentCheck
     from assay.train.driver import Outcome, load_run, resume, train
     from assay.train.exporting import Exported, export
+    from assay.train.mismatch import MismatchCheck
     from assay.train.models import Built, Folder, Scratch
     from assay.train.policy import Policy
     from assay.train.run import ContaminationCheck, Evaluation, Prefer, Reinforce, Run, Until, WarmUp
@@ -19,6 +20,7 @@ __all__ = [
     "Exported",
     "Folder",
     "IndependentCheck",
+    "MismatchCheck",
     "Outcome",
     "Policy",
     "Prefer",
@@ -37,6 +39,7 @@ _HOME = {
     "check": "IndependentCheck",
     "driver": "Outcome load_run resume train",
     "exporting": "Exported export",
+    "mismatch": "MismatchCheck",
     "models": "Built Folder Scratch",
     "policy": "Policy",
     "run": "ContaminationCheck Evaluation Prefer Reinforce Run Until WarmUp",

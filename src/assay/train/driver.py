@@ -74,8 +74,8 @@ def train(run: Run, folder: str | Path, *, watch: Watch = nobody) -> Outcome:
         DataError: a level without tasks, a preference that is wrong, text that the tokenizer lacks, or a training prompt that
             contains an evaluation item.
         HubError: a model by its name on the hub that neither the cache nor the hub gives.
-        OutOfMemoryError, StorageError, NonFiniteError, WeightProofError, RewardError, GateError, EngineError: as their names
-            say; the run can be resumed from its last checkpoint.
+        OutOfMemoryError, StorageError, NonFiniteError, WeightProofError, RewardError, GateError, EngineError, MismatchError: as
+            their names say; the run can be resumed from its last checkpoint.
     """
     path = Path(folder)
     record.refuse_used(path)

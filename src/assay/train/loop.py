@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from assay.train.clock import Clock
 from assay.train.experts import expert_groups
 from assay.train.grade import grade
 from assay.train.metrics import step_metrics
+from assay.train.mismatch import Watched, before_update, coarser
 from assay.train.room import asking
 from assay.train.session import Session
 
@@ -55,14 +57,19 @@ async def step(s: Session) -> StepResult:
     if replay is not None:
         replay.put(groups, s.step)
     stats: Mapping[str, float] = {}
+    apart: Mapping[str, float] = {}
     if batch is None:  # nothing to learn from: weights and sampler stay, the schedule goes on
         s.learner.skip(stage.updates)
     else:
         batch = annotated(s, aged(s, supply.with_tokens(s, batch)), clock)
+        apart = before_update(s, batch, clock)
         stats = update(s, batch)
         await publish(s, clock)
     s.remember(groups)
     metrics = step_metrics(groups, batch, stats, curriculum.metrics(), clock.seconds())
+    metrics |= apart
+    if "engine/mismatch_k3" in metrics:
+        metrics["engine/alarm"] = float(bool(s.run.mismatch.alarmed(metrics, coarser(s))))
     return StepResult(metrics={**metrics, **found.metrics, "proof/state": float(s.proved)}, groups=tuple(groups), found=found)
 
 
@@ -110,13 +117,17 @@ def annotated(s: Session, batch: Batch, clock: Clock) -> Batch:
 
 
 def update(s: Session, batch: Batch) -> Mapping[str, float]:
-    """Rewards to advantages, then the optimiser steps; returns their metrics and those of the credit."""
+    """Rewards to advantages, then the optimiser steps; returns their metrics, those of the credit, and what the first pass says
+    of the sampler's log-probabilities: it is by the weights that sampled.
+    """
     batch = s.program.credit(batch)
     parts = [batch] if s.rl.stage.updates == 1 else _minibatches(s, batch)
+    watched = Watched(s.program, s.version)
+    programs = chain([watched], repeat(s.program))
     with asking("the gradient pass"):
-        stats = [s.learner.step(part, s.plan, s.program).metrics for part in parts]
+        stats = [s.learner.step(part, s.plan, program).metrics for part, program in zip(parts, programs, strict=False)]
     s.learner.skip(s.rl.stage.updates - len(stats))
-    return {**s.program.metrics(), **_together(stats)}
+    return {**s.program.metrics(), **watched.metrics(), **_together(stats)}
 
 
 def _together(stats: Sequence[Mapping[str, float]]) -> dict[str, float]:

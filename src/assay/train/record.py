@@ -17,6 +17,7 @@ from assay.core.protocols import Verifier
 from assay.runtime.settings import Mesh
 from assay.train import lock, machine, models, storage
 from assay.train.journal import Journal
+from assay.train.mismatch import MismatchCheck
 from assay.train.run import Run
 
 if TYPE_CHECKING:
@@ -116,8 +117,10 @@ def load_run(folder: Path, run: Run | None = None) -> Run:
 
 
 def run_id(run: Run) -> str:
-    """Digest of all settings that a resume may not change: everything but threads, ranks and the stages' steps."""
-    table = to_dict(replace(run, threads=1, mesh=Mesh()))
+    """Digest of all settings that a resume may not change: everything but threads, ranks, the stages' steps, and when to stop at a
+    mismatch.
+    """
+    table = to_dict(replace(run, threads=1, mesh=Mesh(), mismatch=MismatchCheck()))
     for stage in table["stages"]:
         del stage["steps"]
     return digest(table)

@@ -26,6 +26,7 @@ from assay.runtime.anchors import BASE, Anchor
 from assay.runtime.engines import Auto, EngineSpec
 from assay.runtime.settings import AdamW, LearnerSettings, Mesh
 from assay.train.check import IndependentCheck
+from assay.train.mismatch import MismatchCheck
 
 if TYPE_CHECKING:
     from assay.guide import Recent
@@ -388,6 +389,7 @@ class Run:
             with a port or a device of its own.
         environment_deadline: seconds that an environment may take for one start or step.
         prove_weights: compare the sampler's weights with the learner's after each update.
+        mismatch: when sampler and learner disagree too much on the tokens just sampled: an alarm, and where wanted the end.
         check: a second judge for a sample of the training attempts, who pays for none; None without one.
         contamination: are evaluation items among the training prompts? Such a run is refused, unless this says otherwise.
     """
@@ -409,6 +411,7 @@ class Run:
     reward_workers: int = 8
     environment_deadline: float = 30.0
     prove_weights: bool = True
+    mismatch: MismatchCheck = field(default_factory=MismatchCheck)
     check: IndependentCheck | None = None
     contamination: ContaminationCheck = field(default_factory=ContaminationCheck)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from assay.core.errors import GateError
+from assay.core.errors import GateError, MismatchError
 from assay.core.protocols import Tracker
 from assay.core.rollout import Sampling
 from assay.core.task import Task
@@ -20,6 +20,7 @@ from assay.train.journal import Journal
 from assay.train.loop import publish
 from assay.train.loop import step as rl_step
 from assay.train.metrics import pool_metrics, rollout_records
+from assay.train.mismatch import coarser
 from assay.train.prefer import Preferences, data_digests
 from assay.train.record import run_id
 from assay.train.room import asking
@@ -39,12 +40,14 @@ class Progress:
         cpu: CPU seconds spent in steps so far, evaluation excluded.
         ended: number of steps that the stage was to have when it ended, by steps or by metric; 0 while it goes on.
         gate: temperature-1 accuracy that the stage's gate found at its end, of the arm where it is lowest.
+        apart: sampler and learner disagreed too much at the last step that compared them.
     """
 
     evaluated: int = -1
     cpu: float = 0.0
     ended: int = 0
     gate: float | None = None
+    apart: bool = False
 
 
 @dataclass(slots=True)
@@ -83,6 +86,7 @@ class Desk:
 
         Raises:
             GateError: it ended below its gate.
+            MismatchError: sampler and learner disagree by more than the run allows.
         """
         self.step, self.counted = s.step, dict(s.pool.counts)
         if s.proof:
@@ -107,6 +111,7 @@ class Desk:
     async def _advance(self, index: int, s: Session, given: Given | None) -> None:
         """One step, with the evaluation and the checkpoint that are due behind it."""
         metrics = await self._step(s, given)
+        refused = self._look_apart(s, metrics)
         last = s.stage_step >= s.stage.steps
         if last or _due(s.stage_step, self.run.evaluation.every):
             metrics |= await self._evaluate(s, full=last)
@@ -118,8 +123,23 @@ class Desk:
             if isinstance(s.stage, WarmUp) and s.stage.gate:
                 self.progress.gate = await self._gate(s, s.stage)
         self._log(s, metrics)
-        if last or self.stop or _due(s.stage_step, self.run.checkpoint_every):
+        if last or self.stop or refused or _due(s.stage_step, self.run.checkpoint_every):
             self._checkpoint(index, s)
+        if refused:
+            raise refused
+
+    def _look_apart(self, s: Session, metrics: Mapping[str, float]) -> MismatchError | None:
+        """Says where sampler and learner begin to disagree too much; the error by which the run is to end, if it is to."""
+        if "engine/alarm" in metrics:
+            said = self.run.mismatch.alarmed(metrics, coarser(s))
+            if said and not self.progress.apart:
+                self.journal.event(s.step, "mismatch", said)
+            self.progress.apart = bool(said)
+        try:
+            self.run.mismatch.check(metrics, s.step)
+        except MismatchError as error:
+            return error
+        return None
 
     async def _step(self, s: Session, given: Given | None) -> dict[str, float]:
         begin = time.process_time()

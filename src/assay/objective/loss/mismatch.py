@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError, UnknownNameError
@@ -102,6 +103,11 @@ class Truncate(Mismatch):
         mean = float(stats["weight"].mean[0]) if self.normalise else 1.0
         return self._cut(batch) / (mean or 1.0)  # 0 where no rank has a row of the streams
 
+    def clipped(self, batch: Batch) -> NDArray[np.bool_]:
+        """Weights beyond a bound."""
+        w = self.mismatch(batch)
+        return (w < self.low) | (w > self.cap)
+
     def _cut(self, batch: Batch) -> F:
         return np.clip(self.mismatch(batch), self.low, self.cap)
 
@@ -131,7 +137,11 @@ class IcePop(Mismatch):
         """Not when it only masks."""
         return not self.unit
 
+    def clipped(self, batch: Batch) -> NDArray[np.bool_]:
+        """Weights outside the band."""
+        w = self.mismatch(batch)
+        return (w < self.low) | (w > self.high)
+
     def weigh(self, batch: Batch, stats: Partials) -> F:
         """Masked weights."""
-        w = self.mismatch(batch)
-        return np.where((w >= self.low) & (w <= self.high), 1.0 if self.unit else w, 0.0)
+        return np.where(self.clipped(batch), 0.0, 1.0 if self.unit else self.mismatch(batch))

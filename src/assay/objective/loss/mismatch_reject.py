@@ -72,6 +72,10 @@ class Reject(TokenWeight):
         """A token or an attempt."""
         return scope_of(self.over)
 
+    def clipped(self, batch: Batch) -> NDArray[np.bool_]:
+        """What is left out."""
+        return self.weigh(batch, {}) == 0
+
     def weigh(self, batch: Batch, stats: Partials) -> F:
         """1 where kept, else 0."""
         each = self._each(batch)

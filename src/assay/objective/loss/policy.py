@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
@@ -114,12 +115,17 @@ class PolicyGradient(LossTerm):
             )
 
     def prepare(self, batch: Batch, share: F, reducer: Reducer) -> Mapping[str, F]:
-        """Weights: the aggregation's, times the detached factors, 0 where the advantage is 0."""
+        """Weights: the aggregation's, times the detached factors, 0 where the advantage is 0; and ``clipped``, 1 where one of
+        these cuts off or leaves out what it compares of trainer and sampler.
+        """
         weight = np.where(batch.token("advantage") != 0, share, 0.0)
+        clipped: list[NDArray[np.bool_]] = []
         seen = _replayed(batch) if self.ratio.anchor == "old" and self.ratio.level != "none" else batch
         for part in self.weights:
             weight = weight * part.factors(seen, self.streams, reducer)
-        return {"weight": weight}
+            if (cut := part.clipped(seen)) is not None:
+                clipped.append(cut)
+        return {"weight": weight} | ({"clipped": np.any(clipped, 0).astype(np.float64)} if clipped else {})
 
     def apply(self, view: View) -> Tensor:
         """``[n]`` surrogate loss."""

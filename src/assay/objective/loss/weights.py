@@ -5,6 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from assay.core.batch import Batch
 from assay.core.plan import Scope
 from assay.objective.loss.aggregate import of_streams
@@ -48,6 +51,12 @@ class TokenWeight(ABC):
     @abstractmethod
     def weigh(self, batch: Batch, stats: Partials) -> F:
         """``[N]`` factors, from the merged statistics of `local` and `further`."""
+
+    def clipped(self, batch: Batch) -> NDArray[np.bool_] | None:
+        """``[N]`` tokens whose comparison of trainer and sampler it does not take as it is, but cuts off or leaves out, for the
+        report; None where it compares no such two.
+        """
+        return None
 
     def factors(self, batch: Batch, streams: tuple[str, ...], reducer: Reducer) -> F:
         """``[N]`` factors for the whole optimiser batch, with the statistics of the rows of ``streams``."""
