@@ -102,7 +102,8 @@ class Watched:
     """A loss program that also keeps what one update's gradient pass says of the tokens, for nothing: its log-probabilities are
     those of the weights that the tokens were sampled with, as long as the update is the first behind the sampling.
 
-    Rows that the plan leaves out of the pass are not seen.
+    Rows that the plan leaves out of the pass are not seen; where several ranks share a learner, those of rank 0 are: every n-th
+    micro-batch.
 
     Args:
         program: does the work.
