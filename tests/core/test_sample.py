@@ -1,6 +1,7 @@
 """Rows from trees: every token the policy sampled is trained exactly once, under the context in which it was sampled."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from assay.core import Rollout, Sample, TokenColumn, ids_of, samples, supervised
 from assay.core.errors import DataError
 from assay.core.sample import STREAMS
+from assay.core.wire import rollout_from_wire, rollout_to_wire
 
 
 def trained(rollout: Rollout, policy: str = "policy") -> Counter[int]:
@@ -168,3 +170,44 @@ def test_learning_under_another_prefix_moves_no_token(made: Rollout, length: int
     )
     before, after = trained(rollout(first, *made.calls[1:])), trained(rollout(moved, *made.calls[1:]))
     assert before == after
+
+
+def routed(values: list[int], prompt: list[int] | None = None) -> dict[str, object]:
+    """Columns of a completion that tells a number of each token, -1 where it does not, and of the prompt's tokens."""
+    column = TokenColumn("route", np.array(values, np.int16), "engine", fill=-1)
+    said = {} if prompt is None else {"route": replace(column, values=np.array(prompt, np.int16))}
+    return {"columns": {"route": column}, "prompt": said}
+
+
+def test_what_an_engine_tells_of_prompts_fills_what_was_not_sampled() -> None:
+    """The second call tells of the tool's tokens 50 and 51; of what the first one sampled, its own word counts."""
+    first, second = call(0, None, [1, 2], [10, 11]), call(1, 0, [1, 2, 10, 11, 50, 51], [12])
+    first = replace(first, completion=replace(first.completion, **routed([3, 4], [-1, 2])))
+    second = replace(second, completion=replace(second.completion, **routed([9], [-1, 2, 7, 7, 5, 6])))
+    (row,) = samples(rollout(first, second))
+    assert row.columns["route"].values.tolist() == [-1, 2, 3, 4, 5, 6, 9] and row.columns["route"].fill == -1
+    silent = replace(second, completion=replace(second.completion, columns={}, prompt={}))
+    (row,) = samples(rollout(first, silent))
+    assert row.columns["route"].values.tolist() == [-1, 2, 3, 4, -1, -1, -1]
+    (row,) = samples(rollout(replace(first, score_prefix=ids_of([7, 8, 9]))))
+    assert row.columns["route"].values.tolist() == [-1, -1, -1, 3, 4], "the engine never read this prompt"
+    short = replace(first, completion=replace(first.completion, **routed([3, 4], [2])))
+    with pytest.raises(DataError, match="prompt column 'route' has 1 tokens, the prefix has 2"):
+        samples(rollout(short))
+
+
+def test_a_prompt_has_only_columns_that_its_completion_has() -> None:
+    made = call(0, None, [1, 2], [10, 11]).completion
+    other = {**routed([3, 4]), "prompt": {"route": TokenColumn("route", np.zeros((2, 3), np.int16))}}
+    with pytest.raises(DataError, match=r"'route' of int16\[3\], and the completion has none of that kind"):
+        replace(made, **other)
+
+
+def test_prompt_columns_and_fills_travel() -> None:
+    made = call(0, None, [1, 2], [10, 11])
+    made = replace(made, completion=replace(made.completion, **routed([3, 4], [-1, 2])))
+    again = rollout_from_wire(rollout_to_wire(rollout(made)))
+    (row,) = samples(again)
+    assert row.columns["route"].values.tolist() == [-1, 2, 3, 4] and row.columns["route"].fill == -1
+    plain = rollout_to_wire(rollout(call(0, None, [1, 2], [10])))
+    assert "prompt" not in plain["calls"][0]["completion"], "what engines without it write is as before"

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import signal
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_cases import FAMILIES, hub_model
+from hub_cases import FAMILIES, exaggerated, hub_model
 from tiny_runs import in_child, kill_at, points_into, resumed, trained
 
 import assay.runtime.rows as rows
 from assay.core.errors import ConfigError
 from assay.core.rollout import Sampling
+from assay.guide import Compose, Recent
 from assay.lab.controls import RandomReward, Rewarded
+from assay.objective import tis
 from assay.runtime import AdamW, Auto, InProcess, LearnerSettings, Lora, Native, TransformersEngine, load_model, save_model
 from assay.tasks import SortDigits
 from assay.train import Evaluation, Folder, Policy, Reinforce, Run, WarmUp, models, train
@@ -111,6 +113,57 @@ def answers(policy: Policy) -> float:
 def accuracy(record: Any) -> float:
     values = [value for item in record["items"] for value in item["values"]]
     return sum(value >= 1 for value in values) / len(values)
+
+
+# ---- mixtures of experts ---------------------------------------------------------------------------------------------------
+
+
+def mixture_run(base: Path, **changes: Any) -> Run:
+    """RL on a mixture sampled in bfloat16, some groups of which come back from a replay."""
+    save_model(exaggerated("mixtral"), base)
+    learner = LearnerSettings(optimizer=AdamW(lr=5e-4), replay_routing=True)
+    stage = Reinforce(
+        steps=4, groups=4, group_size=4, learner=learner, objective=tis(), replay=Recent(capacity=4),
+        composer=Compose(replay_share=0.25),
+    )  # fmt: skip
+    tossed = Rewarded(source=SortDigits(levels=(1, 2, 3)), scorer=RandomReward())
+    run = hub_run(base, None, tasks=tossed, engine=InProcess(dtype="bfloat16"), sampling=Sampling(max_new_tokens=24))
+    return replace(run, stages=(stage,), **changes)
+
+
+def test_a_run_replays_its_routing_and_goes_on_exactly(tmp_path):
+    run = mixture_run(tmp_path / "base")
+    points = tmp_path / "points"
+    whole = trained(run, tmp_path / "whole", lambda: points_into(points))
+    last = max(i for i, point in enumerate(points.read_text().split()) if point.startswith("renamed:step_"))
+    assert in_child(lambda: (kill_at(last), train(run, tmp_path / "killed"))) == -signal.SIGKILL
+    assert resumed(tmp_path / "killed") == whole
+    lines = [json.loads(x)["metrics"] for x in (tmp_path / "whole" / "metrics.jsonl").read_text().splitlines()]
+    told = [m["engine/router_agreement"] for m in lines if "engine/router_agreement" in m]
+    assert len(told) == 4 and 0.9 < min(told) < 1.0, "rounding moves some tokens to other experts"
+    free = replace(run.stages[0], learner=replace(run.stages[0].learner, replay_routing=False))
+    watching = replace(run, stages=(free,), engine=InProcess(dtype="bfloat16", routing=True))
+    train(watching, tmp_path / "free")
+    first = json.loads((tmp_path / "free" / "metrics.jsonl").read_text().splitlines()[1])["metrics"]
+    assert 0.9 < first["engine/router_agreement"] < 1.0, "told without replay too"
+    assert first["engine/mismatch_k3"] > lines[1]["engine/mismatch_k3"] > 0, "the same attempts, nearer by replay"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silent:
+    """An engine that does not tell of its routing."""
+
+    def build(self, learner: Any) -> Any:
+        return TransformersEngine(learner.model().module(), 160)
+
+
+def test_routing_that_nobody_tells_of_is_refused(tmp_path):
+    run = mixture_run(tmp_path / "base", engine=Silent())
+    with pytest.raises(ConfigError, match=r"replay_routing: the engine of Run.engine=Silent\(\) does not tell"):
+        train(run, tmp_path / "run")
+    taught = replace(run, stages=(WarmUp(steps=1, learner=LearnerSettings(replay_routing=True)),))
+    with pytest.raises(ConfigError, match=r"WarmUp.learner.replay_routing: no engine sampled these rows"):
+        train(taught, tmp_path / "run2")
 
 
 # ---- which engine ---------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from assay.tasks import SortDigits
 from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongTiedHead
 from assay.train import models
 from assay.train.journal import Journal
-from assay.train.proof import WeightProof
+from assay.train.proof import WeightProof, _gap
 from assay.train.run import Run
 from assay.train.session import Session, open_session
 from assay.train.stage import Desk
@@ -194,3 +194,11 @@ def test_a_run_stops_at_the_fault(tmp_path: Path, fault: str) -> None:
 def replace_probes(s: Session, **changes: bool) -> WeightProof:
     assert s.proof is not None
     return WeightProof(rows=s.proof.rows, **changes)
+
+
+def test_a_few_tokens_of_a_mixture_may_be_far_off_and_all_of_them_not() -> None:
+    apart = [np.array([0.0, 0.1, 0.2, 3.0, 0.3], np.float32)]
+    nothing = [np.zeros(5, np.float32)]
+    assert _gap(apart, nothing, 0.0) == 3.0
+    assert _gap(apart, nothing, 0.25) == pytest.approx(0.3)  # one of the four tokens behind the first
+    assert np.isnan(_gap([np.array([0.0, np.nan, 0.1, 0.1, 0.1], np.float32)], nothing, 0.5))

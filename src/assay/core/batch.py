@@ -135,7 +135,7 @@ class Batch:
         return replace(
             self,
             offsets=offsets,
-            tokens={n: TokenColumn(c.name, c.values[gather], c.producer, c.version) for n, c in self.tokens.items()},
+            tokens={n: replace(c, values=c.values[gather]) for n, c in self.tokens.items()},
             rows={n: a[index] for n, a in self.rows.items()},
         )
 
@@ -178,7 +178,7 @@ def pack(groups: Sequence[Group], drawn: Counts | None = None, policy: str = "po
     for index, (rollout, score) in enumerate(attempts):
         for row, first in segments(rollout, policy) if score.valid else ():
             parts += row
-            lengths.append(sum([len(ids) for ids, _, _, _ in row]))
+            lengths.append(sum([len(part[0]) for part in row]))
             owners.append(index)
             prompts.append((len(row[0][0]), first.privileged_prefix))
             reposed.append(first.score_prefix is not None)
@@ -207,7 +207,7 @@ def _privileged(prompts: Sequence[tuple[int, Ids | None]]) -> dict[str, Array]:
 def pack_rows(rows: Sequence[tuple[int, Sample]], table: Mapping[str, Array], drawn: Counts | None = None) -> Batch:
     """Rows, each with the index of its attempt in ``table`` (which has at least ``group``), as one optimiser batch.
 
-    Token columns that only some rows carry are filled with zeros in the others.
+    Token columns that only some rows carry are filled in the others (`TokenColumn.fill`).
 
     Raises:
         DataError: no rows, or rows whose columns differ in type or shape.
@@ -245,7 +245,7 @@ def _joined(name: str, rows: Sequence[Sample]) -> TokenColumn:
     for row in rows:
         column = row.columns.get(name)
         if column is None:
-            parts.append(np.zeros((len(row.ids), *model.trailing), model.dtype))
+            parts.append(np.full((len(row.ids), *model.trailing), model.fill, model.dtype))
             continue
         if column.dtype != model.dtype or column.values.shape != (len(row.ids), *model.trailing):
             raise DataError(
@@ -254,7 +254,7 @@ def _joined(name: str, rows: Sequence[Sample]) -> TokenColumn:
             )
         parts.append(column.values)
     version = common_version(s.columns[name] for s in rows if name in s.columns)
-    return TokenColumn(name, np.concatenate(parts), model.producer, version)
+    return replace(model, values=np.concatenate(parts), version=version)
 
 
 def _rollout_table(groups: Sequence[Group]) -> dict[str, Array]:

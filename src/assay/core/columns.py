@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ class TokenColumn:
             ``n`` given those before it, and the first token of a row holds the column's fill.
         producer: who computed it (``engine``, ``learner``, ``credit``, ...).
         version: weight version that it was computed under, -1 where that has no meaning.
+        fill: what stands at tokens that nobody gave a value.
 
     >>> TokenColumn("routing", np.zeros((5, 2, 4), np.int16), "engine", 3).trailing
     (2, 4)
@@ -36,6 +37,7 @@ class TokenColumn:
     values: Array
     producer: str = "user"
     version: int = -1
+    fill: int = 0
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -48,10 +50,11 @@ class TokenColumn:
         return tuple(self.values.shape[1:])
 
     def spread(self, total: int, where: NDArray[np.bool_]) -> TokenColumn:
-        """The column laid out over ``total`` tokens: its values at ``where``, zeros elsewhere."""
-        out = np.zeros((total, *self.trailing), self.dtype)
+        """The column laid out over ``total`` tokens: its values at ``where``, its fill elsewhere."""
+        shape = (total, *self.trailing)
+        out = np.full(shape, self.fill, self.dtype) if self.fill else np.zeros(shape, self.dtype)
         out[where] = self.values
-        return TokenColumn(self.name, out, self.producer, self.version)
+        return replace(self, values=out)
 
 
 def common_version(columns: Iterable[TokenColumn]) -> int:

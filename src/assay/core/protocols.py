@@ -234,12 +234,14 @@ class EngineInfo:
         vocabulary: rows of its head.
         context: longest prompt plus completion.
         dtype: of the weights that it takes and serves, ``float32`` or ``bfloat16`` (`Manifest.rounded`).
+        columns: token columns that its completions carry.
     """
 
     version: int
     vocabulary: int
     context: int
     dtype: str = "float32"
+    columns: tuple[str, ...] = ()
 
 
 class SwapMode(StrEnum):

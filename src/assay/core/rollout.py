@@ -101,6 +101,7 @@ class Completion:
         sampling: the parameters used.
         duration: seconds from admission to the end.
         columns: further token columns, ``[T, *trailing]`` each (entropy, expert routing, ...).
+        prompt: those of them that the engine tells of the prompt's tokens too, ``[P, *trailing]`` each.
     """
 
     ids: Ids
@@ -110,6 +111,7 @@ class Completion:
     sampling: Sampling
     duration: float = 0.0
     columns: Mapping[str, TokenColumn] = field(default_factory=dict[str, TokenColumn])
+    prompt: Mapping[str, TokenColumn] = field(default_factory=dict[str, TokenColumn])
 
     def __post_init__(self) -> None:
         n = len(self.ids)
@@ -125,6 +127,11 @@ class Completion:
         for name, column in self.columns.items():
             if len(column.values) != n:
                 raise DataError(f"column {name!r} has {len(column.values)} tokens, the completion has {n}")
+        for name, column in self.prompt.items():
+            mine = self.columns.get(name)
+            if mine is None or (mine.dtype, mine.trailing) != (column.dtype, column.trailing):
+                kind = f"{column.dtype}{list(column.trailing)}"
+                raise DataError(f"the prompt has a column {name!r} of {kind}, and the completion has none of that kind")
 
     def versions(self) -> NDArray[np.int32]:
         """``[T]`` weight version of each token."""

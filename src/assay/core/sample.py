@@ -9,12 +9,12 @@ rollout leaves the sum of its loss weights unchanged.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.columns import TokenColumn, common_version
+from assay.core.columns import Array, TokenColumn, common_version
 from assay.core.errors import DataError
 from assay.core.rollout import Call, Completion, Ids, Rollout, ids_of
 
@@ -23,8 +23,12 @@ __all__ = ["STREAMS", "Sample", "Segment", "Stream", "laid_out", "samples", "seg
 Stream = str
 """``on_policy``, ``expert``, ``replay``, ``offline`` or ``preference``."""
 
-Segment = tuple[Ids, int, bool, Completion | None]
-"""Tokens, the call that sampled them (-1 for none), whether they carry loss, and what the engine said of them."""
+Segment = tuple[Ids, int, bool, Completion | None, Mapping[str, TokenColumn]]
+"""Tokens, the call that sampled them (-1 for none), whether they carry loss, and what the engine said of them: as it sampled
+them, and as they stood in a prompt.
+"""
+
+_NOTHING: Mapping[str, TokenColumn] = {}
 
 STREAMS: tuple[Stream, ...] = ("on_policy", "expert", "replay", "offline", "preference")
 
@@ -68,7 +72,8 @@ def samples(rollout: Rollout, policy: str = "policy", stream: Stream = "on_polic
 
     Returns:
         Rows that hold each sampled token of ``policy`` exactly once with loss; rows without any are left out. Engine columns
-        are zero on tokens that were not sampled, and where a call brought no such column.
+        have their fill on tokens that were not sampled, unless the engine told of the prompt, and where a call brought no such
+        column.
 
     Raises:
         DataError: a policy that answered an empty prefix, or calls whose columns differ in type or shape.
@@ -145,33 +150,48 @@ def _trains(chain: list[Call], owned: set[int], policy: str) -> bool:
 
 def _segments(chain: list[Call], owned: set[int], policy: str) -> list[Segment]:
     root = chain[0]
-    out: list[Segment] = [(root.prefix if root.score_prefix is None else root.score_prefix, -1, False, None)]
+    if root.score_prefix is None:
+        out: list[Segment] = [(root.prefix, -1, False, None, _told(root, 0))]
+    else:
+        out = [(root.score_prefix, -1, False, None, _NOTHING)]
     end = len(root.prefix)
     for call in chain:
         if len(call.prefix) > end:
-            out.append((call.prefix[end:], -1, False, None))
-        out.append((call.completion.ids, call.id, call.id in owned and call.policy == policy, call.completion))
+            out.append((call.prefix[end:], -1, False, None, _told(call, end)))
+        out.append((call.completion.ids, call.id, call.id in owned and call.policy == policy, call.completion, _NOTHING))
         end = len(call.prefix) + len(call.completion.ids)
     return out
+
+
+def _told(call: Call, start: int) -> Mapping[str, TokenColumn]:
+    """What the engine said of a call's prefix from ``start`` on."""
+    said = call.completion.prompt
+    if not said:
+        return _NOTHING
+    for name, column in said.items():
+        if len(column.values) != len(call.prefix):
+            raise DataError(f"prompt column {name!r} has {len(column.values)} tokens, the prefix has {len(call.prefix)}")
+    return {name: replace(column, values=column.values[start:]) for name, column in said.items()}
 
 
 def laid_out(parts: Sequence[Segment]) -> dict[str, TokenColumn]:
     """Segments behind one another as token columns: ``ids``, ``mask``, ``call`` and what the engines said of the sampled tokens.
 
-    Engine columns are zero on other tokens, and where a completion has no such column.
+    Engine columns have their fill on other tokens, unless the engine told of the prompt, and where a completion has no such
+    column.
 
     Raises:
         DataError: completions whose columns differ in type or shape.
     """
-    lengths = [len(ids) for ids, _, _, _ in parts]
-    call = np.repeat(np.array([c for _, c, _, _ in parts], np.int32), lengths)
+    lengths = [len(part[0]) for part in parts]
+    call = np.repeat(np.array([part[1] for part in parts], np.int32), lengths)
     columns = {
-        "ids": TokenColumn("ids", np.concatenate([ids for ids, _, _, _ in parts], dtype=np.int32), "rollout"),
-        "mask": TokenColumn("mask", np.repeat(np.array([loss for _, _, loss, _ in parts]), lengths), "rollout"),
+        "ids": TokenColumn("ids", np.concatenate([part[0] for part in parts], dtype=np.int32), "rollout"),
+        "mask": TokenColumn("mask", np.repeat(np.array([part[2] for part in parts]), lengths), "rollout"),
         "call": TokenColumn("call", call, "rollout"),
     }
     sampled = call >= 0
-    done = [c for _, _, _, c in parts if c is not None and len(c.ids)]
+    done = [c for _, _, _, c, _ in parts if c is not None and len(c.ids)]
     spans = [span for c in done for span in c.spans]
     said = {
         "logp_engine": np.concatenate([c.logp_engine for c in done], dtype=np.float32),
@@ -181,6 +201,11 @@ def laid_out(parts: Sequence[Segment]) -> dict[str, TokenColumn]:
         columns[name] = TokenColumn(name, values, "engine").spread(len(call), sampled)
     for name in sorted({n for c in done for n in c.columns}):
         columns[name] = _engine_column(name, done).spread(len(call), sampled)
+    if any(part[4] for part in parts):
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        for (ids, _, _, _, told), start in zip(parts, starts.tolist(), strict=False):
+            for name, column in told.items():
+                columns[name].values[start : start + len(ids)] = column.values
     return columns
 
 
@@ -193,5 +218,8 @@ def _engine_column(name: str, done: Sequence[Completion]) -> TokenColumn:
                 f"token column {name!r} is {column.dtype}{list(column.trailing)} in one call and "
                 f"{model.dtype}{list(model.trailing)} in another; engines give one type and shape"
             )
-    parts = [c.columns[name].values if name in c.columns else np.zeros((len(c.ids), *model.trailing), model.dtype) for c in done]
-    return TokenColumn(name, np.concatenate(parts), model.producer, common_version(given))
+    parts: list[Array] = []
+    for c in done:
+        shape = (len(c.ids), *model.trailing)
+        parts.append(c.columns[name].values if name in c.columns else np.full(shape, model.fill, model.dtype))
+    return replace(model, values=np.concatenate(parts), version=common_version(given))

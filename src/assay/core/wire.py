@@ -246,11 +246,21 @@ def _completion(completion: Completion) -> Wire:
             "stop": list(s.stop),
         },
         "duration": float(completion.duration),
-        "columns": {
-            key: {"name": c.name, "values": _array(c.values), "producer": c.producer, "version": int(c.version)}
-            for key, c in completion.columns.items()
-        },
+        "columns": _columns(completion.columns),
+        **({"prompt": _columns(completion.prompt)} if completion.prompt else {}),
     }
+
+
+def _columns(columns: Mapping[str, TokenColumn]) -> Wire:
+    return {
+        key: {"name": c.name, "values": _array(c.values), "producer": c.producer, "version": int(c.version)}
+        | ({"fill": int(c.fill)} if c.fill else {})
+        for key, c in columns.items()
+    }
+
+
+def _read_columns(data: Mapping[str, Any]) -> dict[str, TokenColumn]:
+    return {k: TokenColumn(**_with(c, values=_read_array(c["values"]))) for k, c in data.items()}
 
 
 def _read_completion(data: Mapping[str, Any]) -> Completion:
@@ -262,7 +272,8 @@ def _read_completion(data: Mapping[str, Any]) -> Completion:
         stop=Stop(data["stop"]),
         sampling=Sampling(**_with(sampling, stop_ids=tuple(sampling["stop_ids"]), stop=tuple(sampling["stop"]))),
         duration=data["duration"],
-        columns={k: TokenColumn(**_with(c, values=_read_array(c["values"]))) for k, c in data["columns"].items()},
+        columns=_read_columns(data["columns"]),
+        prompt=_read_columns(data.get("prompt", {})),
     )
 
 

@@ -162,8 +162,9 @@ class EngineMismatch:
             rule="EngineMismatch", severity=Severity.ALARM,
             sentence=f"In {steps_of(window)} sampler and learner disagreed on the same tokens {' and '.join(parts)}.",
             action=(
-                "Give both the same precision and the same sampling support (top-p 1, top-k 0), and until then correct with "
-                "truncated importance weights (tis, icepop); Run.mismatch says from when on a run alarms or stops."
+                "Give both the same precision and the same sampling support (top-p 1, top-k 0), replay the routing of a mixture "
+                "of experts, and until then correct with truncated importance weights (tis, icepop); Run.mismatch says from when "
+                "on a run alarms or stops."
             ),
             first_step=window.span[0], last_step=window.span[1],
             numbers=({"engine/mismatch_k3": k3.mean} if len(k3) else {}) | ({"engine/max_ratio": top} if len(ratio) else {}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +16,9 @@ from assay.core.vocab import VocabStat
 from assay.runtime.packing import Packing, pack_offsets
 from assay.runtime.readout import Beside, Head, head_columns, head_statistics
 from assay.runtime.settings import DecoderShape, HubShape
+
+if TYPE_CHECKING:
+    from assay.runtime.replay import Replay
 
 __all__ = ["Causal", "copy_in"]
 
@@ -34,6 +37,11 @@ class Causal(nn.Module, ABC):
     def note(self) -> str:
         """Why rows are not concatenated; empty where they are."""
         return ""
+
+    @property
+    def replay(self) -> Replay | None:
+        """Says to the routers of a mixture of experts what to choose; None where there are none."""
+        return None
 
     @property
     @abstractmethod

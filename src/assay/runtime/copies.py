@@ -35,6 +35,8 @@ def decoder_of(model: Model | HubModel, settings: LearnerSettings | None = None,
     wanted = settings or LearnerSettings()
     device = device_of(wanted)
     if isinstance(model, Model) and wanted.adapter is None and device == "cpu" and not wanted.checkpointing and ranks is None:
+        if wanted.replay_routing:
+            raise ConfigError("LearnerSettings.replay_routing: assay's own decoder has no experts; leave it out")
         decoder = Decoder(model.shape)
         decoder.load_tensors(model.tensors)
         return decoder
@@ -42,7 +44,10 @@ def decoder_of(model: Model | HubModel, settings: LearnerSettings | None = None,
     from assay.runtime.hub_model import adapted, hub_of
 
     dtype = torch.bfloat16 if wanted.precision == "bf16" else torch.float32
-    made = HubDecoder(adapted(hub_of(model), wanted.adapter), dtype=dtype, device=device, checkpointing=wanted.checkpointing)
+    made = HubDecoder(
+        adapted(hub_of(model), wanted.adapter), dtype=dtype, device=device, checkpointing=wanted.checkpointing,
+        replay_routing=wanted.replay_routing,
+    )  # fmt: skip
     if ranks is None:
         return made
     from assay.runtime.sharded import Sharded
@@ -108,7 +113,7 @@ class _Adapted(Causal):
         try:
             for name, parameter in policy.items():
                 parameter.copy_(self.kept[name])
-            return self._policy[0].hidden(ids, packing, wanted)
+            return self._policy[0].hidden(ids, replace(packing, experts=None), wanted)
         finally:
             for name, parameter in policy.items():
                 parameter.copy_(now[name])
@@ -142,7 +147,7 @@ class Copies(Mapping[str, Causal]):
         ranks: Ranks | None = None,
     ) -> None:
         self._anchors = {a.name: a for a in settings.anchors}
-        frozen = replace(settings, adapter=None, checkpointing=False)
+        frozen = replace(settings, adapter=None, checkpointing=False, replay_routing=False)
 
         def made(anchor: Anchor) -> Causal:
             if not anchor.model and settings.adapter is not None:

@@ -36,13 +36,14 @@ class Prefill:
     Attributes:
         k, v: ``[layers, n, kv_heads, T, head_dim]``; behind a prompt's own length they hold values that no row may read.
         logits: ``[n, vocabulary]``.
-        columns: none.
+        columns, prompts: none.
     """
 
     k: torch.Tensor
     v: torch.Tensor
     logits: torch.Tensor
     columns: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    prompts: Mapping[str, Sequence[Array]] = field(default_factory=dict[str, Sequence[Array]])
 
 
 class KVCache:

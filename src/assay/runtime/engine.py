@@ -47,7 +47,7 @@ class NativeEngine(RunningBatch[Prefill]):
     def __init__(self, model: Model, *, max_batch: int = 512, columns: tuple[str, ...] = ("entropy",)) -> None:
         check_settings("NativeEngine", max_batch, columns, ["entropy"])
         self.weights = ServedWeights(model.shape, model.tensors)
-        info = EngineInfo(version=0, vocabulary=model.shape.vocab_size, context=model.shape.max_positions)
+        info = EngineInfo(version=0, vocabulary=model.shape.vocab_size, context=model.shape.max_positions, columns=columns)
         super().__init__(
             DecodePath(self.weights, max_batch), self.weights, info, max_batch=max_batch, columns=columns,
             decode=model.tokenizer.decode,

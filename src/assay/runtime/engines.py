@@ -69,12 +69,15 @@ class InProcess:
         dtype: ``float32``, ``bfloat16``, or ``auto``: bfloat16 on CUDA, float32 on a CPU.
         compile: compile the step of one token: worth its minute on CUDA and in long runs alone.
         context: longest prompt plus answer, which bounds what keys and values take; the model's own bound where this is 0.
+        routing: of a mixture of experts, tell of the experts that each token went to, so that the learner's routing can be
+            compared (``engine/router_agreement``); to a learner that replays it this is told anyway.
     """
 
     max_batch: int = 256
     dtype: str = "auto"
     compile: bool = False
     context: int = 0
+    routing: bool = False
 
     def __post_init__(self) -> None:
         if self.context < 0:
@@ -99,6 +102,7 @@ class InProcess:
         from assay.runtime.hub_engine import TransformersEngine
 
         device = learner.policy.device.type if learner else "cpu"
+        routed = self.routing or (learner is not None and learner.settings.replay_routing)
         dtype = self.dtype if self.dtype != "auto" else "bfloat16" if device == "cuda" else "float32"
         module = model.module(getattr(torch, dtype), device)
         if learner and model.adapter is not None:
@@ -106,7 +110,7 @@ class InProcess:
         return TransformersEngine(
             module, self.bounded(model.shape.max_positions), max_batch=self.max_batch, dtype=dtype, device=device,
             trained=set(model.adapter.tensors) if model.adapter is not None else None, compile=self.compile,
-            decode=model.tokenizer.decode,
+            decode=model.tokenizer.decode, columns=("entropy", "routed_experts") if routed else ("entropy",),
         )  # fmt: skip
 
 

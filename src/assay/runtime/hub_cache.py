@@ -30,12 +30,14 @@ class HubPrefill:
         layers: per layer keys and values, ``[n, kv_heads, T, head_dim]``; behind a prompt's own length they hold values that no
             row may read.
         logits: ``[n, vocabulary]`` float32.
-        columns: ``[n, ...]`` per further column.
+        columns: ``[n, ...]`` per further column, of the token that comes next.
+        prompts: ``[P, ...]`` of each prompt's own tokens.
     """
 
     layers: Sequence[tuple[Tensor, Tensor]]
     logits: Tensor
     columns: Mapping[str, Array]
+    prompts: Mapping[str, Sequence[Array]]
 
 
 class _Aim:

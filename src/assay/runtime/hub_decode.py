@@ -146,8 +146,11 @@ class HubDecodePath:
         span, cache = int(last.max()) + 1, DynamicCache()
         with _only(self.module.get_output_embeddings(), tensor_of(last).to(self.device)):
             logits = self._pass(padded(prompts, span), 0, cache)[:, -1].float()
-        columns = {"routed_experts": self._routing.of_rows(last, span)} if self._routing else {}
-        return HubPrefill([(cast(Any, x).keys, cast(Any, x).values) for x in cache.layers], logits, columns)
+        kept = [(cast(Any, x).keys, cast(Any, x).values) for x in cache.layers]
+        if self._routing is None:
+            return HubPrefill(kept, logits, {}, {})
+        columns, told = self._routing.of_rows(last, span), self._routing.of_prompts(last, span)
+        return HubPrefill(kept, logits, {"routed_experts": columns}, {"routed_experts": told})
 
     def _pass(self, ids: Tensor, start: int, cache: DynamicCache) -> Tensor:
         """``[n, T]`` ids at positions from ``start`` on, behind what the cache holds; logits ``[n, T, vocabulary]``."""

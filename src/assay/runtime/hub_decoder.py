@@ -14,9 +14,11 @@ from assay.core.errors import ConfigError
 from assay.core.seeds import generator
 from assay.runtime.causal import Causal, copy_in
 from assay.runtime.hub_model import HubModel
+from assay.runtime.hub_routing import routers_of
 from assay.runtime.kernels import unpad_rows
 from assay.runtime.packing import Packing, pack_offsets
 from assay.runtime.readout import Head
+from assay.runtime.replay import Replay
 from assay.runtime.rows import ROWS
 from assay.runtime.settings import HubShape
 from assay.runtime.typed import split, tensor_of
@@ -43,17 +45,20 @@ class HubDecoder(Causal):
         dtype: of the weights that an adapter leaves frozen; what learns is float32.
         device: where it lies.
         checkpointing: compute the layers again in the backward pass.
+        replay_routing: of a mixture of experts, send tokens where the engine sent them, as far as rows say that.
 
     Attributes:
         concatenated: whether rows are.
 
     Raises:
-        ConfigError: neither way gives what a row gives alone, or the head makes logits in a way that is not known here.
+        ConfigError: neither way gives what a row gives alone, the head makes logits in a way that is not known here, or there is
+            no routing that could be replayed.
     """
 
     def __init__(
-        self, model: HubModel, *, dtype: torch.dtype = torch.float32, device: str = "cpu", checkpointing: bool = False
-    ) -> None:
+        self, model: HubModel, *, dtype: torch.dtype = torch.float32, device: str = "cpu", checkpointing: bool = False,
+        replay_routing: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
         self._shape = model.shape
         self.module: Any = model.module(dtype if model.adapter else torch.float32, device)
@@ -64,6 +69,18 @@ class HubDecoder(Causal):
             self._probe()
         if checkpointing:
             _checkpoint(self.module)
+        routed = self.concatenated and bool(routers_of(self.module))
+        if replay_routing and not routed:
+            raise ConfigError(
+                f"LearnerSettings.replay_routing: {self._shape.architecture} "
+                + ("has no experts" if self.concatenated else f"cannot be told: {self._note}") + "; leave it out"
+            )  # fmt: skip
+        self._replay = Replay(self.module, force=replay_routing) if routed else None
+
+    @property
+    def replay(self) -> Replay | None:
+        """Of a mixture of experts whose rows are concatenated."""
+        return self._replay
 
     @property
     def shape(self) -> HubShape:

@@ -34,7 +34,8 @@ class TransformersEngine(RunningBatch[HubPrefill]):
         dtype: of the weights served, ``float32`` or ``bfloat16``; logits become float32 before any softmax.
         device: ``cpu`` or ``cuda``. CUDA runs the same code; no measurement stands behind it here.
         columns: token columns that completions carry: ``entropy`` of the sampled distribution, nats; ``routed_experts``, of
-            models with experts: ``[layers, k]`` int16 ids, the experts of the position that the token was drawn behind.
+            models with experts: ``[layers, k]`` int16 ids, the experts of the position that the token was drawn behind, and in
+            `Completion.prompt` of the prompt's tokens too.
         trained: parameter names that manifests hold; None for all. With adapters these are the adapters' tensors.
         compile: compile the step, over all slots and their whole length. It pays on CUDA, where steps are short; untried there.
         decode: ids to text, for requests that end at texts (`Sampling.stop`); None: such requests are refused.
@@ -81,5 +82,5 @@ class TransformersEngine(RunningBatch[HubPrefill]):
         module.to(device).eval()
         self.weights = ModuleWeights(module, dtype, trained)
         path = HubDecodePath(module, max_batch, context, routed=routed, static=compile)
-        info = EngineInfo(version=0, vocabulary=path.vocabulary, context=context, dtype=dtype)
+        info = EngineInfo(version=0, vocabulary=path.vocabulary, context=context, dtype=dtype, columns=columns)
         super().__init__(path, self.weights, info, max_batch=max_batch, columns=columns, decode=decode)

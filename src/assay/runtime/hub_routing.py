@@ -12,21 +12,21 @@ from torch import Tensor, nn
 from assay.core.errors import ConfigError
 from assay.runtime.slots import ColumnKind
 
-__all__ = ["Routing"]
+__all__ = ["Routing", "routers_of"]
 
 
 class Routing:
     """Watches the routers of a module: those that it says its ``router_logits`` come from.
 
     Attributes:
-        kind: ``[layers, k]`` int16 per token, layers with experts alone.
+        kind: ``[layers, k]`` int16 per token, layers with experts alone; -1 of a token of which nothing is known.
 
     Raises:
         ConfigError: the module has no routers, or they do not say which experts they chose.
     """
 
     def __init__(self, module: nn.Module) -> None:
-        routers = [m for m in module.modules() if type(m) in _router_types(module)]
+        routers = list(routers_of(module).values())
         if not routers:
             raise ConfigError(
                 f"the column routed_experts is of models with experts, and transformers names no routers of "
@@ -40,7 +40,7 @@ class Routing:
     @property
     def kind(self) -> ColumnKind:
         """Type and shape per token."""
-        return ColumnKind("int16", (len(self._chosen), self._width))
+        return ColumnKind("int16", (len(self._chosen), self._width), -1)
 
     def _watch(self, layer: int, name: str) -> Any:
         def seen(_: nn.Module, __: Any, out: Any) -> None:
@@ -54,8 +54,27 @@ class Routing:
 
     def of_rows(self, last: NDArray[np.int64] | None = None, span: int = 1) -> NDArray[np.int16]:
         """``[n, layers, k]`` of the last pass over ``[n, span]`` tokens, at each row's index ``last`` (0 if None)."""
-        chosen = torch.stack([cast(Tensor, x).view(-1, span, self._width) for x in self._chosen], 2).to(torch.int16).cpu().numpy()
+        chosen = self._of_pass(span)
         return chosen[np.arange(len(chosen)), 0 if last is None else last]
+
+    def of_prompts(self, last: NDArray[np.int64], span: int) -> list[NDArray[np.int16]]:
+        """``[last + 1, layers, k]`` of each row of the last pass over ``[n, span]`` tokens: at a token those of the position
+        before it, behind which it stands, as for tokens that are drawn; -1 at the first.
+        """
+        nothing = np.full((1, *self.kind.trailing), -1, np.int16)
+        return [np.concatenate([nothing, row[:end]]) for row, end in zip(self._of_pass(span), last.tolist(), strict=True)]
+
+    def _of_pass(self, span: int) -> NDArray[np.int16]:
+        """``[n, span, layers, k]``."""
+        parts = [cast(Tensor, x).view(-1, span, self._width) for x in self._chosen]
+        return torch.stack(parts, 2).to(torch.int16).cpu().numpy()
+
+
+def routers_of(module: nn.Module) -> dict[str, nn.Module]:
+    """The routers of a module by name, in order: those that it says its ``router_logits`` come from; none of a dense one."""
+    kinds = _router_types(module)
+    parts = cast(Any, module).named_modules()
+    return {name: part for name, part in parts if type(part) in kinds}
 
 
 def _router_types(module: nn.Module) -> set[type]:

@@ -38,6 +38,7 @@ class Packing:
         unpad: ``[N]`` int64, rectangle cell of each token; None with ``pad``.
         useful: query-key pairs of the rows over those of the rectangles, in (0, 1].
         share: the ranks that share the tokens; None where all are here.
+        experts: ``[N, layers, k]`` int64, those that an engine routed each token to, -1 where that is not known; None for none.
     """
 
     positions: Tensor
@@ -46,11 +47,12 @@ class Packing:
     unpad: Tensor | None
     useful: float
     share: Share | None = None
+    experts: Tensor | None = None
 
     def to(self, device: torch.device) -> Packing:
         """The same there."""
-        pad, unpad = (None if part is None else part.to(device) for part in (self.pad, self.unpad))
-        return replace(self, positions=self.positions.to(device), pad=pad, unpad=unpad)
+        pad, unpad, experts = (None if part is None else part.to(device) for part in (self.pad, self.unpad, self.experts))
+        return replace(self, positions=self.positions.to(device), pad=pad, unpad=unpad, experts=experts)
 
     @property
     def cells(self) -> list[int]:

@@ -99,6 +99,8 @@ class Passes:
             offsets = share.padded(offsets)
             ids = np.pad(ids, (0, int(offsets[-1]) - len(ids)))
         packing = replace(pack_offsets(offsets), share=share)
+        if model == "policy" and self.policy.replay is not None and "routed_experts" in micro.tokens:
+            packing = replace(packing, experts=tensor_of(_routed(micro)))
         where, device = np.flatnonzero(mask), self.model(model).device
         return tensor_of(ids.astype(np.int64)).to(device), packing.to(device), tensor_of(where).to(device)
 
@@ -196,11 +198,15 @@ class Passes:
     # ---- with gradient
 
     def live(self, inputs: Inputs, micro: Batch, plan: Plan) -> dict[str, Tensor]:
-        """``[M]`` (of a head with ``k`` outputs ``[M, k]``) by the names in ``plan.live``, at the loss tokens."""
+        """``[M]`` (of a head with ``k`` outputs ``[M, k]``) by the names in ``plan.live``, at the loss tokens; where rows say how
+        they were routed also ``router_agreement``, as `Replay.alike` says.
+        """
         wanted: dict[str, Quantity] = {s.name: s for s in plan.vocab}
         wanted |= {name: kind for name, kind in _LIVE.items() if name in plan.live and name not in wanted}
         heads = [name for name in self.heads if name in plan.live]
         found, states_of = self._read("policy", inputs, micro, wanted, heads)
+        if self.policy.replay is not None and inputs[1].experts is not None:
+            found["router_agreement"] = self.policy.replay.alike()[inputs[2] - 1]
         return found | {name: self.heads.live(name, states_of) for name in heads}
 
     # ---- one pass
@@ -260,6 +266,16 @@ class Passes:
         others = dict.fromkeys(m for s in stats for m in s.models if m == "policy" or m in self.anchors)
         here = self.anchors.privileged(model)
         return {m: self.inputs(micro, m) for m in others if here or self.anchors.privileged(m)}
+
+
+def _routed(micro: Batch) -> NDArray[np.int64]:
+    """``[N, layers, k]`` the experts of each token's own position; rows tell at each token of the position before it."""
+    column = micro.token("routed_experts").astype(np.int64)
+    out = np.concatenate([column[1:], np.full_like(column[:1], -1)])
+    out[micro.offsets[1:] - 1] = -1
+    if "reposed" in micro.rows:  # another prompt than the engine read
+        out[np.repeat(np.asarray(micro.rows["reposed"], np.bool_), micro.lengths)] = -1
+    return out
 
 
 def _tokens_of(batch: Batch, rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -216,6 +216,8 @@ class RunningBatch(Generic[P]):
             logits[tensor_of(at)] = prefill.logits[tensor_of(rows)]
             for name, values in told.items():
                 values[at] = prefill.columns[name][rows]
+            for i, row in zip(members, rows.tolist(), strict=True):
+                jobs[i].prompt = {name: of_prompts[row] for name, of_prompts in prefill.prompts.items()}
         table.admit(jobs, self._info.version)
         for job in jobs:
             self._release(job.key)

@@ -380,8 +380,14 @@ class Mesh:
         """Refuses a learner that cannot be shared.
 
         Raises:
-            ConfigError: its optimiser needs whole matrices, or its critics or anchors read what lies on another rank.
+            ConfigError: its optimiser needs whole matrices, it replays a routing, which parts of layers are not told, or its
+                critics or anchors read what lies on another rank.
         """
+        if self.size > 1 and settings.replay_routing:
+            raise ConfigError(
+                f"Run.mesh has {self.size} ranks, and LearnerSettings.replay_routing is True: routing is replayed by one process "
+                "alone; use Mesh(), or replay_routing=False with a method that corrects (tis, icepop)"
+            )
         if self.size > 1 and isinstance(settings.optimizer, Muon):
             raise ConfigError(
                 f"Run.mesh has {self.size} ranks, and LearnerSettings.optimizer is Muon(): Muon steps whole matrices, and each "
@@ -409,6 +415,8 @@ class LearnerSettings:
             frozen are then held in bf16.
         adapter: train a `Lora` instead of all weights.
         checkpointing: keep only the layers' inputs and compute the rest again in the backward pass: less memory, more time.
+        replay_routing: of a mixture of experts, send each token where the engine sent it, wherever that is known; gates' weights
+            are computed anew and learn. The engine then tells of it (the column ``routed_experts``), or the run is refused.
         device: where it computes: ``cpu``, ``cuda``, or ``auto`` for CUDA where there is one.
         micro_tokens: most tokens in one micro-batch; about 2,000 keep a small model's activations in a CPU's caches.
         anchors: weights beside the policy's that columns are computed with: the reference, teachers, lagged copies. By default
@@ -425,6 +433,7 @@ class LearnerSettings:
     precision: str = "fp32"
     adapter: Lora | None = None
     checkpointing: bool = False
+    replay_routing: bool = False
     device: str = "cpu"
     micro_tokens: int = 2048
     anchors: tuple[Anchor, ...] = (Anchor(),)

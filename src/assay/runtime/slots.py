@@ -22,10 +22,13 @@ __all__ = ["ColumnKind", "Job", "SlotTable"]
 
 
 class ColumnKind(NamedTuple):
-    """A token column that a decode path tells beside its logits: type, and what each token has of it."""
+    """A token column that a decode path tells beside its logits: type, what each token has of it, and what stands where nothing
+    is known.
+    """
 
     dtype: str
     trailing: tuple[int, ...]
+    fill: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -39,6 +42,7 @@ class Job:
         marks: (first token, weight version), ascending.
         started: clock at admission.
         watch: looks for the texts that end it; None where it has none.
+        prompt: what the path told of its prompt's tokens, ``[P, ...]`` by column.
     """
 
     request: Request
@@ -48,6 +52,7 @@ class Job:
     marks: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     started: float = 0.0
     watch: Watch | None = None
+    prompt: Mapping[str, Array] = field(default_factory=dict[str, Array])
 
 
 class SlotTable:
@@ -164,6 +169,7 @@ class SlotTable:
         version = spans[0].version if len(spans) == 1 else -1
         offered: dict[str, NDArray[Any]] = {"entropy": self.entropy, **self.told}
         values = {name: offered[name] for name in columns}
+        fill = {name: kind.fill for name, kind in self._kinds.items()}
         return Completion(
             ids=ids_of(self.ids[slot, :t]) if t else ids_of([]),
             logp_engine=self.logp[slot, :t].copy() if t else np.zeros(0, np.float32),
@@ -172,8 +178,13 @@ class SlotTable:
             sampling=job.request.sampling,
             duration=time.perf_counter() - job.started if t else 0.0,
             columns={
-                n: TokenColumn(n, v[slot, :t].copy() if t else np.zeros((0, *v.shape[2:]), v.dtype), "engine", version)
+                n: TokenColumn(
+                    n, v[slot, :t].copy() if t else np.zeros((0, *v.shape[2:]), v.dtype), "engine", version, fill.get(n, 0)
+                )
                 for n, v in values.items()
+            },
+            prompt={
+                n: TokenColumn(n, v, "engine", job.marks[0][1], fill[n]) for n, v in job.prompt.items() if t and n in columns
             },
         )
 

@@ -18,8 +18,8 @@ __all__ = ["P", "Prefilled", "Served", "SlotStore", "Steps"]
 
 
 class Prefilled(Protocol):
-    """Prompts that passed through the model: ``[n, vocabulary]`` float32 logits behind each, and what `Steps.kinds` names,
-    ``[n, ...]``.
+    """Prompts that passed through the model: ``[n, vocabulary]`` float32 logits behind each, and what `Steps.kinds` names: of the
+    token that comes next, ``[n, ...]``, and of each prompt's own tokens, ``[P, ...]``.
     """
 
     @property
@@ -27,6 +27,9 @@ class Prefilled(Protocol):
 
     @property
     def columns(self) -> Mapping[str, Array]: ...
+
+    @property
+    def prompts(self) -> Mapping[str, Sequence[Array]]: ...
 
 
 P = TypeVar("P", bound=Prefilled)

@@ -44,6 +44,7 @@ def check_run(run: Run) -> None:
     """
     for stage in run.stages:
         run.mesh.check(stage.learner)
+        _check_routing(stage)
         _check_anchors(stage, stage.taught.plan(stage.updates, stage.learner.offers))
         if isinstance(stage, Prefer):
             check_objective(stage)
@@ -123,6 +124,14 @@ def _check_anchors(stage: Stage, plan: Plan) -> None:
                     f"rollout batch, for whose length {forward.column!r} needs it as it was: let it move after a multiple of "
                     f"{stage.updates} steps"
                 )
+
+
+def _check_routing(stage: Stage) -> None:
+    """Given rows were sampled by no engine of ours, so there is no routing to replay."""
+    if stage.learner.replay_routing and not isinstance(stage, Reinforce):
+        raise ConfigError(
+            f"{type(stage).__name__}.learner.replay_routing: no engine sampled these rows; leave it to the Reinforce stages"
+        )
 
 
 def _check_sampling(sampling: Sampling) -> None:

@@ -93,7 +93,8 @@ class MismatchCheck:
             raise MismatchError(
                 f"step {step}: on the tokens just sampled learner and sampler are {found:.3g} nats per token apart (k3), "
                 f"MismatchCheck.abort is {self.abort:.3g}. Give both one precision (InProcess(dtype='float32'), "
-                "LearnerSettings(precision='fp32')), or correct for it (tis, icepop); or raise abort under [mismatch] in "
+                "LearnerSettings(precision='fp32')), replay the routing of a mixture of experts "
+                "(LearnerSettings(replay_routing=True)), or correct for it (tis, icepop); or raise abort under [mismatch] in "
                 "run.toml and resume"
             )
 
@@ -113,6 +114,7 @@ class Watched:
     def __init__(self, program: LossProgram, version: int) -> None:
         self._program, self._version = program, version
         self._seen: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
+        self._routed: list[NDArray[Any]] = []
 
     def credit(self, batch: Batch) -> Batch:
         """The program's."""
@@ -135,14 +137,20 @@ class Watched:
             owner = batch.rows["rollout"][batch.row_of_token[here]]
             own = array_of(live["logp_new"].detach().float())[here]
             self._seen.append((batch.token("logp_engine")[here], own.copy(), owner))
+            if "router_agreement" in live:
+                self._routed.append(array_of(live["router_agreement"])[here])
         return self._program.micro(batch, live)
 
     def metrics(self) -> dict[str, float]:
-        """The `agreement` of all micro-batches so far; empty before any."""
+        """The `agreement` of all micro-batches so far; empty before any. Where rows say how the engine routed them also
+        ``engine/router_agreement``: the share of (token, layer) in which the learner's routers prefer the same experts.
+        """
         if not self._seen:
             return {}
         engine, own, owner = (np.concatenate(parts) for parts in zip(*self._seen, strict=True))
-        return agreement(engine, own, owner)
+        routed = np.concatenate([np.zeros(0), *self._routed])
+        told = routed[routed >= 0]
+        return agreement(engine, own, owner) | ({"engine/router_agreement": float(told.mean())} if len(told) else {})
 
 
 def before_update(s: Session, batch: Batch, clock: Clock) -> dict[str, float]:

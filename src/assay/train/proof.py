@@ -67,6 +67,8 @@ class WeightProof:
         rehearsal: rows for the rehearsal, more than the others: it tells fainter tensors; the same when empty.
         rehearse: rehearse an engine whose checksums leave tensors out; without it only the size of the difference tells of these.
         lag: publications that the engine is to stay behind the learner.
+        spared: share of the probes' tokens, those that differ most, that are not held against the engine: rounding sends some
+            tokens of a mixture of experts to other experts, by as much as other weights would.
         noise: largest difference of the two paths before the first update, nats; set by `calibrate`.
         steady: whether the engine gives the same probes the same answers to the bit; set by `calibrate`.
         blind: tensors of which no witness can tell whether they arrive: without a checksum, and too faint in the rehearsal;
@@ -79,6 +81,7 @@ class WeightProof:
     rehearsal: list[Ids] = field(default_factory=list[Ids])
     rehearse: bool = True
     lag: int = 0
+    spared: float = 0.0
     noise: float = 0.0
     steady: bool = True
     blind: tuple[str, ...] = ()
@@ -98,7 +101,7 @@ class WeightProof:
         told = await self._compare_checksums(newest, engine) if self.checksums else 0.0
         if self.probes:
             served = await engine.score(self.rows)
-            self.noise, most = _gap(served, learned), _MOST[engine.info().dtype]
+            self.noise, most = _gap(served, learned, self.spared), _MOST[engine.info().dtype]
             if not self.noise <= most:
                 raise WeightProofError(
                     f"before the first update the sampler's log-probabilities differ from the learner's by {self.noise:.3g} nats "
@@ -188,7 +191,7 @@ class WeightProof:
 
     def _compare_probes(self, due: _Published, served: Scores) -> bool:
         """Whether the probes tell that these are the weights that are due; at a small change an unsteady engine cannot."""
-        gap, bound = _gap(served, due.learned), max(10.0 * self.noise, _LEAST)
+        gap, bound = _gap(served, due.learned, self.spared), max(10.0 * self.noise, _LEAST)
         if not gap <= bound:
             raise WeightProofError(
                 f"after update {due.version} the sampler's log-probabilities differ from the learner's by {gap:.3g} nats "
@@ -235,8 +238,12 @@ def _digests(manifest: Manifest) -> dict[str, str]:
     return {name: info.digest for name, info in manifest.tensors.items()}
 
 
-def _gap(a: Scores, b: Scores) -> float:
-    return max(float(np.abs(x - y).max()) if len(x) else 0.0 for x, y in zip(a, b, strict=True))
+def _gap(a: Scores, b: Scores, spared: float) -> float:
+    """The largest difference of a token, of those that are left when a share of them is spared; NaN where any is."""
+    apart = np.sort(np.abs(_differences(a, b)))
+    if len(apart) and np.isnan(apart[-1]):
+        return float("nan")
+    return float(apart[len(apart) - 1 - int(spared * len(apart))]) if len(apart) else 0.0
 
 
 def _differences(a: Scores, b: Scores) -> NDArray[np.float64]:

@@ -275,7 +275,7 @@ def open_session(
         player=player_of(run, engine, model.tokenizer, run.sampling),
         pool=pool, program=program, plan=program.plan,
         counter=before.counter if before else Counter(),
-        proof=_proof(run, model, lag) if run.prove_weights else None,
+        proof=_proof(run, model, lag, learner.policy.replay is not None) if run.prove_weights else None,
         practice=_practice(run, stage, arms, step) if isinstance(stage, Reinforce) else None,
         checker=checker,
         step=step,
@@ -286,13 +286,18 @@ def _engine(run: Run, learner: AnyLearner, lag: int) -> Engine:
     from assay.runtime.lagged import Lagged
 
     engine = run.engine.build(learner)
+    if learner.settings.replay_routing and "routed_experts" not in engine.info().columns:
+        raise ConfigError(
+            f"LearnerSettings.replay_routing: the engine of Run.engine={run.engine} does not tell where it sends tokens; use "
+            "InProcess(), or leave it out"
+        )
     return Lagged(engine, lag) if lag else engine
 
 
-def _proof(run: Run, model: AnyModel, lag: int) -> WeightProof:
+def _proof(run: Run, model: AnyModel, lag: int, experts: bool) -> WeightProof:
     vocabulary, context = model.shape.vocab_size, model.shape.max_positions
     more = probe_rows(vocabulary, context, run.seed, rows=8, length=32)
-    return WeightProof(probe_rows(vocabulary, context, run.seed), rehearsal=more, lag=lag)
+    return WeightProof(probe_rows(vocabulary, context, run.seed), rehearsal=more, lag=lag, spared=0.25 if experts else 0.0)
 
 
 def _practice(run: Run, stage: Reinforce, arms: Mapping[str, tuple[int, ...]], step: int) -> Practice:
