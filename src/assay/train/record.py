@@ -117,8 +117,8 @@ def load_run(folder: Path, run: Run | None = None) -> Run:
 
 
 def run_id(run: Run) -> str:
-    """Digest of all settings that a resume may not change: everything but threads, ranks, the stages' steps, and when to stop at a
-    mismatch.
+    """Digest of all settings that a resume may not change: everything but threads, ranks, the stages' steps, and when to stop at
+    a mismatch.
     """
     table = to_dict(replace(run, threads=1, mesh=Mesh(), mismatch=MismatchCheck()))
     for stage in table["stages"]:
