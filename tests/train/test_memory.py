@@ -20,6 +20,7 @@ from assay.runtime import (
     InProcess,
     LearnerSettings,
     Lora,
+    Mesh,
     Model,
     Muon,
     TorchLearner,
@@ -95,6 +96,15 @@ def test_muon_keeps_one_moment_of_hidden_matrices():
     run = Run(model=Scratch(), tasks=SortDigits(levels=(1,)), stages=(Reinforce(learner=LearnerSettings(optimizer=Muon())),))
     found = derive(run)
     assert found.memory.optimiser == 4 * (2 * found.parameters - weights_of(found.shape).hidden)
+
+
+def test_ranks_share_what_is_learned_and_not_the_engine():
+    run = Run(model=Scratch(), tasks=SortDigits(levels=(1,)), stages=(Reinforce(),))
+    one, two, rows = (derive(replace(run, mesh=m)).memory for m in (Mesh(), Mesh(data=2), Mesh(context=2)))
+    for part in ("weights", "gradients", "optimiser", "anchors"):
+        assert getattr(one, part) == 2 * getattr(two, part) == 2 * getattr(rows, part)
+    assert (two.engine, two.cache, two.activations) == (one.engine, one.cache, one.activations)
+    assert rows.activations == one.activations // 2
 
 
 def measured(model: HubModel | Model, settings: LearnerSettings, lengths: list[int]) -> int:

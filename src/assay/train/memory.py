@@ -41,7 +41,7 @@ _CHUNKS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Bytes that training needs.
+    """Bytes that training needs in this process; where ranks share the learner, rank 0, which has its part and the engine.
 
     Attributes:
         weights, gradients, optimiser, anchors: of the learner, critics' trunks included.
@@ -175,7 +175,7 @@ def memory_of(run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: W
     learner = learner_of(run, stage)
     trained = weights.trained(learner.adapter)
     trunks = len(learner.trunks) * weights.count
-    moments = 2 * (trained + trunks)
+    moments, ranks = 2 * trained, run.mesh.size
     if isinstance(learner.optimizer, Muon):  # one momentum for hidden matrices
         moments -= weights.hidden if learner.adapter is None else trained
     beside = sum(1 for a in learner.anchors if not a.model)
@@ -189,11 +189,11 @@ def memory_of(run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: W
     shared = learner.adapter is None or served == _frozen(learner)
     own = _FLOAT * weights.count if learner.adapter is None else _frozen(learner) * weights.count + _FLOAT * trained
     return Memory(
-        weights=own + _FLOAT * sum(weights.count * (1 + bool(t.tau)) for t in learner.trunks),
-        gradients=_FLOAT * (trained + trunks),
-        optimiser=_FLOAT * moments,
-        anchors=_FLOAT * (trained * beside + others),
-        activations=activations_of(learner, shape, weights),
+        weights=own // ranks + _FLOAT * sum(weights.count * (1 + bool(t.tau)) for t in learner.trunks),
+        gradients=_FLOAT * (trained // ranks + trunks),
+        optimiser=_FLOAT * (moments // ranks + 2 * trunks),
+        anchors=_FLOAT * (trained * beside + others) // ranks,
+        activations=activations_of(learner, shape, weights) // run.mesh.context,
         head=head_of(learner, shape, weights),
         engine=here
         * (
@@ -279,7 +279,7 @@ def _batch(run: Run, learner: LearnerSettings, shape: DecoderShape | HubShape) -
     """Most rows that the engine decodes at once."""
     engine: Any = run.engine
     if isinstance(engine, Auto):
-        own = isinstance(shape, DecoderShape) and learner.adapter is None and not learner.checkpointing
+        own = isinstance(shape, DecoderShape) and learner.adapter is None
         engine = Native() if own and learner.device == "cpu" else InProcess()
     return int(getattr(engine, "max_batch", 0))
 
