@@ -57,6 +57,13 @@ def test_public_names_of_a_room_exist_and_have_docstrings(room: str) -> None:
 
 
 @pytest.mark.parametrize("room", ROOMS)
+def test_no_name_of_a_room_is_that_of_a_module_in_it(room: str) -> None:
+    """Once the module is imported it would stand in the name's place."""
+    module = importlib.import_module(f"assay.{room}")
+    assert {m.name for m in pkgutil.iter_modules(module.__path__)} & set(module.__all__) == set()
+
+
+@pytest.mark.parametrize("room", ROOMS)
 def test_dir_of_a_room_lists_its_lazy_names(room: str) -> None:
     module = importlib.import_module(f"assay.{room}")
     assert set(module.__all__) <= set(dir(module))

@@ -78,16 +78,18 @@ def test_explain_knows_the_sizes_without_the_model(name: str, capsys: pytest.Cap
 
 def test_memory_is_what_the_docstrings_say() -> None:
     """By hand: 596,049,920 weights; fp32 weights, gradients and two moments, a bf16 copy in the engine, 32 rows of 1,024 tokens
-    with 28 layers x 8 heads x 128 x 2 numbers of bf16; an adapter of rank 32 on the seven matrices of 36 layers.
+    with 28 layers x 8 heads x 128 x 2 numbers of bf16; an adapter of rank 32 on the seven matrices of 36 layers. Activations are estimates.
     """
     small = derive(replace(gsm8k(), tasks=SortDigits()))
     assert small.parameters == 596_049_920
     cache = 32 * 1024 * 28 * 8 * 128 * 2 * 2
-    assert small.memory.total == 18 * small.parameters + cache
+    passing = small.memory.activations + small.memory.head
+    assert passing > 0 and small.memory.total == 18 * small.parameters + cache + passing
     big = derive(replace(gsm8k_lora(), tasks=SortDigits()))
     assert big.parameters == 8_190_735_360
     one = 2 * (4096 + 4096) + 2 * (4096 + 1024) + 3 * (4096 + 12288)
-    assert big.memory.total == 2 * big.parameters + 4 * 4 * 32 * 36 * one
+    passing = big.memory.activations + big.memory.head
+    assert passing > 0 and big.memory.total == 2 * big.parameters + 4 * 4 * 32 * 36 * one + passing
     for recipe, memory in ((gsm8k, small.memory), (gsm8k_lora, big.memory)):
         assert f"{memory.total / GIB:.1f} GiB" in (recipe.__doc__ or ""), memory.total / GIB
 

@@ -58,7 +58,7 @@ class MixedStudy:
 
 MIXED = MixedStudy(
     name="mixed",
-    recipe="assay.recipes.mixed",
+    recipe="assay.recipes.mixture",
     maker="mixed_cell",
     seeds=(4, 5, 6),
     controls=FrozenMap({"random": (60, (4, 5, 6)), "format": (60, (4, 5, 6)), "longer": (700, (4,))}),
@@ -69,7 +69,7 @@ MIXED = MixedStudy(
 
 LEDGER = MixedStudy(
     name="ledger",
-    recipe="assay.recipes.ledger",
+    recipe="assay.recipes.accounts",
     maker="ledger_cell",
     seeds=(2, 3, 4),
     controls=FrozenMap({"random": (60, (2,)), "format": (60, (2,)), "longer": (700, (2,))}),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from assay.recipes.accounts import ledger, ledger_base
     from assay.recipes.dry import random_init
-    from assay.recipes.ledger import ledger, ledger_base
     from assay.recipes.long_answers import traces, traces_base
     from assay.recipes.lookups import tool_base, tools
-    from assay.recipes.mixed import AUXILIARY, SHOWN, assay_small, mixed, mixed_base
+    from assay.recipes.mixture import AUXILIARY, SHOWN, assay_small, mixed, mixed_base
     from assay.recipes.rows import on_rows
     from assay.recipes.school import gsm8k, gsm8k_lora
     from assay.recipes.sorting import base, quickstart
@@ -42,10 +42,10 @@ RECIPES = {
     "base": "assay.recipes.sorting:base",
     "tools": "assay.recipes.lookups:tools",
     "tool-base": "assay.recipes.lookups:tool_base",
-    "mixed": "assay.recipes.mixed:mixed",
-    "mixed-base": "assay.recipes.mixed:mixed_base",
-    "ledger": "assay.recipes.ledger:ledger",
-    "ledger-base": "assay.recipes.ledger:ledger_base",
+    "mixed": "assay.recipes.mixture:mixed",
+    "mixed-base": "assay.recipes.mixture:mixed_base",
+    "ledger": "assay.recipes.accounts:ledger",
+    "ledger-base": "assay.recipes.accounts:ledger_base",
     "traces": "assay.recipes.long_answers:traces",
     "traces-base": "assay.recipes.long_answers:traces_base",
     "gsm8k": "assay.recipes.school:gsm8k",
@@ -59,8 +59,8 @@ _HOME = {
     "suite": "Suite",
     "dry": "random_init",
     "school": "gsm8k gsm8k_lora",
-    "ledger": "ledger ledger_base",
-    "mixed": "AUXILIARY SHOWN assay_small mixed mixed_base",
+    "accounts": "ledger ledger_base",
+    "mixture": "AUXILIARY SHOWN assay_small mixed mixed_base",
     "long_answers": "traces traces_base",
 }
 

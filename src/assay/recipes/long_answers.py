@@ -62,7 +62,7 @@ def traces_base(seed: int = 0) -> Run:
 def traces(seed: int = 0) -> Run:
     """GRPO on working of 6 to 12 lines with 30.5M weights on a CPU: 64 answers of up to 215 tokens a step, about 30 CPU-seconds.
 
-    1.1 GiB by `assay explain`, and activations: a process was seen to take 2.8 GB. Two steps a minute on a quiet core.
+    2.6 GiB by `assay explain`; a process was seen to take 2.8 GB. Two steps a minute on a quiet core.
     """
     return Run(
         name="traces",
