@@ -78,7 +78,8 @@ def test_explain_knows_the_sizes_without_the_model(name: str, capsys: pytest.Cap
 
 def test_memory_is_what_the_docstrings_say() -> None:
     """By hand: 596,049,920 weights; fp32 weights, gradients and two moments, a bf16 copy in the engine, 32 rows of 1,024 tokens
-    with 28 layers x 8 heads x 128 x 2 numbers of bf16; an adapter of rank 32 on the seven matrices of 36 layers. Activations are estimates.
+    with 28 layers x 8 heads x 128 x 2 numbers of bf16; an adapter of rank 32 on the seven matrices of 36 layers.
+    Activations are estimates.
     """
     small = derive(replace(gsm8k(), tasks=SortDigits()))
     assert small.parameters == 596_049_920
