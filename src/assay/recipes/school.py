@@ -47,8 +47,8 @@ def gsm8k(seed: int = 0) -> Run:
     """GSM8K with Qwen3-0.6B, all weights trained, on one GPU of 24 GB.
 
     15.5 GiB by `assay explain`: fp32 weights, gradients and moments 8.9 GiB, a bf16 copy that samples 1.1 GiB, its keys and
-    values 3.5 GiB at most, activations of 4,096 tokens with recomputed layers and their logits 2.0 GiB. ``unverified``: it was never run on such
-    a GPU, only with a small model (`random_init`).
+    values 3.5 GiB at most, activations of 4,096 tokens with recomputed layers and their logits 2.0 GiB. ``unverified``: it was
+    never run on such a GPU, only with a small model (`random_init`).
     """
     return Run(
         name="gsm8k",
