@@ -19,6 +19,7 @@ from assay.lab import (
     kills,
     levels_page,
     methods_page,
+    mismatch_page,
     mixed_page,
     rung_page,
 )
@@ -80,6 +81,7 @@ STUDIES: Mapping[str, Callable[[Path], list[str]]] = {
     "levels": levels_page.make_page,
     "rung_l1": rung_page.make_page,
     "contamination": contamination_page.make_page,
+    "mismatch": mismatch_page.make_page,
     "tasks": families_page.make_page,
     "verifiers": verifiers_page.make_page,
 }

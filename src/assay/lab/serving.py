@@ -58,9 +58,9 @@ def served_model(model: AnyModel, folder: Path, context: int, say: Callable[[str
 
 @contextmanager
 def served(
-    model: Path, log: Path, context: int, say: Callable[[str], None], port: int = 0
+    model: Path, log: Path, context: int, say: Callable[[str], None], port: int = 0, dtype: str = "float32"
 ) -> Generator[tuple[VllmSettings, Callable[[], float]]]:
-    """A float32 server of a model folder on this machine's own address, for one user.
+    """A server of a model folder on this machine's own address, for one user.
 
     Args:
         model: folder in Hugging Face format.
@@ -68,6 +68,7 @@ def served(
         context: longest prompt plus answer.
         say: takes a line about what goes on.
         port: a free one when 0.
+        dtype: what it computes in, ``float32`` or ``bfloat16``.
 
     Yields:
         Settings of an engine on it, and a function that tells the CPU seconds which the server's processes have taken.
@@ -78,7 +79,7 @@ def served(
     """
     command = executable()
     settings = VllmSettings(url=f"http://127.0.0.1:{port or _free_port()}", swap_seconds=120.0, request_seconds=1200.0)
-    options = ("--dtype", "float32", "--enforce-eager", "--max-model-len", str(context), "--max-num-seqs", "64")
+    options = ("--dtype", dtype, "--enforce-eager", "--max-model-len", str(context), "--max-num-seqs", "64")
     words = settings.command(str(model)).split()
     words = [str(command), *words[words.index("serve") :], *options]
     say("starting a vLLM server")

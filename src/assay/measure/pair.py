@@ -19,9 +19,9 @@ from assay.core.sample import STREAMS
 __all__ = ["BARS", "MOST_RATIO", "agreement", "comparable", "kish"]
 
 BARS = {"float32": 1e-6, "bfloat16": 5e-3}
-"""Largest k3, in nats per token, that rounding explains, by the coarser type of the two sides. Measured on small models whose
-weights are exaggerated: at most 3e-13 where both are float32, 1e-5 to 1e-3 of dense models and 3e-3 of mixtures of experts where
-one is bfloat16."""
+"""Largest k3, in nats per token, that rounding explains, by the coarser type of the two sides. On small models whose weights are
+exaggerated it is at most 1e-10 where both are float32; where one is bfloat16, 1e-5 to 2e-3 in dense families and 4e-3 in mixtures
+of experts whose routing is replayed (``docs/evidence/mismatch.md``)."""
 
 MOST_RATIO = 5.0
 """Largest factor between the two probabilities of a single token that is left unsaid."""

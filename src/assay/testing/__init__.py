@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from assay.testing.contracts import ContractError, Report, check_curriculum, check_environment, check_verifier
     from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
     from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongLogprobs, WrongTiedHead
+    from assay.testing.models import random_model
     from assay.testing.objective import check_objective, check_term, objective_around, random_batch
     from assay.testing.problems import check_problem
     from assay.testing.records import graded
@@ -40,6 +41,7 @@ __all__ = [
     "graded",
     "objective_around",
     "random_batch",
+    "random_model",
     "stream_digest",
 ]
 
@@ -47,6 +49,7 @@ _HOME = {
     "contracts": "ContractError Report check_curriculum check_environment check_verifier",
     "fakes": "Ask CharCodec FakeLearner ScriptedEngine",
     "faults": "BaseWeights StaleModel StaleTensor WrongLogprobs WrongTiedHead",
+    "models": "random_model",
     "objective": "check_objective check_term objective_around random_batch",
     "problems": "check_problem",
     "records": "graded",
