@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -214,7 +215,9 @@ def _load(folder: Path, base: Path | None) -> Any:
     from peft import PeftModel
 
     beneath = auto.from_pretrained(base, dtype=torch.float32, local_files_only=True, use_safetensors=True)
-    return cast(Any, PeftModel).from_pretrained(beneath, folder, autocast_adapter_dtype=False).eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of names in transformers that PEFT still uses
+        return cast(Any, PeftModel).from_pretrained(beneath, folder, autocast_adapter_dtype=False).eval()
 
 
 def _compare_weights(model: HubModel, module: Any, dtype: str, adapter: bool) -> int:
