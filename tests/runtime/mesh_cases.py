@@ -83,6 +83,7 @@ CASES = {
     "gpt2": Case(family("gpt2")),
     "gemma2": Case(family("gemma2")),
     "mixtral": Case(family("mixtral")),
+    "routing replayed": Case(family("mixtral"), replace(BASE, replay_routing=True)),
     "lora": Case(family("qwen3"), replace(BASE, adapter=Lora(rank=4))),
     "dora": Case(family("llama"), replace(BASE, adapter=Lora(rank=3, dora=True), precision="bf16")),
 }
@@ -93,6 +94,10 @@ def made(case: Case, ranks: Ranks | None) -> tuple[TorchLearner, Any, Batch]:
     learner = TorchLearner(case.model(), case.settings, total_steps=4, ranks=ranks)
     program = case.objective().compile(updates=3, offers=case.settings.offers)
     batch = random_batch(0, ("logp_engine", *program.plan.columns), groups=4, size=6)
+    if case.settings.replay_routing:  # two of four experts in each of two layers; of every fifth token none is known
+        experts = np.random.default_rng(0).permuted(np.tile(np.arange(4), (int(batch.offsets[-1]), 2, 1)), axis=-1)[..., :2]
+        experts[::5] = -1
+        batch = batch.with_tokens(TokenColumn("routed_experts", experts.astype(np.int16), "engine"))
     for forward in program.plan.forwards:
         if forward.when == "batch":
             batch = learner.annotate(batch, forward)
@@ -161,5 +166,5 @@ def main(rank: int, folder: Path, alone: Path, names: Sequence[str]) -> None:
     dist.destroy_process_group()
 
 
-CONTEXT = ("grpo", "whole distribution", "checkpointing", "gpt2", "gemma2", "mixtral", "lora", "bf16")
+CONTEXT = ("grpo", "whole distribution", "checkpointing", "gpt2", "gemma2", "mixtral", "routing replayed", "lora", "bf16")
 RESUMED = ("grpo", "critics", "whole distribution", "lora")

@@ -23,7 +23,7 @@ Results = dict[str, Any]
 @pytest.fixture(scope="module", params=["few", pytest.param("every", marks=pytest.mark.prove)])
 def names(request: pytest.FixtureRequest) -> list[str]:
     """The cases that are computed."""
-    return ["grpo", "critics", "lora"] if request.param == "few" else list(CASES)
+    return ["grpo", "critics", "routing replayed"] if request.param == "few" else list(CASES)
 
 
 @pytest.fixture(scope="module")

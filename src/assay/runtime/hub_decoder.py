@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, cast
 
@@ -125,6 +126,8 @@ class HubDecoder(Causal):
     def _concatenated(self, ids: Tensor, packing: Packing) -> Tensor:
         self.module.config._attn_implementation = ROWS
         own = slice(None) if packing.share is None else packing.share.own(len(ids))
+        if packing.experts is not None:
+            packing = replace(packing, experts=packing.experts[own])
         return self._body(ids[own][None], packing.positions[own][None], rows=packing)[0]
 
     def _rectangles(self, ids: Tensor, packing: Packing) -> Tensor:

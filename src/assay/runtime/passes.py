@@ -100,7 +100,9 @@ class Passes:
             ids = np.pad(ids, (0, int(offsets[-1]) - len(ids)))
         packing = replace(pack_offsets(offsets), share=share)
         if model == "policy" and self.policy.replay is not None and "routed_experts" in micro.tokens:
-            packing = replace(packing, experts=tensor_of(_routed(micro)))
+            experts = _routed(micro)
+            more = np.full((len(ids) - len(experts), *experts.shape[1:]), -1, np.int64)
+            packing = replace(packing, experts=tensor_of(np.concatenate([experts, more])))
         where, device = np.flatnonzero(mask), self.model(model).device
         return tensor_of(ids.astype(np.int64)).to(device), packing.to(device), tensor_of(where).to(device)
 
@@ -206,7 +208,9 @@ class Passes:
         heads = [name for name in self.heads if name in plan.live]
         found, states_of = self._read("policy", inputs, micro, wanted, heads)
         if self.policy.replay is not None and inputs[1].experts is not None:
-            found["router_agreement"] = self.policy.replay.alike()[inputs[2] - 1]
+            picked, (ids, packing, where) = self._picked(inputs)
+            first = packing.share.own(len(ids)).start if packing.share else 0
+            found["router_agreement"] = self._gathered(inputs, self.policy.replay.alike()[where - 1 - first], picked)
         return found | {name: self.heads.live(name, states_of) for name in heads}
 
     # ---- one pass

@@ -380,14 +380,8 @@ class Mesh:
         """Refuses a learner that cannot be shared.
 
         Raises:
-            ConfigError: its optimiser needs whole matrices, it replays a routing, which parts of layers are not told, or its
-                critics or anchors read what lies on another rank.
+            ConfigError: its optimiser needs whole matrices, or its critics or anchors read what lies on another rank.
         """
-        if self.size > 1 and settings.replay_routing:
-            raise ConfigError(
-                f"Run.mesh has {self.size} ranks, and LearnerSettings.replay_routing is True: routing is replayed by one process "
-                "alone; use Mesh(), or replay_routing=False with a method that corrects (tis, icepop)"
-            )
         if self.size > 1 and isinstance(settings.optimizer, Muon):
             raise ConfigError(
                 f"Run.mesh has {self.size} ranks, and LearnerSettings.optimizer is Muon(): Muon steps whole matrices, and each "

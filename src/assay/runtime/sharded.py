@@ -23,6 +23,7 @@ from assay.runtime.typed import local_of
 
 if TYPE_CHECKING:
     from assay.runtime.ranks import Ranks
+    from assay.runtime.replay import Replay
 
 __all__ = ["Sharded"]
 
@@ -102,6 +103,11 @@ class Sharded(Causal):
     def note(self) -> str:
         """Why rows are not concatenated; empty where they are."""
         return self._decoder[0].note
+
+    @property
+    def replay(self) -> Replay | None:
+        """As `Causal.replay`."""
+        return self._decoder[0].replay
 
     @property
     def device(self) -> torch.device:
