@@ -53,6 +53,7 @@ nitpick_ignore = [
     ("py:class", "assay.guide.curriculum.Weighting"),
     ("py:class", "assay.runtime.decode.Prefill"),
     ("py:class", "assay.runtime.hub_cache.HubPrefill"),
+    ("py:class", "assay.runtime.ranks.T"),
     ("py:class", "assay.runtime.running.RunningBatch"),
     ("py:class", "assay.runtime.tokenizer.Brought"),
     ("py:class", "assay.runtime.vllm.facts.Shaped"),
