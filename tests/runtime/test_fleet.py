@@ -14,7 +14,8 @@ import torch
 import torch.distributed as dist
 from mesh_cases import BASE, CASES, made, odd
 
-from assay.core.errors import ConfigError, RankError
+from assay.core.errors import ConfigError, DataError, RankError
+from assay.core.rollout import ids_of
 from assay.runtime import LearnerSettings, Mesh, MeshLearner, Muon, ValueHead
 from assay.runtime.fleet import build_learner
 from assay.runtime.learner import TorchLearner
@@ -52,6 +53,26 @@ def lived() -> None:
     finally:
         learner.close()
     assert not learner._folder.exists() and other._process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("wrong", [0, -1], ids=["the first row", "the last row"])
+def test_rows_that_one_rank_refuses_are_refused_by_name(wrong: int) -> None:
+    process = get_context("fork").Process(target=too_long, args=(wrong,))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+
+
+def too_long(wrong: int) -> None:
+    """A row with an id beyond the vocabulary lies on one of the ranks."""
+    torch.set_num_threads(1)
+    learner = MeshLearner(odd(), replace(BASE, micro_tokens=8), total_steps=4, mesh=Mesh(data=2))
+    rows = [ids_of(range(n)) for n in (4, 5, 6, 7)]
+    rows[wrong] = ids_of([3, 99, *rows[wrong][2:]])
+    with pytest.raises(DataError, match=r"token ids reach from .* to 99, the model's vocabulary has 33"):
+        learner.score(rows)
+    assert not dist.is_initialized() and not learner._others
 
 
 def test_a_rank_that_cannot_start_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

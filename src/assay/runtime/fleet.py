@@ -222,11 +222,13 @@ class MeshLearner:
         """Ends the other processes, and this one's part in the group."""
         self._ended = self._ended or why
         for other in self._others:
-            other.end()
-        self._others = []
-        if dist.is_initialized():
+            other.hang_up()
+        if dist.is_initialized():  # who waits for this rank hears that it left
             with suppress(RuntimeError):
                 dist.destroy_process_group()
+        for other in self._others:
+            other.end()
+        self._others = []
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
@@ -316,9 +318,12 @@ class _Other:
             "its last checkpoint"
         )
 
-    def end(self) -> None:
-        """Ends it: the line is what it lives by."""
+    def hang_up(self) -> None:
+        """Closes the line, which it lives by."""
         self._line.close()
+
+    def end(self) -> None:
+        """Waits for its end, for some time."""
         try:
             self._process.wait(FAREWELL)
         except subprocess.TimeoutExpired:
