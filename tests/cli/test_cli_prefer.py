@@ -59,7 +59,7 @@ def test_a_run_is_trained_resumed_and_refused_on_another_file(assay, pairs, tmp_
         ('{"prompt": "S1>", "chosen": "1"}', [], "pairs.jsonl, line 7, field 'rejected': missing"),
         ('{"prompt": "S1>", "chosen": "x", "rejected": "1"}', [], "line 7, field 'chosen': the model's tokenizer lacks 'x'"),
         ("", ["--stages.0.batch", "7"], "Prefer.batch=7, but the data has 6 rows"),
-        ("", ["--stages.0.data", "nothing.jsonl"], "cannot read preferences from nothing.jsonl"),
+        ("", ["--stages.0.data", "nothing.jsonl"], "Prefer.data: nothing.jsonl does not exist; give a .jsonl"),
         ("", ["--stages.0.data", ""], "Prefer.data is empty"),
     ],
 )

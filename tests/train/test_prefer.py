@@ -141,7 +141,7 @@ def test_the_longest_text_that_fits_is_taken() -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "says"),
     [
-        ({"data": ""}, ConfigError, "Prefer.data is empty; name a JSONL file"),
+        ({"data": ""}, ConfigError, "Prefer.data is empty; name a file of rows or a data set on the hub"),
         ({"data": ()}, ConfigError, "Prefer.data is empty"),
         ({"batch": 91}, ConfigError, "Prefer.batch=91, but the data has 90 rows; use at most 90"),
         (
@@ -157,7 +157,7 @@ def test_too_little_data_is_refused(changes: dict[str, Any], error: type[Excepti
 
 def test_what_is_no_data_is_refused() -> None:
     for data in (3, None, ["a"]):
-        with pytest.raises(ConfigError, match=r"Prefer\.data, row 0 is an? .*; name a JSONL file"):
+        with pytest.raises(ConfigError, match=r"Prefer\.data, row 0 is an? .*; name a file of rows, or give"):
             prefer(data=data)
     with pytest.raises(ConfigError, match=r"Prefer\.batch=0"):
         prefer(batch=0)
@@ -293,7 +293,7 @@ def test_a_changed_file_is_refused_and_the_old_one_gone_on_with(tmp_path: Path) 
     with pytest.raises(CheckpointError, match=r"pairs\.jsonl is not the file that the run began with: put that one back"):
         resume(tmp_path / "run")
     Path(str(run.stages[1].data)).unlink()  # type: ignore[union-attr]
-    with pytest.raises(DataError, match=r"cannot read preferences from .*pairs"):
+    with pytest.raises(ConfigError, match=r"pairs\.jsonl does not exist"):
         resume(tmp_path / "run")
     written(tmp_path)
     assert resume(tmp_path / "run").finished

@@ -21,7 +21,7 @@ from assay.tasks import SortDigits
 from assay.train import storage
 from assay.train.driver import resume, train
 from assay.train.models import Built, Scratch
-from assay.train.run import ContaminationCheck, Evaluation, Prefer, Reinforce, Run, WarmUp
+from assay.train.run import ContaminationCheck, Evaluation, Imitate, Prefer, Reinforce, Run, WarmUp
 from assay.train.storage import read_json
 
 SHAPE = DecoderShape(
@@ -91,6 +91,24 @@ def prefer(**changes: Any) -> Prefer:
         "learner": LearnerSettings(optimizer=AdamW(lr=1e-3), schedule=SCHEDULE),
     }  # fmt: skip
     return Prefer(**(given | changes))
+
+
+SHOWN = [{"prompt": row["prompt"], "completion": row["chosen"]} for row in SORTED]
+"""Ninety demonstrations: two digits, in order."""
+
+
+def imitate(**changes: Any) -> Imitate:
+    given: dict[str, Any] = {
+        "data": SHOWN, "steps": 6, "batch": 16, "learner": LearnerSettings(optimizer=AdamW(lr=1e-3), schedule=SCHEDULE),
+    }  # fmt: skip
+    return Imitate(**(given | changes))
+
+
+def imitating(*stages: Any, **changes: Any) -> Run:
+    """Demonstrations, then preferences, then RL, or the stages given; of all questions, held out or not."""
+    whole = (imitate(**changes), prefer(steps=2), reinforce(steps=3))
+    known = ContaminationCheck(mode="off")
+    return replace(tiny(), name="imitating", stages=stages or whole, checkpoint_every=3, contamination=known)
 
 
 def preferring(*stages: Any, **changes: Any) -> Run:

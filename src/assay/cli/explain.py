@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from assay.cli.fit import check
+from assay.cli.fit import check, outline
 from assay.cli.recipe import reduced, settle, with_rows
 from assay.cli.show import lines, note, show
 from assay.cli.sizes import Derived, StageSizes, derive, stated_config
@@ -15,8 +15,9 @@ from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import ConfigError
 from assay.core.plan import Plan
 from assay.runtime.settings import DecoderShape
+from assay.train.models import Built
 from assay.train.room import size
-from assay.train.run import Run
+from assay.train.run import Imitate, Run
 
 __all__ = ["explain_command"]
 
@@ -57,7 +58,22 @@ def explain_command(args: list[str]) -> int:
         note(f"{run.model.describe()} is not here: its sizes are as assay's recipes state them, and tasks were not looked at")
     elif not check(looked):
         note("whether the tasks fit the model's context is not checked: tokenizers is not installed")
+    else:
+        found = _with_tokens(looked, found)
     return show(own.json, {"settings": to_dict(run), "derived": _json(found)}, lambda: _text(run, found))
+
+
+def _with_tokens(run: Run, found: Derived) -> Derived:
+    """The sizes with the tokens of given demonstrations, of the base that is built first too."""
+    from assay.train.imitate import Imitations
+
+    stages = list(found.stages)
+    for at, stage in enumerate(run.stages):
+        if isinstance(stage, Imitate):
+            tokens = Imitations(run, stage, outline(run.model).tokenizer).check(found.context)
+            stages[at] = replace(stages[at], pool_tokens=tokens.rows, learned_tokens=tokens.learned)
+    base = _with_tokens(run.model.run, found.base) if isinstance(run.model, Built) and found.base else found.base
+    return replace(found, stages=tuple(stages), base=base)
 
 
 def _json(found: Derived) -> dict[str, Any]:
@@ -129,7 +145,10 @@ def _stage(s: StageSizes) -> dict[str, str]:
         "plan": _plan(s.plan),
     }
     levels = "; ".join(f"{arm} {', '.join(map(str, of_arm))}" for arm, of_arm in s.levels.items())
-    source = {"preferences": f"{s.pool:,}, walked {s.walks:.1f} times"} if s.pool else {"levels": levels}
+    what = "demonstrations" if s.stage == Imitate.__name__ else "preferences"
+    source = {what: f"{s.pool:,}, walked {s.walks:.1f} times"} if s.pool else {"levels": levels}
+    if s.pool_tokens:
+        source["tokens"] = f"{s.pool_tokens:,} in all demonstrations, {s.learned_tokens:,} with loss"
     return ({"tokens sampled": f"at most {s.tokens:,}"} if s.tokens else {}) | source | out
 
 

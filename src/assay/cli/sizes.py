@@ -14,10 +14,11 @@ from assay.core.plan import Plan
 from assay.recipes.school import CONFIGS
 from assay.runtime.settings import DecoderShape, HubShape
 from assay.train.fits import check_run
+from assay.train.imitate import demonstrations_of
 from assay.train.memory import Memory, Weights, memory_of, savings, weights_in, weights_of
 from assay.train.models import Built, Folder, Scratch, cache_folder, model_folder
 from assay.train.prefer import preferences_of
-from assay.train.run import Prefer, Reinforce, Run, Stage, WarmUp, arms_of
+from assay.train.run import Imitate, Prefer, Reinforce, Run, Stage, WarmUp, arms_of
 
 __all__ = ["AnyShape", "Derived", "Memory", "StageSizes", "derive", "model_shape", "stated_config"]
 
@@ -37,8 +38,10 @@ class StageSizes:
         attempts: rows over all steps; likewise.
         updates: optimiser steps.
         tokens: sampled at most; 0 where rows are given.
-        pool: preferences that the stage walks over; 0 in other stages.
+        pool: given rows that the stage walks over; 0 in other stages.
         walks: how often it does.
+        pool_tokens, learned_tokens: of demonstrations, each once: all tokens, and those that carry loss; 0 in other stages, and
+            where no tokenizer was asked.
         levels: levels trained on, by arm.
         evaluations: held-out evaluations in the stage, those at its ends included.
         evaluation_items: tasks in an evaluation during the stage.
@@ -57,6 +60,8 @@ class StageSizes:
     evaluations: int
     evaluation_items: int
     plan: Plan
+    pool_tokens: int = 0
+    learned_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,9 +195,10 @@ def _stage(run: Run, stage: Stage, index: int) -> StageSizes:
     every = run.evaluation.every
     ends = 1 if isinstance(stage, WarmUp) or index else 2
     during = sum(1 for step in range(1, stage.steps) if every and step % every == 0)
-    given = preferences_of(stage) if isinstance(stage, Prefer) else ()
+    preferences = preferences_of(stage) if isinstance(stage, Prefer) else ()
+    pool = len(demonstrations_of(stage)) if isinstance(stage, Imitate) else len(preferences)
     rows = stage.groups * stage.group_size if isinstance(stage, Reinforce) else stage.batch
-    rows *= max((len(p.answers) for p in given), default=1)
+    rows *= max((len(p.answers) for p in preferences), default=1)
     sampled = rows * stage.steps * run.sampling.max_new_tokens * _turns(run) if isinstance(stage, Reinforce) else 0
     return StageSizes(
         stage=type(stage).__name__,
@@ -201,9 +207,9 @@ def _stage(run: Run, stage: Stage, index: int) -> StageSizes:
         attempts=rows * stage.steps,
         updates=stage.steps * stage.updates,
         tokens=sampled,
-        pool=len(given),
-        walks=stage.steps * stage.batch / len(given) if isinstance(stage, Prefer) else 0.0,
-        levels={} if given else arms_of(run.tasks, stage.levels),
+        pool=pool,
+        walks=stage.steps * stage.batch / pool if isinstance(stage, Prefer | Imitate) else 0.0,
+        levels={} if pool else arms_of(run.tasks, stage.levels),
         evaluations=during + ends,
         evaluation_items=_items(run, run.evaluation.per_level),
         plan=stage.taught.plan(stage.updates, stage.learner.offers),

@@ -68,7 +68,11 @@ class Thinking:
 
         >>> Thinking().taught("12"), Thinking().taught("12", "<think>\n")
         ('12', '</think>\n\n12')
+        >>> Thinking().taught("<think>7 + 5</think>12", "<think>\n")  # the tag stands there already
+        '7 + 5</think>12'
         """
+        if begun and answer.lstrip().startswith(self.open):
+            answer = answer.lstrip()[len(self.open) :].lstrip()
         if self.split(begun + answer)[1] or not answer.strip():
             return answer
         return f"{'' if begun else self.open}{self.close}\n\n{answer}"

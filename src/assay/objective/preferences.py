@@ -24,6 +24,8 @@ from assay.core.task import Message
 __all__ = ["Preference", "preference_batch", "preference_rows"]
 
 _PAIR, _VERDICT, _LIST = ("chosen", "rejected", "probability"), ("completion", "label"), ("answers", "rewards")
+_KEPT = ("id", "curate")
+"""Fields that curation gives each row."""
 _ROLES = ("system", "user", "assistant", "tool")
 
 
@@ -67,7 +69,7 @@ class Preference:
         form = next((f for f in _FORMS if any(name in row for name in f)), _PAIR)
         known = ("prompt", *form)
         for name in row:
-            if name not in known:
+            if name not in (*known, *_KEPT):
                 close = nearest(name, known)
                 hint = f"did you mean {close!r}? " if close else ""
                 raise DataError(f"{place}, field {name!r}: {hint}a row has {', '.join(known)} here; leave others out")

@@ -77,6 +77,14 @@ class Reader:
         last = opening[-len(self.begun.encode()) - 2 :]  # a token has a byte at least
         return self.tokenizer.decode(last).rstrip().endswith(self.begun.rstrip())
 
-    def taught(self, answer: str) -> str:
-        """An oracle's turn as it is demonstrated: behind an empty thought where it would else be read as one, or not at all."""
-        return answer if self.thinking is None else self.thinking.taught(answer, self.begun)
+    def taught(self, answer: str, opening: Ids | None = None) -> str:
+        """A turn as it is demonstrated: behind an empty thought where it would else be read as one, or not at all.
+
+        Args:
+            answer: what is said, with or without a thought.
+            opening: what stands before the turn, as in `read`; None: the template opens it as it does each first answer.
+        """
+        if self.thinking is None:
+            return answer
+        begun = self.begun if self.begun and (opening is None or self._ends(opening)) else ""
+        return self.thinking.taught(answer, begun)

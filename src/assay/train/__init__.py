@@ -6,19 +6,22 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.train.check import IndependentCheck
+    from assay.train.demonstration import Demonstration
     from assay.train.driver import Outcome, load_run, resume, train
     from assay.train.exporting import Exported, export
     from assay.train.mismatch import MismatchCheck
     from assay.train.models import Built, Folder, Scratch
     from assay.train.policy import Policy
-    from assay.train.run import ContaminationCheck, Evaluation, Prefer, Reinforce, Run, Until, WarmUp
+    from assay.train.run import ContaminationCheck, Evaluation, Imitate, Prefer, Reinforce, Run, Until, WarmUp
 
 __all__ = [
     "Built",
     "ContaminationCheck",
+    "Demonstration",
     "Evaluation",
     "Exported",
     "Folder",
+    "Imitate",
     "IndependentCheck",
     "MismatchCheck",
     "Outcome",
@@ -37,12 +40,13 @@ __all__ = [
 
 _HOME = {
     "check": "IndependentCheck",
+    "demonstration": "Demonstration",
     "driver": "Outcome load_run resume train",
     "exporting": "Exported export",
     "mismatch": "MismatchCheck",
     "models": "Built Folder Scratch",
     "policy": "Policy",
-    "run": "ContaminationCheck Evaluation Prefer Reinforce Run Until WarmUp",
+    "run": "ContaminationCheck Evaluation Imitate Prefer Reinforce Run Until WarmUp",
 }
 
 

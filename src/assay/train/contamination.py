@@ -18,10 +18,12 @@ from assay.curate.evaluation import EvalIndex, EvalItem, Hit, Matching
 from assay.curate.rows import entries
 from assay.curate.text import Texts, normal, numbers, sketch_library
 from assay.train import storage
+from assay.train.data import data_digests
 from assay.train.evaluate import held_out
+from assay.train.imitate import demonstrations_of
 from assay.train.models import Built
-from assay.train.prefer import data_digests, preferences_of
-from assay.train.run import Prefer, Run, arms_of
+from assay.train.prefer import preferences_of
+from assay.train.run import Imitate, Prefer, Run, arms_of
 
 __all__ = ["FILE", "look", "sentence"]
 
@@ -221,7 +223,7 @@ def _prompts(run: Run) -> tuple[list[_Prompt], bool]:
     found: dict[str, _Prompt] = {}
     whole = True
     for part, of in _with_bases(run):
-        for prompt in (*_of_preferences(part, of), *_of_tasks(part, of, run.contamination.sample)):
+        for prompt in (*_of_preferences(part, of), *_of_demonstrations(part, of), *_of_tasks(part, of, run.contamination.sample)):
             found.setdefault(prompt.text + "\0" + prompt.content, prompt)
         whole = whole and all(_size(part.tasks, arm) is not None for arm, _ in _cells(part))
     return list(found.values()), whole
@@ -241,6 +243,15 @@ def _of_preferences(run: Run, of: str) -> Iterator[_Prompt]:
             yield _Prompt(f"{of}{row.place}", text, digest({"prompt": text}))
 
 
+def _of_demonstrations(run: Run, of: str) -> Iterator[_Prompt]:
+    """Each turn that asks or answers an assistant, by itself: a later one may be an evaluation item too."""
+    for stage in run.stages:
+        for row in demonstrations_of(stage) if isinstance(stage, Imitate) else ():
+            texts = [m.content for m in (*row.opening, *row.turns) if m.role not in ("system", "assistant")]
+            for text in texts:
+                yield _Prompt(f"{of}{row.place}", text, digest({"prompt": text}))
+
+
 def _of_tasks(run: Run, of: str, sample: int) -> Iterator[_Prompt]:
     for arm, level in _cells(run):
         size = _size(run.tasks, arm)
@@ -252,7 +263,7 @@ def _of_tasks(run: Run, of: str, sample: int) -> Iterator[_Prompt]:
 
 def _cells(run: Run) -> list[tuple[str, int]]:
     """The arms and levels that the stages of a run practise, each once."""
-    arms = [arms_of(run.tasks, stage.levels) for stage in run.stages if not isinstance(stage, Prefer)]
+    arms = [arms_of(run.tasks, stage.levels) for stage in run.stages if not isinstance(stage, Prefer | Imitate)]
     return list(dict.fromkeys((arm, level) for of_stage in arms for arm, levels in of_stage.items() for level in levels))
 
 

@@ -15,9 +15,11 @@ from assay.core.seeds import generator
 from assay.core.task import Task
 from assay.runtime.anchors import check_vocabulary
 from assay.train.evaluate import held_out
+from assay.train.imitate import Imitations, demonstrations_of
+from assay.train.imitate import check_objective as check_imitation
 from assay.train.models import from_folder
 from assay.train.prefer import Preferences, check_objective, preferences_of
-from assay.train.run import Levels, Prefer, Reinforce, Run, Stage, WarmUp, arms_of
+from assay.train.run import Imitate, Levels, Prefer, Reinforce, Run, Stage, WarmUp, arms_of
 from assay.train.session import with_stop
 from assay.train.spelling import spelling_of
 from assay.train.warmup import trace_row
@@ -38,8 +40,8 @@ def check_run(run: Run) -> None:
 
     Raises:
         ConfigError: a replay that is not read, a lag that the method cannot correct for, attempts drawn from another distribution
-            than the learner scores, an anchor that moves when it must not, or less than a batch of preferences.
-        DataError: no task of the evaluation's levels is held out, or a preference is wrong.
+            than the learner scores, an anchor that moves when it must not, or less than a batch of given rows.
+        DataError: no task of the evaluation's levels is held out, or a given row is wrong.
         PlanError: an objective that cannot be right, or that needs what the stage's learner or its rows do not offer.
     """
     for stage in run.stages:
@@ -49,6 +51,9 @@ def check_run(run: Run) -> None:
         if isinstance(stage, Prefer):
             check_objective(stage)
             preferences_of(stage)
+        if isinstance(stage, Imitate):
+            check_imitation(stage)
+            demonstrations_of(stage)
         if isinstance(stage, Reinforce):
             stage.check_replay()
             stage.check_streams()
@@ -69,7 +74,7 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
             attempt has, a warm-up has no traces, an anchor's vocabulary is another, or a task has no privileged prompt for an
             anchor that reads it.
         DataError: a level without tasks of a split, text that the tokenizer lacks, an answer that must be matched exactly and
-            that the model cannot spell, or a preference that exceeds the context; names the task or the row.
+            that the model cannot spell, or a given row that exceeds the context; names the task or the row.
     """
     check_run(run)
     context, new = model.shape.max_positions, with_stop(run.sampling, model.tokenizer).max_new_tokens
@@ -91,6 +96,9 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
         short = min((others(a.model).shape.max_positions for a in stage.learner.anchors if a.model), default=context)
         if isinstance(stage, Prefer):
             Preferences(run, stage, model.tokenizer).check(min(context, short))
+            continue
+        if isinstance(stage, Imitate):
+            Imitations(run, stage, model.tokenizer).check(min(context, short))
             continue
         for task in _first_tasks(run.tasks, stage.levels, "train"):
             _check_prompt(task, model.tokenizer, new, context)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import assay
 from assay.core.canon import digest
@@ -96,7 +96,7 @@ class Built:
     @property
     def key(self) -> str:
         """Name in the cache."""
-        from assay.train.prefer import data_digests
+        from assay.train.data import data_digests
 
         return f"{self.run.name}-{digest([to_dict(self.run), data_digests(self.run), _code_digest(), _numerics()], 8)}"
 
@@ -213,16 +213,19 @@ def _lacking(folder: Path) -> str:
     return f"no {missing[0]}" + (f" and {len(missing) - 1} more" if len(missing) > 1 else "") if missing else ""
 
 
-def pinned(run: Run, commit: Callable[[str], str] | None = None) -> Run:
-    """``run`` with the commit behind every name on the hub, of its model, its anchors' and the bases' that it builds first.
+def pinned(run: Run, commit: Callable[[str], str] | None = None, data: Callable[[str], str] | None = None) -> Run:
+    """``run`` with the commit behind every name on the hub, of its model, its anchors', the data of its stages, and the bases
+    that it builds first.
 
     Args:
         run: settings.
         commit: gives ``owner/name@commit`` for a name; by default as the cache or the hub says.
+        data: gives the name with its commit for one of data; likewise.
 
     Raises:
         HubError: a name that neither the cache nor the hub gives.
     """
+    from assay.train.data import pinned_data
 
     def fixed(path: str) -> str:
         name = hub_name(path)
@@ -235,14 +238,17 @@ def pinned(run: Run, commit: Callable[[str], str] | None = None) -> Run:
         path = fixed(model.path)
         model = model if path == model.path else replace(model, path=path)
     elif isinstance(model, Built):
-        base = pinned(model.run, commit)
+        base = pinned(model.run, commit, data)
         model = model if base is model.run else replace(model, run=base)
-    stages = tuple(_pinned_stage(stage, fixed) for stage in run.stages)
+    stages = tuple(_pinned_stage(stage, fixed, data or pinned_data) for stage in run.stages)
     same = model is run.model and all(a is b for a, b in zip(stages, run.stages, strict=True))
     return run if same else replace(run, model=model, stages=stages)
 
 
-def _pinned_stage(stage: Stage, fixed: Callable[[str], str]) -> Stage:
+def _pinned_stage(stage: Stage, fixed: Callable[[str], str], fixed_data: Callable[[str], str]) -> Stage:
+    given = getattr(stage, "data", ())
+    if isinstance(given, str) and fixed_data(given) != given:
+        stage = replace(cast("Any", stage), data=fixed_data(given))
     anchors = tuple(replace(a, model=fixed(a.model)) if a.model else a for a in stage.learner.anchors)
     if anchors == stage.learner.anchors:
         return stage

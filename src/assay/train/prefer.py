@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
-from pathlib import Path
-
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError, DataError, PlanError
 from assay.core.protocols import Tokenizer
 from assay.core.rollout import Ids, ids_of
 from assay.objective.objective import Objective
-from assay.objective.preferences import Preference, preference_batch, preference_rows
+from assay.objective.preferences import Preference, preference_batch
+from assay.train.data import rows_of
 from assay.train.given import in_order
-from assay.train.run import Prefer, Run
+from assay.train.run import Imitate, Prefer, Run
 from assay.train.spelling import spelling_of
 
-__all__ = ["Preferences", "check_objective", "data_digests", "preferences_of"]
+__all__ = ["Preferences", "check_given", "check_objective", "preferences_of"]
 
 STREAM = "preference"
 _OF_ATTEMPTS = ("group", "valid", "length", "truncated", "tokens")
@@ -84,12 +81,7 @@ def preferences_of(stage: Prefer) -> tuple[Preference, ...]:
         ConfigError: no data, or less than a batch of it.
         DataError: a row is wrong, or has fewer answers than the objective compares.
     """
-    if not stage.data:
-        raise ConfigError("Prefer.data is empty; name a JSONL file, or give rows such as {'prompt', 'chosen', 'rejected'}")
-    if isinstance(stage.data, str):
-        rows = preference_rows(stage.data)
-    else:
-        rows = tuple(Preference.of(row, f"Prefer.data, row {i}") for i, row in enumerate(stage.data))
+    rows = tuple(Preference.of(row, place) for place, row in rows_of(stage))
     if stage.batch > len(rows):
         raise ConfigError(f"Prefer.batch={stage.batch}, but the data has {len(rows)} rows; use at most {len(rows)}")
     least = stage.objective.min_group
@@ -109,40 +101,49 @@ def check_objective(stage: Prefer) -> None:
         PlanError: nothing asks which answer is better; a part acts on no preference, or takes statistics of none; it needs a
             column that only sampled attempts bring, or a component that only a verifier gives. Names the part and a fix.
     """
-    for check in (_check_streams, _check_columns, _check_attempts, _check_reward):
-        check(stage, stage.objective)
-
-
-def _check_streams(stage: Prefer, objective: Objective) -> None:
+    objective = stage.objective
     if not objective.pays:
         names = " and ".join(type(term).__name__ for term in objective.losses)
         raise PlanError(
             f"Prefer: {names} asks for no rewards, so it would imitate rejected answers as it does chosen ones: use a method for "
             "preferences (dpo, orpo, kto, ...); dpo(nll=1.0) imitates the chosen ones too"
         )
-    for term in objective.losses:
-        if term.streams and STREAM not in term.streams:
-            raise PlanError(
-                f"Prefer: {type(term).__name__} ({term.name!r}) acts on rows of {', '.join(term.streams)}, but the stage's rows "
-                f"are of the stream {STREAM!r}, so it would do nothing: use a method for preferences (dpo, kto, ...), add the "
-                f"stream to the term's streams, or {_ELSE}"
-            )
+    check_given(stage, STREAM, "a method for preferences (dpo, simpo, kto, ...)")
     if objective.credit and STREAM not in objective.scalarise.streams:
         raise PlanError(
             f"Prefer: {type(objective.credit[0]).__name__} takes statistics of {', '.join(objective.scalarise.streams)}, so of "
             f"none of the stage's rows: add {STREAM!r} to Scalarise.streams, or {_ELSE}"
         )
+    _check_attempts(stage, objective)
+    _check_reward(stage, objective)
 
 
-def _check_columns(stage: Prefer, objective: Objective) -> None:
-    brought = stage.objective.plan(stage.updates, stage.learner.offers).columns
+def check_given(stage: Prefer | Imitate, stream: str, fitting: str) -> None:
+    """Looks for what rows of texts cannot give to an objective.
+
+    Args:
+        stage: settings.
+        stream: of its rows.
+        fitting: names what can be used, for messages.
+
+    Raises:
+        PlanError: a term acts on none of the rows, or needs a column that only sampled attempts bring.
+    """
+    of, objective = type(stage).__name__, stage.objective
+    for term in objective.losses:
+        if term.streams and stream not in term.streams:
+            raise PlanError(
+                f"{of}: {type(term).__name__} ({term.name!r}) acts on rows of {', '.join(term.streams)}, but the stage's rows "
+                f"are of the stream {stream!r}, so it would do nothing: use {fitting}, add the stream to the term's streams, or "
+                f"{_ELSE}"
+            )
+    brought = objective.plan(stage.updates, stage.learner.offers).columns
     for part in (*objective.credit, *objective.losses):
         for column in part.needs:
             if column in brought and column not in ("ids", "mask"):
                 raise PlanError(
-                    f"Prefer: {type(part).__name__} needs the column {column!r}, which comes with sampled attempts, but "
-                    "the stage's rows are texts and rewards: use a method that compares with 'ref' or with nothing (dpo, simpo, "
-                    f"...), or {_ELSE}"
+                    f"{of}: {type(part).__name__} needs the column {column!r}, which comes with sampled attempts, but the "
+                    f"stage's rows are texts: use {fitting}, or {_ELSE}"
                 )
 
 
@@ -163,20 +164,3 @@ def _check_reward(stage: Prefer, objective: Objective) -> None:
                 f"Prefer: Scalarise.weights names a verifier's component {name!r}, but no verifier judges the stage's rows: "
                 f"leave the weights out, or {_ELSE}"
             )
-
-
-def data_digests(run: Run) -> Mapping[str, str]:
-    """Digest of each file that a run's stages learn from.
-
-    Raises:
-        DataError: a file cannot be read.
-    """
-    files = sorted({stage.data for stage in run.stages if isinstance(stage, Prefer) and isinstance(stage.data, str)} - {""})
-    return {file: _file_digest(file) for file in files}
-
-
-def _file_digest(file: str) -> str:
-    try:
-        return hashlib.blake2b(Path(file).read_bytes(), digest_size=16).hexdigest()
-    except OSError as error:
-        raise DataError(f"cannot read preferences from {file}: {error}") from error

@@ -107,13 +107,23 @@ def load_run(folder: Path, run: Run | None = None) -> Run:
         return from_dict(Run, recorded)
     commits = {found.partition("@")[0]: found for found in re.findall(r'"([\w.-]+/[\w.-]+@[0-9a-f]{40})"', text)}
     steps = [int(stage["steps"]) for stage in recorded.get("stages", []) if "steps" in stage]
-    run = models.pinned(run, lambda path: commits.get(path.removeprefix(PREFIX).partition("@")[0], path))
+    data = {f"{a}{c}": f"{a}@{b}{c}" for a, b, c in re.findall(r'"(hub:[\w.-]+/[\w.-]+)@([0-9a-f]{40})((?::[^"]*)?)"', text)}
+    run = models.pinned(
+        run,
+        lambda path: commits.get(path.removeprefix(PREFIX).partition("@")[0], path),
+        lambda name: data.get(_branchless(name), name),
+    )
     if len(steps) == len(run.stages):
         run = replace(run, stages=tuple(replace(s, steps=n) for s, n in zip(run.stages, steps, strict=True)))
     run = replace(run, mesh=from_dict(Mesh, recorded.get("mesh", {})))
     if dumps_toml(to_dict(run)) != text:
         raise CheckpointError(f"the run given differs from the one in {path}; pass the same recipe, or start a new run")
     return run
+
+
+def _branchless(data: str) -> str:
+    """The name of a data set on the hub without its revision."""
+    return re.sub(rf"^({PREFIX}[\w.-]+/[\w.-]+)@[\w./-]+", r"\1", data)
 
 
 def run_id(run: Run) -> str:

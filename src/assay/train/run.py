@@ -31,7 +31,19 @@ from assay.train.mismatch import MismatchCheck
 if TYPE_CHECKING:
     from assay.guide import Recent
 
-__all__ = ["ContaminationCheck", "Evaluation", "Levels", "ModelSource", "Prefer", "Reinforce", "Run", "Stage", "Until", "WarmUp"]
+__all__ = [
+    "ContaminationCheck",
+    "Evaluation",
+    "Imitate",
+    "Levels",
+    "ModelSource",
+    "Prefer",
+    "Reinforce",
+    "Run",
+    "Stage",
+    "Until",
+    "WarmUp",
+]
 
 Levels = tuple[int, ...] | Mapping[str, tuple[int, ...]]
 """Which levels of a task family: those of every arm, all when empty; or arm to its levels, and no other arm."""
@@ -182,12 +194,65 @@ class WarmUp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Imitate:
+    """A supervised stage on given demonstrations: questions with answers, or whole conversations.
+
+    Attributes:
+        data: a file of rows (JSON lines, CSV, Parquet), a folder of them, ``hub:OWNER/NAME@REVISION:FILES``, or the rows
+            themselves, in the forms of `assay.train.Demonstration`. A file is read when the run begins and when it
+            is resumed, and must stay as it is until the run has ended.
+        steps: optimiser steps.
+        batch: rows per step. They are walked in a seeded order, anew each epoch.
+        learn: which tokens carry loss: ``assistant``: those of the answers and the tokens that end them; ``all``: those of the
+            questions, of tools and of the chat template too.
+        objective, learner: what is minimised, and how.
+
+    >>> Imitate(data=[{"prompt": "2+2=", "completion": "4"}], steps=10, batch=1).updates
+    1
+    """
+
+    data: str | tuple[Mapping[str, Any], ...] = ""
+    steps: int = 100
+    batch: int = 32
+    learn: Literal["assistant", "all"] = "assistant"
+    objective: Objective = field(default_factory=nll)
+    learner: LearnerSettings = field(default_factory=LearnerSettings)
+
+    def __post_init__(self) -> None:
+        _positive(self, "steps", "batch")
+        _settle_data(self)
+        if self.learn not in ("assistant", "all"):
+            raise UnknownNameError("Imitate.learn", self.learn, ("assistant", "all"))
+
+    @property
+    def taught(self) -> Objective:
+        """The objective as it is compiled."""
+        return self.objective
+
+    @property
+    def name(self) -> str:
+        """Stage name in the journal."""
+        return "sft"
+
+    @property
+    def updates(self) -> int:
+        """Optimiser updates per step."""
+        return 1
+
+    @property
+    def levels(self) -> Levels:
+        """None in particular: the tasks are for evaluation alone."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prefer:
     """A stage on given preferences: answers that people or programs have judged.
 
     Attributes:
-        data: a JSONL file, one row a line, or the rows themselves; `assay.objective.Preference` has their three forms. A file is
-            read when the run begins and when it is resumed, and must stay as it is until the run has ended.
+        data: a file of rows (JSON lines, CSV, Parquet), a folder of them, ``hub:OWNER/NAME@REVISION:FILES``, or the rows
+            themselves; `assay.objective.Preference` has their three forms. A file is read when the run begins and when it is
+            resumed, and must stay as it is until the run has ended.
         steps: optimiser steps.
         batch: rows per step: pairs, or judged answers, or ranked lists. They are walked in a seeded order, anew each epoch.
         objective, learner: what is minimised, and how; the weights that the stage starts from are the reference.
@@ -204,15 +269,7 @@ class Prefer:
 
     def __post_init__(self) -> None:
         _positive(self, "steps", "batch")
-        given: Any = self.data
-        if isinstance(given, str | Path):
-            object.__setattr__(self, "data", str(given))
-            return
-        rows: list[Any] = list(given) if isinstance(given, list | tuple) else [given]  # pyright: ignore[reportUnknownArgumentType]
-        for i, row in enumerate(rows):
-            if not isinstance(row, Mapping):
-                raise ConfigError(f"Prefer.data, row {i} is {a_kind(row)}; name a JSONL file, or give a list of dicts")
-        object.__setattr__(self, "data", tuple(map(FrozenMap, rows)))
+        _settle_data(self)
 
     @property
     def taught(self) -> Objective:
@@ -363,7 +420,7 @@ class Reinforce:
         return self.epochs * self.minibatches
 
 
-Stage = WarmUp | Prefer | Reinforce
+Stage = WarmUp | Imitate | Prefer | Reinforce
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -422,7 +479,7 @@ class Run:
         if not self.name or "/" in self.name:
             raise ConfigError(f"Run.name={self.name!r} names the run's folder; use a word without '/'")
         if not self.stages:
-            raise ConfigError("Run.stages is empty; give at least one WarmUp, Prefer or Reinforce stage")
+            raise ConfigError("Run.stages is empty; give at least one WarmUp, Imitate, Prefer or Reinforce stage")
         for name in ("reward_deadline", "environment_deadline"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"Run.{name}={getattr(self, name)} s; use a positive number of seconds")
@@ -501,6 +558,25 @@ def _settle_levels(part: Any) -> None:
                 f"{type(part).__name__}.levels={dict(levels)}; give each arm its levels, or () for all levels of all"
             )
         object.__setattr__(part, "levels", FrozenMap({arm: tuple(of_arm) for arm, of_arm in levels.items()}))
+
+
+def _settle_data(part: Any) -> None:
+    """Makes a path text, and rows frozen ones.
+
+    Raises:
+        ConfigError: something else among the rows.
+    """
+    given: Any = part.data
+    if isinstance(given, str | Path):
+        object.__setattr__(part, "data", str(given))
+        return
+    rows: list[Any] = list(given) if isinstance(given, list | tuple) else [given]  # pyright: ignore[reportUnknownArgumentType]
+    for i, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise ConfigError(
+                f"{type(part).__name__}.data, row {i} is {a_kind(row)}; name a file of rows, or give a list of dicts"
+            )
+    object.__setattr__(part, "data", tuple(map(FrozenMap, rows)))
 
 
 def _positive(part: object, *names: str) -> None:

@@ -13,18 +13,20 @@ from assay.core.rollout import Sampling
 from assay.core.task import Task
 from assay.train import checkpoint
 from assay.train.clock import Clock
+from assay.train.data import data_digests
 from assay.train.evaluate import by_arm, evaluate, greedy, held_out, items_of, summary
 from assay.train.given import Given, given_step
 from assay.train.grade import Attempts
+from assay.train.imitate import Imitations
 from assay.train.journal import Journal
 from assay.train.loop import publish
 from assay.train.loop import step as rl_step
 from assay.train.metrics import pool_metrics, rollout_records
 from assay.train.mismatch import coarser
-from assay.train.prefer import Preferences, data_digests
+from assay.train.prefer import Preferences
 from assay.train.record import run_id
 from assay.train.room import asking
-from assay.train.run import Levels, Prefer, Reinforce, Run, WarmUp, arms_of, learner_of
+from assay.train.run import Imitate, Levels, Prefer, Reinforce, Run, WarmUp, arms_of, learner_of
 from assay.train.session import Session, player_of
 from assay.train.warmup import Demonstrations
 
@@ -219,10 +221,12 @@ def given_rows(s: Session) -> Given | None:
     """The rows that a stage is given; None of one that samples its own.
 
     Raises:
-        ConfigError, DataError: as `assay.train.prefer.preferences_of`.
+        ConfigError, DataError: as `assay.train.prefer.preferences_of` and `assay.train.imitate.demonstrations_of`.
     """
     if isinstance(s.stage, WarmUp):
         return Demonstrations(s.run, s.stage, s.tokenizer)
+    if isinstance(s.stage, Imitate):
+        return Imitations(s.run, s.stage, s.tokenizer)
     return Preferences(s.run, s.stage, s.tokenizer) if isinstance(s.stage, Prefer) else None
 
 

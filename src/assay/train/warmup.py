@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import groupby
 
 import numpy as np
 
 from assay.core.batch import Batch, pack_rows
 from assay.core.errors import ConfigError
 from assay.core.protocols import TaskSource, Tokenizer
-from assay.core.rollout import ids_of
-from assay.core.sample import Sample, supervised
+from assay.core.sample import Sample
 from assay.core.seeds import generator
-from assay.core.task import Message, Task
-from assay.rollout.conversation import followed
-from assay.rollout.saying import Reader
+from assay.core.task import Task
+from assay.train.demonstration import conversation_row
 from assay.train.given import in_order
 from assay.train.run import Run, WarmUp, arms_of
 
@@ -56,14 +53,4 @@ def trace_row(source: TaskSource, task: Task, tokenizer: Tokenizer, noise: float
             f"task family {source.name!r} has no oracle traces, so it cannot be demonstrated: leave the WarmUp stage out, or "
             "give rows with an 'answer'"
         )
-    reader, told = Reader.of(tokenizer), list(task.exposed().messages)
-    pieces = [(tokenizer.render(told), False)]
-    for said, run in groupby(turns, lambda turn: turn.role == "assistant"):
-        these = list(run)
-        if said:
-            these = [Message("assistant", reader.taught(turn.content)) for turn in these]
-            pieces += [(ids_of([*tokenizer.encode(turn.content), tokenizer.eos]), True) for turn in these]
-        else:
-            pieces.append((followed(tokenizer, told, these).ids, False))
-        told += these
-    return supervised(f"trace/{task.id}/{index}", pieces)
+    return conversation_row(f"trace/{task.id}/{index}", task.exposed().messages, turns, tokenizer)
