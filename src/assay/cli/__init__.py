@@ -23,6 +23,7 @@ COMMANDS = {
     "verify": ("verify", "list verifiers, judge answers with one, or measure one"),
     "curate": ("curate", "rows to train on: without duplicates and evaluation items, verifiable, neither too easy nor too hard"),
     "contamination": ("contamination", "has a model seen these items? Scores and accuracy against fresh ones, with intervals"),
+    "distill": ("distill", "right answers of a model or server to training tasks, as rows to imitate"),
     "methods": ("methods", "list or show objectives, and what other libraries call them"),
     "selftest": ("selftest", "try on this machine what assay promises: agreement, proof of weights, resume, speed, isolation"),
     "serve": ("serve", "judge answers over HTTP, for trainers of any kind"),

@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from assay.lab.comparison import Arm, Comparison, Found, over_seeds
     from assay.lab.controls import FormatOnly, Inverted, RandomReward, Rewarded
     from assay.lab.curation import VerifierGrader
+    from assay.lab.distilling import Distillation, Distilled
     from assay.lab.gate import Gate, accuracy, change, judge
     from assay.lab.probes import GradientProbe, UpdateProbe, VectorProbe
     from assay.lab.seen import Membership, MembershipProbe, Told, membership
+    from assay.lab.teachers import ModelTeacher, ServerTeacher, Teacher
 
 __all__ = [
     "Admission",
@@ -22,6 +24,8 @@ __all__ = [
     "AsStream",
     "Cell",
     "Comparison",
+    "Distillation",
+    "Distilled",
     "FormatOnly",
     "Found",
     "Gate",
@@ -30,8 +34,11 @@ __all__ = [
     "LabError",
     "Membership",
     "MembershipProbe",
+    "ModelTeacher",
     "RandomReward",
     "Rewarded",
+    "ServerTeacher",
+    "Teacher",
     "Told",
     "UpdateProbe",
     "VectorProbe",
@@ -56,8 +63,10 @@ _HOME = {
     "comparison": "Arm Comparison Found over_seeds",
     "controls": "FormatOnly Inverted RandomReward Rewarded",
     "curation": "VerifierGrader",
+    "distilling": "Distillation Distilled",
     "gate": "Gate accuracy change judge",
     "seen": "Membership MembershipProbe Told membership",
+    "teachers": "ModelTeacher ServerTeacher Teacher",
     "probes": "GradientProbe UpdateProbe VectorProbe",
 }
 
