@@ -16,6 +16,7 @@ from assay.lab import (
     comparison_page,
     contamination_page,
     families_page,
+    gpu_page,
     kills,
     levels_page,
     methods_page,
@@ -83,6 +84,7 @@ STUDIES: Mapping[str, Callable[[Path], list[str]]] = {
     "contamination": contamination_page.make_page,
     "mismatch": mismatch_page.make_page,
     "tasks": families_page.make_page,
+    "gpu": gpu_page.make_page,
     "verifiers": verifiers_page.make_page,
 }
 """Study to what writes its page and says what is wrong."""
