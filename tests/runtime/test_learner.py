@@ -10,6 +10,7 @@ from assay.core.errors import DataError, NonFiniteError, PlanError, UnknownNameE
 from assay.core.manifest import manifest_of
 from assay.core.plan import Forward, Plan, Scope
 from assay.core.rollout import ids_of
+from assay.runtime import learner as learner_module
 from assay.runtime.learner import TorchLearner
 from assay.runtime.packing import pack_offsets
 from assay.runtime.settings import AdamW, LearnerSettings, Muon, Schedule
@@ -392,6 +393,15 @@ def test_published_weights_are_the_live_ones():
     assert all(after.tensors[n].digest != start.tensors[n].digest for n in start.tensors)
     assert manifest_of(0, {n: t.numpy() for n, t in model.tensors.items()}).tensors == start.tensors  # the model was copied
     assert np.shares_memory(after.payload["model.norm.weight"], made.parameters["model.norm.weight"].detach().numpy())
+
+
+def test_a_clock_is_read_when_the_device_is_done(monkeypatch):
+    """CUDA works on behind the call: what it still has to do would count as the part of a step that waits for it."""
+    told = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: told.append(device.type))
+    monkeypatch.setattr(learner_module.time, "perf_counter", lambda: told.append("clock") or 1.0)
+    assert learner_module._now(torch.device("cuda")) == learner_module._now(torch.device("cpu")) == 1.0
+    assert told == ["cuda", "clock", "clock"]
 
 
 @pytest.mark.parametrize("settings", [LearnerSettings(), LearnerSettings(optimizer=Muon()), LearnerSettings(precision="bf16")])

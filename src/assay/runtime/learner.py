@@ -164,10 +164,10 @@ class TorchLearner:
         for name in plan.live:
             if name not in given and name not in stats:
                 raise PlanError(f"Plan.live asks for {name!r}; this learner's gradient pass gives {' and '.join(given)} only")
-        begin = time.perf_counter()
+        begin = _now(self.policy.device)
         tally, sums = _Tally(given=len(batch)), dict[str, float]()
         batch = self._prepared(batch, plan, loss)
-        scored = time.perf_counter()
+        scored = _now(self.policy.device)
         rows = np.flatnonzero(loss.active(batch)) if plan.skip else None
         self.gradient.clear()
         self.heads.clear()
@@ -175,7 +175,7 @@ class TorchLearner:
         tally, sums = self._together(tally, sums)
         norm = self._clip()
         norms = self.heads.clip(self.version)
-        optimizing = time.perf_counter()
+        optimizing = _now(self.policy.device)
         factor = self.settings.schedule.factor(self.place, self.total_steps)
         moves = self._moves()
         if moves:
@@ -197,7 +197,7 @@ class TorchLearner:
             "tokens/computed": float(tally.tokens),
             "time/prepare": scored - begin,
             "time/forward_backward": tally.seconds,
-            "time/optimizer": time.perf_counter() - optimizing,
+            "time/optimizer": _now(self.policy.device) - optimizing,
         })  # fmt: skip
 
     def _passes(
@@ -267,7 +267,7 @@ class TorchLearner:
     ) -> None:
         """Adds one micro-batch's gradient, loss and metric sums; where these do not count (None), only passes are made."""
         ids, packing, where = self.passes.inputs(micro)
-        begin = time.perf_counter()
+        begin = _now(self.policy.device)
         with self.passes.autocast():
             found = self.passes.live((ids, packing, where), micro, plan)
         if totals is None:
@@ -291,7 +291,7 @@ class TorchLearner:
             value = _nothing(found)  # the other ranks wait for this one's backward pass
         if value.requires_grad:
             _back(value)
-        tally.seconds += time.perf_counter() - begin
+        tally.seconds += _now(self.policy.device) - begin
         tally.add(micro, packing, number)
         for name, amount in metrics.items():
             sums[name] = sums.get(name, 0.0) + amount
@@ -421,6 +421,13 @@ class TorchLearner:
             "anchored": self.anchors.versions,
             **self.heads.facts(),
         }
+
+
+def _now(device: torch.device) -> float:
+    """Seconds, once the device has done what it was given: what CUDA still works at would count as whatever waits for it next."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
 
 
 def _back(loss: Tensor) -> None:
