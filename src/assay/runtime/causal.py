@@ -39,6 +39,11 @@ class Causal(nn.Module, ABC):
         return ""
 
     @property
+    def ragged(self) -> bool:
+        """Whether 16-bit attention takes rows as they are (`assay.runtime.ragged`)."""
+        return False
+
+    @property
     def replay(self) -> Replay | None:
         """Says to the routers of a mixture of experts what to choose; None where there are none."""
         return None

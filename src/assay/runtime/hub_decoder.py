@@ -18,6 +18,7 @@ from assay.runtime.hub_model import HubModel
 from assay.runtime.hub_routing import routers_of
 from assay.runtime.kernels import unpad_rows
 from assay.runtime.packing import Packing, pack_offsets
+from assay.runtime.ragged import suits
 from assay.runtime.readout import Head
 from assay.runtime.replay import Replay
 from assay.runtime.rows import ROWS
@@ -32,6 +33,8 @@ WINDOWED = 512
 """Widest window of attention beyond which a probed row reaches."""
 CLOSE = {torch.float32: 1e-5, torch.bfloat16: 0.1}
 """Largest difference of logits, in units of their spread, that is rounding."""
+ALIKE = 0.05
+"""Root mean square by which the states of two kernels may differ in bfloat16, in units of their size."""
 
 
 class HubDecoder(Causal):
@@ -64,7 +67,7 @@ class HubDecoder(Causal):
         self._shape = model.shape
         self.module: Any = model.module(dtype if model.adapter else torch.float32, device)
         self._kind: str = self.module.config._attn_implementation
-        self.concatenated, self._note = False, ""
+        self.concatenated, self._ragged, self._note = False, False, ""
         self._scale, self._cap = _head_constants(self.module.config)
         with torch.no_grad():
             self._probe()
@@ -87,6 +90,11 @@ class HubDecoder(Causal):
     def shape(self) -> HubShape:
         """Sizes."""
         return self._shape
+
+    @property
+    def ragged(self) -> bool:
+        """A device with the kernel, and a probe under autocast in which it gave what rectangles give."""
+        return self._ragged
 
     @property
     def note(self) -> str:
@@ -171,6 +179,7 @@ class HubDecoder(Causal):
             self._note = f"its attention cannot be taken over ({type(error).__name__})"
         if self.concatenated:
             self._note = ""
+            self._ragged = suits(ids.device, self._shape.head_dim) and self._unpadded_is_alike(ids, packing)
             return
         apart = gap(self._rectangles)
         if not apart <= close:
@@ -178,6 +187,15 @@ class HubDecoder(Causal):
                 f"{self._shape.architecture}: tokens behind a row change what it gives, by {apart:.2g} of the logits' spread; it "
                 "is no causal model, or keeps no row apart, and assay cannot train it"
             )
+
+    def _unpadded_is_alike(self, ids: Tensor, packing: Packing) -> bool:
+        """Whether rows as they are give what rectangles give, both in bfloat16 products."""
+        try:
+            with torch.autocast(ids.device.type, torch.bfloat16):
+                one, other = (self._concatenated(ids, p).float() for p in (packing.unpadded(), packing))
+        except Exception:  # whatever a kernel says of sizes that it does not take, or a layer that needs its scores
+            return False
+        return float((one - other).square().mean()) <= ALIKE**2 * float(other.square().mean())
 
     def _probe_rows(self) -> tuple[Tensor, np.ndarray[Any, np.dtype[np.int64]]]:
         window = int(getattr(self.module.config.get_text_config(), "sliding_window", None) or 0)

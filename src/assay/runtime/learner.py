@@ -135,7 +135,7 @@ class TorchLearner:
         with torch.no_grad():
             for _, part, counts in self.passes.dealt(micro_batches(batch, self.settings.micro_tokens)):
                 micro = batch.micro(part)
-                ids, packing, where = self.passes.inputs(micro, model)
+                ids, packing, where = self.passes.inputs(micro, model, exact=True)
                 values = np.zeros(int(micro.offsets[-1]), np.float32)
                 values[array_of(where)] = array_of(self.passes.logp(model, (ids, packing, where)))
                 for row, a, b in zip(part.tolist(), micro.offsets[:-1], micro.offsets[1:], strict=True):

@@ -37,8 +37,11 @@ class Packing:
         pad: ``[P]`` int64, token read by each rectangle cell; None where rectangles and tokens coincide.
         unpad: ``[N]`` int64, rectangle cell of each token; None with ``pad``.
         useful: query-key pairs of the rows over those of the rectangles, in (0, 1].
+        ends: ``[B + 1]`` int32, 0 and where each row ends.
+        longest: tokens of the longest row.
         share: the ranks that share the tokens; None where all are here.
         experts: ``[N, layers, k]`` int64, those that an engine routed each token to, -1 where that is not known; None for none.
+        ragged: attention takes the rows as they are (`assay.runtime.ragged`), without rectangles.
     """
 
     positions: Tensor
@@ -46,13 +49,21 @@ class Packing:
     pad: Tensor | None
     unpad: Tensor | None
     useful: float
+    ends: Tensor
+    longest: int
     share: Share | None = None
     experts: Tensor | None = None
+    ragged: bool = False
 
     def to(self, device: torch.device) -> Packing:
         """The same there."""
         pad, unpad, experts = (None if part is None else part.to(device) for part in (self.pad, self.unpad, self.experts))
-        return replace(self, positions=self.positions.to(device), pad=pad, unpad=unpad, experts=experts)
+        positions, ends = self.positions.to(device), self.ends.to(device)
+        return replace(self, positions=positions, pad=pad, unpad=unpad, ends=ends, experts=experts)
+
+    def unpadded(self) -> Packing:
+        """The same for attention that needs no rectangles."""
+        return replace(self, ragged=True, useful=1.0)
 
     @property
     def cells(self) -> list[int]:
@@ -89,8 +100,8 @@ def pack_offsets(offsets: NDArray[np.int64]) -> Packing:
     """The packing of rows at ``offsets`` (``[B + 1]``, ascending from 0, no empty row).
 
     >>> p = pack_offsets(np.array([0, 2, 5]))
-    >>> p.positions.tolist(), p.buckets, p.pad.tolist(), p.unpad.tolist()
-    ([0, 1, 0, 1, 2], ((2, 3),), [0, 1, 1, 2, 3, 4], [0, 1, 3, 4, 5])
+    >>> p.positions.tolist(), p.buckets, p.pad.tolist(), p.unpad.tolist(), p.ends.tolist(), p.longest
+    ([0, 1, 0, 1, 2], ((2, 3),), [0, 1, 1, 2, 3, 4], [0, 1, 3, 4, 5], [0, 2, 5], 3)
     """
     lengths = np.diff(offsets)
     starts = offsets[:-1]
@@ -103,9 +114,10 @@ def pack_offsets(offsets: NDArray[np.int64]) -> Packing:
     width = np.repeat(ends, rows_in)
     computed = int((width * width).sum())
     useful = float((lengths * lengths).sum()) / max(1, computed)
+    told = tensor_of(offsets.astype(np.int32)), int(lengths.max(initial=0))
     ordered = order.size == 0 or bool((order[1:] > order[:-1]).all())
     if ordered and int(width.sum()) == int(offsets[-1]):
-        return Packing(tensor_of(positions), buckets, None, None, useful)
+        return Packing(tensor_of(positions), buckets, None, None, useful, *told)
     cell_start = np.concatenate([[0], np.cumsum(width)[:-1]])
     column = np.arange(int(width.sum())) - np.repeat(cell_start, width)
     last = np.repeat(lengths[order] - 1, width)
@@ -113,4 +125,4 @@ def pack_offsets(offsets: NDArray[np.int64]) -> Packing:
     start_of_row = np.empty(len(lengths), np.int64)
     start_of_row[order] = cell_start
     unpad = np.repeat(start_of_row, lengths) + positions
-    return Packing(tensor_of(positions), buckets, tensor_of(pad), tensor_of(unpad), useful)
+    return Packing(tensor_of(positions), buckets, tensor_of(pad), tensor_of(unpad), useful, *told)

@@ -71,8 +71,9 @@ class Passes:
             raise UnknownNameError("model", name, ["policy", *self.anchors])
         return self.anchors[name]
 
-    def inputs(self, micro: Batch, model: str = "policy") -> Inputs:
-        """Ids, packing, and the tokens that carry loss, as a model reads them.
+    def inputs(self, micro: Batch, model: str = "policy", *, exact: bool = False) -> Inputs:
+        """Ids, packing, and the tokens that carry loss, as a model reads them; ``exact`` for passes in float32 whatever the
+        settings' precision.
 
         Raises:
             DataError: rows too long, unknown ids, or a first token with loss; or rows without the privileged prompts behind which
@@ -99,6 +100,8 @@ class Passes:
             offsets = share.padded(offsets)
             ids = np.pad(ids, (0, int(offsets[-1]) - len(ids)))
         packing = replace(pack_offsets(offsets), share=share)
+        if self.settings.precision == "bf16" and not exact and self.model(model).ragged:
+            packing = packing.unpadded()
         if model == "policy" and self.policy.replay is not None and "routed_experts" in micro.tokens:
             experts = _routed(micro)
             more = np.full((len(ids) - len(experts), *experts.shape[1:]), -1, np.int64)

@@ -1,7 +1,8 @@
 """Attention of transformers' models over concatenated rows: linear layers see no padding, and no row sees another.
 
 Registered with transformers as the attention `ROWS`. A pass hands its `Packing` down as the keyword ``rows``; attention then runs
-on rectangles of rows of nearly equal length, as in `assay.runtime.decoder`. Without it a batch of equally long rows is meant.
+on rectangles of rows of nearly equal length, as in `assay.runtime.decoder`, or on the rows as they are where that packing says so
+(`assay.runtime.ragged`). Without it a batch of equally long rows is meant.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations import sdpa_attention
 
+from assay.core.errors import ConfigError
 from assay.runtime.kernels import pad_rows, unpad_rows
 from assay.runtime.packing import Packing
+from assay.runtime.ragged import attend
 from assay.runtime.typed import split
 
 __all__ = ["ROWS", "rows_attention"]
@@ -39,12 +42,19 @@ def rows_attention(
 
     Returns:
         ``[1, N, heads, D]`` or ``[B, L, heads, D]``, and no weights.
+
+    Raises:
+        ConfigError: rows as they are for a layer with soft caps or sinks, which needs the scores.
     """
     if rows is None:
         return _rectangle(module, query, key, value, others), None
     q, k, v = (part[0].transpose(0, 1) for part in (query, key, value))
     if rows.share is not None:
         q, k, v = (rows.share.heads(part) for part in (q, k, v))
+    if rows.ragged:
+        if _own(others):
+            raise ConfigError(f"{type(module).__name__} has soft caps or sinks: its attention runs on rectangles alone")
+        return attend(q, k, v, rows, scale=others.get("scaling"), window=others.get("sliding_window")).unsqueeze(0), None
     if rows.pad is not None and rows.unpad is not None:
         q, k, v = (pad_rows(part, rows.pad, rows.unpad) for part in (q, k, v))
     parts = zip(*(split(part, rows.cells) for part in (q, k, v)), rows.buckets, strict=True)
@@ -64,11 +74,16 @@ def _rectangle(module: nn.Module, q: Tensor, k: Tensor, v: Tensor, others: dict[
     """``[B, L, heads, D]``, by PyTorch's kernel, or by the model's own code where that has something besides."""
     window, length = others.get("sliding_window"), q.shape[2]
     near = window if window is not None and window < length else None
-    if others.get("softcap") is not None or others.get("s_aux") is not None:
+    if _own(others):
         own: Any = sys.modules[type(module).__module__]
         return own.eager_attention_forward(module, q, k, v, _additive(q, near), **others)[0]
     mask = None if near is None else _visible(length, near, q.device)
     return cast(Any, sdpa_attention).sdpa_attention_forward(module, q, k, v, mask, **others)[0]
+
+
+def _own(others: dict[str, Any]) -> bool:
+    """Whether the layer does with its scores what no kernel does."""
+    return others.get("softcap") is not None or others.get("s_aux") is not None
 
 
 def _visible(length: int, window: int | None, device: torch.device) -> Tensor:
