@@ -105,6 +105,11 @@ class Sharded(Causal):
         return self._decoder[0].note
 
     @property
+    def ragged(self) -> bool:
+        """As `Causal.ragged`."""
+        return self._decoder[0].ragged
+
+    @property
     def replay(self) -> Replay | None:
         """As `Causal.replay`."""
         return self._decoder[0].replay
