@@ -314,8 +314,8 @@ class _Other:
         code = self._process.returncode
         how = "does not answer" if code is None else f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
         return RankError(
-            f"rank {self.rank} (process {self._process.pid}) {how}: from outside, or by the system where memory ran short; resume "
-            "the run from its last checkpoint"
+            f"rank {self.rank} (process {self._process.pid}) {how}: from outside, or by the system where memory ran short; "
+            "resume the run from its last checkpoint"
         )
 
     def hang_up(self) -> None:
