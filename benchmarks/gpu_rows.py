@@ -229,8 +229,8 @@ def step(row: Row, device: str) -> dict[str, Any]:
     """Steps of `assay.train.loop` as a run makes them, proof of weights included; no evaluation, no checkpoint, no journal."""
     run, shape = run_of(row, device), SHAPES[row.size]
     stage = cast(Reinforce, run.stages[0])
-    fresh(device)
     with ScoringPool(run.tasks.verifier(), run.reward_deadline, workers=run.reward_workers) as pool:
+        fresh(device)
         session = open_session(run, stage, model_of(shape), pool, 0)
         times, metrics = asyncio.run(_steps(session, device))
     predicted = memory_of(run, stage, shape, weights_of(shape), 0, 0)
