@@ -1,6 +1,8 @@
 """``assay distill``: rows from a model of one's own or a server, gone on with, refused in one sentence."""
 
 import json
+import re
+import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -96,3 +98,19 @@ def test_a_server_out_of_reach_ends_it_with_what_there_is_kept(assay):
     said = assay("distill", "http://127.0.0.1:9/v1", "sort", "out.jsonl", "--model", "m", "--seconds", "0.2", *SMALL)
     assert said.code == 1 and "the teacher answered nothing of 6 attempts" in said.err
     assert "is kept in out.jsonl.work: the same command goes on" in said.err
+
+
+def test_a_stop_says_that_the_work_is_kept_and_a_terminal_has_a_bar(assay, monkeypatch):
+    from assay.lab import Distillation
+
+    def stopped(self, out, tell):
+        tell(1, 3, 1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Distillation, "run", stopped)
+    words = ("distill", "http://127.0.0.1:9/v1", "sort", "out.jsonl", "--model", "m")
+    said = assay(*words)
+    assert said.code == 130 and "stopped; what was answered is kept in out.jsonl.work" in said.err
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", assay(*words).err)
+    assert "1/3 tasks, 1 answered rightly" in shown

@@ -36,6 +36,7 @@ from assay.train.demonstration import Demonstration, conversation_row
 from assay.train.driver import resume, train
 from assay.train.fits import check_fits, check_run
 from assay.train.imitate import Imitations, demonstrations_of
+from assay.train.prefer import preferences_of
 from assay.train.run import ContaminationCheck, Imitate, Run
 
 Row = Mapping[str, Any]
@@ -411,3 +412,9 @@ def test_the_levels_of_the_tasks_are_for_the_other_stages() -> None:
     run = imitating(imitate(steps=1))
     check_fits(run, models.load(run.model, lambda run, folder: folder))
     assert run.stages[0].levels == ()
+
+
+def test_cells_that_are_no_json_are_left_to_the_reader_of_the_field(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("prompt,completion,label\nS21>,12,maybe\n")
+    with pytest.raises(DataError, match=r"x\.csv, row 1, field 'label': it is 'maybe'; give true"):
+        preferences_of(prefer(data=tmp_path / "x.csv"))
