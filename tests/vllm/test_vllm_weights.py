@@ -109,7 +109,8 @@ def test_draining_lets_requests_end_and_holds_later_ones_back(engine, model):
         first = [asyncio.create_task(engine.generate(request(f"a{i}", [i + 2], max_new_tokens=200))) for i in range(20)]
         await asyncio.sleep(0.3)
         swap = asyncio.create_task(engine.swap(version(model, 2, 5)))
-        await asyncio.sleep(0.1)
+        while not engine._here()._shut and not swap.done():  # its files are written before anybody waits
+            await asyncio.sleep(0.01)
         later = asyncio.create_task(engine.generate(request("b", [5])))
         held = asyncio.create_task(engine.generate(request("c", [5])))
         with pytest.raises(EngineError, match="another swap is under way"):
