@@ -32,9 +32,11 @@ from assay.runtime import (
     save_model,
 )  # fmt: skip
 from assay.runtime.packing import pack_offsets
+from assay.runtime.readout import Head, head_columns
+from assay.runtime.settings import HEAD_ELEMENTS
 from assay.tasks import SortDigits
 from assay.train import Folder, Reinforce, Run, Scratch
-from assay.train.memory import activations_of, head_of, weights_in, weights_of
+from assay.train.memory import Weights, activations_of, head_of, weights_in, weights_of
 
 ADAPTERS = (None, Lora(rank=4), Lora(rank=4, dora=True), Lora(rank=3, targets=("q_proj", "down_proj")))
 
@@ -139,6 +141,23 @@ def test_activations_are_predicted_within_a_factor_of_one_and_a_half(family, way
     weights = weights_in(tmp_path / "m")
     told = activations_of(settings, shape, weights) + head_of(settings, shape, weights)
     assert told / 1.5 < measured(model, settings, rows) < told * 1.5
+
+
+def test_logits_on_cuda_are_told_by_the_chunks_that_are_computed_there(monkeypatch):
+    """A chunk there is larger, and beside it lies the head's weight as products take it."""
+    monkeypatch.setitem(HEAD_ELEMENTS, "cuda", 1 << 20)
+    monkeypatch.setitem(HEAD_ELEMENTS, "cpu", 1 << 20)
+    shape = DecoderShape(vocab_size=4096, hidden_size=32, num_layers=1, num_heads=2, num_kv_heads=2, head_dim=8)
+    settings = LearnerSettings(precision="bf16", device="cuda", micro_tokens=1024)
+    told = head_of(settings, shape, Weights(0, ()))
+    assert told == 4 * (4 * 256 * 4096 + 4096 * 32) + 2 * 4096 * 32
+    assert head_of(replace(settings, device="cpu", precision="fp32"), shape, Weights(0, ())) == told - 2 * 4096 * 32
+    hidden, weight = (torch.from_numpy(generator("head", n).standard_normal((n, 32), np.float32)) for n in (1024, 4096))
+    hidden.requires_grad_(), weight.requires_grad_()
+    with LiveBytes() as live:
+        logp, entropy = head_columns(hidden, Head(weight, half=True), torch.arange(1024), True)
+        (logp.sum() + entropy.sum()).backward()
+    assert told / 1.5 < live.peak < told * 1.5
 
 
 def test_checkpointing_and_smaller_micro_batches_save_what_they_are_said_to(tmp_path):

@@ -132,8 +132,7 @@ class Causal(nn.Module, ABC):
             ``[M]`` log-probabilities, and ``[M]`` entropies (``[0]`` when not asked), in nats.
         """
         hidden = self.hidden(ids, packing, where - 1)
-        with torch.autocast(hidden.device.type, enabled=False):
-            return head_columns(hidden, self.head, ids[where], entropy)
+        return head_columns(hidden, self.head, ids[where], entropy)
 
     def statistics(
         self, ids: Tensor, packing: Packing, where: Tensor, stats: Sequence[VocabStat], models: Mapping[str, Causal],
@@ -171,8 +170,7 @@ class Causal(nn.Module, ABC):
                 others, layout, at = (rows or {}).get(name, own)
                 beside[name] = other.hidden(others, layout, at - 1), other.head
         read = {name: columns[name].to(hidden.dtype) for name in dict.fromkeys(n for s in stats for n in s.needs)}
-        with torch.autocast(hidden.device.type, enabled=False):
-            return head_statistics(hidden, self.head, ids[where], stats, Beside(beside, read))
+        return head_statistics(hidden, self.head, ids[where], stats, Beside(beside, read))
 
 
 @torch.no_grad()

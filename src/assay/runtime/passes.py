@@ -263,8 +263,7 @@ class Passes:
             made |= dict(zip(stats, made_of[1:], strict=True))
             made |= {column: made_of[0] for column, kind in plain.items() if kind == "logp"}
         elif plain:
-            with torch.autocast(both[0].device.type, enabled=False):
-                logp, spread = head_columns(both[0], decoder.head, ids[where], entropy)
+            logp, spread = head_columns(both[0], decoder.head, ids[where], entropy)
             made |= {column: spread if kind == "entropy" else logp for column, kind in plain.items()}
         return made, found
 

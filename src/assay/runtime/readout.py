@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from assay.core.vocab import VocabStat
-from assay.runtime.settings import HEAD_ELEMENTS, HEAD_ROWS
+from assay.runtime.settings import head_rows
 
-__all__ = ["Beside", "Head", "head_columns", "head_statistics"]
+__all__ = ["Beside", "Head", "add_product", "head_columns", "head_statistics", "product"]
 
+HALVES = (torch.bfloat16, torch.float16)
 STAT_SHARE = 2
 """Chunks for statistics hold so many times fewer positions: autograd keeps a few tensors of a chunk's size."""
 
@@ -28,12 +29,15 @@ class Head:
         bias: ``[V]``, or None.
         scale: on all logits (Cohere's, Granite's).
         cap: soft bound of their size (Gemma 2's); 0 for none.
+        half: whether products take their operands rounded to bfloat16: logits, and what the gradients of states and weight are
+            made of. Sums, logits, softmax and gradients stay float32. None: on CUDA under bfloat16 autocast.
     """
 
     weight: Tensor
     bias: Tensor | None = None
     scale: float = 1.0
     cap: float = 0.0
+    half: bool | None = None
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -43,21 +47,61 @@ class Head:
         """Whether logits are a product of matrices and nothing besides."""
         return self.bias is None and self.scale == 1.0 and not self.cap
 
+    def decided(self) -> Head:
+        """The same, with ``half`` as the present autocast has it where that is None."""
+        return self if self.half is not None else replace(self, half=_halved(self.weight.device))
+
+    def operands(self, hidden: Tensor) -> tuple[Tensor, Head]:
+        """States, and a head, of the type in which they are multiplied."""
+        kind = torch.bfloat16 if self.half else self.weight.dtype
+        return hidden.to(kind), replace(self, weight=self.weight.to(kind))
+
     def logits(self, hidden: Tensor) -> Tensor:
-        """``[c, V]`` of ``[c, hidden]``."""
-        w = self.weight
-        z = hidden @ w.T if w.dtype == hidden.dtype else (hidden.to(w.dtype) @ w.T).to(hidden.dtype)
+        """``[c, V]`` of ``[c, hidden]``, in float32 where that or the weight has 16 bits."""
+        states, head = self.operands(hidden)
+        z = product(states, head.weight.T)
         if self.bias is not None:
             z += self.bias
         if self.scale != 1.0:
             z *= self.scale
         return z.div_(self.cap).tanh_().mul_(self.cap) if self.cap else z
 
-    def back(self, grad: Tensor, logits: Tensor) -> Tensor:
-        """The gradient by ``hidden @ weight.T`` of that by the logits, in its place."""
-        if self.cap:
+    def back(self, grad: Tensor, logits: Tensor | None) -> Tensor:
+        """The gradient by ``hidden @ weight.T`` of that by the logits, in its place; these matter where there is a cap."""
+        if self.cap and logits is not None:
             grad *= 1.0 - (logits / self.cap).square_()
         return grad.mul_(self.scale) if self.scale != 1.0 else grad
+
+
+def _halved(device: torch.device) -> bool:
+    if device.type != "cuda" or not torch.is_autocast_enabled("cuda"):
+        return False
+    return cast(Any, torch).get_autocast_dtype("cuda") == torch.bfloat16
+
+
+def _summed_wide(device: torch.device) -> bool:
+    """Whether products of 16-bit operands are there in float32, as tensor cores sum them up."""
+    return device.type == "cuda"
+
+
+def product(a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
+    """``[n, k] @ [k, m]``; of operands in 16 bits as float32: on CUDA never rounded, elsewhere rounded to 16 bits first."""
+    if a.dtype not in HALVES:
+        return torch.mm(a, b) if out is None else torch.mm(a, b, out=out)
+    if _summed_wide(a.device):
+        return cast(Any, torch).mm(a, b, out_dtype=torch.float32, **({} if out is None else {"out": out}))
+    found = (a @ b).float()
+    return found if out is None else out.copy_(found)
+
+
+def add_product(into: Tensor, a: Tensor, b: Tensor) -> None:
+    """Adds ``[n, k] @ [k, m]`` to a float32 (or wider) ``[n, m]``; operands as in `product`."""
+    if a.dtype not in HALVES:
+        into.addmm_(a, b)
+    elif _summed_wide(a.device):
+        cast(Any, torch).addmm(into, a, b, out_dtype=torch.float32, out=into)
+    else:
+        into.add_(a @ b)
 
 
 class _HeadColumns(torch.autograd.Function):
@@ -68,35 +112,41 @@ class _HeadColumns(torch.autograd.Function):
         logp = hidden.new_empty(len(targets))
         spread = hidden.new_empty(len(targets) if entropy else 0)
         normal = hidden.new_empty(len(targets))
-        for part in _chunks(len(targets), len(head)):
-            logits = head.logits(hidden[part])
+        states, ready = head.operands(hidden)
+        for part in _chunks(len(targets), len(head), hidden.device.type):
+            logits = ready.logits(states[part])
             normal[part] = torch.logsumexp(logits, 1)
             logp[part] = logits.gather(1, targets[part].unsqueeze(1)).squeeze_(1).sub_(normal[part])
             if entropy:
                 p = (logits - normal[part].unsqueeze(1)).exp_()
                 spread[part] = normal[part] - p.mul_(logits).sum(1)
-        ctx.save_for_backward(hidden, weight, bias, targets, normal, spread)
+        ctx.save_for_backward(states, weight, bias, targets, normal, spread)
         ctx.head = head
         ctx.set_materialize_grads(False)
         return logp, spread
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        hidden, weight, bias, targets, normal, spread = ctx.saved_tensors
+        states, weight, bias, targets, normal, spread = ctx.saved_tensors
         head: Head = replace(ctx.head, weight=weight, bias=bias)
         to_logp, to_entropy = grads[0], grads[1] if len(spread) else None
         if to_logp is None and to_entropy is None:
             return (None,) * 6
-        sums = _Sums(hidden, head, ctx.needs_input_grad)
-        for part in _chunks(len(targets), len(head)):
-            if head.plain and weight.dtype == hidden.dtype:
-                logits, logs = None, torch.addmm(-normal[part].unsqueeze(1), hidden[part], weight.T)
+        sums = _Sums(states, head, ctx.needs_input_grad)
+        for part in _chunks(len(targets), len(head), states.device.type):
+            lift = normal[part].unsqueeze(1)
+            logits: Tensor | None = None
+            if head.plain and states.dtype not in HALVES:
+                logs = torch.addmm(-lift, states[part], weight.T)
             else:
-                logits = head.logits(hidden[part])
-                logs = logits - normal[part].unsqueeze(1)
-            p = logs.exp()
-            grad = torch.zeros_like(p) if to_logp is None else p * -to_logp[part].unsqueeze(1)
-            if to_logp is not None:
+                logits = sums.ready.logits(states[part])
+                logs = logits - lift if head.cap else logits.sub_(lift)
+            p = logs.exp_() if to_entropy is None else logs.exp()
+            if to_logp is None:
+                grad = torch.zeros_like(p)
+            else:
+                factor = -to_logp[part].unsqueeze(1)
+                grad = p.mul_(factor) if to_entropy is None else p * factor
                 grad.scatter_add_(1, targets[part].unsqueeze(1), to_logp[part].unsqueeze(1))
             if to_entropy is not None:  # dH/dz = -p (log p + H)
                 logs.add_(spread[part].unsqueeze(1)).mul_(p)
@@ -106,37 +156,46 @@ class _HeadColumns(torch.autograd.Function):
 
 
 class _Sums:
-    """Gradients of a head's inputs, added up chunk by chunk; what nobody learns costs nothing."""
+    """Gradients of a head's inputs, added up chunk by chunk; what nobody learns costs nothing.
+
+    Args:
+        states: as multiplied (`Head.operands`).
+        head: with the weight that learns.
+        needed: which inputs of the pass need a gradient: states, weight, bias.
+
+    Attributes:
+        ready: the head as multiplied.
+    """
 
     def __init__(self, states: Tensor, head: Head, needed: Sequence[bool]) -> None:
-        self._states, self._head = states, head
-        self.hidden = torch.empty_like(states)
+        self._states, self.ready = head.operands(states)
+        self.hidden = torch.empty_like(states, dtype=torch.float32 if states.dtype in HALVES else None)
         self.weight = torch.zeros_like(head.weight) if needed[1] else None
         self.bias = torch.zeros_like(head.bias) if head.bias is not None and needed[2] else None
 
     def add(self, part: slice, grad: Tensor, logits: Tensor | None) -> None:
         """Of a chunk: the gradient by its logits."""
-        if logits is not None:
-            grad = self._head.back(grad, logits)
-        w = self._head.weight
-        if w.dtype == grad.dtype:
-            torch.mm(grad, w, out=self.hidden[part])
-        else:
-            self.hidden[part] = grad.to(w.dtype) @ w
+        grad = self.ready.back(grad, logits)
+        w = self.ready.weight
+        small = grad.to(w.dtype)
+        product(small, w, out=self.hidden[part])
         if self.weight is not None:
-            self.weight.addmm_(grad.T, self._states[part])
+            add_product(self.weight, small.T, self._states[part])
         if self.bias is not None:
             self.bias.add_(grad.sum(0))
 
 
-def _chunks(positions: int, vocabulary: int, share: int = 1) -> list[slice]:
-    size = max(HEAD_ROWS, HEAD_ELEMENTS // vocabulary)
-    size = max(1, size // share)
+def _chunks(positions: int, vocabulary: int, device: str, share: int = 1) -> list[slice]:
+    """Of nearly equal size on CUDA, where a short last one would cost almost a whole one."""
+    size = max(1, head_rows(vocabulary, device) // share)
+    if device == "cuda" and positions > size:
+        size = -(-positions // -(-positions // size))
     return [slice(a, min(a + size, positions)) for a in range(0, positions, size)]
 
 
 def head_columns(hidden: Tensor, head: Head, targets: Tensor, entropy: bool = False) -> tuple[Tensor, Tensor]:
-    """Log-probability of each target and, when asked, the entropy of its distribution, in nats.
+    """Log-probability of each target and, when asked, the entropy of its distribution, in nats; no autocast reaches in here but
+    by `Head.half`.
 
     Logits exist for one chunk of positions at a time, in both passes; the backward pass computes them again.
 
@@ -149,7 +208,9 @@ def head_columns(hidden: Tensor, head: Head, targets: Tensor, entropy: bool = Fa
     Returns:
         ``[M]`` log-probabilities, and ``[M]`` entropies (``[0]`` when not asked).
     """
-    return cast(Any, _HeadColumns).apply(hidden, head.weight, head.bias, head, targets, entropy)
+    head = head.decided()
+    with torch.autocast(hidden.device.type, enabled=False):
+        return cast(Any, _HeadColumns).apply(hidden, head.weight, head.bias, head, targets, entropy)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,6 +225,10 @@ class Beside:
     models: Mapping[str, tuple[Tensor, Head]] = field(default_factory=dict[str, tuple[Tensor, Head]])
     columns: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
 
+    def ready(self) -> Beside:
+        """The same, with states and heads as they are multiplied."""
+        return replace(self, models={name: head.operands(hidden) for name, (hidden, head) in self.models.items()})
+
     def at(self, part: slice) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Other models' log-probabilities ``[c, V]`` and the columns ``[c]`` of a chunk."""
         others = {name: _logp(head.logits(hidden[part])) for name, (hidden, head) in self.models.items()}
@@ -177,29 +242,31 @@ class _HeadStatistics(torch.autograd.Function):
         beside: Beside,
     ) -> tuple[Tensor, ...]:  # fmt: skip
         out = [hidden.new_empty(len(targets)) for _ in range(1 + len(stats))]
-        for part in _stat_chunks(len(targets), len(head), beside):
-            logp, ids = _logp(head.logits(hidden[part])), targets[part]
-            others, columns = beside.at(part)
+        states, ready = head.operands(hidden)
+        others_ready = beside.ready()
+        for part in _stat_chunks(states, head, beside):
+            logp, ids = _logp(ready.logits(states[part])), targets[part]
+            others, columns = others_ready.at(part)
             out[0][part] = logp.gather(1, ids.unsqueeze(1)).squeeze_(1)
             for column, stat in zip(out[1:], stats, strict=True):
                 column[part] = stat.of(logp, ids, others, columns)
-        ctx.save_for_backward(hidden, weight, bias, targets)
+        ctx.save_for_backward(states, weight, bias, targets)
         ctx.head, ctx.stats, ctx.beside = head, stats, beside
         ctx.set_materialize_grads(False)
         return tuple(out)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        hidden, weight, bias, targets = ctx.saved_tensors
+        states, weight, bias, targets = ctx.saved_tensors
         head: Head = replace(ctx.head, weight=weight, bias=bias)
         if all(g is None for g in grads):
             return (None,) * 7
-        sums = _Sums(hidden, head, ctx.needs_input_grad)
-        for part in _stat_chunks(len(targets), len(head), ctx.beside):
-            logits = head.logits(hidden[part])
-            capped = logits.clone() if head.cap else logits
+        sums, beside = _Sums(states, head, ctx.needs_input_grad), ctx.beside.ready()
+        for part in _stat_chunks(states, head, beside):
+            logits = sums.ready.logits(states[part])
+            capped = logits.clone() if head.cap else None
             logp = _logp(logits)
-            slope = _slope(logp, targets[part], ctx.stats, ctx.beside.at(part), [None if g is None else g[part] for g in grads])
+            slope = _slope(logp, targets[part], ctx.stats, beside.at(part), [None if g is None else g[part] for g in grads])
             total = slope.sum(1, keepdim=True)
             slope.addcmul_(logp.exp_(), total, value=-1.0)  # back through log-softmax
             sums.add(part, slope, capped)
@@ -230,8 +297,8 @@ def _logp(logits: Tensor) -> Tensor:
     return logits.sub_(torch.logsumexp(logits, 1, keepdim=True))
 
 
-def _stat_chunks(positions: int, vocabulary: int, beside: Beside) -> list[slice]:
-    return _chunks(positions, vocabulary, STAT_SHARE + len(beside.models))
+def _stat_chunks(states: Tensor, head: Head, beside: Beside) -> list[slice]:
+    return _chunks(len(states), len(head), states.device.type, STAT_SHARE + len(beside.models))
 
 
 def head_statistics(
@@ -250,4 +317,7 @@ def head_statistics(
     Returns:
         ``[M]`` log-probabilities, then ``[M]`` for each of ``stats``.
     """
-    return cast(Any, _HeadStatistics).apply(hidden, head.weight, head.bias, head, targets, tuple(stats), beside)
+    head = head.decided()
+    beside = replace(beside, models={name: (states, other.decided()) for name, (states, other) in beside.models.items()})
+    with torch.autocast(hidden.device.type, enabled=False):
+        return cast(Any, _HeadStatistics).apply(hidden, head.weight, head.bias, head, targets, tuple(stats), beside)

@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.runtime.engines import Auto, InProcess, Native
-from assay.runtime.settings import HEAD_ELEMENTS, HEAD_ROWS, DecoderShape, HubShape, LearnerSettings, Lora, Muon
+from assay.runtime.settings import DecoderShape, HubShape, LearnerSettings, Lora, Muon, head_rows
 from assay.train.run import Reinforce, Run, Stage, learner_of
 
 __all__ = ["Memory", "Weights", "activations_of", "head_of", "memory_of", "savings", "weights_in", "weights_of"]
@@ -36,7 +36,7 @@ _KEPT = {("fp32", False): 5.0, ("bf16", False): 3.5, ("fp32", True): 4.4, ("bf16
 _SCORES = 3.5
 """Matrices of scores that attention with soft caps keeps."""
 _CHUNKS = 4
-"""Chunks of logits that live together in the head's backward pass."""
+"""Chunks of logits that live together in the head's backward pass, with entropies or other statistics; two without any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,9 +227,11 @@ def _activations(learner: LearnerSettings, shape: DecoderShape | HubShape, weigh
 
 def head_of(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: Weights) -> int:
     """Bytes of the logits that live at once, and of the head's gradient before it is added, beyond what layers need later on."""
-    chunk = min(learner.micro_tokens, max(HEAD_ROWS, HEAD_ELEMENTS // shape.vocab_size)) * shape.vocab_size
-    trained = shape.vocab_size * shape.hidden_size if learner.adapter is None else 0
-    return max(0, _FLOAT * (_CHUNKS * chunk + trained) - _activations(learner, shape, weights)[1])
+    cuda = learner.device == "cuda"
+    chunk = min(learner.micro_tokens, head_rows(shape.vocab_size, "cuda" if cuda else "cpu")) * shape.vocab_size
+    matrix = shape.vocab_size * shape.hidden_size if learner.adapter is None else 0
+    rounded = _HALF * matrix if cuda and learner.precision == "bf16" else 0  # the weight as products take it there
+    return max(0, _FLOAT * (_CHUNKS * chunk + matrix) + rounded - _activations(learner, shape, weights)[1])
 
 
 def savings(
