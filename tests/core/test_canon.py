@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.core.canon import FrozenMap, array_digest, canonical, digest, freeze, plain
+from assay.core import canon
+from assay.core.canon import FrozenMap, array_digest, array_digests, canonical, digest, freeze, plain
 from assay.core.errors import DataError
 
 json_values = st.recursive(
@@ -71,6 +72,18 @@ def test_digest_of_known_values() -> None:
     # blake2b with 8 bytes of the text [1,"ü",null]
     assert digest([1, "ü", None], 8) == "99f574a3cda76034"
     assert array_digest(np.arange(3, dtype=np.int32)) == array_digest(np.arange(6, dtype=np.int32)[::2] // 2)
+
+
+@pytest.mark.parametrize("cores", [1, 4])
+def test_digests_of_many_arrays_are_those_of_each_in_their_order_on_any_number_of_cores(
+    monkeypatch: pytest.MonkeyPatch, cores: int
+) -> None:
+    monkeypatch.setattr(canon, "_WORTH", 100)
+    monkeypatch.setattr(canon.os, "sched_getaffinity", lambda _: set(range(cores)))
+    arrays = {f"w{i}": np.arange(3 * i, dtype=np.float32) for i in (4, 1, 9, 0)}
+    found = array_digests(arrays)
+    assert list(found.items()) == [(name, array_digest(array)) for name, array in arrays.items()]
+    assert array_digests({}) == {}
 
 
 def test_array_digest_tells_dtype_shape_and_content_apart() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from assay.core.canon import array_digest, digest
+from assay.core.canon import array_digests, digest
 from assay.core.columns import Array
 from assay.core.errors import DataError
 
@@ -69,8 +69,7 @@ class Manifest:
         if self.payload is None or self.kind != "full":
             raise DataError(f"weight version {self.version} is no full set of arrays, so it cannot be rounded")
         arrays = {name: bfloat16_bits(name, array) for name, array in self.payload.items()}
-        tensors = {n: TensorInfo(dtype, tuple(a.shape), array_digest(a)) for n, a in arrays.items()}
-        return replace(self, tensors=tensors, payload=arrays)
+        return replace(self, tensors=manifest_of(self.version, arrays, dtype=dtype).tensors, payload=arrays)
 
     @property
     def digest(self) -> str:
@@ -87,8 +86,12 @@ def bfloat16_bits(name: str, array: Array) -> Array:
     return np.where(np.isnan(array), np.uint32(0x7FC0), kept).astype(np.uint16)
 
 
-def manifest_of(version: int, arrays: Mapping[str, Array], *, base: str | None = None) -> Manifest:
+def manifest_of(version: int, arrays: Mapping[str, Array], *, base: str | None = None, dtype: str | None = None) -> Manifest:
     """A manifest of in-process arrays: a full one, or with ``base`` a delta on the version of that digest.
+
+    Args:
+        version, arrays, base: as `Manifest` has them.
+        dtype: what arrays of bit patterns stand for, ``bfloat16``; None for their own type.
 
     >>> full = manifest_of(1, {"w": np.zeros(2, np.float32), "b": np.zeros(1, np.float32)})
     >>> full.tensors["w"].shape, full.kind
@@ -96,5 +99,6 @@ def manifest_of(version: int, arrays: Mapping[str, Array], *, base: str | None =
     >>> manifest_of(2, {"b": np.ones(1, np.float32)}, base=full.digest).kind
     'delta'
     """
-    tensors = {n: TensorInfo(a.dtype.str, tuple(a.shape), array_digest(np.asarray(a))) for n, a in arrays.items()}
+    digests = array_digests({n: np.asarray(a) for n, a in arrays.items()})
+    tensors = {n: TensorInfo(dtype or a.dtype.str, tuple(a.shape), digests[n]) for n, a in arrays.items()}
     return Manifest(version=version, tensors=tensors, kind="full" if base is None else "delta", base=base, payload=arrays)

@@ -235,6 +235,8 @@ class EngineInfo:
         context: longest prompt plus completion.
         dtype: of the weights that it takes and serves, ``float32`` or ``bfloat16`` (`Manifest.rounded`).
         columns: token columns that its completions carry.
+        digests: how its checksums are made, which those of a manifest must be to be compared: ``blake2b`` of bytes, as
+            `array_digest`, or ``mixed``, which the device computes where the weights lie.
     """
 
     version: int
@@ -242,6 +244,7 @@ class EngineInfo:
     context: int
     dtype: str = "float32"
     columns: tuple[str, ...] = ()
+    digests: str = "blake2b"
 
 
 class SwapMode(StrEnum):
@@ -393,9 +396,11 @@ class Learner(Protocol):
 
     def score(self, rows: Sequence[Ids], model: str = "policy") -> list[NDArray[np.float32]]: ...
 
-    def publish(self) -> Manifest: ...
+    def publish(self, dtype: str = "float32", digests: str = "blake2b") -> Manifest:
+        """The present weights as an engine takes them whose `EngineInfo` says this."""
+        ...
 
-    def rehearsal(self) -> AbstractContextManager[Rehearsal]:
+    def rehearsal(self, dtype: str = "float32") -> AbstractContextManager[Rehearsal]:
         """Inside, `score` and the manifest have weights that differ visibly in every tensor; behind it all is as before."""
         ...
 

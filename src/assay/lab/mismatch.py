@@ -100,7 +100,7 @@ def attempts(engine: Engine, learner: TorchLearner, prompts: int, size: int, len
     ]  # fmt: skip
 
     async def sampled() -> list[Completion]:
-        await engine.swap(learner.publish().rounded(engine.info().dtype))
+        await engine.swap(learner.publish(engine.info().dtype, engine.info().digests))
         return list(await asyncio.gather(*map(engine.generate, asked)))
 
     done = asyncio.run(sampled())

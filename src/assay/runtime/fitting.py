@@ -9,6 +9,7 @@ import numpy as np
 from assay.core.columns import Array
 from assay.core.errors import EngineError
 from assay.core.manifest import Manifest
+from assay.runtime.publishing import Laid
 
 __all__ = ["fitting"]
 
@@ -17,7 +18,7 @@ _STORED = {"float32": np.dtype(np.float32), "bfloat16": np.dtype(np.uint16)}
 
 def fitting(
     manifest: Manifest, sizes: Mapping[str, tuple[int, ...]], dtype: str, identity: Callable[[], str]
-) -> dict[str, Array]:
+) -> Mapping[str, Array]:
     """The payload of a manifest, checked to fit: all tensors of a full one, some of a delta.
 
     Args:
@@ -29,6 +30,9 @@ def fitting(
     Raises:
         EngineError: no payload, one that is not what the manifest names, a delta on other weights than the served ones, or
             names, shapes or types that differ from the served ones.
+
+    Returns:
+        Arrays by name, or the payload itself where that is a `Laid`.
     """
     said = f"weight version {manifest.version}"
     if manifest.payload is None:
@@ -38,7 +42,8 @@ def fitting(
             f"{said} changes the weights with digest {manifest.base}, but the engine serves those with digest {served}; "
             "swap a full manifest in first"
         )
-    payload = {n: np.asarray(a) for n, a in manifest.payload.items()}
+    laid = manifest.payload if isinstance(manifest.payload, Laid) else None
+    payload = manifest.payload if laid else {n: np.asarray(a) for n, a in manifest.payload.items()}
     full = sizes.keys() if manifest.kind == "full" else manifest.tensors.keys()
     for what, names in {
         "has the unknown": payload.keys() - sizes.keys(),
@@ -47,12 +52,15 @@ def fitting(
     }.items():
         if names:
             raise EngineError(f"{said} {what} tensor {min(names)!r}; the engine keeps its old weights")
-    for name, array in payload.items():
-        size = sizes[name]
+    for name, size in sizes.items():
+        if name not in payload:
+            continue
+        given = laid.tensors[name] if laid else payload[name]
+        kind, stored = (laid.dtype, dtype) if laid else (given.dtype, _STORED[dtype])
         named = dtype == "float32" or manifest.tensors[name].dtype == dtype
-        if tuple(array.shape) != size or array.dtype != _STORED[dtype] or not named:
+        if tuple(given.shape) != size or kind != stored or not named:
             raise EngineError(
-                f"{said}: tensor {name!r} is {array.dtype}{tuple(array.shape)}, the engine serves {dtype}{size}; it keeps "
+                f"{said}: tensor {name!r} is {kind}{tuple(given.shape)}, the engine serves {dtype}{size}; it keeps "
                 "its old weights"
             )
     return payload

@@ -107,14 +107,14 @@ class MeshLearner:
         """As `TorchLearner.score`."""
         return self._call("score", rows, model)
 
-    def publish(self) -> Manifest:
+    def publish(self, dtype: str = "float32", digests: str = "blake2b") -> Manifest:
         """As `TorchLearner.publish`."""
-        return self._call("publish")
+        return self._call("publish", dtype, digests)
 
     @contextmanager
-    def rehearsal(self) -> Generator[Rehearsal]:
+    def rehearsal(self, dtype: str = "float32") -> Generator[Rehearsal]:
         """As `TorchLearner.rehearsal`."""
-        made = cast(Rehearsal, self._call("rehearse"))
+        made = cast(Rehearsal, self._call("rehearse", dtype))
         try:
             yield Rehearsal(manifest=made.manifest, effects=lambda rows: self._call("effects", rows))
         finally:

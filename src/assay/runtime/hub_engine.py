@@ -39,6 +39,8 @@ class TransformersEngine(RunningBatch[HubPrefill]):
         trained: parameter names that manifests hold; None for all. With adapters these are the adapters' tensors.
         compile: compile the step, over all slots and their whole length. It pays on CUDA, where steps are short; untried there.
         decode: ids to text, for requests that end at texts (`Sampling.stop`); None: such requests are refused.
+        digests: how checksums are made, as `EngineInfo.digests`: ``mixed`` ones compare with those of
+            ``publish(dtype, "mixed")`` alone.
 
     Raises:
         ConfigError: a module that does not fit (see `HubDecodePath`), a context beyond the model's, settings that exclude one
@@ -67,6 +69,7 @@ class TransformersEngine(RunningBatch[HubPrefill]):
         trained: Collection[str] | None = None,
         compile: bool = False,
         decode: Callable[[list[int]], str] | None = None,
+        digests: str = "blake2b",
     ) -> None:
         check_settings("TransformersEngine", max_batch, columns, ["entropy", "routed_experts"])
         routed = "routed_experts" in columns
@@ -80,7 +83,9 @@ class TransformersEngine(RunningBatch[HubPrefill]):
         if torch.device(device).type == "cuda" and not torch.cuda.is_available():
             raise ConfigError(f"device={device!r}: torch {torch.__version__} finds no CUDA device here; use device='cpu'")
         module.to(device).eval()
-        self.weights = ModuleWeights(module, dtype, trained)
+        self.weights = ModuleWeights(module, dtype, trained, digests)
         path = HubDecodePath(module, max_batch, context, routed=routed, static=compile)
-        info = EngineInfo(version=0, vocabulary=path.vocabulary, context=context, dtype=dtype, columns=columns)
+        info = EngineInfo(
+            version=0, vocabulary=path.vocabulary, context=context, dtype=dtype, columns=columns, digests=digests
+        )  # fmt: skip
         super().__init__(path, self.weights, info, max_batch=max_batch, columns=columns, decode=decode)

@@ -9,11 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from assay.core.canon import array_digest
+from assay.core.canon import array_digests
 from assay.core.columns import Array
 from assay.core.errors import ConfigError
 from assay.core.manifest import Manifest, TensorInfo
 from assay.runtime.fitting import fitting
+from assay.runtime.mixed import mixed_digests
+from assay.runtime.publishing import Laid, bits_of
 from assay.runtime.typed import tensor_of
 
 __all__ = ["ModuleWeights"]
@@ -30,15 +32,20 @@ class ModuleWeights:
         module: its parameters are cast to ``dtype`` in place where they have another floating type; buffers stay as they are.
         dtype: ``float32`` or ``bfloat16``.
         trained: names of the parameters that manifests hold; None for all.
+        kind: of the digests, as in `EngineInfo.digests`.
 
     Raises:
-        ConfigError: a trained name that the module lacks, a parameter that is no floating-point number, or another dtype.
+        ConfigError: a trained name that the module lacks, a parameter that is no floating-point number, another dtype or digest.
     """
 
-    def __init__(self, module: nn.Module, dtype: str, trained: Collection[str] | None = None) -> None:
+    def __init__(
+        self, module: nn.Module, dtype: str, trained: Collection[str] | None = None, kind: str = "blake2b"
+    ) -> None:  # fmt: skip
         if dtype not in ("float32", "bfloat16"):
             raise ConfigError(f"an engine serves float32 or bfloat16, not dtype={dtype!r}")
-        self.dtype, self._module = dtype, cast(Any, module)
+        if kind not in ("blake2b", "mixed"):
+            raise ConfigError(f"an engine's checksums are made by 'blake2b' or 'mixed', not by digests={kind!r}")
+        self.dtype, self.kind, self._module = dtype, kind, cast(Any, module)
         named = dict(module.named_parameters())
         unknown = sorted({*(trained or ())} - named.keys())
         if unknown:
@@ -66,7 +73,7 @@ class ModuleWeights:
         """Shape of each served tensor."""
         return {name: tuple(t.shape) for name, t in self.tensors.items()}
 
-    def verified(self, manifest: Manifest) -> dict[str, Array]:
+    def verified(self, manifest: Manifest) -> Mapping[str, Array]:
         """The payload of a manifest, checked to fit: all tensors of a full one, some of a delta.
 
         Raises:
@@ -76,29 +83,35 @@ class ModuleWeights:
 
     @torch.no_grad()
     def load(self, arrays: Mapping[str, Array]) -> None:
-        """Copies verified arrays into the module's parameters."""
+        """Copies verified arrays into the module's parameters; what lies on a device from there, rounded on the way."""
         tensors = self.tensors
+        if isinstance(arrays, Laid):
+            for name, tensor in arrays.tensors.items():
+                tensors[name].copy_(tensor)
+            return
         for name, array in arrays.items():
-            given = tensor_of(np.array(array))  # a copy: payloads may be read-only
+            given = tensor_of(array if array.flags.writeable else np.array(array))
             tensors[name].copy_(given.view(torch.bfloat16) if self.dtype == "bfloat16" else given)
 
-    def _bits(self, tensor: Tensor) -> Array:
-        whole = tensor.detach().cpu().contiguous()
-        return (whole.view(torch.uint16) if self.dtype == "bfloat16" else whole).numpy()
+    def _digests(self, tensors: Mapping[str, Tensor]) -> dict[str, str]:
+        if self.kind == "mixed":
+            return mixed_digests((name, t.detach()) for name, t in tensors.items())
+        return array_digests({name: bits_of(t.detach().cpu()) for name, t in tensors.items()})
 
     def digests(self) -> dict[str, str]:
         """Digest of each served tensor; that of a tied head, as the module multiplies with it, also as ``lm_head.weight``."""
         tensors = self.tensors
-        found = {name: array_digest(self._bits(t)) for name, t in tensors.items()}
+        found = self._digests(tensors)
         head, embedding = (
             getattr(part, "weight", None) for part in (self._module.get_output_embeddings(), self._module.get_input_embeddings())
         )
         if HEAD not in found and head is embedding and any(head is t for t in tensors.values()):
-            found[HEAD] = array_digest(self._bits(cast(Tensor, head)))
+            found[HEAD] = next(digest for name, digest in found.items() if tensors[name] is head)
         return found
 
     def identity(self) -> str:
         """The `Manifest.digest` of what is served, computed anew from the parameters."""
         kind = self.dtype if self.dtype == "bfloat16" else np.dtype(np.float32).str
-        tensors = {n: TensorInfo(kind, tuple(t.shape), array_digest(self._bits(t))) for n, t in self.tensors.items()}
+        digests, sizes = self._digests(self.tensors), self.sizes
+        tensors = {name: TensorInfo(kind, sizes[name], digests[name]) for name in digests}
         return Manifest(version=0, tensors=tensors).digest

@@ -125,7 +125,7 @@ class Lagged:
         for key, array in tensors.items():
             version, _, name = key.partition("/")
             versions.setdefault(int(version), {})[name] = array
-        self._published, self._served = [manifest_of(version, versions[version]) for version in sorted(versions)], None
+        self._published, self._served = [_restored(version, versions[version]) for version in sorted(versions)], None
 
     # ---- what the engine does
 
@@ -148,3 +148,9 @@ class Lagged:
     def info(self) -> EngineInfo:
         """Of the weights that the engine serves."""
         return self.engine.info()
+
+
+def _restored(version: int, arrays: Mapping[str, Array]) -> Manifest:
+    """A manifest of arrays that were saved; those of 16 bits are patterns of bfloat16."""
+    halves = bool(arrays) and all(array.dtype == np.uint16 for array in arrays.values())
+    return manifest_of(version, arrays, dtype="bfloat16" if halves else None)

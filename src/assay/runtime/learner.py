@@ -17,7 +17,7 @@ from torch import Tensor
 from assay.core.batch import Batch, pack_rows
 from assay.core.canon import array_digest, digest
 from assay.core.errors import AssayError, NonFiniteError, PlanError
-from assay.core.manifest import Manifest, manifest_of
+from assay.core.manifest import Manifest
 from assay.core.plan import Forward, Plan
 from assay.core.protocols import LossProgram, Rehearsal, Stats
 from assay.core.rollout import Ids
@@ -33,6 +33,7 @@ from assay.runtime.model import Model
 from assay.runtime.optim import build_optimizer
 from assay.runtime.packing import Packing
 from assay.runtime.passes import Passes
+from assay.runtime.publishing import published, served
 from assay.runtime.rehearsal import disturbed, effects
 from assay.runtime.settings import LearnerSettings
 from assay.runtime.typed import array_of
@@ -305,12 +306,21 @@ class TorchLearner:
 
     # ---- weights in and out
 
-    def publish(self) -> Manifest:
-        """The present weights as a full manifest, version = updates done.
+    def publish(self, dtype: str = "float32", digests: str = "blake2b") -> Manifest:
+        """The present weights as a full manifest, version = updates done, for an engine whose `EngineInfo` says this.
 
-        The payload's arrays are views of the live weights: a receiver copies them before the next step.
+        The payload may be the live weights: a receiver copies them before the next step. On several ranks it is the first's; the
+        others give one that names nothing.
+
+        Raises:
+            ConfigError: another dtype or kind of digest.
         """
-        return manifest_of(self.version, {name: array_of(p) for name, p in self.weights().items()})
+        whole = ((name, self.policy.whole(name, p.detach())) for name, p in self.parameters.items())
+        if self.ranks is None:
+            return published(self.version, dict(whole), dtype, digests)
+        first = self.ranks.index == 0
+        kept = {name: tensor.to(served(dtype)) for name, tensor in whole if first}  # on the others each goes as it came
+        return published(self.version, kept, dtype, digests)
 
     def weights(self) -> dict[str, Tensor]:
         """What is trained, whole: on a single process the very weights."""
@@ -342,11 +352,11 @@ class TorchLearner:
         """Nothing is held but memory."""
 
     @contextmanager
-    def rehearsal(self) -> Generator[Rehearsal]:
+    def rehearsal(self, dtype: str = "float32") -> Generator[Rehearsal]:
         """Inside, every published tensor carries strong noise; behind it all are bit for bit as before."""
         with disturbed(self.policy) as kept:
             yield Rehearsal(
-                manifest=self.publish(), effects=lambda rows: effects(self.parameters, kept, self.score, rows)
+                manifest=self.publish(dtype), effects=lambda rows: effects(self.parameters, kept, self.score, rows)
             )  # fmt: skip
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:

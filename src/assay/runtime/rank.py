@@ -83,9 +83,9 @@ class Member:
         """What the learner's method of that name gives; a rehearsal, which lasts, is three calls."""
         return getattr(self if name in ("rehearse", "effects", "rehearsed") else self.learner, name)(*given)
 
-    def rehearse(self) -> Rehearsal:
+    def rehearse(self, dtype: str) -> Rehearsal:
         """Begins a rehearsal."""
-        self._rehearsal = self._open.enter_context(self.learner.rehearsal())
+        self._rehearsal = self._open.enter_context(self.learner.rehearsal(dtype))
         return self._rehearsal
 
     def effects(self, rows: Sequence[Ids]) -> dict[str, NDArray[np.float32]]:

@@ -84,7 +84,7 @@ class Steps(Protocol[P]):
 class Served(Protocol):
     """The weights that a decode path multiplies with."""
 
-    def verified(self, manifest: Manifest) -> dict[str, Array]:
+    def verified(self, manifest: Manifest) -> Mapping[str, Array]:
         """A manifest's arrays, checked to fit; EngineError says why they do not."""
         ...
 

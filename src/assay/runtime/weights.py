@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from assay.core.canon import array_digest
+from assay.core.canon import array_digests
 from assay.core.columns import Array
 from assay.core.manifest import Manifest, manifest_of
 from assay.runtime.fitting import fitting
@@ -104,7 +104,7 @@ class ServedWeights:
             down=one("mlp.down_proj"),
         )
 
-    def verified(self, manifest: Manifest) -> dict[str, Array]:
+    def verified(self, manifest: Manifest) -> Mapping[str, Array]:
         """The payload of a manifest, checked to fit: all tensors of a full one, some of a delta.
 
         Raises:
@@ -122,7 +122,7 @@ class ServedWeights:
     def digests(self) -> dict[str, str]:
         """Digest of each served array, computed from the arrays themselves once per `load`."""
         if self._digests is None:
-            self._digests = {n: array_digest(t.numpy()) for n, t in self.tensors.items()}
+            self._digests = array_digests({n: t.numpy() for n, t in self.tensors.items()})
         return dict(self._digests)
 
     def identity(self) -> str:

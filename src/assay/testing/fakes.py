@@ -236,12 +236,18 @@ class FakeLearner:
         """Log-probabilities under the present weights, 0 first."""
         return _scored(self.weights, rows)
 
-    def publish(self) -> Manifest:
-        """The present weights as a full manifest."""
-        return manifest_of(self.version, _copied(self.weights))
+    def publish(self, dtype: str = "float32", digests: str = "blake2b") -> Manifest:
+        """The present weights as a full manifest.
+
+        Raises:
+            ConfigError: digests other than blake2b.
+        """
+        if digests != "blake2b":
+            raise ConfigError(f"the fake learner digests by blake2b alone, not by {digests!r}")
+        return manifest_of(self.version, _copied(self.weights)).rounded(dtype)
 
     @contextmanager
-    def rehearsal(self) -> Generator[Rehearsal]:
+    def rehearsal(self, dtype: str = "float32") -> Generator[Rehearsal]:
         """Inside, every weight carries noise; behind it all are as before."""
         kept, rng = self.weights, generator("fake-rehearsal", 0)
         noisy = {n: (a + 0.5 * rng.standard_normal(a.shape)).astype(np.float32) for n, a in kept.items()}
@@ -253,7 +259,7 @@ class FakeLearner:
 
         self.weights = noisy
         try:
-            yield Rehearsal(manifest=self.publish(), effects=effects)
+            yield Rehearsal(manifest=self.publish(dtype), effects=effects)
         finally:
             self.weights = kept
 

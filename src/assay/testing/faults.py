@@ -84,7 +84,8 @@ class _Faulty:
 
     async def apply(self, manifest: Manifest, arrays: Arrays, mode: SwapMode) -> None:
         """Hands the arrays over."""
-        await self.engine.swap(manifest_of(manifest.version, arrays), mode)
+        halves = all(info.dtype == "bfloat16" for info in manifest.tensors.values())
+        await self.engine.swap(manifest_of(manifest.version, arrays, dtype="bfloat16" if halves else None), mode)
 
     def remember(self, now: Arrays) -> None:
         """Keeps what later swaps go wrong with: the arrays of the last version."""

@@ -123,8 +123,8 @@ class WeightProof:
         rows, dtype = self.rehearsal or self.rows, engine.info().dtype
         before = learner.score(rows)
         noise = _root_mean_square(_differences(await engine.score(rows), before))
-        with learner.rehearsal() as other:
-            await engine.swap(other.manifest.rounded(dtype))
+        with learner.rehearsal(dtype) as other:
+            await engine.swap(other.manifest)
             now = learner.score(rows)
             left, effects = _differences(await engine.score(rows), now), other.effects(rows)
             told = (await engine.checksums() if self.checksums else None) or {}

@@ -213,7 +213,8 @@ class Session:
 
     def published(self) -> Manifest:
         """The learner's present weights as the engine takes them."""
-        return self.learner.publish().rounded(self.engine.info().dtype)
+        info = self.engine.info()
+        return self.learner.publish(info.dtype, info.digests)
 
     @asynccontextmanager
     async def present(self) -> AsyncGenerator[None]:
