@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -20,6 +21,7 @@ from assay.core.errors import CheckpointError, ConfigError, NonFiniteError, Plan
 from assay.core.plan import Forward, Plan
 from assay.objective.loss.td_fits import Bce, HlGauss, TwoHot
 from assay.objective.loss.vocab import ChoiceLogp, MaxLogp
+from assay.runtime.critics import Head
 from assay.runtime.learner import TorchLearner
 from assay.runtime.packing import pack_offsets
 from assay.runtime.settings import AdamW, LearnerSettings, Muon, Trunk, ValueHead
@@ -620,3 +622,16 @@ def test_heads_are_written_to_a_file_and_read_back():
     settings = LearnerSettings(heads=MANY, trunks=TRUNKS, policy_after=2, policy_every=3)
     assert from_dict(LearnerSettings, loads_toml(dumps_toml(to_dict(settings)))) == settings
     assert from_dict(LearnerSettings, {"micro_tokens": 7}) == LearnerSettings(micro_tokens=7)
+
+
+@pytest.mark.parametrize("settings", [ValueHead(), ValueHead(form="bernoulli"), ValueHead(form="two_hot", outputs=5)])
+def test_a_heads_outputs_stay_where_the_states_are(settings, monkeypatch):
+    """States of a micro-batch are the largest thing there is besides logits: they do not travel to another device for a few
+    numbers each."""
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # there is none on the device that computes nothing
+    head = Head(settings, 8, AdamW())
+    weights = {n: p.detach().to("meta") for n, p in head.parameters.items()}
+    states = torch.empty(4, 8, device="meta")
+    outputs = head.outputs((states, states), weights)
+    assert outputs.device.type == head.values(outputs).device.type == "meta"
+    assert outputs.shape == (4, settings.outputs) and head.values(outputs).shape == (4,)

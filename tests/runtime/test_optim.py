@@ -106,3 +106,19 @@ def test_foreign_state_is_refused_and_changes_nothing(settings):
         with pytest.raises(CheckpointError, match="state: "):
             optimizer.load_tensors(foreign)
         assert all(torch.equal(t, saved[n]) for n, t in optimizer.tensors().items())
+
+
+@pytest.mark.parametrize("device", ["meta", "cpu"])
+def test_momenta_lie_where_the_weights_are_that_they_move(device):
+    """Before the first step, after it, and restored from tensors of another device."""
+    named = parameters()
+    for name in (n for n in named if ".mlp." in n):
+        gradient = named[name].grad.to(device)
+        named[name] = nn.Parameter(named[name].detach().to(device))
+        named[name].grad = gradient
+    made = MuonOptimizer(Muon(), named)
+    made.step(1.0)
+    assert {m.device.type for m in made.momenta.values()} == {device}
+    saved = {n: torch.zeros(t.shape) for n, t in made.tensors().items()}
+    made.load_tensors(saved)
+    assert {m.device.type for m in made.momenta.values()} == {device}

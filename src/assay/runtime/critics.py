@@ -100,15 +100,15 @@ class Part(ABC):
 
 
 class Head(Part):
-    """A linear map of hidden states."""
+    """A linear map of hidden states, on the device where these are."""
 
-    def __init__(self, settings: ValueHead, width: int, others: AdamW) -> None:
+    def __init__(self, settings: ValueHead, width: int, others: AdamW, device: str = "cpu") -> None:
         self.settings = settings
         draw = generator("value-head", 0, settings.name).standard_normal((settings.outputs, width), dtype=np.float32)
         spread = np.float32(settings.init / np.sqrt(width))
         weights = {
-            "weight": torch.nn.Parameter(tensor_of(draw * spread)),
-            "bias": torch.nn.Parameter(torch.zeros(settings.outputs)),
+            "weight": torch.nn.Parameter(tensor_of(draw * spread).to(device)),
+            "bias": torch.nn.Parameter(torch.zeros(settings.outputs, device=device)),
         }
         target = {n: p.detach().clone() for n, p in weights.items()} if settings.tau else {}
         super().__init__(settings, weights, target, settings.optimizer or others)
@@ -121,8 +121,8 @@ class Head(Part):
     def outputs(self, found: States, weights: Mapping[str, Tensor]) -> Tensor:
         """``[M, k]`` in fp32."""
         hidden = found[1 if self.settings.behind else 0]
-        with torch.autocast("cpu", enabled=False):  # heads are small, and stay on the CPU
-            hidden = (hidden.detach() if self.settings.detach else hidden).float().cpu()
+        with torch.autocast(hidden.device.type, enabled=False):
+            hidden = (hidden.detach() if self.settings.detach else hidden).float()
             return functional.linear(hidden, weights["weight"], weights["bias"])
 
     def values(self, outputs: Tensor) -> Tensor:
@@ -133,7 +133,7 @@ class Head(Part):
         if s.form == "bernoulli":
             return s.low + (s.high - s.low) * outputs[:, 0].sigmoid()
         margin = (s.high - s.low) / s.outputs / 2 if s.form == "hl_gauss" else 0.0
-        return outputs.softmax(1) @ torch.linspace(s.low + margin, s.high - margin, s.outputs)
+        return outputs.softmax(1) @ torch.linspace(s.low + margin, s.high - margin, s.outputs, device=outputs.device)
 
 
 class TrunkPart(Part):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from assay.core.errors import CheckpointError, PlanError
+from assay.runtime.copies import device_of
 from assay.runtime.critics import Head, Part, States, TrunkPart, states
 from assay.runtime.finite import check_gradient
 from assay.runtime.model import Model
@@ -43,7 +44,8 @@ class Heads:
         optimizer = settings.optimizer
         others = optimizer if isinstance(optimizer, AdamW) else optimizer.others
         self.clip_norm = settings.clip_norm
-        self._heads = {s.name: Head(s, start.shape.hidden_size, others) for s in settings.heads}
+        width, device = start.shape.hidden_size, device_of(settings)
+        self._heads = {s.name: Head(s, width, others, device) for s in settings.heads}
         self._trunks = {s.name: TrunkPart(s, start, settings) for s in settings.trunks}
         self._parts: dict[str, Part] = {**self._heads, **self._trunks}
 

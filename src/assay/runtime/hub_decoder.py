@@ -17,6 +17,7 @@ from assay.runtime.causal import Causal, copy_in
 from assay.runtime.hub_model import HubModel
 from assay.runtime.hub_routing import routers_of
 from assay.runtime.kernels import unpad_rows
+from assay.runtime.norms import fuse_norms
 from assay.runtime.packing import Packing, pack_offsets
 from assay.runtime.ragged import suits
 from assay.runtime.readout import Head
@@ -50,6 +51,7 @@ class HubDecoder(Causal):
         device: where it lies.
         checkpointing: compute the layers again in the backward pass.
         replay_routing: of a mixture of experts, send tokens where the engine sent them, as far as rows say that.
+        fused_norms: RMS norms in one kernel each (`assay.runtime.norms`); on CUDA when None.
 
     Attributes:
         concatenated: whether rows are.
@@ -61,11 +63,13 @@ class HubDecoder(Causal):
 
     def __init__(
         self, model: HubModel, *, dtype: torch.dtype = torch.float32, device: str = "cpu", checkpointing: bool = False,
-        replay_routing: bool = False,
+        replay_routing: bool = False, fused_norms: bool | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self._shape = model.shape
         self.module: Any = model.module(dtype if model.adapter else torch.float32, device)
+        if fused_norms or (fused_norms is None and device == "cuda"):
+            fuse_norms(self.module)
         self._kind: str = self.module.config._attn_implementation
         self.concatenated, self._ragged, self._note = False, False, ""
         self._scale, self._cap = _head_constants(self.module.config)

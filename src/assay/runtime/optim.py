@@ -95,7 +95,8 @@ class AdamWOptimizer:
         check_tensors("AdamW state", wanted, tensors)
         self.inner.state.clear()
         for name, parameter in self.parameters.items() if tensors else ():
-            self.inner.state[parameter] = {key: tensors[f"{key}/{name}"].clone() for key in keys}
+            mine = {key: tensors[f"{key}/{name}"] for key in keys}
+            self.inner.state[parameter] = {key: t.to(parameter.device, copy=True) for key, t in mine.items()}
 
 
 class MuonOptimizer:
@@ -118,7 +119,7 @@ class MuonOptimizer:
         for name, parameter in hidden.items():
             self.names.setdefault(parameter.shape, []).append(name)
         self.hidden = hidden
-        self.momenta = {s: torch.zeros(len(names), *s) for s, names in self.names.items()}
+        self.momenta = {s: torch.zeros(len(names), *s, device=hidden[names[0]].device) for s, names in self.names.items()}
 
     @torch.no_grad()
     def step(self, factor: float) -> None:
@@ -152,7 +153,7 @@ class MuonOptimizer:
         check_tensors("Muon state", {f"momentum/{n}": p.shape for n, p in self.hidden.items()}, mine)
         self.others.load_tensors({k: v for k, v in tensors.items() if k not in mine})
         for shape, names in self.names.items():
-            self.momenta[shape] = torch.stack([mine[f"momentum/{n}"] for n in names])
+            self.momenta[shape] = torch.stack([mine[f"momentum/{n}"] for n in names]).to(self.momenta[shape].device)
 
 
 Optimizer = AdamWOptimizer | MuonOptimizer
