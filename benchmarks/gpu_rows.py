@@ -176,7 +176,8 @@ def train(row: Row, device: str) -> dict[str, Any]:
     ]
     batch = pack_rows(rows, {"group": np.arange(work.rows)})
     fresh(device)
-    learner = TorchLearner(model_of(shape), learner_settings(work, device), total_steps=work.repeats + 1)
+    settings = replace(learner_settings(work, device), compile=row.kind != "train")
+    learner = TorchLearner(model_of(shape), settings, total_steps=work.repeats + 1)
     passes, steps = list[float](), list[float]()
     for _ in range(work.repeats + 1):
         begin = seconds(device)
@@ -186,7 +187,7 @@ def train(row: Row, device: str) -> dict[str, Any]:
     return {
         "seconds": passes[1:], "step_seconds": steps[1:], "tokens": [work.rows * work.length] * work.repeats,
         "flops": training_flops(shape, [work.length] * work.rows, work.rows * (work.length - head)),
-        "memory_used": used(device),
+        "memory_used": used(device), "compiler": _compiler() if row.kind != "train" else {},
     }  # fmt: skip
 
 
@@ -263,6 +264,7 @@ MEASURES: Mapping[str, Callable[[Row, str], dict[str, Any]]] = {
     "decode": decode,
     "decode-compiled": decode,
     "train": train,
+    "train-compiled": train,
     "step": step,
     "step-compiled": step,
 }

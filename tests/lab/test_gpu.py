@@ -116,7 +116,7 @@ def test_what_was_not_measured_is_unverified(tmp_path: Path) -> None:
     record(tmp_path / "gpu", Row("train", "1.7B"), replace(WORK["1.7B"], rows=1), WHERE, {"seconds": [1.0] * 6})
     assert gpu_page.make_page(tmp_path) == []
     page = (tmp_path / "gpu.md").read_text()
-    assert "16 of 16 rows were not measured" in page and "No GPU has run this yet." in page
+    assert "18 of 18 rows were not measured" in page and "No GPU has run this yet." in page
     assert all(
         found[:2] == ["unverified"] * 2 for name, found in cells(tmp_path).items() if name not in ("row", "---|---|---|---")
     )
@@ -138,9 +138,13 @@ def test_the_page_has_medians_and_what_is_not_met(tmp_path: Path) -> None:
     assert found["memory used over predicted"] == "0.75 (3.0 GiB over 4.0 GiB)"
     assert found["mismatch: k3, largest ratio, ESS of attempts"] == "1.0e-04, 1.25, 0.875"
     assert found["decode, compiled step, tokens/s"] == "unverified"
-    assert "10 of 16 rows were not measured" in (tmp_path / "gpu.md").read_text()
+    assert "12 of 18 rows were not measured" in (tmp_path / "gpu.md").read_text()
 
     put(tmp_path, "train", flops=0.39 * 989e12)
+    put(tmp_path, "train-compiled", seconds=[0.5] * 6, flops=0.39 * 989e12)
+    assert gpu_page.make_page(tmp_path) == []  # the quicker one counts
+    assert {name: row[1] for name, row in cells(tmp_path).items()}["forward and backward, MFU of the quicker"].startswith("78.0%")
+    put(tmp_path, "train-compiled", seconds=[2.0] * 6, flops=0.39 * 989e12)
     put_step(tmp_path, "step-compiled", other=0.04, k3=0.01, seconds=[1.5] * 6)
     put_step(tmp_path, "step", other=0.04, k3=0.01, seconds=[1.25] * 6)
     failures = gpu_page.make_page(tmp_path)

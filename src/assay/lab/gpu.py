@@ -92,6 +92,7 @@ KINDS: Mapping[str, str] = {
     "decode": "the engine in process",
     "decode-compiled": "the engine in process, its step compiled",
     "train": "forward and backward passes of the learner",
+    "train-compiled": "forward and backward passes of the learner, its layers compiled",
     "step": "assay's loop",
     "step-compiled": "assay's loop, the engine's step compiled",
     "trl": "TRL's GRPOTrainer, `generate`",

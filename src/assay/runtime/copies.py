@@ -34,7 +34,12 @@ def decoder_of(model: Model | HubModel, settings: LearnerSettings | None = None,
     """
     wanted = settings or LearnerSettings()
     device = device_of(wanted)
-    if isinstance(model, Model) and wanted.adapter is None and device == "cpu" and not wanted.checkpointing and ranks is None:
+    if (
+        isinstance(model, Model)
+        and wanted.adapter is None
+        and device == "cpu"
+        and not (wanted.checkpointing or wanted.compile or ranks)
+    ):
         if wanted.replay_routing:
             raise ConfigError("LearnerSettings.replay_routing: assay's own decoder has no experts; leave it out")
         decoder = Decoder(model.shape)
@@ -46,7 +51,7 @@ def decoder_of(model: Model | HubModel, settings: LearnerSettings | None = None,
     dtype = torch.bfloat16 if wanted.precision == "bf16" else torch.float32
     made = HubDecoder(
         adapted(hub_of(model), wanted.adapter), dtype=dtype, device=device, checkpointing=wanted.checkpointing,
-        replay_routing=wanted.replay_routing,
+        replay_routing=wanted.replay_routing, compile=wanted.compile,
     )  # fmt: skip
     if ranks is None:
         return made
@@ -152,7 +157,8 @@ class Copies(Mapping[str, Causal]):
         def made(anchor: Anchor) -> Causal:
             if not anchor.model and settings.adapter is not None:
                 return _Adapted(policy)
-            return decoder_of(_model(anchor, start, models), frozen, ranks).requires_grad_(False)
+            own = replace(frozen, compile=frozen.compile and not anchor.model)  # another model may have layers of another kind
+            return decoder_of(_model(anchor, start, models), own, ranks).requires_grad_(False)
 
         self._decoders = {a.name: made(a) for a in settings.anchors}
         self.versions = {a.name: -1 if a.model else version for a in settings.anchors}

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from assay.core.errors import ConfigError
 from assay.core.seeds import generator
 from assay.runtime.causal import Causal, copy_in
+from assay.runtime.compiling import compile_layers
 from assay.runtime.hub_model import HubModel
 from assay.runtime.hub_routing import routers_of
 from assay.runtime.kernels import unpad_rows
@@ -52,18 +53,19 @@ class HubDecoder(Causal):
         checkpointing: compute the layers again in the backward pass.
         replay_routing: of a mixture of experts, send tokens where the engine sent them, as far as rows say that.
         fused_norms: RMS norms in one kernel each (`assay.runtime.norms`); on CUDA when None.
+        compile: compile the layers (`assay.runtime.compiling`).
 
     Attributes:
         concatenated: whether rows are.
 
     Raises:
-        ConfigError: neither way gives what a row gives alone, the head makes logits in a way that is not known here, or there is
-            no routing that could be replayed.
+        ConfigError: neither way gives what a row gives alone, the head makes logits in a way that is not known here, there is no
+            routing that could be replayed, or layers that cannot be compiled.
     """
 
     def __init__(
         self, model: HubModel, *, dtype: torch.dtype = torch.float32, device: str = "cpu", checkpointing: bool = False,
-        replay_routing: bool = False, fused_norms: bool | None = None,
+        replay_routing: bool = False, fused_norms: bool | None = None, compile: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         self._shape = model.shape
@@ -84,6 +86,9 @@ class HubDecoder(Causal):
                 + ("has no experts" if self.concatenated else f"cannot be told: {self._note}") + "; leave it out"
             )  # fmt: skip
         self._replay = Replay(self.module, force=replay_routing) if routed else None
+        if compile and (routed or not self.concatenated or not compile_layers(self.module)):
+            why = "its routers are looked at while they compute" if routed else self._note or "its layers are not known"
+            raise ConfigError(f"LearnerSettings.compile: {self._shape.architecture} is not compiled: {why}; leave it out")
 
     @property
     def replay(self) -> Replay | None:

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.core.canon import digest
@@ -25,7 +27,7 @@ ROW = 1 << 16
 """Words that are added up to one, which is then mixed as a word of its own: half a MiB stays in a CPU's cache."""
 AT_ONCE = {"cpu": 1, "cuda": 256}
 """Rows that are worked on at once; the digest does not depend on it."""
-GOLDEN, FIRST, SECOND = -0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15
+GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 LOW = (1 << 32) - 1
 
 
@@ -38,41 +40,57 @@ def mixed_digests(tensors: Iterable[tuple[str, Tensor]]) -> dict[str, str]:
     >>> found["a"] == found["c"], found["a"] == found["b"], found["a"] == found["d"], len(found["a"])
     (True, False, False, 32)
     """
-    told: list[tuple[str, str, list[int]]] = []
+    told: list[tuple[str, str, list[int], int]] = []
     sums: list[Tensor] = []
     for name, tensor in tensors:
-        told.append((name, str(tensor.dtype), list(tensor.shape)))
-        sums.append(_sum_of(tensor.detach()))
-    values: list[int] = array_of(torch.stack(sums)).tolist() if sums else []
-    return {name: digest(["mixed", kind, shape, value]) for (name, kind, shape), value in zip(told, values, strict=True)}
+        parts = _sums(tensor.detach())
+        told.append((name, str(tensor.dtype), list(tensor.shape), sum(map(len, parts))))
+        sums += parts
+    words = array_of(torch.cat(sums)).view(np.uint64) if sums else np.zeros(0, np.uint64)
+    ends = np.cumsum([count for *_, count in told])
+    found = [_total(words[end - count : end]) for end, (*_, count) in zip(ends, told, strict=True)]
+    return {name: digest(["mixed", kind, shape, value]) for (name, kind, shape, _), value in zip(told, found, strict=True)}
 
 
-def _sum_of(tensor: Tensor) -> Tensor:
-    """A scalar int64 of a tensor's bytes."""
+def _sums(tensor: Tensor) -> list[Tensor]:
+    """``[rows]`` int64 sums of the mixed words of each row of a tensor's bytes, in pieces; a last row is filled up with zeros to
+    whole words.
+    """
     flat = tensor.contiguous().view(-1)
     flat = flat.view(torch.uint8) if len(flat) else flat.new_zeros(0, dtype=torch.uint8)
-    whole = len(flat) // WORD * WORD
     if flat.storage_offset() % WORD:
         flat = flat.clone()
-    words, end = flat[:whole].view(torch.int64), flat.new_zeros(WORD)
-    end[: len(flat) - whole] = flat[whole:]
-    rows = len(words) // ROW
-    table, step = words[: rows * ROW].view(rows, ROW), AT_ONCE.get(tensor.device.type, 1)
-    sums = [_mixed(table[i : i + step]).sum(1) for i in range(0, rows, step)]
-    sums += [_mixed(part[None]).sum(1) for part in (words[rows * ROW :], end.view(torch.int64))]
-    found = torch.cat(sums)
-    return _mixed(found[None]).sum() if len(found) <= ROW else _sum_of(found)
+    rows, step = len(flat) // (WORD * ROW), AT_ONCE.get(tensor.device.type, 1)
+    whole = rows * WORD * ROW
+    table = flat[:whole].view(torch.int64).view(rows, ROW)
+    parts = [_mixed(table[i : i + step]).sum(1) for i in range(0, rows, step)]
+    if len(flat) > whole:
+        rest = flat.new_zeros(-(-(len(flat) - whole) // WORD) * WORD)
+        rest[: len(flat) - whole] = flat[whole:]
+        parts.append(_mixed(rest.view(torch.int64)[None]).sum(1))
+    return parts
 
 
 def _mixed(words: Tensor) -> Tensor:
     """``[r, n]`` words, each through a bijection of 64 bits that depends on its column."""
     z = words + _keys(words.device, ROW)[: words.shape[1]]
-    z.mul_(FIRST)
+    z.mul_(_signed(FIRST))
     high = z >> 32
-    z.bitwise_xor_(high.bitwise_and_(LOW)).mul_(SECOND)
+    z.bitwise_xor_(high.bitwise_and_(LOW)).mul_(_signed(SECOND))
     return z
 
 
 @cache
 def _keys(device: torch.device, count: int) -> Tensor:
-    return torch.arange(1, count + 1, dtype=torch.int64, device=device) * GOLDEN
+    return torch.arange(1, count + 1, dtype=torch.int64, device=device) * _signed(GOLDEN)
+
+
+def _signed(constant: int) -> int:
+    """Of 64 bits as torch has them."""
+    return constant - (1 << 64)
+
+
+def _total(words: NDArray[np.uint64]) -> int:
+    """The sum of the same bijections of a column of few words."""
+    z = (words + np.arange(1, len(words) + 1, dtype=np.uint64) * np.uint64(GOLDEN)) * np.uint64(FIRST)
+    return int(((z ^ (z >> np.uint64(32))) * np.uint64(SECOND)).sum(dtype=np.uint64))

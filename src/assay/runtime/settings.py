@@ -390,12 +390,18 @@ class Mesh:
         """Refuses a learner that cannot be shared.
 
         Raises:
-            ConfigError: its optimiser needs whole matrices, or its critics or anchors read what lies on another rank.
+            ConfigError: its optimiser needs whole matrices, its layers are compiled, or its critics or anchors read what lies on
+                another rank.
         """
         if self.size > 1 and isinstance(settings.optimizer, Muon):
             raise ConfigError(
                 f"Run.mesh has {self.size} ranks, and LearnerSettings.optimizer is Muon(): Muon steps whole matrices, and each "
                 "rank has a part of them; use AdamW(), or Mesh()"
+            )
+        if self.size > 1 and settings.compile:
+            raise ConfigError(
+                f"Run.mesh has {self.size} ranks, and LearnerSettings.compile is on: layers that lie in parts are not compiled; "
+                "leave it out, or use Mesh()"
             )
         if self.context == 1:
             return
@@ -419,6 +425,7 @@ class LearnerSettings:
             frozen are then held in bf16.
         adapter: train a `Lora` instead of all weights.
         checkpointing: keep only the layers' inputs and compute the rest again in the backward pass: less memory, more time.
+        compile: compile the layers (`assay.runtime.compiling`): worth its minutes on CUDA, in bf16 and in long runs alone.
         replay_routing: of a mixture of experts, send each token where the engine sent it, wherever that is known; gates' weights
             are computed anew and learn. The engine then tells of it (the column ``routed_experts``), or the run is refused.
         device: where it computes: ``cpu``, ``cuda``, or ``auto`` for CUDA where there is one.
@@ -437,6 +444,7 @@ class LearnerSettings:
     precision: str = "fp32"
     adapter: Lora | None = None
     checkpointing: bool = False
+    compile: bool = False
     replay_routing: bool = False
     device: str = "cpu"
     micro_tokens: int = 2048
@@ -451,6 +459,12 @@ class LearnerSettings:
             raise ConfigError(f"LearnerSettings.precision={self.precision!r}; use 'fp32' or 'bf16'")
         if self.device not in ("cpu", "cuda", "auto"):
             raise ConfigError(f"LearnerSettings.device={self.device!r}; use 'cpu', 'cuda' or 'auto'")
+        if self.compile and (self.checkpointing or self.precision == "fp32"):
+            what = "checkpointing=True" if self.checkpointing else "precision='fp32'"
+            raise ConfigError(
+                f"LearnerSettings(compile=True, {what}): layers are compiled for bf16, and not where they are computed again; "
+                "leave one of them out"
+            )
         _check(self, "micro_tokens", 1)
         _check(self, "clip_norm", 0)
         _check(self, "policy_after", 0)
