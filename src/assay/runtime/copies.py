@@ -34,12 +34,8 @@ def decoder_of(model: Model | HubModel, settings: LearnerSettings | None = None,
     """
     wanted = settings or LearnerSettings()
     device = device_of(wanted)
-    if (
-        isinstance(model, Model)
-        and wanted.adapter is None
-        and device == "cpu"
-        and not (wanted.checkpointing or wanted.compile or ranks)
-    ):
+    theirs = wanted.checkpointing or wanted.compile or ranks is not None  # what transformers' layers alone can
+    if isinstance(model, Model) and wanted.adapter is None and device == "cpu" and not theirs:
         if wanted.replay_routing:
             raise ConfigError("LearnerSettings.replay_routing: assay's own decoder has no experts; leave it out")
         decoder = Decoder(model.shape)

@@ -63,21 +63,23 @@ def _sums(tensor: Tensor) -> list[Tensor]:
     rows, step = len(flat) // (WORD * ROW), AT_ONCE.get(tensor.device.type, 1)
     whole = rows * WORD * ROW
     table = flat[:whole].view(torch.int64).view(rows, ROW)
-    parts = [_mixed(table[i : i + step]).sum(1) for i in range(0, rows, step)]
+    room = table.new_empty(2, min(rows, step), ROW)  # the same memory for all: a CPU would get and clear fresh pages for each
+    parts = [_mixed(table[i : i + step], room[:, : min(step, rows - i)]).sum(1) for i in range(0, rows, step)]
     if len(flat) > whole:
         rest = flat.new_zeros(-(-(len(flat) - whole) // WORD) * WORD)
         rest[: len(flat) - whole] = flat[whole:]
-        parts.append(_mixed(rest.view(torch.int64)[None]).sum(1))
+        words = rest.view(torch.int64)[None]
+        parts.append(_mixed(words, words.new_empty(2, *words.shape)).sum(1))
     return parts
 
 
-def _mixed(words: Tensor) -> Tensor:
-    """``[r, n]`` words, each through a bijection of 64 bits that depends on its column."""
-    z = words + _keys(words.device, ROW)[: words.shape[1]]
+def _mixed(words: Tensor, room: Tensor) -> Tensor:
+    """``[r, n]`` words, each through a bijection of 64 bits that depends on its column, in ``room``: ``[2, r, n]``."""
+    z, high = room[0], room[1]
+    torch.add(words, _keys(words.device, ROW)[: words.shape[1]], out=z)
     z.mul_(_signed(FIRST))
-    high = z >> 32
-    z.bitwise_xor_(high.bitwise_and_(LOW)).mul_(_signed(SECOND))
-    return z
+    torch.bitwise_right_shift(z, 32, out=high)
+    return z.bitwise_xor_(high.bitwise_and_(LOW)).mul_(_signed(SECOND))
 
 
 @cache
