@@ -294,6 +294,8 @@ def vllm(vocabulary: int) -> Callable[[str, Any], tuple[int, Any]]:
             return 200, {"data": [{"id": "m", "root": "m", "max_model_len": 160}]}
         if path.startswith("/server_info"):
             return 200, {"vllm_config": {"model_config": config, "device_config": {"device": "cpu"}}}
+        if path == "/is_paused":
+            return 200, {"is_paused": False}
         if path == "/weight_info":
             return 200, {"weight_version": "default"}
         token = body["token_ids"][0]

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import httpx
 import numpy as np
 import pytest
+from vllm_book import Book, answer, arrays_of, asked, engine_of, out_of_vocabulary, refuse, run
 
 from assay.core.canon import array_digest
 from assay.core.errors import CheckpointError, ConfigError, DataError, EngineError
@@ -26,21 +27,6 @@ from assay.runtime.vllm.witness import EMPTY, parameters, witnessed
 
 SETTINGS = VllmSettings(url="http://127.0.0.1:9")
 LOADS = "/v1/load_lora_adapter"
-
-
-def asked(seed=7, first=0, **sampling):
-    return Request(
-        id="a", prompt=ids_of([3, 4, 5]), seed=seed, first=first, sampling=Sampling(**{"max_new_tokens": 3, **sampling})
-    )
-
-
-def answer(ids=(6, 7, 8), reason="length", logp=(-1.0, -2.0, -3.0), spans=(("x", 0, 3),), **more):
-    content = [{"token_id": i, "logprob": x, "top_logprobs": []} for i, x in zip(ids, logp, strict=True)]
-    choice = {
-        "token_ids": list(ids), "finish_reason": reason, "logprobs": {"content": content},
-        "weight_versions": [{"version": v, "start": a, "end": b} for v, a, b in spans],
-    }  # fmt: skip
-    return {"model": "m", "choices": [choice | more]}
 
 
 def named(told, tokens):
@@ -224,10 +210,6 @@ def folder(model, tmp_path_factory):
     return place
 
 
-def arrays_of(model):
-    return {n: t.numpy().copy() for n, t in model.tensors.items()}
-
-
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_snapshot_holds_the_bytes_of_the_manifest(model, folder, tmp_path, dtype):
     made = manifest_of(3, arrays_of(model)).rounded(dtype)
@@ -370,74 +352,11 @@ def test_checksums_of_fused_padded_and_transposed_parameters(tmp_path):
 # ---- a server by the book, for what its answers lead to -----------------------------------------------------------------------
 
 
-class Book:
-    """Answers as vLLM's pages say, and notes what it was asked; ``fails`` maps a path to a status and a text."""
-
-    def __init__(self, folder, **config):
-        self.folder, self.asked, self.fails, self.label, self.adapters = folder, [], {}, "default", []
-        self.config = {"logprobs_mode": "processed_logprobs", "dtype": "torch.float32", **config}
-        self.device, self.rank, self.model = "cuda", 0, "base"
-
-    def __call__(self, request):
-        path, body = request.url.path, json.loads(request.content or "{}")
-        self.asked.append((path, body))
-        if path in self.fails and self.fails[path][0](body):
-            return httpx.Response(self.fails[path][1], text=self.fails[path][2])
-        return httpx.Response(200, json=getattr(self, "on_" + path.strip("/").replace("/", "_"), lambda body: {})(body))
-
-    def on_v1_models(self, body):
-        card = {"id": "base", "root": str(self.folder), "parent": None, "max_model_len": 16}
-        return {"data": [card, *({"id": name, "parent": "base"} for name in self.adapters)]}
-
-    def on_server_info(self, body):
-        lora = {"max_lora_rank": self.rank} if self.rank else None
-        return {"vllm_config": {"model_config": self.config, "lora_config": lora, "device_config": {"device": self.device}}}
-
-    def on_weight_info(self, body):
-        return {"weight_version": self.label}
-
-    def on_update_weight_version(self, body):
-        self.label = body["new_version"]
-        return {}
-
-    def on_v1_load_lora_adapter(self, body):
-        self.adapters.append(body["lora_name"])
-        return "ok"
-
-    def on_weight_checker(self, body):
-        return {"checksums": {"dp0:pp0:pcp0:tp0:lm_head.weight": "s"}}
-
-    def on_inference_v1_generate(self, body):
-        tokens = [6] * body["sampling_params"]["max_tokens"]
-        made = answer(tokens, "length", [-1.0] * len(tokens), ((self.label, 0, len(tokens)),))
-        told = [None, *({str(i): {"logprob": -2.0}} for i in body["token_ids"][1:])]
-        return made | {"prompt_logprobs": told, "model": self.model if self.model != "base" else body.get("model", "base")}
-
-    def paths(self):
-        return [path for path, _ in self.asked]
-
-
-def refuse(status, text, when=lambda body: True):
-    return (when, status, text)
-
-
-def out_of_vocabulary(size):
-    return refuse(400, '{"error": {"message": "Token id is out of vocabulary"}}', lambda body: max(body["token_ids"]) >= size)
-
-
 @pytest.fixture
 def book(folder):
     made = Book(folder)
     made.fails["/inference/v1/generate"] = out_of_vocabulary(12)
     return made
-
-
-def engine_of(book, model, adapter=None, **settings):
-    return VllmEngine(VllmSettings(**settings), model, adapter, httpx.MockTransport(book))
-
-
-def run(coroutine):
-    return asyncio.run(coroutine)
 
 
 def test_what_a_swap_tells_the_server_and_in_which_order(book, model):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from vllm_servers import CONTEXT, LETTERS, NEEDED, PROCESSED, ROOT, Server, free_port, launch
+from vllm_servers import CONTEXT, LETTERS, NCCL, NEEDED, PROCESSED, ROOT, Server, free_port, launch
 
 from assay.runtime import DecoderShape, VllmEngine, char_tokenizer, init_model, save_model, untied_copy
 
@@ -72,11 +72,11 @@ def start(executable, folder, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def server(start) -> Server:
-    """fp32, with adapters and templates of requests: what most tests use."""
+    """fp32, with adapters, templates of requests and weights over NCCL, had it a GPU: what most tests use."""
     variables = {**NEEDED, "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
     return start(
         "--dtype", "float32", *PROCESSED, "--enable-scale-out", "--enable-lora", "--max-lora-rank", "8",
-        "--trust-request-chat-template", variables=variables,
+        "--trust-request-chat-template", *NCCL, variables=variables,
     )  # fmt: skip
 
 

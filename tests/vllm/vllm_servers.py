@@ -27,6 +27,7 @@ VARIABLES = {
     "VLLM_NO_USAGE_STATS": "1", "TRANSFORMERS_OFFLINE": "1",
 }  # fmt: skip
 NEEDED = {"VLLM_SERVER_DEV_MODE": "1"}
+NCCL = ("--weight-transfer-config", '{"backend": "nccl"}')
 PROCESSED = ("--logprobs-mode", "processed_logprobs")
 
 

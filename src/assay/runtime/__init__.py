@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     )
     from assay.runtime.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
     from assay.runtime.vllm.engine import VllmEngine
-    from assay.runtime.vllm.settings import VllmSettings
+    from assay.runtime.vllm.settings import NcclUpdate, VllmSettings
     from assay.runtime.vllm.untied import untied_copy
 
 __all__ = [
@@ -62,6 +62,7 @@ __all__ = [
     "Muon",
     "Native",
     "NativeEngine",
+    "NcclUpdate",
     "OpenAIClient",
     "Ranks",
     "Reloaded",
@@ -99,7 +100,7 @@ _HOME = {
     "settings": "AdamW DecoderShape HubShape LearnerSettings Lora Mesh Muon Schedule Trunk ValueHead",
     "tokenizer": "ChatTemplate HubTokenizer char_tokenizer",
     "vllm.engine": "VllmEngine",
-    "vllm.settings": "VllmSettings",
+    "vllm.settings": "NcclUpdate VllmSettings",
     "vllm.untied": "untied_copy",
 }
 

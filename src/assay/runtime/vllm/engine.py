@@ -21,9 +21,11 @@ from assay.core.protocols import EngineInfo, Request, SwapMode
 from assay.core.rollout import Completion, Ids, Span, Stop, ids_of
 from assay.runtime.vllm.facts import Shaped, inspect
 from assay.runtime.vllm.gate import Gate, Job
+from assay.runtime.vllm.nccl import NcclTransfer
 from assay.runtime.vllm.server import GENERATE, Server
 from assay.runtime.vllm.settings import VllmSettings
 from assay.runtime.vllm.snapshots import Snapshots, checked, is_adapter
+from assay.runtime.vllm.transfer import Held, Sender, Transfer
 from assay.runtime.vllm.untied import HEAD
 from assay.runtime.vllm.weights import Weights
 from assay.runtime.vllm.wire import completion_of, request_body, score_body, scores_of, server_id
@@ -37,7 +39,8 @@ _AGAIN = 0.2  # seconds after which a request that did not end is aborted once m
 class VllmEngine:
     """Samples on a vLLM server (implements `assay.core.protocols.Engine`).
 
-    Connects when it is first used. Weights are written to a folder that the server sees and loaded from there; each version has a
+    Connects when it is first used. Weights are written to a folder that the server sees and loaded from there, or sent over NCCL
+    (`VllmSettings.update`), in which case the newest version's arrays stay in memory. Each version has a
     label of its own on the server, so that every completion tells which weights sampled which token, and a server that was
     restarted is noticed. Requests carry the label as key of their prefix cache, so that none reads keys and values of weights
     that were served before it was sent.
@@ -47,12 +50,22 @@ class VllmEngine:
         model: what is served: names and shapes of the tensors, rows of the head.
         adapter: what stands in PEFT's ``adapter_config.json``, for manifests of adapter tensors.
         transport: answers in place of the network, for tests.
+        transfer: carries weights in place of vLLM's own library, for tests.
+
+    Raises:
+        ConfigError: an adapter where new weights should go over NCCL.
     """
 
     def __init__(
         self, settings: VllmSettings, model: Shaped, adapter: Mapping[str, Any] | None = None,
-        transport: httpx.MockTransport | None = None,
+        transport: httpx.MockTransport | None = None, transfer: Transfer | None = None,
     ) -> None:  # fmt: skip
+        if settings.update and adapter is not None:
+            raise ConfigError(
+                "VllmSettings.update=NcclUpdate() sends base weights, and this run publishes an adapter, which goes as files; "
+                "take it out"
+            )
+        self._transfer = (transfer or NcclTransfer(settings.update, settings.url)) if settings.update else None
         self.settings, self._model, self._adapter = settings, model, adapter
         self._server = Server(settings, transport)
         self._nonce, self._count = uuid.uuid4().hex[:8], 0
@@ -69,6 +82,7 @@ class VllmEngine:
         Raises:
             EngineError: it cannot be reached or does not answer in time.
             ConfigError: it serves another model or vocabulary, or runs without a setting that is needed; says how to start it.
+                Or weights should go over NCCL, and this process cannot send them.
         """
         if self._weights is None:
             await asyncio.to_thread(self._connected)
@@ -76,11 +90,14 @@ class VllmEngine:
     def _connected(self) -> Weights:
         with self._lock:
             if self._weights is None:
+                if self._transfer:
+                    self._transfer.check()
                 facts = inspect(self._server, self._model)
                 if self._snapshots is None:
                     beside = Path(self.settings.model) if self.settings.model else facts.folder
                     self._snapshots = Snapshots(self.settings.folder, beside, self._nonce)
-                self._weights = Weights(self._server, facts, self._snapshots, f"{self._nonce}.{self._next()}")
+                sender = Sender(self._server, self._transfer, facts.workers) if self._transfer else None
+                self._weights = Weights(self._server, facts, self._snapshots, f"{self._nonce}.{self._next()}", sender)
             return self._weights
 
     def info(self) -> EngineInfo:
@@ -101,6 +118,8 @@ class VllmEngine:
         if self._weights is not None:
             with suppress(EngineError):  # a server that is gone has no adapters either
                 await self._weights.unload(self._post)
+            if self._weights.sender:
+                await self._weights.sender.close()
         if self._gate is not None and self._gate.loop is asyncio.get_running_loop():
             await self._gate.client.aclose()
         if self._snapshots is not None:
@@ -225,9 +244,11 @@ class VllmEngine:
                 await weights.adapt(self._post, adapter, mode)
             else:
                 checked(manifest, weights.facts.dtype, {n: tuple(map(int, t.shape)) for n, t in self._model.tensors.items()})
-                full = await asyncio.to_thread(files.full, manifest, weights.facts.copies)
+                copies = weights.facts.copies
+                held = weights.sender is not None
+                sent = Held(manifest, copies) if held else await asyncio.to_thread(files.full, manifest, copies)
                 await self._clear(gate, mode)
-                await weights.replace(self._post, full, mode)
+                await weights.replace(self._post, sent, mode)
         finally:
             gate.swapping = False
             gate.open()
@@ -241,6 +262,8 @@ class VllmEngine:
         """A server that calls its weights by another name than it was told is another one: what was known of it is forgotten."""
         weights = self._connected()
         if (await self._post("/weight_info", method="GET"))["weight_version"] != weights.now.label:
+            if weights.sender:
+                await weights.sender.close()
             self._weights = None
             await self.connect()
         return self._connected()

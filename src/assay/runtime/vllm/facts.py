@@ -44,6 +44,7 @@ class ServerFacts:
         rank: highest rank of adapters, 0 without them.
         label: its word for the weights that it served then.
         device: what it computes on.
+        workers: its processes; asked for where weights go without files, else 0.
         copies: tensors that it must be sent beside the model's own, by the name of the one that they equal.
     """
 
@@ -54,6 +55,7 @@ class ServerFacts:
     rank: int
     label: str
     device: str
+    workers: int = 0
     copies: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
@@ -82,6 +84,12 @@ def inspect(server: Server, model: Shaped) -> ServerFacts:
     said: dict[str, Any] = server.ask("GET", "/server_info?config_format=json")["vllm_config"]
     config: dict[str, Any] = said["model_config"]
     adapters: dict[str, Any] | None = said.get("lora_config")
+    transfer: dict[str, Any] = said.get("weight_transfer_config") or {"backend": ""}
+    if server.settings.update and (by := transfer["backend"]) != "nccl":
+        raise ConfigError(
+            f"{url} takes weights {f'by {by!r} or ' if by else ''}as files, and VllmSettings.update=NcclUpdate() sends them over "
+            f"NCCL; {server.fix()}"
+        )
     if config.get("logprobs_mode") != "processed_logprobs":
         raise ConfigError(
             f"{url} gives log-probabilities of kind {config.get('logprobs_mode')!r}, not of the distribution that it samples "
@@ -90,10 +98,15 @@ def inspect(server: Server, model: Shaped) -> ServerFacts:
     dtype = str(config["dtype"]).removeprefix("torch.")
     if dtype not in ("float32", "bfloat16"):
         raise ConfigError(f"{url} serves {dtype}; weights travel as float32 or bfloat16: add --dtype bfloat16")
+    if server.ask("GET", "/is_paused").get("is_paused"):
+        raise EngineError(
+            f"{url} is paused: whoever used it ended in the middle of a weight update, or has not ended; wait, or restart it"
+        )
     facts = ServerFacts(
         model=base["id"], root=base["root"], context=int(base["max_model_len"]), dtype=dtype,
         rank=int(adapters["max_lora_rank"]) if adapters else 0,
         label=str(server.ask("GET", "/weight_info")["weight_version"]), device=str(said["device_config"]["device"]),
+        workers=int(server.ask("GET", "/get_world_size")["world_size"]) if server.settings.update else 0,
     )  # fmt: skip
     _check_vocabulary(server, facts, model.shape.vocab_size)
     return replace(facts, copies=_check_shapes(server, facts, model))

@@ -123,6 +123,10 @@ class Server:
             return ConfigError(f"{said}; this is no vLLM server of version 0.32 or later: {self.fix()}")
         if status == 404 and "NotFoundError" not in text:
             return ConfigError(f"{said}; its weights can be changed in development mode only: {self.fix()}")
+        if "Cannot access accelerator device" in text:
+            return ConfigError(
+                f"{said}; it has no GPU, and NCCL knows GPUs only: take VllmSettings.update out, so that new weights go as files"
+            )
         if "Out of range float values" in text:
             return EngineError(f"{said}; its log-probabilities are not finite: look for NaN or infinite weights")
         if "EngineDeadError" in text or "EngineCore" in text:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from assay.core.errors import ConfigError
@@ -12,7 +12,46 @@ if TYPE_CHECKING:
     from assay.core.protocols import Engine
     from assay.runtime.fleet import AnyLearner
 
-__all__ = ["VllmSettings"]
+__all__ = ["NcclUpdate", "VllmSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NcclUpdate:
+    """New weights go to the server's GPUs over NCCL instead of through files. ``unverified``: no GPU has run it.
+
+    vLLM's own library sends them, so it must be importable where the learner runs, on a GPU that is not one of the server's. The
+    server keeps its control requests; what travels between the GPUs is neither encrypted nor authenticated.
+
+    Attributes:
+        address: of this machine, as the server reaches it; when empty, the one from which the server is reached.
+        port: where the two first meet; a free one when 0.
+        bucket_bytes: tensors travel packed into buckets of about this size, which a GPU needs beside its weights for each of
+            ``buckets``.
+        buckets: how many are filled and sent at once.
+        on_failure: ``stop``: an `EngineError`, with the version before served again. ``files``: a warning, and this version and
+            all later ones go as files.
+
+    Raises:
+        ConfigError: a number out of range, or another word for ``on_failure``.
+
+    >>> NcclUpdate(address="10.0.0.5", port=29600).on_failure
+    'stop'
+    """
+
+    address: str = ""
+    port: int = 0
+    bucket_bytes: int = 1 << 28
+    buckets: int = 2
+    on_failure: Literal["stop", "files"] = "stop"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port < 1 << 16:
+            raise ConfigError(f"NcclUpdate.port={self.port}; use a port of this machine, or 0 for a free one")
+        for name in ("bucket_bytes", "buckets"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"NcclUpdate.{name}={getattr(self, name)}; use 1 or more")
+        if self.on_failure not in ("stop", "files"):
+            raise ConfigError(f"NcclUpdate.on_failure={self.on_failure!r}; use 'stop' or 'files'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +64,8 @@ class VllmSettings:
             same path. A temporary folder of this machine when empty.
         model: folder whose config and tokenizer files are put beside written weights; the one that the server was started with
             when empty, if it is a folder here.
+        update: None: new weights go as files. `NcclUpdate`: from GPU to GPU. Adapters always go as files, so that a run which
+            trains one is refused with the latter.
         recompute: requests that are kept over a weight update compute their keys and values anew under the new weights, so that
             what they sample next is the new weights' own. Without it they go on at once from the old ones, and what they sample
             is neither's: only ``logp_engine`` tells its probability.
@@ -43,6 +84,7 @@ class VllmSettings:
     url: str = "http://127.0.0.1:8000"
     folder: str = ""
     model: str = ""
+    update: NcclUpdate | None = None
     recompute: bool = True
     api_key_env: str = ""
     connect_seconds: float = 10.0
@@ -76,7 +118,8 @@ class VllmSettings:
         port = parts.port or (443 if parts.scheme == "https" else 80)
         variables = "VLLM_SERVER_DEV_MODE=1 " + ("VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 " if rank else "")
         adapters = f" --enable-lora --max-lora-rank {rank}" if rank else ""
+        transfer = """ --weight-transfer-config '{"backend": "nccl"}'""" if self.update else ""
         return (
             f"{variables}vllm serve {model} --host {parts.hostname} --port {port} --enable-scale-out "
-            f"--logprobs-mode processed_logprobs{adapters}"
+            f"--logprobs-mode processed_logprobs{adapters}{transfer}"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,6 +13,7 @@ from assay.core.protocols import SwapMode
 from assay.runtime.vllm.facts import ServerFacts
 from assay.runtime.vllm.server import Server
 from assay.runtime.vllm.snapshots import Snapshot, Snapshots, shapes_in
+from assay.runtime.vllm.transfer import Held, Sender
 
 __all__ = ["Post", "Told", "Weights"]
 
@@ -47,17 +49,20 @@ class Weights:
         facts: of the server when it was connected to.
         snapshots: files that it reads.
         nonce: begins every label.
+        sender: takes base weights there without files; None where they go as files.
 
     Attributes:
         history: all that it was told to serve, newest last.
-        newest: the files of the base weights that it serves; None before the first.
+        newest: the base weights that it serves, as they were sent; None before the first.
         broken: why it cannot serve anything, where that is so.
     """
 
-    def __init__(self, server: Server, facts: ServerFacts, snapshots: Snapshots, nonce: str) -> None:
-        self.facts, self._server, self._snapshots, self._nonce = facts, server, snapshots, nonce
+    def __init__(
+        self, server: Server, facts: ServerFacts, snapshots: Snapshots, nonce: str, sender: Sender | None = None
+    ) -> None:
+        self.facts, self.sender, self._server, self._snapshots, self._nonce = facts, sender, server, snapshots, nonce
         self.history = [Told(facts.label, -1)]
-        self.newest: Snapshot | None = None
+        self.newest: Snapshot | Held | None = None
         self.broken = ""
         self._before: Snapshot | None = None
         self._adapters: dict[str, Snapshot] = {}
@@ -89,38 +94,73 @@ class Weights:
 
     # ---- base weights -----------------------------------------------------------------------------------------------
 
-    async def replace(self, post: Post, snapshot: Snapshot, mode: SwapMode) -> None:
-        """Pauses the server, has it read new base weights, labels them and lets it go on.
+    async def replace(self, post: Post, sent: Snapshot | Held, mode: SwapMode) -> None:
+        """Pauses the server, has it take new base weights, labels them and lets it go on.
 
         Raises:
             EngineError: a step failed; says which version is served now.
         """
-        version = snapshot.manifest.version
+        version = sent.manifest.version
         label = f"{self._nonce}.{len(self.history)}.v{version}"
         try:
             cleared = mode is not SwapMode.KEEP or self._server.settings.recompute
             await post(f"/pause?mode={_PAUSES[mode]}&clear_cache={str(cleared).lower()}")
-            await self._load(post, snapshot, label)
+            sent = await self._send(post, sent, label) if isinstance(sent, Held) else await self._load(post, sent, label)
         except AssayError as error:
             raise EngineError(f"weight version {version} was not loaded: {error}. {await self._fall_back(post)}") from error
+        except asyncio.CancelledError:
+            self.broken = (
+                f"{self._server.settings.url} was left in the middle of taking weight version {version}; swap weights in again"
+            )
+            raise
         self.history.append(Told(label, version))
-        self.newest, self._before, self.broken = snapshot, self.newest, ""
+        self._before = self.newest if isinstance(self.newest, Snapshot) else None
+        self.newest, self.broken = sent, ""
         await post("/resume")
         if mode is not SwapMode.KEEP:
             await self.unload(post, list(self._adapters))
         await self._tidy()
 
-    async def _load(self, post: Post, snapshot: Snapshot | None, label: str) -> None:
-        path = str(snapshot.path if snapshot else self.facts.folder)
+    async def _load(self, post: Post, snapshot: Snapshot, label: str) -> Snapshot:
+        await self._read(post, str(snapshot.path), label)
+        return snapshot
+
+    async def _read(self, post: Post, path: str, label: str) -> None:
         await post("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": path}})
         await post("/update_weight_version", {"new_version": label})
+
+    async def _send(self, post: Post, held: Held, label: str) -> Held | Snapshot:
+        """Sends arrays; where that fails and the settings allow it, they go as files, as do all later ones."""
+        assert self.sender is not None  # or nothing would be held
+        try:
+            await self.sender.send(held, label)
+        except AssayError as error:
+            if (update := self._server.settings.update) is None or update.on_failure != "files":
+                raise
+            warnings.warn(
+                f"weight version {held.manifest.version} did not get to {self._server.settings.url} over NCCL: {error}; it and "
+                "all later ones go as files (NcclUpdate.on_failure='files')",
+                RuntimeWarning, stacklevel=2,
+            )  # fmt: skip
+        else:
+            return held
+        await self.sender.settle()
+        self.sender = None
+        return await self._load(post, await self._written(held), label)
+
+    async def _written(self, held: Held) -> Snapshot:
+        return await asyncio.to_thread(self._snapshots.full, held.manifest, held.copies)
 
     async def _fall_back(self, post: Post) -> str:
         """Has the server read again what it served: after a failed reading it holds neither. Says what came of it."""
         try:
+            if self.sender is not None:
+                await self.sender.settle()
+            if isinstance(self.newest, Held):
+                self.newest = await self._written(self.newest)
             if not self.newest and not (self.facts.folder and shapes_in(self.facts.folder)):
                 raise EngineError("there is nothing to load again")
-            await self._load(post, self.newest, self.now.label)
+            await self._read(post, str(self.newest.path if self.newest else self.facts.folder), self.now.label)
             await post("/resume")
         except AssayError as error:
             self.broken = f"{self._server.settings.url} holds no whole weights any more, and its old ones are lost: {error}"
@@ -155,4 +195,5 @@ class Weights:
             del self._adapters[name]
 
     async def _tidy(self) -> None:
-        await asyncio.to_thread(self._snapshots.keep, self.newest, self._before, *self._adapters.values())
+        newest = self.newest if isinstance(self.newest, Snapshot) else None
+        await asyncio.to_thread(self._snapshots.keep, newest, self._before, *self._adapters.values())

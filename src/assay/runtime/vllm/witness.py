@@ -5,14 +5,25 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from typing import Protocol
 
 import numpy as np
 
 from assay.core.canon import array_digest
 from assay.core.columns import Array
-from assay.runtime.vllm.snapshots import Snapshot
+from assay.core.manifest import Manifest
 
-__all__ = ["parameters", "witnessed"]
+__all__ = ["Sent", "parameters", "witnessed"]
+
+
+class Sent(Protocol):
+    """A version as a server was sent it."""
+
+    @property
+    def manifest(self) -> Manifest: ...
+
+    def array(self, name: str) -> Array: ...
+
 
 EMPTY = hashlib.sha256(b"").hexdigest()
 """The checksum of a parameter that is kept in another form (the CPU server packs the weights of linear layers anew, and leaves an
@@ -41,22 +52,22 @@ def parameters(checksums: Mapping[str, str]) -> dict[str, str]:
     return {name: next(iter(shas)) if len(shas) == 1 else "copies that differ" for name, shas in told.items()}
 
 
-def witnessed(snapshot: Snapshot, served: Mapping[str, str]) -> dict[str, str]:
+def witnessed(sent: Sent, served: Mapping[str, str]) -> dict[str, str]:
     """Digest by tensor: the manifest's own where the server holds the bytes it was sent, else a text that says what it holds.
 
     Args:
-        snapshot: what it was sent; the files are held to the manifest too.
+        sent: what it was sent; its arrays are held to the manifest too.
         served: from `parameters`. A tensor for which it has no name is left out.
     """
     told: dict[str, str] = {}
-    for name, members in _sources(snapshot.manifest.tensors, served).items():
-        arrays = {member: snapshot.array(member) for member in members}
-        damaged = {m for m, a in arrays.items() if array_digest(a) != snapshot.manifest.tensors[m].digest}
+    for name, members in _sources(sent.manifest.tensors, served).items():
+        arrays = {member: sent.array(member) for member in members}
+        damaged = {m for m, a in arrays.items() if array_digest(a) != sent.manifest.tensors[m].digest}
         held = served[name] in set(_likely(name, list(arrays.values())))
         for member in members:
-            digest = snapshot.manifest.tensors[member].digest
+            digest = sent.manifest.tensors[member].digest
             if member in damaged:
-                told[member] = f"{snapshot.path} holds other bytes than were published"
+                told[member] = f"{getattr(sent, 'path', 'memory')} holds other bytes than were published"
             else:
                 told[member] = digest if held else f"the server's {name} has sha256 {served[name]}"
     return told
