@@ -5,15 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.core.canon import FrozenMap, digest
+from assay.core.canon import FrozenMap, canonical, digest
 from assay.core.errors import DataError
 
-__all__ = ["Context", "Message", "Prefill", "Task", "World"]
+__all__ = ["CALLS", "TOOLS", "Context", "Message", "Prefill", "Task", "World"]
+
+TOOLS, CALLS = "tools", "tool_calls"
+"""Roles of messages that hold JSON: a declaration of tools, an assistant's calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation: ``role`` (system, user, assistant, tool) and its text."""
+    """One turn of a conversation: ``role`` (system, user, assistant, tool) and its text.
+
+    Two further roles hold JSON, for chat templates that write it in their model's own form: ``tools``, in front of everything,
+    declares tools by a list of ``{"name", "description", "parameters"}``; ``tool_calls`` is an assistant's turn of calls, a list
+    of ``{"name", "arguments"}``.
+    """
 
     role: str
     content: str
@@ -34,10 +42,13 @@ class World:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The opening conversation: ``public["messages"]``, or ``public["prompt"]`` as one user turn."""
+        """The opening conversation: ``public["messages"]``, or ``public["prompt"]`` as one user turn; in front of it
+        ``public["tools"]``, schemas of tools, where the task declares some.
+        """
+        tools = (Message(TOOLS, canonical(self.public["tools"]).decode()),) if self.public.get("tools") else ()
         if "messages" in self.public:
-            return tuple(Message(m["role"], m["content"]) for m in self.public["messages"])
-        return (Message("user", self.public["prompt"]),)
+            return (*tools, *(Message(m["role"], m["content"]) for m in self.public["messages"]))
+        return (*tools, Message("user", self.public["prompt"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +61,8 @@ class Task:
         level: difficulty, an integer that grows.
         split: ``"train"`` or ``"test"``, decided by a hash of the `question`.
         index: position in the source's stream for (arm, level, split).
-        public: what the policy may see; has ``"prompt"`` (text) or ``"messages"``, and ``"facts"`` where one question may be put
-            in several wordings.
+        public: what the policy may see; has ``"prompt"`` (text) or ``"messages"``, ``"facts"`` where one question may be put
+            in several wordings, and ``"tools"``, a list of schemas, where the chat template is to show tools.
         world: what environment and tools may use besides.
         private: what only scorers may see: answer, tests, rubric, solution.
 

@@ -42,7 +42,7 @@ class JinjaText:
             raise MissingExtraError("jinja2", "train")
         from jinja2 import TemplateSyntaxError, meta
 
-        self.where = where
+        self.where, self.knows_tools = where, False
         environment = _environment(today)
         try:
             read = meta.find_undeclared_variables(environment.parse(source))
@@ -52,21 +52,25 @@ class JinjaText:
                 f"{where}: the chat template is no valid Jinja (line {error.lineno}: {error.message}); mend it, or name another "
                 "by Chat(template=...)"
             ) from error
+        self.knows_tools = "tools" in read
         for name in options:
             if name not in read:
                 raise UnknownNameError(f"option of the chat template ({where})", name, read - set(_GIVEN) - set(tokens))
         self._variables: dict[str, Any] = {**tokens, "tools": None, "documents": None, **_open(options)}
 
-    def __call__(self, messages: Sequence[Mapping[str, str]], answer: bool) -> str:
-        """The text of a conversation, with ``answer`` up to where the assistant begins to speak.
+    def __call__(
+        self, messages: Sequence[Mapping[str, Any]], answer: bool, tools: Sequence[Mapping[str, Any]] | None = None
+    ) -> str:
+        """The text of a conversation, with ``answer`` up to where the assistant begins to speak, and ``tools`` that it declares.
 
         Raises:
             DataError: the template refuses it, or fails.
         """
         try:
-            return self._template.render(messages=[dict(m) for m in messages], add_generation_prompt=answer, **self._variables)
+            given = {**self._variables, "tools": [dict(t) for t in tools] if tools else self._variables["tools"]}
+            return self._template.render(messages=[dict(m) for m in messages], add_generation_prompt=answer, **given)
         except Exception as error:  # a template may fail in any way
-            roles = ", ".join(m["role"] for m in messages)
+            roles = ", ".join(f"{m['role']}{' (tool_calls)' if 'tool_calls' in m else ''}" for m in messages)
             raise DataError(
                 f"{self.where}: the chat template refuses a conversation of {roles}: {error}; give messages that it knows, or "
                 "name another template by Chat(template=...)"

@@ -19,7 +19,8 @@ from assay.core.task import Message
 from assay.core.thinking import Thinking
 from assay.runtime.chat import BUILT_IN, Chat
 from assay.runtime.jinja import JinjaText, roles_in_jinja, with_defaults
-from assay.runtime.turns import BareTurns, Codec, JinjaTurns, RoleTurns, Turns
+from assay.runtime.role_turns import BareTurns, Codec, RoleTurns, Turns
+from assay.runtime.turns import JinjaTurns
 
 __all__ = ["ChatTemplate", "HubTokenizer", "char_tokenizer"]
 

@@ -1,150 +1,28 @@
-"""Conversations to ids: turn by turn, or as a model's own Jinja template writes them, around what was sampled."""
+"""Conversations to ids as a model's own Jinja template writes them, around what was sampled."""
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
-
-from tokenizers import AddedToken
+from typing import TYPE_CHECKING
 
 from assay.core.errors import ConfigError, DataError
-from assay.core.task import Message
+from assay.core.task import CALLS, Message
 from assay.core.thinking import Thinking
 from assay.runtime.jinja import JinjaText
+from assay.runtime.role_turns import Codec
+from assay.runtime.tooling import as_dicts, declared, marked, named_in
 
 if TYPE_CHECKING:
     from assay.runtime.chat import Chat
-    from assay.runtime.tokenizer import ChatTemplate
 
-__all__ = ["BareTurns", "Codec", "JinjaTurns", "RoleTurns", "Turns"]
+__all__ = ["JinjaTurns"]
 
 _MARKS = 0xF0000  # private use: no font, no tokenizer and no template knows these characters
 Roles = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Codec:
-    """What a tokenizer offers to those who write turns.
-
-    Attributes:
-        plain: ids of text in which no control token is read.
-        template: ids of a template's text, control tokens and all.
-        added: the tokenizer's added tokens by id.
-        text: text of ids, control tokens and all.
-    """
-
-    plain: Callable[[str], list[int]]
-    template: Callable[[str], list[int]]
-    added: Mapping[int, AddedToken]
-    text: Callable[[list[int]], str]
-
-
-class Turns(Protocol):
-    """Writes conversations."""
-
-    @property
-    def end(self) -> int:
-        """The id that ends an assistant's turn."""
-        ...
-
-    @property
-    def opener(self) -> str:
-        """What is written before the assistant's words."""
-        ...
-
-    def render(self, messages: Sequence[Message], answer: bool) -> list[int]: ...
-
-    def follow(self, history: Sequence[Message], messages: Sequence[Message], answer: bool) -> list[int]: ...
-
-
-class RoleTurns:
-    """Turns that are written each by itself: append-only whatever comes.
-
-    Args:
-        template: how.
-        codec: of the tokenizer.
-        end: the end-of-sequence id, which ends an assistant's turn.
-        system: opens every conversation without a system turn.
-
-    Raises:
-        ConfigError: the template holds what the tokenizer lacks.
-    """
-
-    def __init__(self, template: ChatTemplate, codec: Codec, end: int, system: str = "") -> None:
-        self._template, self._plain, self.end, self._system = template, codec.plain, end, system
-        self.opener = template.parts("assistant")[0]
-        self._around: dict[str, tuple[list[int], list[int]]] = {}
-        for field in fields(template):
-            before, after = template.parts(field.name)
-            try:
-                self._around[field.name] = (codec.template(before), codec.template(after))
-            except DataError as error:
-                raise ConfigError(f"ChatTemplate.{field.name}: {error}") from error
-
-    def render(self, messages: Sequence[Message], answer: bool) -> list[int]:
-        """Whole turns in order."""
-        opens = self._system and messages and messages[0].role != "system"
-        return self._written([Message("system", self._system), *messages] if opens else messages, answer)
-
-    def follow(self, history: Sequence[Message], messages: Sequence[Message], answer: bool) -> list[int]:
-        """The end of a turn, and those behind it: the history does not matter."""
-        return [self.end, *self._written(messages, answer)]
-
-    def _written(self, messages: Sequence[Message], answer: bool) -> list[int]:
-        out: list[int] = []
-        for message in messages:
-            if message.role not in self._around:
-                self._template.parts(message.role)  # refuses it
-            before, after = self._around[message.role]
-            out += [*before, *self._plain(message.content), *after]
-            if message.role == "assistant":
-                out.append(self.end)
-        return [*out, *self._around["assistant"][0]] if answer else out
-
-
-class BareTurns(RoleTurns):
-    """A tokenizer that brings no chat template: one user's text, with an answer or without, and nothing else.
-
-    Args:
-        where: the folder, for errors; the others as in `RoleTurns`.
-    """
-
-    def __init__(self, template: ChatTemplate, codec: Codec, end: int, where: str, system: str = "") -> None:
-        super().__init__(template, codec, end)
-        self._where = where
-        if system:
-            raise ConfigError(f"Chat.system={system!r}: {self._lacking('a system prompt')}")
-
-    def _lacking(self, what: str) -> str:
-        return (
-            f"{self._where} has no chat template, so {what} cannot be written; name one that is built in, "
-            "Chat(template='chatml') or Chat(template='dialogue'), or give a ChatTemplate(...)"
-        )
-
-    def render(self, messages: Sequence[Message], answer: bool) -> list[int]:
-        """A text, and an answer to it.
-
-        Raises:
-            ConfigError: any other conversation.
-        """
-        roles = [m.role for m in messages]
-        if roles != ["user", "assistant"][: len(roles)] or (answer and len(roles) > 1):
-            raise ConfigError(self._lacking(f"a conversation of {', '.join(roles)}"))
-        return super().render(messages, answer)
-
-    def follow(self, history: Sequence[Message], messages: Sequence[Message], answer: bool) -> list[int]:
-        """Nothing can follow.
-
-        Raises:
-            ConfigError: something should.
-        """
-        if messages or answer:
-            raise ConfigError(self._lacking(f"a conversation of {', '.join(m.role for m in (*history, *messages))}"))
-        return [self.end]
 
 
 class JinjaTurns:
@@ -170,8 +48,8 @@ class JinjaTurns:
     def __init__(self, text: JinjaText, codec: Codec, eos: int | None, chat: Chat) -> None:
         self._text, self._codec, self._chat = text, codec, chat
         self._tags = chat.thinking or Thinking()
-        self._rendered: set[Roles] = set()
-        self._followed: set[tuple[Roles, tuple[bool, ...], int]] = set()
+        self._rendered: set[tuple[Roles, str]] = set()
+        self._followed: set[tuple[Roles, tuple[bool, ...], int, str]] = set()
         self._warned = False
         asked, said = _mark(0), _mark(1)
         whole = text(_dicts(("user", "assistant"), (asked, said)), False)
@@ -224,14 +102,45 @@ class JinjaTurns:
         """
         if not messages:
             return self._ids(self.opener, {}) if answer else []
-        told = self._prepared(messages)
+        tools, rest = declared(messages, self._text.where)
+        if not rest:  # tools are written with what follows them
+            return self._ids(self.opener, {}) if answer else []
+        told = self._prepared(rest)
         roles = tuple(m.role for m in told)
-        if roles not in self._rendered:
+        if (roles, tools) not in self._rendered:
             marks = [_mark(i) for i in range(len(roles))]
-            self._check_whole(roles, marks, self._text(_dicts(roles, marks), answer))
-            self._rendered.add(roles)
-        contents, hidden = self._hide([m.content for m in told])
-        return self._ids(self._text(_dicts(roles, contents), answer), hidden)
+            whole = self._written(roles, [marked(r, m) for r, m in zip(roles, marks, strict=True)], answer, tools)
+            self._check_whole(roles, marks, whole)
+            self._check_tools(tools, whole)
+            self._rendered.add((roles, tools))
+        (*contents, tools), hidden = self._hide([*(m.content for m in told), tools])
+        return self._ids(self._written(roles, contents, answer, tools), hidden)
+
+    def _written(self, roles: Sequence[str], contents: Sequence[str], answer: bool, tools: str = "", called: bool = False) -> str:
+        """The text of a conversation, tools and calls given as templates take them."""
+        needs = "tool" in roles or CALLS in roles
+        messages = as_dicts(roles, contents, ids=needs and self._numbered, called=called and self._called)
+        return self._text(messages, answer, json.loads(tools) if tools else None)
+
+    @cached_property
+    def _numbered(self) -> bool:
+        """Whether the template writes a tool's answer only where it has the number of its call."""
+        roles, marks = ("user", CALLS, "tool"), (_mark(0), marked(CALLS, _mark(1)), _mark(2))
+        return not self._takes(roles, marks) and self._takes(roles, marks, ids=True)
+
+    @cached_property
+    def _called(self) -> bool:
+        """Whether the template lets a tool's answer stand behind calls only, not behind an assistant's text."""
+        roles, marks = ("user", "assistant", "tool", "assistant"), [_mark(i) for i in range(4)]
+        ids = self._numbered
+        return not self._takes(roles, marks, ids=ids) and self._takes(roles, marks, ids=ids, called=True)
+
+    def _takes(self, roles: Roles, contents: Sequence[str], **how: bool) -> bool:
+        try:
+            self._text(as_dicts(roles, contents, **how), True)
+        except DataError:
+            return False
+        return True
 
     def follow(self, history: Sequence[Message], messages: Sequence[Message], answer: bool) -> list[int]:
         """The end of the history's last turn, and what comes behind it.
@@ -242,13 +151,14 @@ class JinjaTurns:
         """
         if not history or history[-1].role != "assistant":
             raise DataError("a conversation that is gone on with must end with an assistant's turn")
-        told = self._prepared([*history, *messages])
+        tools, whole = declared([*history, *messages], self._text.where)
+        told = self._prepared(whole)
         roles, last = tuple(m.role for m in told), len(told) - len(messages) - 1
         if answer:
-            self._check_follow(roles, [self._tags.close in m.content for m in told[: last + 1]], last)
-        contents, hidden = self._hide([m.content for m in told])
-        contents[last] = said = _free(contents)
-        rest = self._text(_dicts(roles, contents), answer).partition(said)[2]
+            self._check_follow(roles, [self._tags.close in m.content for m in told[: last + 1]], last, tools)
+        (*contents, tools), hidden = self._hide([*(m.content for m in told), tools])
+        contents[last] = said = _free([*contents, tools])
+        rest = self._written(roles, contents, answer, tools, called=True).partition(said)[2]
         if not self._ends:
             return [self.end, *self._ids(rest, hidden)]
         return self._ids(rest[rest.index(self._codec.added[self.end].content) :], hidden)
@@ -286,20 +196,32 @@ class JinjaTurns:
                     f"{', '.join(roles)}); use a template that writes them: Chat(template=...)"
                 )
 
-    def _check_follow(self, roles: Roles, thoughts: Sequence[bool], last: int) -> None:
+    def _check_tools(self, tools: str, text: str) -> None:
+        """That the template shows the tools that are declared."""
+        lacking = [name for name in named_in(tools) if name not in text] if tools else []
+        if lacking:
+            why = "writes none" if not self._text.knows_tools else f"leaves out {lacking[0]!r}"
+            raise ConfigError(
+                f"{self._text.where}: the task declares tools ({', '.join(named_in(tools))}), and the chat template {why}; "
+                "describe them in the task's prompt instead of public['tools'], or name a template that writes them: "
+                "Chat(template=...)"
+            )
+
+    def _check_follow(self, roles: Roles, thoughts: Sequence[bool], last: int, tools: str) -> None:
         """That the template writes what was said so far as it was said, whatever the words."""
-        key = (roles, tuple(thoughts), last)
+        key = (roles, tuple(thoughts), last, tools)
         if key in self._followed:
             return
-        marks = [_mark(i) for i in range(len(roles))]
+        marks = [marked(role, _mark(i)) for i, role in enumerate(roles)]
         begun = self._tags.begun(self.opener)
         for i in range(last + 1):
             if roles[i] == "assistant" and thoughts[i]:
                 opened = "" if begun else f"{self._tags.open}\n"
                 marks[i] = f"{opened}THOUGHT{i}\n{self._tags.close}\n\n{marks[i]}"
         end = self._codec.added[self.end].content if self.end in self._codec.added else ""
-        ours = self._text(_dicts(roles[:last], marks[:last]), True) + marks[last] + end
-        whole = self._text(_dicts(roles, marks), True)
+        called = self._called and roles[last + 1 : last + 2] == ("tool",)  # then it is not written as the text that it is
+        ours = self._written(roles[:last], marks[:last], True, tools, called=True) + ("" if called else marks[last] + end)
+        whole = self._written(roles, marks, True, tools, called=True)
         self._check_whole(roles, [_mark(i) for i in range(len(roles))], whole)
         if not _squeezed(whole).startswith(_squeezed(ours)):
             self._rewritten(roles[last + 1 :], ours, whole)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from assay.tasks.sort import SortDigits
     from assay.tasks.text.selfmade import load_texts, self_supervised
     from assay.tasks.text.triples import load_triples, self_supervised_graph
+    from assay.tasks.toolcalls import ToolCalls, calls_of, schemas_of
 
 __all__ = [
     "Card",
@@ -42,6 +43,8 @@ __all__ = [
     "SingleTurn",
     "Solution",
     "SortDigits",
+    "ToolCalls",
+    "calls_of",
     "card",
     "distinct",
     "families",
@@ -54,6 +57,7 @@ __all__ = [
     "load_triples",
     "redraw",
     "reseeded",
+    "schemas_of",
     "self_supervised",
     "self_supervised_graph",
     "slip",
@@ -94,6 +98,7 @@ _HOME = {
     "single": "SingleTurn",
     "sort": "SortDigits",
     "text.selfmade": "load_texts self_supervised",
+    "toolcalls": "ToolCalls calls_of schemas_of",
     "text.triples": "load_triples self_supervised_graph",
 }
 

@@ -1,0 +1,126 @@
+"""Tools called in a chat model's own form: what is read as a call, and what is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.core.errors import ConfigError, DataError
+from assay.core.rollout import ToolResult
+from assay.core.task import World
+from assay.tasks.keyvalue import KeyValue, LookUp
+from assay.tasks.toolcalls import Asked, ToolCalls, calls_of, schemas_of
+
+WORLD = KeyValue().task("keyvalue", 1, "train", 0).exposed()
+ADD = '{"name": "add", "arguments": {"a": 1, "b": 2}}'
+ADDED = Asked("add", {"a": 1, "b": 2})
+
+
+class Add:
+    schema: Mapping[str, Any] = {
+        "name": "add", "description": "A sum.",
+        "parameters": {
+            "type": "object", "required": ["a", "b"], "additionalProperties": False,
+            "properties": {"a": {"type": "integer"}, "b": {"type": ["integer", "number"]}, "note": {}},
+        },
+    }  # fmt: skip
+
+    async def call(self, args: Mapping[str, Any], scope: World) -> ToolResult:
+        return ToolResult(content=str(args["a"] + args["b"]))
+
+
+def call(name: str, **arguments: Any) -> str:
+    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        (f"First this.\n<tool_call>{ADD}</tool_call>", [ADDED]),
+        (f"<tool_call>{ADD}</tool_call>\n<tool_call>\n{ADD}\n</tool_call>", [ADDED, ADDED]),
+        (f"<tool_call>{ADD}", [ADDED]),
+        ('{"name": "add", "parameters": {"a": 1, "b": 2}}', [ADDED]),
+        (f"<|python_tag|>{ADD}", [ADDED]),
+        (f"[TOOL_CALLS] [{ADD}, {ADD}]", [ADDED, ADDED]),
+        (f" [{ADD}]\n", [ADDED]),
+        ("It is 3.", []),
+        ("", []),
+        ("[]", []),
+        ('{"a": 1}', []),
+        ("[1, 2]", []),
+        ('{"name": "add"}', []),
+        ("<tool_call>add(1, 2)</tool_call>", [Asked(wrong="the call is no JSON object")]),
+        ("[TOOL_CALLS] add", [Asked(wrong="the call is no JSON object")]),
+        ('<tool_call>{"name": 3, "arguments": {}}</tool_call>', [Asked(wrong=calls_of('{"name": 3, "arguments": {}}')[0].wrong)]),
+    ],
+)
+def test_what_is_read_as_calls(text: str, calls: list[Asked]) -> None:
+    assert calls_of(text) == calls
+
+
+@given(st.text(st.sampled_from('<tool_call>/{}[]"name:, 1'), max_size=60))
+def test_no_text_breaks_the_reader(text: str) -> None:
+    for asked in calls_of(text):
+        assert asked.wrong or (asked.name is not None and asked.arguments is not None)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "error"),
+    [
+        (call("add", a=1, b=2.5), "3.5", None),
+        (call("sub", a=1), "Error: there is no tool 'sub', only add, look_up.", "there is no tool 'sub', only add, look_up"),
+        (call("add", a=1), "Error: add needs the argument 'b'.", "add needs the argument 'b'"),
+        (call("add", a=1, b=2, c=3), "Error: add has no argument 'c'.", "add has no argument 'c'"),
+        (call("add", a="1", b=2), "Error: the argument 'a' of add is no integer.", "the argument 'a' of add is no integer"),
+        (call("add", a=True, b=2), "Error: the argument 'a' of add is no integer.", "the argument 'a' of add is no integer"),
+        (
+            call("add", a=1, b="2"),
+            "Error: the argument 'b' of add is no integer or number.",
+            "the argument 'b' of add is no integer or number",
+        ),
+        (call("look_up", key="oa"), "=80>", None),
+        ("<tool_call>{</tool_call>", "Error: the call is no JSON object.", "the call is no JSON object"),
+    ],
+)
+def test_what_a_call_is_answered(text: str, answer: str, error: str | None) -> None:
+    async def one():
+        bench = ToolCalls(WORLD, [Add(), LookUp()])
+        await bench.start()
+        return await bench.step(text)
+
+    step = asyncio.run(one())
+    (message,), (result,) = step.obs.messages, step.results
+    assert (message.role, message.content, result.error, step.done) == ("tool", answer, error, False)
+
+
+def test_a_turn_of_several_calls_is_answered_in_order_and_an_answer_ends_it() -> None:
+    async def play():
+        bench = ToolCalls(WORLD, [Add(), LookUp()], turns=2)
+        with pytest.raises(DataError, match="step while it is new"):
+            await bench.step("3")
+        await bench.start()
+        both = await bench.step(call("look_up", key="oa") + call("add", a=1, b=1))
+        assert [m.content for m in both.obs.messages] == ["=80>", "2"]
+        assert (await bench.step("It is 80.")).done
+        with pytest.raises(DataError, match="step while it is over"):
+            await bench.step("3")
+        last = ToolCalls(WORLD, [LookUp()], turns=1)
+        await last.start()
+        assert not (await last.step(call("look_up", key="oa"))).done
+        over = await last.step(call("look_up", key="oa"))
+        assert over.done and not over.results
+
+    asyncio.run(play())
+
+
+def test_tools_need_names_of_their_own() -> None:
+    for tools, turns in (((), 8), ((Add(), Add()), 8), ((Add(),), 0)):
+        with pytest.raises(ConfigError, match="give at least one tool, each by a name of its own, and at least 1 turn"):
+            ToolCalls(WORLD, tools, turns)
+    assert [schema["name"] for schema in schemas_of([Add(), LookUp()])] == ["add", "look_up"]
