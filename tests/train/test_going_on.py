@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import signal
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +26,57 @@ from tiny_runs import (
     trained,
 )
 
-from assay.core.errors import ConfigError
+from assay.core.errors import CheckpointError, ConfigError
 from assay.objective.loss.entropy import Entropy
 from assay.objective.methods import areal, dapo, grpo, pacs, rloo
 from assay.objective.objective import Objective
+from assay.runtime import NcclUpdate, VllmSettings
+from assay.runtime.engines import Native
 from assay.train.driver import Outcome, load_run, resume, train
+from assay.train.record import run_id
 from assay.train.run import Evaluation, Run, Until
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """An engine that says where it is."""
+
+    url: str = "http://here"
+    batch: int = 64
+
+    def anywhere(self) -> Served:
+        return Served(batch=self.batch)
+
+    def build(self, learner: Any) -> Any:
+        return Native(max_batch=self.batch).build(learner)
+
+
+def test_an_engine_may_have_moved_when_a_run_goes_on(tmp_path: Path) -> None:
+    """The address under which it is reached decides nothing of what is computed; everything else of it stays refused."""
+    run = replace(only_rl(steps=4), engine=Served())
+    first = trained(run, tmp_path / "a")
+    toml = tmp_path / "a" / "run.toml"
+    toml.write_text(toml.read_text().replace("http://here", "http://there"))
+    assert load_run(tmp_path / "a").engine == Served(url="http://there")
+    (tmp_path / "a" / "done.json").unlink()
+    assert resumed(tmp_path / "a") == first
+    toml.write_text(toml.read_text().replace("batch = 64", "batch = 32"))
+    (tmp_path / "a" / "done.json").unlink()
+    with pytest.raises(CheckpointError, match="belongs to another run: its settings are not those"):
+        resume(tmp_path / "a")
+
+
+def test_where_a_vllm_server_is_and_how_weights_get_there_is_no_part_of_a_run() -> None:
+    run = tiny()
+    at = lambda **settings: run_id(replace(run, engine=VllmSettings(**settings)))
+    moved = at(url="http://10.0.0.7:9", folder="/w", model="m", update=NcclUpdate(), api_key_env="K", swap_seconds=1.0)
+    assert at() == moved
+    assert at() != at(recompute=False)
+    assert at() != run_id(run)
 
 
 # ---- more steps -----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from vllm_servers import CONTEXT, LETTERS, NCCL, NEEDED, PROCESSED, ROOT, Server, free_port, launch
+from vllm_servers import CHAT, CONTEXT, LETTERS, NCCL, NEEDED, PROCESSED, ROOT, Server, free_port, launch
 
 from assay.runtime import DecoderShape, VllmEngine, char_tokenizer, init_model, save_model, untied_copy
 
@@ -48,6 +48,7 @@ def tied(model, tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def folder(tied) -> Path:
     untied_copy(tied, tied.parent / "model")
+    (tied.parent / "model" / "chat_template.jinja").write_text(CHAT)
     return tied.parent / "model"
 
 

@@ -22,6 +22,10 @@ from assay.runtime import VllmSettings
 ROOT = Path(__file__).parents[2]
 LETTERS = "".join(map(chr, range(32, 127))) + "\n"
 CONTEXT = 1024
+CHAT = (
+    "{% for t in tools or [] %}{{ t.function.name }}\n{% endfor %}"
+    "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
+)
 VARIABLES = {
     "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1", "TRANSFORMERS_OFFLINE": "1",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from assay.core.errors import ConfigError
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from assay.runtime.fleet import AnyLearner
     from assay.runtime.hub_model import HubModel
 
-__all__ = ["Auto", "EngineSpec", "InProcess", "Native", "engine_for"]
+__all__ = ["Auto", "EngineSpec", "InProcess", "Movable", "Native", "engine_for"]
 
 
 class EngineSpec(Protocol):
@@ -21,6 +21,15 @@ class EngineSpec(Protocol):
 
     def build(self, learner: AnyLearner) -> Engine:
         """An engine with copies of the learner's present weights, those apart that nobody trains."""
+        ...
+
+
+@runtime_checkable
+class Movable(EngineSpec, Protocol):
+    """One that may be elsewhere when a run goes on: a server under another address."""
+
+    def anywhere(self) -> EngineSpec:
+        """The same without where it is, how weights get there and how long that may take: what a resume may not change."""
         ...
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from assay.core.errors import ConfigError, EngineError, MissingExtraError
-from assay.core.task import Message
+from assay.core.task import CALLS, Message
+from assay.runtime.tooling import as_dicts, declared
 
 try:
     import httpx
@@ -80,6 +82,9 @@ class OpenAIClient:
     ) -> list[Answer]:
         """``n`` answers to a conversation.
 
+        Tools that it declares are shown to the model, and its calls come back as the text that they are (``tool_choice`` is
+        ``none`` where ``more`` says nothing else).
+
         Args:
             messages: turns, the last one the user's.
             n: answers.
@@ -91,8 +96,7 @@ class OpenAIClient:
             ConfigError: the key is missing or refused, or the server knows no such model or field.
             EngineError: no answer before the deadline; says what came instead.
         """
-        turns = [{"role": m.role, "content": m.content} for m in messages]
-        body = {"messages": turns, "n": n, "temperature": temperature, "max_tokens": max_tokens, **more}
+        body = {**_conversation(messages), "n": n, "temperature": temperature, "max_tokens": max_tokens, **more}
         return await self._answers("/chat/completions", body, n)
 
     async def complete(
@@ -177,6 +181,17 @@ class OpenAIClient:
 
     def _where(self, path: str) -> str:
         return f"POST {self.base_url}{path} (model {self.model!r})"
+
+
+def _conversation(messages: Sequence[Message]) -> dict[str, Any]:
+    """Messages as the protocol has them: tools apart, calls with numbers and arguments as text."""
+    tools, rest = declared(messages, "OpenAIClient.chat")
+    roles = [m.role for m in rest]
+    turns = as_dicts(roles, [m.content for m in rest], ids=CALLS in roles)
+    for turn in turns:
+        for call in turn.get("tool_calls", ()):
+            call["function"] = {**call["function"], "arguments": json.dumps(call["function"]["arguments"], ensure_ascii=False)}
+    return {"messages": turns, **({"tools": json.loads(tools), "tool_choice": "none"} if tools else {})}
 
 
 def _object(answer: httpx.Response, where: str) -> dict[str, Any]:

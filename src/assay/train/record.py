@@ -14,6 +14,7 @@ from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import CheckpointError, ConfigError
 from assay.core.hub import PREFIX
 from assay.core.protocols import Verifier
+from assay.runtime.engines import Movable
 from assay.runtime.settings import Mesh
 from assay.train import lock, machine, models, storage
 from assay.train.journal import Journal
@@ -127,10 +128,11 @@ def _branchless(data: str) -> str:
 
 
 def run_id(run: Run) -> str:
-    """Digest of all settings that a resume may not change: everything but threads, ranks, the stages' steps, and when to stop at
-    a mismatch.
+    """Digest of all settings that a resume may not change: everything but threads, ranks, the stages' steps, when to stop at a
+    mismatch, and where an engine is that may be elsewhere.
     """
-    table = to_dict(replace(run, threads=1, mesh=Mesh(), mismatch=MismatchCheck()))
+    engine = run.engine.anywhere() if isinstance(run.engine, Movable) else run.engine
+    table = to_dict(replace(run, threads=1, mesh=Mesh(), mismatch=MismatchCheck(), engine=engine))
     for stage in table["stages"]:
         del stage["steps"]
     return digest(table)

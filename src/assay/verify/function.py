@@ -14,7 +14,7 @@ from assay.core.canon import plain
 from assay.core.errors import ConfigError, RewardError, a_kind
 from assay.core.rollout import Rollout
 from assay.core.score import Score
-from assay.core.task import Task
+from assay.core.task import TOOLS, Task
 
 __all__ = ["RewardFunction", "View", "finite", "prompt_of", "row_of"]
 
@@ -109,8 +109,8 @@ class RewardFunction:
 
 
 def prompt_of(task: Task) -> str:
-    """The opening conversation as text: the prompt, or the turns joined by newlines."""
-    return "\n".join(m.content for m in task.exposed().messages)
+    """The opening conversation as text: the prompt, or the turns joined by newlines; declared tools are no part of it."""
+    return "\n".join(m.content for m in task.exposed().messages if m.role != TOOLS)
 
 
 def row_of(task: Task) -> dict[str, Any]:

@@ -99,6 +99,14 @@ class VllmSettings:
             if not getattr(self, name) > 0:
                 raise ConfigError(f"VllmSettings.{name}={getattr(self, name)}; use a positive number of seconds")
 
+    def anywhere(self) -> VllmSettings:
+        """As `assay.runtime.engines.Movable` says.
+
+        >>> VllmSettings(url="http://10.0.0.7:1", swap_seconds=5.0).anywhere() == VllmSettings(folder="/w").anywhere()
+        True
+        """
+        return VllmSettings(recompute=self.recompute)
+
     def build(self, learner: AnyLearner) -> Engine:
         """An engine on this server for what ``learner`` trains, as `assay.runtime.EngineSpec` says."""
         from assay.runtime.hub_model import hub_of
