@@ -7,6 +7,7 @@ import json
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from datetime import timedelta
 from multiprocessing import get_context
 from types import ModuleType, SimpleNamespace
@@ -131,8 +132,11 @@ def test_checksums_are_held_against_the_arrays_in_memory(book, model):
         "model.norm.weight": "the server's model.norm.weight has sha256 others",
         "model.layers.0.input_layernorm.weight": made.tensors["model.layers.0.input_layernorm.weight"].digest,
     }
-    arrays["model.layers.0.input_layernorm.weight"] += 1  # changed behind the manifest
-    assert "memory holds other bytes" in run(engine.checksums())["model.layers.0.input_layernorm.weight"]
+    name = "model.layers.0.input_layernorm.weight"
+    arrays[name] += 1  # as a learner's live weights go on
+    assert run(engine.checksums())[name] == made.tensors[name].digest
+    engine._weights.newest.array(name)[0] += 1
+    assert "memory holds other bytes" in run(engine.checksums())[name]
 
 
 def test_a_server_that_is_another_one_is_met_anew(book, model):
@@ -178,6 +182,25 @@ def test_what_broke_is_ended_before_files_are_read(book, model):
         run(engine.swap(manifest_of(2, arrays_of(model))))
     assert steps(book)[before:] == ["/pause", START, UPDATE, *CLEAN, READ, LABEL, "/resume"]
     assert next(body for path, body in book.asked if path == READ)["kwargs"]["weights_path"].endswith("-v1")
+
+
+def test_the_version_before_is_read_as_it_was_sent_though_the_learner_went_on(book, model):
+    """What a learner publishes on a CPU are views of its live weights."""
+    from assay.runtime.vllm.snapshots import Snapshots
+
+    _, engine = sending(book, model)
+    arrays, written, full = arrays_of(model), [], Snapshots.full
+    first = manifest_of(1, arrays)
+    run(engine.swap(first))
+    for array in arrays.values():
+        array += 1
+    book.fails[UPDATE] = refuse(500, "oh no")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Snapshots, "full", lambda *given: written.append(full(*given)) or written[-1])
+        with pytest.raises(EngineError, match="It serves version 1 again"):
+            run(engine.swap(manifest_of(2, arrays)))
+    (snapshot,) = written
+    assert {n: array_digest(snapshot.array(n)) for n in first.tensors} == {n: t.digest for n, t in first.tensors.items()}
 
 
 def test_a_server_that_does_not_come_round_serves_nothing(book, model):
@@ -448,6 +471,18 @@ def test_another_process_receives_exactly_the_bytes_of_the_manifest(book, model,
     }  # fmt: skip
     assert engine.info().version == 1
     run(engine.close())
+
+
+def test_the_sending_thread_is_given_the_learners_device(monkeypatch):
+    """A fresh thread would have the first one."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    inside = []
+    monkeypatch.setattr(torch.cuda, "device", lambda device: inside.append(device) or nullcontext())
+    link = nccl.NcclLink(NcclTransfer(NcclUpdate(), "http://127.0.0.1:9")._device)
+    link.engine = SimpleNamespace(send_weights=lambda: None)
+    link.send(None)
+    assert inside == ["cuda:1"]
 
 
 def test_a_sender_needs_a_gpu_and_a_library(library, monkeypatch):

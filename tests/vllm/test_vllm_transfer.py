@@ -93,6 +93,12 @@ def test_checksums_witness_what_was_sent_from_memory(steps, model):
         assert step["told"] == dict.fromkeys((n for n in model.tensors if "norm" in n or "embed" in n), True)
 
 
+def test_the_proof_of_weights_tells_what_came_and_what_did_not(steps):
+    *proved, stale = of(steps, "proof")[0]["found"]
+    assert proved == [True, True]
+    assert "after update 23 the sampler's tensors differ from the learner's" in stale
+
+
 def test_a_kept_request_goes_on_under_the_new_weights(steps):
     assert of(steps, "across")[0]["spans"] == [2, 3]
 

@@ -7,17 +7,23 @@ import json
 import os
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import torch
 import vllm_stand_in
 from vllm_servers import request, rows, version
 
-from assay.core.errors import AssayError, ConfigError, EngineError
+from assay.core.errors import AssayError, ConfigError, EngineError, WeightProofError
+from assay.core.manifest import manifest_of
 from assay.core.protocols import SwapMode
-from assay.runtime import NcclUpdate, VllmEngine, VllmSettings, load_model
+from assay.runtime import LearnerSettings, NcclUpdate, TorchLearner, VllmEngine, VllmSettings, load_model
 from assay.runtime.vllm.nccl import NcclTransfer
 from assay.runtime.vllm.server import Server
 from assay.runtime.vllm.transfer import Sender
+from assay.train.proof import WeightProof, probe_rows
 
 
 async def main(url: str, folder: str, server_fails: str) -> None:
@@ -63,6 +69,7 @@ async def main(url: str, folder: str, server_fails: str) -> None:
     Server(settings).ask("POST", "/start_weight_update")
     await step("begun by another", 7, 10)
     await step("one more", 8, 11)
+    say("proof", found=await proved(engine, model))
     await engine.close()
 
     update = NcclUpdate(bucket_bytes=300_000, on_failure="files")
@@ -85,6 +92,31 @@ async def main(url: str, folder: str, server_fails: str) -> None:
         except EngineError as error:
             say("not settled", error=str(error))
     await careless.close()
+
+
+async def proved(engine: VllmEngine, model: Any) -> list[bool | str]:
+    """What the proof of weights says of two updates, and of one that was announced and not sent."""
+    learner, found = TorchLearner(model, LearnerSettings(), total_steps=9), list[bool | str]()
+    proof = WeightProof(probe_rows(model.shape.vocab_size, 64, 0, rows=8, length=32))
+    sent = manifest_of(20, copied(learner.publish().payload))
+    await engine.swap(sent)
+    await proof.calibrate(sent, engine, learner)
+    for number, arrives in ((21, True), (22, True), (23, False)):
+        with torch.no_grad():
+            for parameter in learner.parameters.values():
+                parameter.add_(1e-5 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number)).sign())
+        new = replace(learner.publish(), version=number)
+        sent = manifest_of(number, copied(new.payload if arrives else sent.payload))  # a payload is the learner's live weights
+        await engine.swap(sent)
+        try:
+            found.append(await proof.check(new, engine, learner))
+        except WeightProofError as error:
+            found.append(str(error))
+    return found
+
+
+def copied(arrays: Any) -> dict[str, np.ndarray]:
+    return {name: np.array(array) for name, array in arrays.items()}
 
 
 async def nothing(self: Sender) -> None:

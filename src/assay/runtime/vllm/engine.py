@@ -245,8 +245,8 @@ class VllmEngine:
             else:
                 checked(manifest, weights.facts.dtype, {n: tuple(map(int, t.shape)) for n, t in self._model.tensors.items()})
                 copies = weights.facts.copies
-                held = weights.sender is not None
-                sent = Held(manifest, copies) if held else await asyncio.to_thread(files.full, manifest, copies)
+                keep = files.full if weights.sender is None else Held.of
+                sent = await asyncio.to_thread(keep, manifest, copies)
                 await self._clear(gate, mode)
                 await weights.replace(self._post, sent, mode)
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -27,11 +28,16 @@ class NcclTransfer:
     Args:
         update: address, port and sizes.
         url: of the server.
-        device: that arrays are sent from; the tests send from the CPU, with vLLM's communicator replaced.
+        device: that arrays are sent from, the present one of ``cuda``; the tests send from the CPU, with vLLM's communicator
+            replaced.
     """
 
     def __init__(self, update: NcclUpdate, url: str, device: str = "cuda") -> None:
-        self._update, self._url, self._device = update, url, device
+        import torch
+
+        found = device == "cuda" and torch.cuda.is_available()
+        self._update, self._url = update, url
+        self._device = f"cuda:{torch.cuda.current_device()}" if found else device  # the sending thread would have the first
 
     def check(self) -> None:
         """Looks whether this process can send.
@@ -42,7 +48,7 @@ class NcclTransfer:
         _library()
         import torch
 
-        if self._device == "cuda" and not torch.cuda.is_available():
+        if self._device.startswith("cuda") and not torch.cuda.is_available():
             raise ConfigError(
                 "VllmSettings.update=NcclUpdate() sends from a GPU, and PyTorch sees none here; take it out, so that new weights "
                 "go as files"
@@ -61,7 +67,8 @@ class NcclTransfer:
             packed_num_buffers=self._update.buckets,
         )  # fmt: skip
         link = NcclLink(self._device)
-        link.engine = factory.trainer_init(told, client=control, source=link)
+        with link.at_device():
+            link.engine = factory.trainer_init(told, client=control, source=link)
         if getattr(link.engine.model_update_group, "disabled", False):  # then it would broadcast nothing, without a word
             raise EngineError("vLLM found no NCCL library in this environment; install nvidia-nccl-cu12 or nvidia-nccl-cu13")
         return link
@@ -82,9 +89,16 @@ class NcclLink:
         """As `Link.send`."""
         self._held = held
         try:
-            self.engine.send_weights()
+            with self.at_device():
+                self.engine.send_weights()
         finally:
             self._held = None
+
+    def at_device(self) -> AbstractContextManager[Any]:
+        """Inside, vLLM finds the device as the present one of its thread."""
+        import torch
+
+        return torch.cuda.device(self._device) if self._device.startswith("cuda:") else nullcontext()
 
     def close(self) -> None:
         """As `Link.close`."""

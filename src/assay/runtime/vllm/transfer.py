@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,6 +42,12 @@ class Held:
 
     manifest: Manifest
     copies: Mapping[str, str]
+
+    @classmethod
+    def of(cls, manifest: Manifest, copies: Mapping[str, str]) -> Held:
+        """A manifest with arrays of its own: those that a learner hands over may be its live weights, which it trains on."""
+        arrays = {name: np.array(array) for name, array in (manifest.payload or {}).items()}
+        return cls(replace(manifest, payload=arrays), copies)
 
     def array(self, name: str) -> Array:
         """One tensor; bfloat16 as uint16 bit patterns."""
