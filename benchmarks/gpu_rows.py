@@ -35,7 +35,8 @@ from assay.tasks import Rows
 from assay.train.loop import step as loop_step
 from assay.train.memory import memory_of, weights_of
 from assay.train.models import Scratch
-from assay.train.run import Evaluation, Reinforce, Run
+from assay.train.reinforce import Reinforce
+from assay.train.run import Evaluation, Run
 from assay.train.session import Session, open_session
 from assay.verify import ScoringPool
 

@@ -35,7 +35,8 @@ from assay.train.clock import Clock
 from assay.train.loop import annotated, attempt, publish
 from assay.train.models import Scratch
 from assay.train.models import load as load_model
-from assay.train.run import Reinforce, Run
+from assay.train.reinforce import Reinforce
+from assay.train.run import Run
 from assay.train.session import Session, open_session
 from assay.verify import ScoringPool
 

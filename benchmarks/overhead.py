@@ -21,7 +21,8 @@ from assay.recipes import quickstart
 from assay.runtime.settings import DecoderShape
 from assay.train.driver import train
 from assay.train.models import Scratch
-from assay.train.run import Evaluation, Reinforce, Run
+from assay.train.reinforce import Reinforce
+from assay.train.run import Evaluation, Run
 
 SHAPES = {
     "0.34M": DecoderShape(),

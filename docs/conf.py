@@ -64,6 +64,8 @@ nitpick_ignore = [
     ("py:class", "assay.tasks.draws.Place"),
     ("py:class", "assay.tasks.puzzles.solver.Model"),
     ("py:class", "assay.train.run.ModelSource"),
+    ("py:class", "assay.train.stages.GivenRows"),
+    ("py:class", "assay.train.stages.OneUpdate"),
     ("py:class", "assay.verify.code.base.Gold"),
     ("py:class", "assay.verify.code.cases.Case"),
 ]

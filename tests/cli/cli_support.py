@@ -13,7 +13,8 @@ from assay.objective.methods import reinforce
 from assay.runtime.settings import DecoderShape
 from assay.tasks import Rows, SortDigits
 from assay.train.models import Scratch
-from assay.train.run import Evaluation, Reinforce, Run
+from assay.train.reinforce import Reinforce
+from assay.train.run import Evaluation, Run
 
 class Pace(Enum):
     CALM = "calm"

@@ -177,7 +177,7 @@ def test_a_base_that_fails_is_gone_on_with_by_the_run_that_wants_it(assay, mine)
         "from dataclasses import replace\n"
         "from mine import tiny\n"
         "from assay.train.models import Built\n"
-        "from assay.train.run import WarmUp\n"
+        "from assay.train.stages import WarmUp\n"
         "def gated():\n"
         "    '''Its base cannot reach its gate.'''\n"
         "    base = replace(tiny(), name='low', stages=(WarmUp(steps=1, batch=2, demonstrations=4, gate=1.0),))\n"

@@ -10,7 +10,7 @@ from cli_support import flat
 
 from assay.cli.live import LiveView, PlainView, Progress, view
 from assay.recipes import quickstart
-from assay.train.run import WarmUp
+from assay.train.stages import WarmUp
 
 
 class Clock:

@@ -5,6 +5,7 @@ import functools
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core import FrozenMap, dumps_toml, from_dict, loads_toml, part, replace_at, to_dict
+from assay.core.declared import check_positive
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.kinds import load_class, load_function, name_of
+from assay.train import Imitate, Prefer, Reinforce, Until, WarmUp
 
 
 def again(value: Any) -> Any:
@@ -291,3 +294,26 @@ def test_a_class_without_a_file_is_named_all_the_same() -> None:
     homeless = type("Homeless", (), {"__module__": "__main__"})
     assert name_of(homeless).endswith(".py:Homeless")
     assert name_of(type("Lost", (), {"__module__": "no_such_module"})) == "interactive.py:Lost"
+
+
+def test_a_part_that_moved_keeps_the_name_that_files_know() -> None:
+    for cls in (WarmUp, Imitate, Prefer, Reinforce, Until):
+        name = f"assay.train.run:{cls.__name__}"
+        assert cls.__module__ != "assay.train.run" and name_of(cls) == name
+        assert load_class(name, "somewhere") is cls
+    assert to_dict(Until(at_least=0.5)) == {
+        "kind": "assay.train.run:Until", "metric": "eval/greedy/all", "at_least": 0.5,
+    }  # fmt: skip
+    assert from_dict(Any, to_dict(Until(at_least=0.5))) == Until(at_least=0.5)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, "3", None])
+def test_a_field_that_counts_is_a_whole_number(wrong: Any) -> None:
+    check_positive(Counted(), "n")
+    with pytest.raises(ConfigError, match=r"Counted.n=.*; use a whole number, at least 1"):
+        check_positive(Counted(n=wrong), "n")
+
+
+@dataclass(frozen=True)
+class Counted:
+    n: Any = 1

@@ -20,7 +20,9 @@ from assay.tasks import Mixture, Reverse, SortDigits, family
 from assay.train.driver import train
 from assay.train.fits import check_run
 from assay.train.models import Folder, Scratch
-from assay.train.run import Evaluation, Reinforce, Run, WarmUp
+from assay.train.reinforce import Reinforce
+from assay.train.run import Evaluation, Run
+from assay.train.stages import WarmUp
 
 TRAIN, WARM, EASY, HARD = Verdict
 

@@ -20,7 +20,8 @@ from assay.lab.controls import Inverted, Rewarded
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings
 from assay.tasks import SortDigits
 from assay.train.models import Built, Scratch
-from assay.train.run import Evaluation, Run, WarmUp
+from assay.train.run import Evaluation, Run
+from assay.train.stages import WarmUp
 
 MAKER = f"{__name__}:cell"
 SHAPE = DecoderShape(

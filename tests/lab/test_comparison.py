@@ -17,7 +17,7 @@ from assay.lab.comparison import Arm, Comparison, over_seeds
 from assay.lab.evidence import make
 from assay.recipes.comparisons import COMPARISONS, comparison_cell
 from assay.train.fits import check_run
-from assay.train.run import Reinforce
+from assay.train.reinforce import Reinforce
 
 STAGE = Reinforce(steps=3, groups=2, group_size=2)
 ASKED = Comparison(

@@ -39,7 +39,8 @@ from assay.tasks import SortDigits
 from assay.testing import attempt
 from assay.train.fits import check_run
 from assay.train.models import Built
-from assay.train.run import Reinforce, WarmUp
+from assay.train.reinforce import Reinforce
+from assay.train.stages import WarmUp
 
 RUN = [name for name, _, _ in cells()]
 

@@ -23,7 +23,8 @@ from assay.recipes.accounts import ledger, ledger_base, ledger_cell
 from assay.recipes.levels import levels_cell
 from assay.recipes.mixture import AUXILIARY, SHOWN, mixed, mixed_base, mixed_cell
 from assay.train.fits import check_run
-from assay.train.run import Reinforce, WarmUp
+from assay.train.reinforce import Reinforce
+from assay.train.stages import WarmUp
 
 SEEDS, CONTROLS = MIXED.seeds, MIXED.controls
 KNOWN = {"a": (1, 2), "b": (1,)}

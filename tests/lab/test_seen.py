@@ -22,7 +22,9 @@ from assay.runtime.reading import Reader
 from assay.tasks import Rows
 from assay.train.driver import train
 from assay.train.models import Scratch
-from assay.train.run import Evaluation, Reinforce, Run, WarmUp
+from assay.train.reinforce import Reinforce
+from assay.train.run import Evaluation, Run
+from assay.train.stages import WarmUp
 
 RNG = Random(1)
 FACTS = [{"prompt": f">{n:04d}S", "answer": f"{RNG.randrange(100):02d}"} for n in RNG.sample(range(10**4), 64)]

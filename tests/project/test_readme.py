@@ -14,7 +14,8 @@ import assay
 from assay.cli import COMMANDS, main
 from assay.recipes import base, quickstart
 from assay.runtime import DecoderShape, char_tokenizer, init_model, save_model
-from assay.train.run import Reinforce, WarmUp
+from assay.train.reinforce import Reinforce
+from assay.train.stages import WarmUp
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ from assay.runtime import InProcess, load_model
 from assay.runtime.reduced import MARK, reduced_config, write_reduced
 from assay.tasks import SortDigits
 from assay.train import Folder, load_run
-from assay.train.run import WarmUp
+from assay.train.stages import WarmUp
 
 GIB = 1 << 30
 BIG = ("gsm8k", "gsm8k-lora")

@@ -22,7 +22,9 @@ from assay.recipes.gate import quickstart_cell
 from assay.recipes.school import CONFIGS
 from assay.tasks import Rows, SortDigits
 from assay.train.models import Built, Folder, Scratch
-from assay.train.run import Reinforce, Run, WarmUp
+from assay.train.reinforce import Reinforce
+from assay.train.run import Run
+from assay.train.stages import WarmUp
 
 ROWS = [{"prompt": f"S{a}{b}>", "answer": "".join(sorted(f"{a}{b}"))} for a in range(6) for b in range(6)]
 

@@ -21,9 +21,12 @@ from assay.measure import read_run
 from assay.tasks import Mixture, Reverse, SortDigits
 from assay.train.driver import train
 from assay.train.evaluate import by_arm, summary
+from assay.train.levels import arms_of
 from assay.train.models import Scratch
-from assay.train.run import Evaluation, Reinforce, Run, Until, WarmUp, arms_of
+from assay.train.reinforce import Reinforce, Until
+from assay.train.run import Evaluation, Run
 from assay.train.stage import gated_levels
+from assay.train.stages import WarmUp
 
 BOTH = Mixture(name="both", sources=(SortDigits(levels=(1, 2, 3)), Reverse(levels=(2, 3))))
 

@@ -18,7 +18,9 @@ from assay.train import contamination
 from assay.train.contamination import look
 from assay.train.driver import resume, train
 from assay.train.models import Built, Scratch
-from assay.train.run import ContaminationCheck, Evaluation, Prefer, Reinforce, Run, WarmUp
+from assay.train.reinforce import Reinforce
+from assay.train.run import ContaminationCheck, Evaluation, Run
+from assay.train.stages import Prefer, WarmUp
 
 WORDS = [
     "apple",

@@ -34,7 +34,8 @@ from assay.runtime import NcclUpdate, VllmSettings
 from assay.runtime.engines import Native
 from assay.train.driver import Outcome, load_run, resume, train
 from assay.train.record import run_id
-from assay.train.run import Evaluation, Run, Until
+from assay.train.reinforce import Until
+from assay.train.run import Evaluation, Run
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:

@@ -37,7 +37,8 @@ from assay.train.driver import resume, train
 from assay.train.fits import check_fits, check_run
 from assay.train.imitate import Imitations, demonstrations_of
 from assay.train.prefer import preferences_of
-from assay.train.run import ContaminationCheck, Imitate, Run
+from assay.train.run import ContaminationCheck, Run
+from assay.train.stages import Imitate
 
 Row = Mapping[str, Any]
 CHARACTERS = char_tokenizer("0123456789+=?\n")  # padding is 0, the end 1, "0" is 2

@@ -30,9 +30,10 @@ from assay.train.driver import resume, train
 from assay.train.fits import check_run
 from assay.train.given import given_step, in_order
 from assay.train.prefer import Preferences, check_objective
-from assay.train.run import Prefer, Run
+from assay.train.run import Run
 from assay.train.session import open_session
 from assay.train.stage import given_rows
+from assay.train.stages import Prefer
 from assay.verify import ScoringPool
 
 Row = Mapping[str, Any]

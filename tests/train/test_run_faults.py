@@ -25,7 +25,9 @@ from assay.runtime.settings import AdamW, LearnerSettings, Muon
 from assay.tasks import Rows, SortDigits
 from assay.train import checkpoint, models
 from assay.train.driver import resume, train
-from assay.train.run import Evaluation, Reinforce, Run, Until, WarmUp
+from assay.train.reinforce import Reinforce, Until
+from assay.train.run import Evaluation, Run
+from assay.train.stages import WarmUp
 from assay.verify import RewardFunction
 
 ROWS = [{"prompt": f"S{a}{b}>", "answer": "".join(sorted(f"{a}{b}"))} for a in range(10) for b in range(10)]

@@ -21,7 +21,9 @@ from assay.tasks import SortDigits
 from assay.train import storage
 from assay.train.driver import resume, train
 from assay.train.models import Built, Scratch
-from assay.train.run import ContaminationCheck, Evaluation, Imitate, Prefer, Reinforce, Run, WarmUp
+from assay.train.reinforce import Reinforce
+from assay.train.run import ContaminationCheck, Evaluation, Run
+from assay.train.stages import Imitate, Prefer, WarmUp
 from assay.train.storage import read_json
 
 SHAPE = DecoderShape(

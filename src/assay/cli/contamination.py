@@ -131,7 +131,7 @@ def _rows(own: ContaminationOptions, word: str) -> tuple[list[Task], Verifier]:
 def _generated(family: TaskSource, levels: Sequence[int], count: int) -> list[Task]:
     """Held-out tasks, as many of each arm and level."""
     from assay.train.evaluate import held_out
-    from assay.train.run import check_levels
+    from assay.train.levels import check_levels
 
     check_levels(family, tuple(levels), "--levels")
     cells = [(arm, lv) for arm, known in family.arms().items() for lv in known if not levels or lv in levels]

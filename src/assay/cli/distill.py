@@ -15,8 +15,8 @@ from assay.cli.records import missing
 from assay.cli.show import lines, note, show
 from assay.core.errors import ConfigError, EngineError, RewardError
 from assay.core.protocols import TaskSource
+from assay.train.levels import Levels, check_levels
 from assay.train.models import model_folder
-from assay.train.run import Levels, check_levels
 
 if TYPE_CHECKING:
     from assay.lab import Distilled, Teacher

@@ -17,7 +17,8 @@ from assay.core.plan import Plan
 from assay.runtime.settings import DecoderShape
 from assay.train.models import Built
 from assay.train.room import size
-from assay.train.run import Imitate, Run
+from assay.train.run import Run
+from assay.train.stages import Imitate
 
 __all__ = ["explain_command"]
 

@@ -91,7 +91,7 @@ class Progress:
 
     @property
     def _evaluates_first(self) -> bool:
-        from assay.train.run import WarmUp
+        from assay.train.stages import WarmUp
 
         return not self._first and not isinstance(self._run.stages[0], WarmUp)
 

@@ -15,10 +15,13 @@ from assay.recipes.school import CONFIGS
 from assay.runtime.settings import DecoderShape, HubShape
 from assay.train.fits import check_run
 from assay.train.imitate import demonstrations_of
+from assay.train.levels import arms_of
 from assay.train.memory import Memory, Weights, memory_of, savings, weights_in, weights_of
 from assay.train.models import Built, Folder, Scratch, cache_folder, model_folder
 from assay.train.prefer import preferences_of
-from assay.train.run import Imitate, Prefer, Reinforce, Run, Stage, WarmUp, arms_of
+from assay.train.reinforce import Reinforce
+from assay.train.run import Run, Stage
+from assay.train.stages import GivenRows, Imitate, Prefer, WarmUp
 
 __all__ = ["AnyShape", "Derived", "Memory", "StageSizes", "derive", "model_shape", "stated_config"]
 
@@ -208,7 +211,7 @@ def _stage(run: Run, stage: Stage, index: int) -> StageSizes:
         updates=stage.steps * stage.updates,
         tokens=sampled,
         pool=pool,
-        walks=stage.steps * stage.batch / pool if isinstance(stage, Prefer | Imitate) else 0.0,
+        walks=stage.steps * stage.batch / pool if isinstance(stage, GivenRows) else 0.0,
         levels={} if pool else arms_of(run.tasks, stage.levels),
         evaluations=during + ends,
         evaluation_items=_items(run, run.evaluation.per_level),

@@ -17,7 +17,7 @@ from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.hub import PREFIX, commit_of
 from assay.core.protocols import TaskSource
-from assay.train.run import check_levels
+from assay.train.levels import check_levels
 
 __all__ = ["tasks_command"]
 

@@ -16,6 +16,7 @@ from assay.core.errors import ConfigError, a_kind
 
 __all__ = [
     "SCALARS",
+    "check_positive",
     "check_scalar",
     "class_key",
     "element",
@@ -29,6 +30,14 @@ __all__ = [
 ]
 
 SCALARS = (bool, int, float, str)
+
+
+def check_positive(part: object, *names: str) -> None:
+    """Raises ConfigError when one of a part's fields is no whole number from 1 up."""
+    for name in names:
+        value = getattr(part, name)
+        if not isinstance(value, int) or value < 1:
+            raise ConfigError(f"{type(part).__name__}.{name}={value!r}; use a whole number, at least 1")
 
 
 def check_scalar(value: Any, declared: Any, place: str) -> None:

@@ -9,17 +9,42 @@ from dataclasses import is_dataclass
 from enum import Enum
 from importlib import import_module
 from types import BuiltinFunctionType, FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 from assay.core.errors import ConfigError, UnknownNameError, a_kind
 
-__all__ = ["Function", "load_class", "load_function", "name_of"]
+__all__ = ["Function", "filed_as", "load_class", "load_function", "name_of"]
 
 Function = FunctionType | BuiltinFunctionType
+Class = TypeVar("Class", bound=type)
+
+_FILED: dict[object, str] = {}
+_CALLED: dict[str, object] = {}
+
+
+def filed_as(name: str) -> Callable[[Class], Class]:
+    """Class decorator: the name by which files know a class that lives in another module than the name says.
+
+    Files outlive modules: what they call a part, and every digest over such files, stays when the part moves. The module that
+    the name says must import the one that has the class, so that the way back is found.
+
+    Args:
+        name: ``module:Name``.
+
+    >>> from assay.train import WarmUp
+    >>> WarmUp.__module__, name_of(WarmUp)
+    ('assay.train.stages', 'assay.train.run:WarmUp')
+    """
+
+    def decorated(cls: Class) -> Class:
+        _FILED[cls], _CALLED[name] = name, cls
+        return cls
+
+    return decorated
 
 
 def name_of(value: type | Callable[..., Any]) -> str:
-    """``module:Name`` of a class or function, or ``FILE.py:Name`` of one that no import can find again.
+    """``module:Name`` of a class or function, or ``FILE.py:Name`` of one that no import can find again; or what `filed_as` says.
 
     Lambdas, functions inside functions, and what a script or notebook defines (module ``__main__``) have no import path; their
     name says where they stood, and loading it is an error.
@@ -27,6 +52,8 @@ def name_of(value: type | Callable[..., Any]) -> str:
     >>> name_of(ConfigError)
     'assay.core.errors:ConfigError'
     """
+    if value in _FILED:
+        return _FILED[value]
     module, qualified = value.__module__, value.__qualname__
     if module != "__main__" and _walk(sys.modules.get(module), qualified) is value:
         return f"{module}:{qualified}"
@@ -78,7 +105,7 @@ def _load(name: str, place: str) -> object:
         raise ConfigError(
             f"{place}: cannot import {module_name!r} of {name!r} ({failure}); is its folder on PYTHONPATH?"
         ) from failure
-    found = _walk(module, qualified)
+    found = _CALLED.get(name) or _walk(module, qualified)
     if found is None:
         known = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
         raise UnknownNameError(f"name in module {module_name!r} ({place})", qualified, known)

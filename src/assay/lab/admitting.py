@@ -27,7 +27,9 @@ from assay.measure import wilson
 from assay.tasks import Mixture
 from assay.testing.streams import first_task
 from assay.train.policy import Policy
-from assay.train.run import Reinforce, Run, Stage, WarmUp
+from assay.train.reinforce import Reinforce
+from assay.train.run import Run, Stage
+from assay.train.stages import WarmUp
 from assay.train.storage import write_json
 
 __all__ = ["Admission", "ArmAdmission", "Verdict", "admission", "judge_arms"]

@@ -17,7 +17,7 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.seeds import generator
 from assay.lab.gate import accuracy
 from assay.measure.intervals import Interval
-from assay.train.run import Reinforce
+from assay.train.reinforce import Reinforce
 
 __all__ = ["Arm", "Comparison", "Found", "over_seeds"]
 

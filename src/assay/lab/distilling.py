@@ -24,7 +24,7 @@ from assay.curate.rows import dumped
 from assay.lab.teachers import Teacher
 from assay.rollout.worlds import Broken, answered, opened
 from assay.train.evaluate import held_out
-from assay.train.run import Levels, check_levels
+from assay.train.levels import Levels, check_levels
 from assay.train.storage import write_text
 from assay.verify import ScoringPool
 

@@ -14,7 +14,9 @@ from assay.objective.methods import grpo
 from assay.recipes.sorting import base
 from assay.runtime.settings import AdamW, LearnerSettings, Muon, Schedule
 from assay.train.models import Built
-from assay.train.run import Evaluation, Reinforce, Run, WarmUp
+from assay.train.reinforce import Reinforce
+from assay.train.run import Evaluation, Run
+from assay.train.stages import WarmUp
 
 __all__ = ["contamination_cell"]
 

@@ -16,7 +16,8 @@ from assay.recipes.school import CONFIGS
 from assay.runtime.chat import Chat
 from assay.runtime.engines import Auto, InProcess, Native
 from assay.train.models import Folder, cache_folder, model_folder
-from assay.train.run import Reinforce, Run, Stage
+from assay.train.reinforce import Reinforce
+from assay.train.run import Run, Stage
 
 __all__ = ["config_known", "random_init", "stand_in"]
 

@@ -12,7 +12,9 @@ from assay.lab.gate import CONTROLS
 from assay.recipes.sorting import base, quickstart
 from assay.runtime.settings import LearnerSettings, Muon, Schedule
 from assay.tasks import SortDigits
-from assay.train.run import Evaluation, Reinforce, Run, WarmUp
+from assay.train.reinforce import Reinforce
+from assay.train.run import Evaluation, Run
+from assay.train.stages import WarmUp
 
 __all__ = ["quickstart_cell"]
 

@@ -17,7 +17,9 @@ from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Schedul
 from assay.runtime.vllm.settings import VllmSettings
 from assay.tasks.small.generations import Generations
 from assay.train.models import Built, Scratch
-from assay.train.run import Evaluation, Reinforce, Run, WarmUp
+from assay.train.reinforce import Reinforce
+from assay.train.run import Evaluation, Run
+from assay.train.stages import WarmUp
 
 __all__ = ["ENGINES", "PRACTISED", "SHAPE", "SHOWN", "traces", "traces_base", "traces_cell"]
 

@@ -21,7 +21,9 @@ from assay.runtime.anchors import Anchor, Every
 from assay.runtime.settings import AdamW, LearnerSettings, Schedule, Trunk, ValueHead
 from assay.tasks import SortDigits
 from assay.train.models import Built, cache_folder
-from assay.train.run import Evaluation, Reinforce, Run, WarmUp
+from assay.train.reinforce import Reinforce
+from assay.train.run import Evaluation, Run
+from assay.train.stages import WarmUp
 
 __all__ = ["method_cell", "reader"]
 

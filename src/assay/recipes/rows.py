@@ -13,7 +13,8 @@ from assay.recipes.sorting import base
 from assay.runtime.settings import AdamW, LearnerSettings, Schedule
 from assay.tasks import Rows
 from assay.train.models import Built, Folder
-from assay.train.run import Evaluation, Reinforce, Run
+from assay.train.reinforce import Reinforce
+from assay.train.run import Evaluation, Run
 
 __all__ = ["on_rows"]
 

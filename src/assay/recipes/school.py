@@ -17,7 +17,8 @@ from assay.runtime.settings import AdamW, LearnerSettings, Lora, Schedule
 from assay.runtime.vllm.settings import VllmSettings
 from assay.tasks.gsm8k import Gsm8k
 from assay.train.models import Folder
-from assay.train.run import Evaluation, Reinforce, Run
+from assay.train.reinforce import Reinforce
+from assay.train.run import Evaluation, Run
 
 __all__ = ["CONFIGS", "gsm8k", "gsm8k_lora"]
 

@@ -11,7 +11,9 @@ from assay.objective.methods import grpo
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule
 from assay.tasks import SortDigits
 from assay.train.models import Built, Scratch
-from assay.train.run import Evaluation, Reinforce, Run, WarmUp
+from assay.train.reinforce import Reinforce
+from assay.train.run import Evaluation, Run
+from assay.train.stages import WarmUp
 
 __all__ = ["base", "quickstart"]
 

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from assay.train.mismatch import MismatchCheck
     from assay.train.models import Built, Folder, Scratch
     from assay.train.policy import Policy
-    from assay.train.run import ContaminationCheck, Evaluation, Imitate, Prefer, Reinforce, Run, Until, WarmUp
+    from assay.train.reinforce import Reinforce, Until
+    from assay.train.run import ContaminationCheck, Evaluation, Run
+    from assay.train.stages import Imitate, Prefer, WarmUp
 
 __all__ = [
     "Built",
@@ -46,7 +48,9 @@ _HOME = {
     "mismatch": "MismatchCheck",
     "models": "Built Folder Scratch",
     "policy": "Policy",
-    "run": "ContaminationCheck Evaluation Imitate Prefer Reinforce Run Until WarmUp",
+    "reinforce": "Reinforce Until",
+    "run": "ContaminationCheck Evaluation Run",
+    "stages": "Imitate Prefer WarmUp",
 }
 
 

@@ -21,9 +21,11 @@ from assay.train import storage
 from assay.train.data import data_digests
 from assay.train.evaluate import held_out
 from assay.train.imitate import demonstrations_of
+from assay.train.levels import arms_of
 from assay.train.models import Built
 from assay.train.prefer import preferences_of
-from assay.train.run import Imitate, Prefer, Run, arms_of
+from assay.train.run import Run
+from assay.train.stages import GivenRows, Imitate, Prefer
 
 __all__ = ["FILE", "look", "sentence"]
 
@@ -263,7 +265,7 @@ def _of_tasks(run: Run, of: str, sample: int) -> Iterator[_Prompt]:
 
 def _cells(run: Run) -> list[tuple[str, int]]:
     """The arms and levels that the stages of a run practise, each once."""
-    arms = [arms_of(run.tasks, stage.levels) for stage in run.stages if not isinstance(stage, Prefer | Imitate)]
+    arms = [arms_of(run.tasks, stage.levels) for stage in run.stages if not isinstance(stage, GivenRows)]
     return list(dict.fromkeys((arm, level) for of_stage in arms for arm, levels in of_stage.items() for level in levels))
 
 

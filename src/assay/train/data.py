@@ -13,7 +13,7 @@ from assay.core.canon import digest
 from assay.core.errors import ConfigError, DataError
 from assay.core.hub import PREFIX, HubName, commit_of
 from assay.curate.rows import entries, parsed, read_rows
-from assay.train.run import Imitate, Prefer
+from assay.train.stages import GivenRows
 
 if TYPE_CHECKING:
     from assay.train.run import Run
@@ -27,7 +27,7 @@ _NOT_TEXT = ("messages", "conversations", "answers", "rewards", "label", "probab
 """Fields that CSV, where all is text, holds as JSON."""
 
 
-def rows_of(stage: Prefer | Imitate) -> tuple[Placed, ...]:
+def rows_of(stage: GivenRows) -> tuple[Placed, ...]:
     """All rows of a stage's data.
 
     Raises:
@@ -58,7 +58,7 @@ def data_digests(run: Run) -> Mapping[str, str]:
     Raises:
         ConfigError, DataError, HubError: as `rows_of`.
     """
-    named = {s.data for s in run.stages if isinstance(s, Prefer | Imitate) and isinstance(s.data, str)}
+    named = {s.data for s in run.stages if isinstance(s, GivenRows) and isinstance(s.data, str)}
     return {data: _digest(data) for data in sorted(named - {""})}
 
 

@@ -21,9 +21,10 @@ from assay.train.fits import check_fits, check_run
 from assay.train.journal import Journal
 from assay.train.record import load_run
 from assay.train.room import advised, asking
-from assay.train.run import Run, WarmUp, anchor_models
+from assay.train.run import Run, anchor_models
 from assay.train.session import Session, open_session
 from assay.train.stage import Desk, Progress
+from assay.train.stages import WarmUp
 from assay.verify import ScoringPool
 
 if TYPE_CHECKING:

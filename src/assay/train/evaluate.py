@@ -15,7 +15,7 @@ from assay.core.protocols import Sampler, TaskSource
 from assay.core.rollout import Sampling
 from assay.core.task import Context, Task
 from assay.train.grade import Attempts, grade
-from assay.train.run import Levels, arms_of
+from assay.train.levels import Levels, arms_of
 from assay.verify import ScoringPool
 
 __all__ = ["by_arm", "evaluate", "greedy", "held_out", "items_of", "summary"]

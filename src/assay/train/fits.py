@@ -17,11 +17,14 @@ from assay.runtime.anchors import check_vocabulary
 from assay.train.evaluate import held_out
 from assay.train.imitate import Imitations, demonstrations_of
 from assay.train.imitate import check_objective as check_imitation
+from assay.train.levels import Levels, arms_of
 from assay.train.models import from_folder
 from assay.train.prefer import Preferences, check_objective, preferences_of
-from assay.train.run import Imitate, Levels, Prefer, Reinforce, Run, Stage, WarmUp, arms_of
+from assay.train.reinforce import Reinforce
+from assay.train.run import Run, Stage
 from assay.train.session import with_stop
 from assay.train.spelling import spelling_of
+from assay.train.stages import Imitate, Prefer, WarmUp
 from assay.train.warmup import trace_row
 from assay.verify import ExactMatch, Together
 from assay.verify.exact import expected

@@ -14,8 +14,9 @@ from assay.train.data import rows_of
 from assay.train.demonstration import Demonstration
 from assay.train.given import in_order
 from assay.train.prefer import check_given
-from assay.train.run import Imitate, Run
+from assay.train.run import Run
 from assay.train.spelling import spelling_of
+from assay.train.stages import Imitate
 
 __all__ = ["Imitations", "Tokens", "check_objective", "demonstrations_of"]
 

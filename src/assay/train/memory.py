@@ -23,7 +23,8 @@ from typing import Any, cast
 from assay.core.errors import DataError
 from assay.runtime.engines import Auto, InProcess, Native
 from assay.runtime.settings import DecoderShape, HubShape, LearnerSettings, Lora, Muon, head_rows
-from assay.train.run import Reinforce, Run, Stage, learner_of
+from assay.train.reinforce import Reinforce
+from assay.train.run import Run, Stage, learner_of
 
 __all__ = ["Memory", "Weights", "activations_of", "head_of", "memory_of", "savings", "weights_in", "weights_of"]
 

@@ -16,9 +16,9 @@ from assay.core.task import Message
 from assay.rollout import Player
 from assay.rollout.saying import said_text
 from assay.train.evaluate import evaluate, greedy, held_out, items_of
+from assay.train.levels import Levels, check_levels
 from assay.train.models import model_folder
 from assay.train.room import asking
-from assay.train.run import Levels, check_levels
 from assay.train.session import with_stop
 from assay.verify import ScoringPool
 

@@ -10,8 +10,9 @@ from assay.objective.objective import Objective
 from assay.objective.preferences import Preference, preference_batch
 from assay.train.data import rows_of
 from assay.train.given import in_order
-from assay.train.run import Imitate, Prefer, Run
+from assay.train.run import Run
 from assay.train.spelling import spelling_of
+from assay.train.stages import GivenRows, Prefer
 
 __all__ = ["Preferences", "check_given", "check_objective", "preferences_of"]
 
@@ -118,7 +119,7 @@ def check_objective(stage: Prefer) -> None:
     _check_reward(stage, objective)
 
 
-def check_given(stage: Prefer | Imitate, stream: str, fitting: str) -> None:
+def check_given(stage: GivenRows, stream: str, fitting: str) -> None:
     """Looks for what rows of texts cannot give to an objective.
 
     Args:

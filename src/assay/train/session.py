@@ -21,9 +21,11 @@ from assay.objective.program import Program
 from assay.rollout import Player
 from assay.rollout.saying import end_ids
 from assay.train.check import Checker
+from assay.train.levels import arms_of
 from assay.train.models import from_folder
 from assay.train.proof import WeightProof, probe_rows
-from assay.train.run import Reinforce, Run, Stage, arms_of, learner_of
+from assay.train.reinforce import Reinforce
+from assay.train.run import Run, Stage, learner_of
 from assay.verify import ScoringPool
 
 if TYPE_CHECKING:

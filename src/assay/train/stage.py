@@ -19,15 +19,18 @@ from assay.train.given import Given, given_step
 from assay.train.grade import Attempts
 from assay.train.imitate import Imitations
 from assay.train.journal import Journal
+from assay.train.levels import Levels, arms_of
 from assay.train.loop import publish
 from assay.train.loop import step as rl_step
 from assay.train.metrics import pool_metrics, rollout_records
 from assay.train.mismatch import coarser
 from assay.train.prefer import Preferences
 from assay.train.record import run_id
+from assay.train.reinforce import Reinforce
 from assay.train.room import asking
-from assay.train.run import Imitate, Levels, Prefer, Reinforce, Run, WarmUp, arms_of, learner_of
+from assay.train.run import Run, learner_of
 from assay.train.session import Session, player_of
+from assay.train.stages import Imitate, Prefer, WarmUp
 from assay.train.warmup import Demonstrations
 
 __all__ = ["Desk", "Progress", "check_gate"]

@@ -14,7 +14,9 @@ from assay.core.seeds import generator
 from assay.core.task import Task
 from assay.train.demonstration import conversation_row
 from assay.train.given import in_order
-from assay.train.run import Run, WarmUp, arms_of
+from assay.train.levels import arms_of
+from assay.train.run import Run
+from assay.train.stages import WarmUp
 
 __all__ = ["Demonstrations", "trace_row"]
 

@@ -11,7 +11,9 @@ from assay.runtime.engines import Auto, EngineSpec
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings
 from assay.tasks import SortDigits
 from assay.train.models import Scratch
-from assay.train.run import Evaluation, Reinforce, Run, WarmUp
+from assay.train.reinforce import Reinforce
+from assay.train.run import Evaluation, Run
+from assay.train.stages import WarmUp
 
 if TYPE_CHECKING:
     from assay.core.protocols import Engine
