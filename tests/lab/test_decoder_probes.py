@@ -1,19 +1,23 @@
 """Probes of a small decoder: vectors, gradients and updates against what torch computes by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hub_cases import hub_model
 
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.curate import AngleOrder, Donod, Influential, Pipeline, Row
 from assay.lab import GradientProbe, UpdateProbe, VectorProbe
 from assay.runtime import DecoderShape, char_tokenizer, init_model, load_model, save_model
 from assay.runtime.decoder import Decoder
+from assay.runtime.hub_model import HubModel, merged
 from assay.runtime.model import with_arrays
 from assay.runtime.probing import Prober
+from assay.runtime.settings import Lora
 
 SHAPE = DecoderShape(
     vocab_size=14, hidden_size=16, num_layers=2, num_heads=2, num_kv_heads=1, head_dim=8, intermediate_size=24, max_positions=24
@@ -115,3 +119,58 @@ def test_probes_serve_their_steps(folder: Path, tmp_path: Path) -> None:
     assert [step["kept"] for step in counts["steps"]] == [6, 3, 1]
     text = (tmp_path / "out" / "train.jsonl").read_text() + (tmp_path / "out" / "test.jsonl").read_text()
     assert all(f'"{name}":' in text for name in ("angle", "angle_rank", "closeness", "influence"))
+
+
+# ---- other families ----------------------------------------------------------------------------------------------------
+
+
+def other(family: str) -> HubModel:
+    """A model of transformers; behind a plus sign beside an adapter that does something."""
+    model = hub_model(family.removesuffix("+"))
+    if not family.endswith("+"):
+        return model
+    fresh, noise = model.with_adapter(Lora(rank=2)).adapter, torch.Generator().manual_seed(0)
+    assert fresh is not None
+    drawn = {n: 0.3 * torch.randn(t.shape, generator=noise) for n, t in fresh.tensors.items()}
+    return replace(model, adapter=replace(fresh, tensors=drawn))
+
+
+LAST = {
+    "gpt2": ("transformer.h.1", "mlp.c_proj"),
+    "phi": ("model.layers.1", "mlp.fc2"),
+    "gemma2+": ("model.layers.1", "mlp.down_proj"),
+}
+
+
+@pytest.mark.parametrize("family", LAST)
+def test_any_model_is_looked_into(family: str, tmp_path: Path) -> None:
+    model, (layer, block) = other(family), LAST[family]
+    whole, prober = merged(model), Prober(model)
+    assert prober.block == block and prober.weight == pytest.approx(whole.tensors[f"{layer}.{block}.weight"].numpy(), abs=1e-6)
+    prompt, answer = model.tokenizer.encode("S31>"), model.tokenizer.encode("13")
+    ids = torch.from_numpy(np.concatenate([prompt, answer]).astype(np.int64))
+    module: Any = whole.module()
+    caught: list[torch.Tensor] = []
+    module.get_submodule(f"{layer}.mlp").register_forward_pre_hook(lambda _, given: caught.append(given[0][0].detach()))
+    weight = module.get_parameter(f"{layer}.{block}.weight")
+    logs = module(ids[None]).logits[0].log_softmax(-1)  # Gemma's with a soft cap
+    said = sum(logs[i - 1, ids[i]] for i in range(len(prompt), len(ids)))
+    (wanted,) = torch.autograd.grad(said, [weight])
+    assert prober.gradient(prompt, answer) == pytest.approx(wanted.numpy(), abs=2e-4)
+    assert prober.vectors(ids.numpy().astype(np.int32)) == pytest.approx(caught[0].numpy(), abs=2e-4)
+    save_model(model, tmp_path / "run" / "model")
+    (measured, none) = GradientProbe(model=tmp_path / "run", width=4)([row("S31>", "13"), row("S2>", None)])
+    assert measured is not None and none is None and np.isfinite(measured["gradient"]).all()
+
+
+def test_layers_that_cannot_be_told_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = hub_model("gpt2")
+    with pytest.raises(UnknownNameError, match=r"mlp\.down_proj.*known: .*mlp\.c_fc"):
+        Prober(model, "mlp.down_proj")
+    with pytest.raises(ConfigError, match=r"GPT2LMHeadModel: no list of 7 layers in it"):
+        Prober(model)._last_layer(7)
+    prober = Prober(model)
+    monkeypatch.delattr(prober, "_last")
+    prober._last = torch.nn.ModuleDict({"attn": prober._decoder.module.transformer.h[-1].attn, "fc1": torch.nn.Linear(2, 2)})
+    with pytest.raises(ConfigError, match="the MLP of its last layer is no part of its own"):
+        prober.vectors(model.tokenizer.encode("S2"))

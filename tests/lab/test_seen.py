@@ -7,9 +7,10 @@ from random import Random
 
 import numpy as np
 import pytest
+from hub_cases import hub_model
 
 from assay.cli import main
-from assay.core.errors import ConfigError, DataError
+from assay.core.errors import ConfigError, DataError, RewardError
 from assay.core.rollout import Sampling
 from assay.core.task import Message
 from assay.lab import MembershipProbe, contamination_page, membership
@@ -17,7 +18,7 @@ from assay.lab.contamination_page import CELLS, SCORES, SEEDS, failures, items, 
 from assay.lab.seen import right
 from assay.measure import mean_log_prob, min_k_prob, self_critique
 from assay.recipes.contamination import contamination_cell
-from assay.runtime import DecoderShape, LearnerSettings, Muon, load_model
+from assay.runtime import DecoderShape, LearnerSettings, Lora, Muon, load_model, save_model
 from assay.runtime.reading import Reader
 from assay.tasks import Rows
 from assay.train.driver import train
@@ -85,9 +86,50 @@ def test_scores_are_those_of_the_readings(run):
     assert self_critique(first, first) == 1.0
 
 
-def test_items_without_a_gold_have_no_scores_of_it(run):
+def test_items_without_a_gold_have_no_scores_of_it_and_that_is_said(run):
     bare = [replace(task, private=type(task.private)({})) for task in SEEN[:3]]
-    assert set(MembershipProbe(model=run, **ASKED)(bare).scores) == {"self_critique", "certainty", "prompt", "prompt_min_k"}
+    told = MembershipProbe(model=run, **ASKED)([SEEN[3], *bare])
+    assert set(told.scores) == {"self_critique", "certainty", "prompt", "prompt_min_k"}
+    why = f"task {bare[0].id!r} has no answer that is text or a number"
+    assert dict(told.missing) == dict.fromkeys(("answer", "answer_min_k", "zlib"), why)
+    assert not MembershipProbe(model=run, **ASKED)(SEEN[:3]).missing
+    short = Rows([{"prompt": "1", "answer": "1"}], test_share=0.0).task("rows", 1, "train", 0)
+    told = MembershipProbe(model=run, **ASKED)([SEEN[0], short])
+    assert set(told.missing) == {"prompt", "prompt_min_k", "zlib"} and set(told.scores) == set(SCORES) - set(told.missing)
+    assert told.missing["zlib"] == f"the prompt of task {short.id!r} is a single token"
+
+
+class Broken:
+    """A verifier that fails on some answers."""
+
+    def __init__(self, sparing: int) -> None:
+        self.sparing = sparing
+
+    def __call__(self, task, rollout):
+        if int(rollout.id) >= self.sparing:
+            raise RuntimeError("broken")
+        return SOURCE.verifier()(task, rollout)
+
+
+def test_answers_without_a_verdict_are_said(run):
+    probe = MembershipProbe(model=run, **ASKED)
+    found = membership(probe, SEEN[:4], FRESH[:4], SOURCE.verifier(), Broken(3))
+    assert found.missing == {"verdicts on fresh ones": "the verifier failed on 1 of 4 answers, which are left out"}
+    with pytest.raises(RewardError, match="broken"):
+        membership(probe, SEEN[:4], FRESH[:4], Broken(0))
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gemma2", "an adapter"])
+def test_any_model_is_asked(family, tmp_path):
+    model = hub_model("gemma2" if family == "an adapter" else family)
+    save_model(model.with_adapter(Lora(rank=2)) if family == "an adapter" else model, tmp_path / "m")
+    found = membership(MembershipProbe(model=tmp_path / "m", **ASKED), SEEN[:4], FRESH[:4], SOURCE.verifier())
+    assert set(found.scores) == set(SCORES) and not found.missing and found.accuracy == 0.0
+    told, task = MembershipProbe(model=tmp_path / "m", **ASKED)(SEEN[:1]), SEEN[0]
+    prompt = model.tokenizer.render(task.exposed().messages)
+    gold = [*model.tokenizer.encode(str(task.private["answer"])), model.tokenizer.eos]
+    (read,) = Reader(model).read([np.concatenate([prompt, gold]).astype(np.int32)])
+    assert told.scores["answer"][0] == pytest.approx(mean_log_prob(read.logp[len(prompt) - 1 :]), abs=1e-4)
 
 
 def test_what_is_refused(run):

@@ -5,13 +5,16 @@ import asyncio
 import numpy as np
 import pytest
 import torch
+from hub_cases import hub_model
 
 from assay.core import Request, Sampling
 from assay.core.errors import DataError
 from assay.core.rollout import ids_of
 from assay.runtime import DecoderShape, NativeEngine, char_tokenizer, init_model
 from assay.runtime.decoder import Decoder
+from assay.runtime.hub_model import Adapter
 from assay.runtime.reading import Reader
+from assay.runtime.settings import Lora
 
 MODEL = init_model(
     DecoderShape(
@@ -62,3 +65,24 @@ def test_a_reading_is_what_the_engine_sampled_from():
 def test_what_cannot_be_read(row, says):
     with pytest.raises(DataError, match=f"text 1 .*{says}"):
         Reader(MODEL).read([ROWS[0], ids_of(row)])
+
+
+def with_adapter(family):
+    """A model of transformers beside an adapter that does something."""
+    model = hub_model(family).with_adapter(Lora(rank=2))
+    noise = torch.Generator().manual_seed(0)
+    tensors = {name: 0.3 * torch.randn(t.shape, generator=noise) for name, t in model.adapter.tensors.items()}
+    return model.trained(tensors, model.adapter.settings)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gemma2", "llama with an adapter"])
+def test_any_model_is_read_as_its_own_logits_say(family):
+    model = with_adapter("llama") if family.endswith("adapter") else hub_model(family)
+    assert isinstance(model.adapter, Adapter) == family.endswith("adapter")
+    rows, module = [model.tokenizer.encode(text) for text in ("S31>13", "S2", "what is 9+9?")], model.module()
+    for row, found in zip(rows, Reader(model).read(rows), strict=True):
+        with torch.no_grad():
+            logits = module(torch.tensor(row.astype(np.int64))[None]).logits[0]
+        logs = torch.log_softmax(logits[:-1].double(), -1).numpy()
+        np.testing.assert_allclose(found.logp, logs[np.arange(len(row) - 1), row[1:]], atol=2e-5)
+        np.testing.assert_allclose(found.entropy, -(np.exp(logs) * logs).sum(-1), atol=2e-5)

@@ -12,12 +12,14 @@ from assay.core.errors import ConfigError, DataError, MissingExtraError, Unknown
 from assay.core.rollout import Sampling
 from assay.curate import Matching
 from assay.measure.runs import RunView, read_run
-from assay.runtime.settings import DecoderShape
+from assay.runtime import save_model
+from assay.runtime.settings import DecoderShape, Lora
 from assay.tasks import Mixture, Rows, SortDigits
+from assay.testing.models import random_model
 from assay.train import contamination
 from assay.train.contamination import look
 from assay.train.driver import resume, train
-from assay.train.models import Built, Scratch
+from assay.train.models import Built, Folder, Scratch
 from assay.train.reinforce import Reinforce
 from assay.train.run import ContaminationCheck, Evaluation, Run
 from assay.train.stages import Prefer, WarmUp
@@ -228,6 +230,24 @@ def test_without_the_library_near_duplicates_of_rows_are_not_looked_for_and_the_
     with pytest.raises(MissingExtraError, match=r"assay-rl\[curate\]"):
         look(on(questions(), against=(file,)), tmp_path)
     assert look(on(questions(), against=(file,), matching=Matching(near=0)), tmp_path)["items"] > 1
+
+
+def test_whatever_model_learns_its_prompts_are_looked_at(tmp_path):
+    """Of transformers' families, and with an adapter, as of assay's own."""
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "max_position_embeddings": 200}
+    model = random_model("gpt2", {**sizes, "n_positions": 200})
+    save_model(model, tmp_path / "gpt2")
+    save_model(model.with_adapter(Lora(rank=2)), tmp_path / "adapter")
+    rows = questions()
+    for name in ("gpt2", "adapter"):
+        run = replace(on(rows), model=Folder(str(tmp_path / name)))
+        named = written(tmp_path / "items.jsonl", training(run)[0])
+        run = replace(run, contamination=ContaminationCheck(against=(named,)))
+        with pytest.raises(DataError, match=r"1 of \d+ training prompts contain 1 of"):
+            train(run, tmp_path / f"run-{name}")
+        allowed = replace(run, contamination=replace(run.contamination, mode="report"))
+        train(allowed, tmp_path / f"run-{name}")
+        assert "1 of" in overlap(tmp_path / f"run-{name}")
 
 
 def test_train_refuses_and_leaves_the_folder_free_then_trains_when_told_to(tmp_path, capsys):

@@ -93,6 +93,7 @@ def _print(found: Membership) -> None:
         "right on items": f"{found.accuracy:.3f} of {found.items}",
         "right on fresh ones": f"{found.fresh_accuracy:.3f} of {found.fresh}",
         "difference": str(found.gap),
+        **{f"missing: {name}": why for name, why in found.missing.items()},
     })  # fmt: skip
 
 

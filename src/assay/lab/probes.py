@@ -15,6 +15,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import ids_of
 from assay.core.seeds import generator
 from assay.curate import Row, donod
+from assay.train.models import model_folder
 
 if TYPE_CHECKING:
     from assay.runtime.probing import Prober
@@ -28,21 +29,21 @@ class _ModelProbe:
     """A model that reads questions as plain text.
 
     Attributes:
-        model: folder of a Llama- or Qwen3-family decoder in Hugging Face format.
+        model: folder of any causal language model in Hugging Face format, also one with an adapter, or a run folder.
         before: text in front of every question, such as a system prompt.
-        block: weight of the last layer whose gradients are taken.
+        block: weight of the last layer whose gradients are taken; None: the last matrix of its MLP.
     """
 
     model: Path
     before: str = ""
-    block: str = "mlp.down_proj"
+    block: str | None = None
 
     @cached_property
     def _loaded(self) -> tuple[Prober, HubTokenizer]:
-        from assay.runtime import load_decoder
+        from assay.runtime import load_model
         from assay.runtime.probing import Prober
 
-        found = load_decoder(self.model)
+        found = load_model(model_folder(self.model))
         return Prober(found, self.block), found.tokenizer
 
     def _gradient(self, row: Row) -> tuple[NDArray[np.float64], int] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,8 +24,8 @@ from assay.train.session import with_stop
 from assay.verify import ScoringPool, attempt
 
 if TYPE_CHECKING:
-    from assay.runtime.model import Model
-    from assay.runtime.reading import Reading
+    from assay.runtime.any_model import AnyModel
+    from assay.runtime.reading import Reader, Reading
 
 __all__ = ["Membership", "MembershipProbe", "Told", "membership", "right"]
 
@@ -42,11 +42,13 @@ class Told:
         scores: name to ``[items]``; larger where an item is more likely to have been trained on.
         answers: its greedy answers.
         finished: whether each ended by itself.
+        missing: names of the scores that could not be had, to why.
     """
 
     scores: Mapping[str, Floats]
     answers: tuple[str, ...]
     finished: tuple[bool, ...]
+    missing: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,10 +61,10 @@ class MembershipProbe:
     - ``prompt``, ``prompt_min_k``: the same of the prompt;
     - ``zlib``: log-probability of prompt and gold over their compressed bytes.
 
-    Those of the gold are there where every item has one that is text or a number.
+    Those of the gold are there where every item has one that is text or a number; `Told.missing` says why some are not.
 
     Attributes:
-        model: a model folder in Hugging Face format, or a run folder.
+        model: a model folder in Hugging Face format, of any causal language model, or a run folder.
         retry: what is asked behind the first answer, with ``{question}`` and ``{answer}`` in it.
         max_new_tokens: longest answer; less where the context is full.
         share: of the tokens that count as the least likely ones.
@@ -87,10 +89,16 @@ class MembershipProbe:
             ) from None
 
     @cached_property
-    def _model(self) -> Model:
-        from assay.runtime import load_decoder
+    def _model(self) -> AnyModel:
+        from assay.runtime import load_model
 
-        return load_decoder(model_folder(Path(self.model)))
+        return load_model(model_folder(Path(self.model)))
+
+    @cached_property
+    def _reader(self) -> Reader:
+        from assay.runtime.reading import Reader
+
+        return Reader(self._model)
 
     def __call__(self, tasks: Sequence[Task]) -> Told:
         """Asks every task.
@@ -105,47 +113,56 @@ class MembershipProbe:
         again = self._greedy(tasks, second)
         once = [found.entropy for found in self._behind(first, [a.ids for a in answers])]
         twice = [found.entropy for found in self._behind(second, [a.ids for a in again])]
+        likely, missing = self._likely(tasks, first)
         scores: dict[str, list[float]] = {
             "self_critique": [self_critique(a, b) for a, b in zip(once, twice, strict=True)],
             "certainty": [-float(a.mean()) if len(a) else 0.0 for a in once],
-            **self._likely(tasks, first),
+            **likely,
         }
         return Told(
-            {name: np.array(values) for name, values in scores.items()}, tuple(said), tuple(a.stop is Stop.DONE for a in answers)
-        )
+            {name: np.array(values) for name, values in scores.items()}, tuple(said), tuple(a.stop is Stop.DONE for a in answers),
+            missing,
+        )  # fmt: skip
 
-    def _likely(self, tasks: Sequence[Task], prompts: Sequence[Ids]) -> dict[str, list[float]]:
-        """Scores of the text itself."""
-        from assay.runtime.reading import Reader
-
-        of_prompt = [found.logp for found in Reader(self._model).read(prompts)] if all(len(p) > 1 for p in prompts) else []
-        made = {"prompt": list(map(mean_log_prob, of_prompt)), "prompt_min_k": [min_k_prob(x, self.share) for x in of_prompt]}
+    def _likely(self, tasks: Sequence[Task], prompts: Sequence[Ids]) -> tuple[dict[str, list[float]], dict[str, str]]:
+        """Scores of the text itself, and why some are missing."""
         golds = [task.private.get("answer") for task in tasks]
-        if all(isinstance(g, str | int | float) for g in golds):
-            encoded = [self._encoded(task, str(g)) for task, g in zip(tasks, golds, strict=True)]
-            behind = [found.logp for found in self._behind(prompts, encoded)]
-            texts = [f"{_question(task)}\n{g}" for task, g in zip(tasks, golds, strict=True)]
-            whole = [np.concatenate(pair) for pair in zip(of_prompt, behind, strict=True)] if of_prompt else []
+        bare = next((t for t, g in zip(tasks, golds, strict=True) if not isinstance(g, str | int | float)), None)
+        short = next((t for t, p in zip(tasks, prompts, strict=True) if len(p) < 2), None)
+        made: dict[str, list[float]] = {}
+        missing: dict[str, str] = {}
+        of_prompt = [] if short else [found.logp for found in self._reader.read(prompts)]
+        if short:
+            missing |= dict.fromkeys(("prompt", "prompt_min_k", "zlib"), f"the prompt of task {short.id!r} is a single token")
+        else:
             made |= {
-                "answer": list(map(mean_log_prob, behind)),
-                "answer_min_k": [min_k_prob(x, self.share) for x in behind],
-                "zlib": [zlib_ratio(x, text) for x, text in zip(whole, texts, strict=False)],
+                "prompt": list(map(mean_log_prob, of_prompt)),
+                "prompt_min_k": [min_k_prob(x, self.share) for x in of_prompt],
             }
-        return {name: values for name, values in made.items() if values}
+        if bare:
+            why = f"task {bare.id!r} has no answer that is text or a number"
+            return made, missing | dict.fromkeys(("answer", "answer_min_k", "zlib"), why)
+        behind = [found.logp for found in self._behind(prompts, list(map(self._encoded, tasks, map(str, golds))))]
+        made |= {"answer": list(map(mean_log_prob, behind)), "answer_min_k": [min_k_prob(x, self.share) for x in behind]}
+        if of_prompt:
+            texts = [f"{_question(task)}\n{g}" for task, g in zip(tasks, golds, strict=True)]
+            whole = [np.concatenate(pair) for pair in zip(of_prompt, behind, strict=True)]
+            made["zlib"] = [zlib_ratio(x, text) for x, text in zip(whole, texts, strict=True)]
+        return made, missing
 
     def _behind(self, prompts: Sequence[Ids], answers: Sequence[Ids]) -> list[Reading]:
         """What the model says of each answer behind its prompt, token by token; nothing of an empty one."""
-        from assay.runtime.reading import Reader, Reading
+        from assay.runtime.reading import Reading
 
         rows = [ids_of(np.concatenate(pair)) for pair in zip(prompts, answers, strict=True)]
-        found = Reader(self._model).read(rows)
+        found = self._reader.read(rows)
         cut = [len(p) - 1 for p in prompts]
         return [Reading(r.logp[k:], r.entropy[k:]) for r, k in zip(found, cut, strict=True)]
 
     def _greedy(self, tasks: Sequence[Task], prompts: Sequence[Ids]) -> list[Completion]:
-        from assay.runtime.engine import NativeEngine
+        from assay.runtime.engines import engine_for
 
-        engine, most = NativeEngine(self._model, columns=()), self._model.shape.max_positions
+        engine, most = engine_for(self._model), self._model.shape.max_positions
         wanted = with_stop(Sampling(temperature=0.0, max_new_tokens=self.max_new_tokens), self._model.tokenizer)
 
         async def ask() -> list[Completion]:
@@ -192,8 +209,9 @@ class Membership:
     Attributes:
         items, fresh: numbers of both.
         scores: name to the probability that an item scores higher than a fresh one (`assay.measure.auc`); 1/2 says nothing.
-        accuracy, fresh_accuracy: share of greedy answers that are right.
+        accuracy, fresh_accuracy: share of greedy answers that are right, of those that have a verdict.
         gap: the first minus the second.
+        missing: what could not be had, scores and verdicts, to why.
     """
 
     items: int
@@ -202,6 +220,7 @@ class Membership:
     accuracy: float
     fresh_accuracy: float
     gap: Interval
+    missing: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def membership(
@@ -223,6 +242,7 @@ def membership(
 
     Raises:
         DataError: less than two items of either kind, or one that is both.
+        RewardError: a verifier that fails on most answers.
     """
     both = {task.content for task in items} & {task.content for task in fresh}
     if both:
@@ -232,9 +252,15 @@ def membership(
     known = right(verifier, items, told, deadline=deadline, threshold=threshold)
     new = right(of_fresh or verifier, fresh, other, deadline=deadline, threshold=threshold)
     shared = [name for name in told.scores if name in other.scores]
+    missing = {**other.missing, **told.missing}
+    for name, found, of in (("verdicts on items", known, items), ("verdicts on fresh ones", new, fresh)):
+        if not len(found):
+            raise DataError(f"the verifier failed on all {len(of)} answers, so that there are no {name}; is it the one for them?")
+        if len(found) < len(of):
+            missing[name] = f"the verifier failed on {len(of) - len(found)} of {len(of)} answers, which are left out"
     return Membership(
         items=len(items), fresh=len(fresh), scores={n: auc(told.scores[n], other.scores[n]) for n in shared},
-        accuracy=float(known.mean()), fresh_accuracy=float(new.mean()), gap=gap(known, new),
+        accuracy=float(known.mean()), fresh_accuracy=float(new.mean()), gap=gap(known, new), missing=missing,
     )  # fmt: skip
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional
+from torch import Tensor, nn
 
-from assay.core.errors import DataError, UnknownNameError
+from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.rollout import Ids
-from assay.runtime.decoder import Decoder
-from assay.runtime.model import Model
+from assay.runtime.any_model import AnyModel
+from assay.runtime.copies import decoder_of
 from assay.runtime.packing import pack_offsets
 from assay.runtime.typed import array_of, tensor_of
 
@@ -23,29 +22,48 @@ Floats = NDArray[np.float32]
 
 
 class Prober:
-    """A model that is looked into; it is never changed.
+    """A model that is looked into; it is never changed. An adapter counts as part of the weights.
 
     Args:
         model: its weights are copied.
-        block: weight whose gradients are taken, by its name in the last layer.
+        block: weight whose gradients are taken, by its name in the last layer; None: the last matrix of that layer's MLP, which
+            is ``mlp.down_proj`` of a Llama and ``mlp.c_proj`` of a GPT-2.
+
+    Attributes:
+        block: its name.
 
     Raises:
         UnknownNameError: the last layer has no such weight.
         DataError: the model has no layer.
+        ConfigError: a model that no learner could train, or whose layers cannot be told; says which.
     """
 
-    def __init__(self, model: Model, block: str = "mlp.down_proj") -> None:
-        layers = model.shape.num_layers
-        if not layers:
+    def __init__(self, model: AnyModel, block: str | None = None) -> None:
+        if not model.shape.num_layers:
             raise DataError("a model without layers has no token vectors to look at")
-        place = f"model.layers.{layers - 1}."
-        known = [n.removeprefix(place).removesuffix(".weight") for n in model.tensors if n.startswith(place)]
-        if block not in known:
-            raise UnknownNameError("weight of the last layer", block, known)
-        self._decoder = Decoder(model.shape)
-        self._decoder.load_tensors(model.tensors)
+        self._decoder = decoder_of(model)  # an adapter that its settings do not ask for becomes part of the weights
         self._decoder.requires_grad_(False)
-        self._weight = dict(self._decoder.named_parameters())[f"{place}{block}.weight"]
+        self._whose = str(getattr(model.shape, "architecture", "assay's decoder"))
+        self._last = self._last_layer(model.shape.num_layers)
+        known = {n.removesuffix(".weight"): p for n, p in self._last.named_parameters()}
+        self.block = block or next(n for n in reversed(known) if n.startswith(f"{self._mlp()[0]}.") and known[n].dim() > 1)
+        if self.block not in known:
+            raise UnknownNameError("weight of the last layer", self.block, known)
+        self._weight = known[self.block]
+
+    def _last_layer(self, layers: int) -> nn.Module:
+        """Of the list that holds as many layers as the config says."""
+        for part in self._decoder.modules():
+            if isinstance(part, nn.ModuleList) and len(part) == layers:
+                return part[-1]
+        raise ConfigError(f"{self._whose}: no list of {layers} layers in it, so that its last one cannot be told")
+
+    def _mlp(self) -> tuple[str, nn.Module]:
+        """The last layer's MLP, by its name: the last of its parts that hold more than one matrix."""
+        parts = [(n, p) for n, p in self._last.named_children() if sum(w.dim() > 1 for w in p.parameters()) > 1]
+        if len(parts) < 2:  # attention alone: the matrices of the MLP lie in the layer itself
+            raise ConfigError(f"{self._whose}: the MLP of its last layer is no part of its own; its vectors cannot be taken")
+        return parts[-1]
 
     @property
     def weight(self) -> Floats:
@@ -63,20 +81,20 @@ class Prober:
 
         Raises:
             DataError: no tokens, or more than the model has positions.
+            ConfigError: a family whose last layer has no MLP of its own.
         """
         caught: list[Tensor] = []
 
         def keep(_: Any, inputs: tuple[Tensor, ...]) -> None:
             caught.append(inputs[0])
 
-        last = cast("Any", self._decoder.model.layers[-1])
-        handle = last.mlp.register_forward_pre_hook(keep)
+        handle = self._mlp()[1].register_forward_pre_hook(keep)
         try:
             with torch.no_grad():
                 self._decoder.hidden(*self._packed(ids))
         finally:
             handle.remove()
-        return array_of(caught[0])
+        return array_of(caught[0].reshape(len(ids), -1))
 
     def gradient(self, prompt: Ids, answer: Ids) -> Floats:
         """Gradient of the answer's log-likelihood behind the prompt, by the block.
@@ -96,9 +114,7 @@ class Prober:
         ids, packing = self._packed(np.concatenate([prompt, answer]))
         self._weight.requires_grad_(True)
         try:
-            where = torch.arange(len(prompt) - 1, len(ids) - 1)
-            logits = self._decoder.head.logits(self._decoder.hidden(ids, packing, where))
-            said = functional.log_softmax(logits, -1).gather(1, ids[len(prompt) :].unsqueeze(1)).sum()
+            said = self._decoder.columns(ids, packing, torch.arange(len(prompt), len(ids), device=ids.device))[0].sum()
             (found,) = torch.autograd.grad(said, [self._weight])
         finally:
             self._weight.requires_grad_(False)
@@ -108,4 +124,5 @@ class Prober:
         most = self._decoder.shape.max_positions
         if not 0 < len(ids) <= most:
             raise DataError(f"a text of {len(ids)} tokens; the model reads 1 to {most}")
-        return tensor_of(np.asarray(ids).astype(np.int64)), pack_offsets(np.array([0, len(ids)], np.int64))
+        device = self._decoder.device
+        return tensor_of(np.asarray(ids).astype(np.int64)).to(device), pack_offsets(np.array([0, len(ids)], np.int64)).to(device)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from assay.core.errors import DataError
 from assay.core.rollout import Ids
-from assay.runtime.decoder import Decoder
-from assay.runtime.model import Model
+from assay.runtime.any_model import AnyModel
+from assay.runtime.copies import decoder_of
 from assay.runtime.packing import pack_offsets
 from assay.runtime.typed import array_of, tensor_of
 
@@ -33,11 +33,14 @@ class Reading:
 
 
 class Reader:
-    """Reads texts without changing the model.
+    """Reads texts without changing the model: assay's own decoder or any of transformers, with its adapter.
 
     Args:
         model: its weights are copied.
         most: tokens that pass through it together.
+
+    Raises:
+        ConfigError: a model that no learner could train, because it keeps no row apart; says why.
 
     >>> from assay.runtime import DecoderShape, char_tokenizer, init_model
     >>> model = init_model(DecoderShape(vocab_size=14), char_tokenizer("0123456789"), seed=0)
@@ -45,9 +48,8 @@ class Reader:
     [2, 1]
     """
 
-    def __init__(self, model: Model, most: int = 8192) -> None:
-        self._decoder = Decoder(model.shape)
-        self._decoder.load_tensors(model.tensors)
+    def __init__(self, model: AnyModel, most: int = 8192) -> None:
+        self._decoder = decoder_of(model)
         self._decoder.requires_grad_(False)
         self._most = most
 
@@ -80,9 +82,10 @@ class Reader:
     def _together(self, rows: Sequence[Ids]) -> list[Reading]:
         offsets = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
         where = np.setdiff1d(np.arange(offsets[-1], dtype=np.int64), offsets[:-1])
-        ids = tensor_of(np.concatenate(rows).astype(np.int64))
+        device = self._decoder.device
+        ids, at = (tensor_of(part).to(device) for part in (np.concatenate(rows).astype(np.int64), where))
         with torch.no_grad():
-            logp, entropy = map(array_of, self._decoder.columns(ids, pack_offsets(offsets), tensor_of(where), entropy=True))
+            logp, entropy = map(array_of, self._decoder.columns(ids, pack_offsets(offsets).to(device), at, entropy=True))
         entropy = np.maximum(entropy, 0.0)  # a certain token may have one of -1e-9
         cuts = (offsets - np.arange(len(offsets)))[1:-1]  # each row has one place less than it has tokens
         return [Reading(a, b) for a, b in zip(np.split(logp, cuts), np.split(entropy, cuts), strict=True)]
