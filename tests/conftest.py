@@ -7,9 +7,16 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # A busy machine must not turn a law into a flake: no deadlines, and in CI the same examples every time.
-settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Fifty examples of a law, half of hypothesis's own number: more are asked for where a law is rarely broken.
+settings.register_profile("local", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("local"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI", "").lower() in {"1", "true", "yes"} else "local")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Only a machine that loses its power tells a synced file from another: tests wait for no disk, proofs do."""
+    if "not prove" in config.option.markexpr:
+        os.fsync = lambda fd: None
 
 
 @pytest.fixture(scope="session")

@@ -92,7 +92,7 @@ def test_how_a_function_is_called_can_be_said(assay, files) -> None:
 
 def test_what_stops_its_judge_is_left_out(assay, files, tmp_path) -> None:
     (tmp_path / "dies.py").write_text("import os\n\ndef reward(prompt, completion, row):\n    os._exit(1)\n")
-    one = ("--skip", f"{FAST[1]},tricks,payload", "--items", "1", "--deadline", "20", "--no-sandbox")
+    one = ("--skip", f"{FAST[1]},tricks,payload,wrong_answers", "--items", "1", "--deadline", "20", "--no-sandbox")
     said = assay("verify", "audit", "dies.py:reward", "--cases", "cases.jsonl", *one)
     assert said.code == 1
     assert " left out; written as" in said.out

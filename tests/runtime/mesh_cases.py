@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-import torch.distributed as dist
 from hub_cases import hub_model
 from learner_cases import SHAPE
+from two_ranks import Results, kept, rank_of_two
 
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
@@ -150,20 +147,17 @@ def refused(ranks: Ranks | None) -> str:
     return "nothing was refused"
 
 
-def main(rank: int, folder: Path, alone: Path, names: Sequence[str]) -> None:
-    torch.set_num_threads(1)  # a forked process has none of its parent's threads
-    store = dist.FileStore(str(folder / "store"), 2)  # pyright: ignore[reportPrivateImportUsage]
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=timedelta(minutes=5))
-    ranks = Ranks()
-    out: dict[str, Any] = {name: computed(case, ranks, folder / name) for name, case in CASES.items() if name in names}
-    out["again"] = {name: computed(CASES[name], ranks, folder, load=folder / name) for name in names if name in RESUMED}
-    out["from one"] = {name: computed(CASES[name], ranks, folder, load=alone / name) for name in names if name in RESUMED}
-    out["refused"] = refused(ranks)
-    beside = Ranks(share=shared_by(2))  # the two share rows instead of dealing them out
-    out["context"] = {name: computed(CASES[name], beside, folder / f"{name} in context") for name in names if name in CONTEXT}
-    (folder / f"{rank}.pickle").write_bytes(pickle.dumps(out))
-    dist.barrier()
-    dist.destroy_process_group()
+def main(rank: int, folder: Path, alone: Path, names: Sequence[str], sharing: Sequence[str]) -> None:
+    with rank_of_two(rank, folder):
+        ranks = Ranks()
+        out: Results = {name: computed(case, ranks, folder / name) for name, case in CASES.items() if name in names}
+        resumed = [name for name in names if name in RESUMED]
+        out["again"] = {name: computed(CASES[name], ranks, folder, load=folder / name) for name in resumed}
+        out["from one"] = {name: computed(CASES[name], ranks, folder, load=alone / name) for name in resumed}
+        out["refused"] = refused(ranks)
+        beside = Ranks(share=shared_by(2))  # the two share rows instead of dealing them out
+        out["context"] = {name: computed(CASES[name], beside, folder / f"{name} in context") for name in sharing}
+        kept(rank, folder, out)
 
 
 CONTEXT = ("grpo", "whole distribution", "checkpointing", "gpt2", "gemma2", "mixtral", "routing replayed", "lora", "bf16")

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
+from two_ranks import kept, rank_of_two
 
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
@@ -134,29 +135,25 @@ def refused(ranks: Ranks, asked: Mapping[str, Any]) -> str:
 
 
 def main(rank: int, folder: Path, names: Sequence[str]) -> None:
-    torch.set_num_threads(1)  # a forked process has none of its parent's threads
-    store = dist.FileStore(str(folder / "store"), 2)  # pyright: ignore[reportPrivateImportUsage]
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=timedelta(minutes=5))
-    ranks, one = Ranks(), Sum(np.ones(1))
-    out = everything(names, ranks, half(rank))
-    out["kinds"] = {name: pickle.dumps(value) for name, value in ranks.reduce(partials(rank)).items()}
-    out["other names"] = refused(ranks, {"credit/0/mean": one, ["policy/low", "policy/high"][rank]: one})
-    out["no names"] = refused(ranks, {} if rank else {"report/kl": one})
-    hasty = dist.new_group([0, 1], timeout=timedelta(seconds=5))
-    assert isinstance(hasty, dist.ProcessGroup)
-    lone = torch.ones(1)
-    if rank == 0:  # the other one hangs: it goes on when this one has given up
-        out["late"] = refused(Ranks(hasty), {"policy/low": one})
-        try:
-            Ranks(hasty).add(lone, "gradient of the policy")
-        except RankError as error:
-            out["late gradient"] = str(error)
-        store.set("told", "yes")
-    else:
-        store.wait(["told"])
-    (folder / f"{rank}.pickle").write_bytes(pickle.dumps(out))
-    dist.barrier()
-    dist.destroy_process_group()
+    with rank_of_two(rank, folder) as store:
+        ranks, one = Ranks(), Sum(np.ones(1))
+        out = everything(names, ranks, half(rank))
+        out["kinds"] = {name: pickle.dumps(value) for name, value in ranks.reduce(partials(rank)).items()}
+        out["other names"] = refused(ranks, {"credit/0/mean": one, ["policy/low", "policy/high"][rank]: one})
+        out["no names"] = refused(ranks, {} if rank else {"report/kl": one})
+        hasty = dist.new_group([0, 1], timeout=timedelta(seconds=5))
+        assert isinstance(hasty, dist.ProcessGroup)
+        lone = torch.ones(1)
+        if rank == 0:  # the other one hangs: it goes on when this one has given up
+            out["late"] = refused(Ranks(hasty), {"policy/low": one})
+            try:
+                Ranks(hasty).add(lone, "gradient of the policy")
+            except RankError as error:
+                out["late gradient"] = str(error)
+            store.set("told", "yes")
+        else:
+            store.wait(["told"])
+        kept(rank, folder, out)
 
 
 def whole(names: Sequence[str]) -> dict[str, Any]:

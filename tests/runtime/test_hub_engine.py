@@ -34,7 +34,11 @@ async def turns(engine, steps):
 # ---- every family ------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+UNLIKE = ("qwen3", "gemma2", "gemma3", "gpt2", "phi", "mixtral")
+"""Families that differ most; the others are for the proofs."""
+
+
+@pytest.fixture(scope="module", params=[f if f in UNLIKE else pytest.param(f, marks=pytest.mark.prove) for f in FAMILIES])
 def served(request):
     module = family(request.param)
     return module, TransformersEngine(module, CONTEXT, max_batch=4)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 import shutil
 from collections.abc import Mapping
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -13,47 +11,42 @@ import mesh_cases
 import numpy as np
 import pytest
 from mesh_cases import CASES, CONTEXT, RESUMED
+from two_ranks import Results, on_two_ranks
 
 from assay.core.errors import CheckpointError
 from assay.runtime.typed import array_of
 
-Results = dict[str, Any]
-
 
 @pytest.fixture(scope="module", params=["few", pytest.param("every", marks=pytest.mark.prove)])
 def names(request: pytest.FixtureRequest) -> list[str]:
-    """The cases that are computed."""
-    return ["grpo", "critics", "routing replayed"] if request.param == "few" else list(CASES)
+    """The cases that are computed where ranks deal rows out."""
+    return ["critics", "routing replayed"] if request.param == "few" else list(CASES)
 
 
 @pytest.fixture(scope="module")
-def one(names: list[str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
+def sharing(names: list[str]) -> list[str]:
+    """Those that are computed where ranks share rows."""
+    return list(CONTEXT) if len(names) == len(CASES) else ["grpo"]
+
+
+@pytest.fixture(scope="module")
+def one(names: list[str], sharing: list[str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
     """Where a single process saved, and what it computed."""
-    folder = tmp_path_factory.mktemp("alone")
-    for name in names:
+    folder, wanted = tmp_path_factory.mktemp("alone"), [n for n in CASES if n in names or n in sharing]
+    for name in wanted:
         (folder / name).mkdir()
-    return folder, {name: mesh_cases.computed(CASES[name], None, folder / name) for name in names}
+    return folder, {name: mesh_cases.computed(CASES[name], None, folder / name) for name in wanted}
 
 
 @pytest.fixture(scope="module")
-def two(names: list[str], one: tuple[Path, Results], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results, Results]:
+def two(
+    names: list[str], sharing: list[str], one: tuple[Path, Results], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Results, Results]:
     """Where two ranks saved, and what each computed."""
     folder = tmp_path_factory.mktemp("mesh")
-    for name in names:
+    for name in (*names, *(f"{name} in context" for name in sharing)):
         (folder / name).mkdir()
-        (folder / f"{name} in context").mkdir()
-    monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
-    try:  # forked, so that they need not import everything again
-        started = [get_context("fork").Process(target=mesh_cases.main, args=(rank, folder, one[0], names)) for rank in (0, 1)]
-        for process in started:
-            process.start()
-        for process in started:
-            process.join()
-    finally:
-        monkeypatch.undo()
-    assert [p.exitcode for p in started] == [0, 0]
-    first, second = (pickle.loads((folder / f"{rank}.pickle").read_bytes()) for rank in (0, 1))
+    first, second = on_two_ranks(mesh_cases.main, folder, one[0], names, sharing)
     return folder, first, second
 
 
@@ -85,10 +78,10 @@ def steps_alike(here: Results, there: Results, alone: Results, loose: float) -> 
 
 
 def test_two_ranks_that_share_rows_step_as_one(
-    names: list[str], one: tuple[Path, Results], two: tuple[Path, Results, Results]
+    sharing: list[str], one: tuple[Path, Results], two: tuple[Path, Results, Results]
 ) -> None:
     """In bf16 a gradient that two ranks round by themselves is another, and where it is near zero Adam goes the other way."""
-    for name in (n for n in names if n in CONTEXT):
+    for name in sharing:
         here, there, alone = two[1]["context"][name], two[2]["context"][name], one[1][name]
         if CASES[name].settings.precision == "fp32":
             steps_alike(here, there, alone, 2e-6)
@@ -132,8 +125,8 @@ def test_a_checkpoint_is_read_by_other_numbers_of_ranks(
 
 
 def test_a_damaged_or_foreign_checkpoint_is_refused(two: tuple[Path, Results, Results], tmp_path: Path) -> None:
-    whole = two[0] / "grpo"
-    learner = mesh_cases.made(CASES["grpo"], None)[0]
+    whole = two[0] / "critics"
+    learner = mesh_cases.made(CASES["critics"], None)[0]
     before = learner.state_digest()
     for wrong, says in (("half", "is damaged"), ("gone", "is damaged"), ("other", "belongs to another learner")):
         shutil.copytree(whole, tmp_path / wrong)

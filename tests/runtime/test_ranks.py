@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import pickle
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 import pytest
 import rank_cases
+from two_ranks import Results, on_two_ranks
 
 from assay.core.canon import digest
 from assay.objective.methods import methods
-
-Results = dict[str, Any]
 
 
 @pytest.fixture(scope="module", params=["one of each kind", pytest.param("every", marks=pytest.mark.prove)])
@@ -25,22 +23,7 @@ def names(request: pytest.FixtureRequest) -> list[str]:
 @pytest.fixture(scope="module")
 def two(names: list[str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Results]:
     """What each of two processes computed from its half."""
-    import torch._dynamo  # noqa: F401  the first optimiser imports it: a second that the two need not spend again
-
-    folder = tmp_path_factory.mktemp("ranks")
-    monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
-    try:  # forked, so that they need not import everything again
-        started = [get_context("fork").Process(target=rank_cases.main, args=(rank, folder, names)) for rank in (0, 1)]
-        for process in started:
-            process.start()
-        for process in started:
-            process.join()
-    finally:
-        monkeypatch.undo()
-    assert [p.exitcode for p in started] == [0, 0]
-    first, second = (pickle.loads((folder / f"{rank}.pickle").read_bytes()) for rank in (0, 1))
-    return first, second
+    return on_two_ranks(rank_cases.main, tmp_path_factory.mktemp("ranks"), names)
 
 
 @pytest.fixture(scope="module")

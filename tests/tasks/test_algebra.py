@@ -96,7 +96,7 @@ def agrees(arm: str, f: dict[str, Any], said: str) -> bool:
 @pytest.mark.parametrize("arm", SOURCE.arms())
 def test_agrees_with_sympy(arm: str) -> None:
     for level in SOURCE.arms()[arm][:4]:
-        for index in range(4):
+        for index in range(2):
             task = SOURCE.task(arm, level, "train", index)
             facts = plain(task.public["facts"])
             assert agrees(arm.removeprefix("algebra/"), facts, SOURCE.solution(task).answer), (facts, SOURCE.solution(task))

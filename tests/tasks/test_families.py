@@ -33,7 +33,7 @@ QUICK = [name for name in families() if not isinstance(family(name), Problems)] 
 def test_families_keep_the_contract(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(sources, "_elsewhere", _here)  # the next test takes one interpreter for all of them
     source = family(name)
-    report = check_task_source(source, n=max(1, 60 // sum(map(len, source.arms().values()))), closely=60)
+    report = check_task_source(source, n=max(1, 30 // sum(map(len, source.arms().values()))), closely=24)
     assert report.skipped == ()
     assert "no constant answer is right too often" in report.passed
 
@@ -78,8 +78,8 @@ def test_sort_tasks(level: int, split: str, index: int) -> None:
 
 
 def test_sort_prompts_are_even_over_the_split() -> None:
-    """Chi-square of 20,000 draws over the 1,000 contents of length 3, and over digits and positions."""
-    drawn = [SortDigits().task("sort", 3, "train", i).public["prompt"][1:-1] for i in range(20_000)]
+    """Chi-square of 8,000 draws over the 1,000 contents of length 3, and over digits and positions."""
+    drawn = [SortDigits().task("sort", 3, "train", i).public["prompt"][1:-1] for i in range(8_000)]
     train = [f"{i:03d}" for i in range(1000) if content_split({"prompt": f"S{i:03d}>"}) == "train"]
     counts = Counter(drawn)
     assert set(counts) <= set(train)
@@ -89,10 +89,10 @@ def test_sort_prompts_are_even_over_the_split() -> None:
 
 
 def test_sort_verifier_against_an_independent_judge() -> None:
-    """10^4 random answers, near misses among them: equality with the gold against multiset and order of the prompt's digits."""
+    """2,000 random answers, near misses among them: equality with the gold against multiset and order of the prompt's digits."""
     source, rng = SortDigits(), np.random.default_rng(0)
     verifier, right = source.verifier(), 0
-    for i in range(10_000):
+    for i in range(2_000):
         task = source.task("sort", 3 + i % 8, "train", i // 40)
         digits = task.public["prompt"][1:-1]
         text = sorted(digits)
@@ -117,7 +117,7 @@ def test_sort_verifier_against_an_independent_judge() -> None:
         assert score.components["correct"] == float(sound and stop is Stop.DONE), (digits, answer)
         assert score.components["format"] == float(shape and stop is Stop.DONE), (digits, answer)
         right += int(score.primary)
-    assert 3000 < right < 8000
+    assert 600 < right < 1600
 
 
 @pytest.mark.parametrize("name", [name for name in families() if hasattr(family(name), "alphabet")])

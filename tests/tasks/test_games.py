@@ -135,7 +135,7 @@ def test_higher_levels_take_more(arm: str) -> None:
 FIRST = {arm: GAMES.task(arm, 1, "train", 0) for arm in ARMS}
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.sampled_from(ARMS), st.lists(st.text(max_size=30), max_size=6))
 def test_no_action_makes_a_match_raise(arm: str, actions: list[str]) -> None:
     task = FIRST[arm]

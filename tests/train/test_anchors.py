@@ -133,7 +133,7 @@ def run_of(objective: Objective, learner: LearnerSettings, folder: Path, **chang
         learner = replace(learner, anchors=tuple(replace(a, model=path) if a.model else a for a in learner.anchors))
     if any(a.privileged for a in learner.anchors):
         changes = {"guidance": Privileged(text="{solution};{prompt}"), **changes}
-    run = rl(**{"steps": 4, "objective": objective, "learner": learner, **changes})
+    run = rl(**{"steps": 3, "objective": objective, "learner": learner, **changes})
     return replace(run, evaluation=Evaluation(every=0, per_level=2, final_per_level=2))
 
 
@@ -143,8 +143,8 @@ def test_a_method_that_reads_an_anchor_trains_by_settings_alone(name: str, tmp_p
     assert derive(run).stages[0].plan == run.stages[0].objective.plan(1, run.stages[0].learner.offers)
     assert train(run, tmp_path / "run").finished
     found = metrics(tmp_path / "run")
-    assert all(np.isfinite(found[k]["loss/total"]) for k in range(1, 5))
-    assert any(found[k]["grad/norm"] > 1e-4 for k in range(1, 5))
+    assert all(np.isfinite(found[k]["loss/total"]) for k in range(1, 4))
+    assert any(found[k]["grad/norm"] > 1e-4 for k in range(1, 4))
 
 
 @pytest.mark.prove
@@ -380,7 +380,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     "moment",
     [
         "renamed:step_0000004",
-        "filled:start",
+        pytest.param("filled:start", marks=pytest.mark.prove),
         pytest.param("synced:step_0000005", marks=pytest.mark.prove),
         pytest.param("filled:step_0000007", marks=pytest.mark.prove),
     ],

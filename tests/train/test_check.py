@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from tiny_runs import digest_of, in_child, kill_at, points_into, reinforce, resumed, tiny, trained, warm_up
+from tiny_runs import in_child, kill_at, points_into, reinforce, resumed, tiny, trained, warm_up
 
 from assay.core.errors import ConfigError, RewardError
 from assay.core.group import Group
@@ -94,8 +94,9 @@ def lines(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 def test_it_changes_nothing_that_is_learned_and_a_resume_is_exact(tmp_path: Path) -> None:
+    points = tmp_path / "points.txt"
+    digest = trained(checked(tiny(), share=0.5), tmp_path / "checked", lambda: points_into(points))
     train(tiny(), tmp_path / "alone")
-    train(checked(tiny(), share=0.5), tmp_path / "checked")
     one, other = (load_model(tmp_path / name / "model").tensors for name in ("alone", "checked"))
     assert all(np.array_equal(one[k], other[k]) for k in one)
     steps = [x["metrics"] for x in lines(tmp_path / "checked", "metrics") if x["stage"] == "rl" and x["step"] > 30]
@@ -104,9 +105,6 @@ def test_it_changes_nothing_that_is_learned_and_a_resume_is_exact(tmp_path: Path
     shown = [x for x in lines(tmp_path / "checked", "rollouts") if "check" in x]
     assert shown
     assert all(x["check"]["reward"] == x["components"]["correct"] for x in shown)
-    points = tmp_path / "points.txt"
-    digest = trained(checked(tiny(), share=0.5), tmp_path / "again", lambda: points_into(points))
-    assert digest == digest_of(tmp_path / "checked")
 
     def killed() -> None:
         kill_at(int(0.8 * len(points.read_text().splitlines())))
@@ -147,6 +145,7 @@ def test_a_reward_that_can_be_hacked_is_told(tmp_path: Path) -> None:
     assert any(x.get("check") == {"correct": 0.0} for x in late)
 
 
+@pytest.mark.prove
 def test_an_honest_reward_is_not(tmp_path: Path) -> None:
     train(after_warm_up(20, check=IndependentCheck(verifier=RewardFunction(strict), share=0.5)), tmp_path / "run")
     assert finding(tmp_path / "run") is None

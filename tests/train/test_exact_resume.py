@@ -66,13 +66,13 @@ def test_a_kill_at_a_write_point_changes_nothing(reference: Reference, tmp_path:
 
 
 MOMENTS = [
-    "done:versions.json",  # between versions.json and run.toml
     "filled:start",  # before start/ has its name
-    "synced:step_0000000",  # the first checkpoint is complete, but has no name
     "renamed:step_0000008",  # between a checkpoint's rename and LATEST
     "renamed:model",  # the model is written, done.json is not
 ]
 FURTHER = [
+    "done:versions.json",  # between versions.json and run.toml
+    "synced:step_0000000",  # the first checkpoint is complete, but has no name
     "write:versions.json",  # the folder is no run yet
     "done:run.toml",  # claimed, nothing else
     "renamed:start",  # before the first checkpoint

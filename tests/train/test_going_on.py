@@ -171,6 +171,7 @@ def test_an_interrupt_behind_the_last_step_changes_nothing(tmp_path: Path) -> No
     assert digest_of(tmp_path / "run") == trained(run, tmp_path / "whole")
 
 
+@pytest.mark.prove
 def test_an_interrupt_between_two_stages_stops_there(tmp_path: Path) -> None:
     run = tiny(warm=8, rl=2)
     report = interrupted(run, tmp_path / "run", "synced:step_0000008")

@@ -48,7 +48,9 @@ def proofs(folder: Path) -> list[str]:
     return [line for line in (folder / "metrics.jsonl").read_text().splitlines() if '"proof/state": 1.0' in line]
 
 
-@pytest.mark.parametrize(("family", "adapter"), [("gpt2", None), ("gemma3", LORA), ("qwen3", LORA)], ids=str)
+@pytest.mark.parametrize(("family", "adapter"), [
+    ("gpt2", None), pytest.param("gemma3", LORA, marks=pytest.mark.prove), ("qwen3", LORA),
+], ids=lambda x: x if isinstance(x, str) else "lora" if x else "full")  # fmt: skip
 def test_a_run_of_two_stages_is_proved_and_goes_on_exactly(family, adapter, tmp_path):
     save_model(hub_model(family), tmp_path / "base")
     run = hub_run(tmp_path / "base", adapter)

@@ -369,7 +369,15 @@ class _Stays:
 # ---- resume ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("step", [0, 4, pytest.param(2, marks=pytest.mark.prove), pytest.param(6, marks=pytest.mark.prove)])
+@pytest.mark.parametrize(
+    "step",
+    [
+        4,
+        pytest.param(0, marks=pytest.mark.prove),
+        pytest.param(2, marks=pytest.mark.prove),
+        pytest.param(6, marks=pytest.mark.prove),
+    ],
+)
 def test_a_lagged_run_resumes_to_the_bit(tmp_path: Path, step: int) -> None:
     run = lagging(2, epochs=2)
 

@@ -77,6 +77,7 @@ def test_a_resume_goes_on_in_the_schedule_after_skipped_steps(tmp_path: Path) ->
     assert rates(tmp_path / "run") == rates(tmp_path / "whole")
 
 
+@pytest.mark.prove
 def test_a_resume_within_a_second_stage_goes_on_in_its_schedule(tmp_path: Path) -> None:
     run = replace(tiny(warm=8), stages=(tiny(warm=8).stages[0], skipping().stages[0]), checkpoint_every=2)
 

@@ -87,7 +87,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("room", [0, 500_000, *(pytest.param(n, marks=pytest.mark.prove) for n in (400, 1_500_000))])
+@pytest.mark.parametrize("room", [500_000, *(pytest.param(n, marks=pytest.mark.prove) for n in (0, 400, 1_500_000))])
 def test_a_full_disk_loses_nothing(whole: Path, tmp_path: Path, room: int) -> None:
     fills_up(tmp_path / "run", room)
     assert resumed(tmp_path / "run", tiny()) == digest_of(whole)

@@ -259,7 +259,7 @@ def test_a_pattern_that_no_text_makes_slow_is_trusted(pattern: str, trusted: boo
 def test_a_catastrophic_pattern_does_not_hang_training() -> None:
     slow = FormatIs("(a+)+b")
     items = [(task, replace(rollout, id=str(i))) for i, (task, rollout) in enumerate((posed("", "a" * 40), posed("", "aab")))]
-    with ScoringPool(Together((ExactMatch(), slow)), deadline=1.0) as pool:
+    with ScoringPool(Together((ExactMatch(), slow)), deadline=0.4) as pool:
         scores = pool.score(items)
     assert scores["1"].components["format"] == 1.0
     assert scores["0"].fault is Fault.POLICY and scores["0"].components["format"] == 0.0

@@ -106,10 +106,10 @@ def test_an_answer_that_hangs_twice_scores_the_floor() -> None:
     def named(prompt: str, completion: str, row: dict[str, Any]) -> dict[str, float]:
         return {"correct": act(prompt, completion, row), "style": 0.5}
 
-    with ScoringPool(RewardFunction(named), 1.0) as pool:
+    with ScoringPool(RewardFunction(named), 0.5) as pool:
         verdicts = pool.score(items("yes", "hang", "no", "yes"))
     assert (verdicts["r1"].fault, dict(verdicts["r1"].components)) == (Fault.POLICY, {"correct": 0.0, "style": 0.0})
-    assert verdicts["r1"].info["error"] == "no verdict within 1 s, twice on the same answer"
+    assert verdicts["r1"].info["error"] == "no verdict within 0.5 s, twice on the same answer"
     assert [verdicts[k].primary for k in ("r0", "r2", "r3")] == [1.0, 0.0, 1.0]
     assert pool.counts == Counter(retried=1, hung=2)
 
@@ -316,7 +316,7 @@ def grandchild(prompt: str, completion: str, row: dict[str, Any]) -> float:
 
 def test_nothing_is_left_running(tmp_path: Path) -> None:
     log = tmp_path / "pids"
-    with ScoringPool(RewardFunction(grandchild), 1.0) as pool:
+    with ScoringPool(RewardFunction(grandchild), 0.5) as pool:
         verdict = pool.score(items(str(log)))["r0"]
         keeper = pids(pool)[0]
     assert verdict.fault is Fault.POLICY
