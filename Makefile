@@ -8,6 +8,9 @@ PY := $(BIN)/python
 
 # Parallel test processes; each uses one compute thread, and a third computes while others wait for processes.
 TEST_WORKERS ?= 3
+# Tests that load no torch run first, by themselves: each of the many processes that they fork is a copy of a small one, which costs a
+# fifth of what a copy of one with torch and transformers does.
+LIGHT := $(addprefix tests/,attacks core curate guide measure sandbox tasks testing verify)
 # Proofs use the machine as a user does: one process, its own threads.
 PROVE_WORKERS ?= 0
 # But for these, which are many small ones and know no threads: they run in parallel, as tests do.
@@ -84,7 +87,10 @@ quickstart: $(VENV)/.installed-train  ## environment, install, then improve a sm
 
 test: $(VENV)/.installed-dev  ## environment, install, then the tests
 	@rm -f .coverage .coverage.*
-	@OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(PYTEST) -n $(TEST_WORKERS) --dist worksteal $(if $(COV),$(COVERAGE_ARGS))
+	@failed=0; for these in "$(LIGHT)" "tests $(addprefix --ignore ,$(LIGHT))"; do \
+	  OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(PYTEST) -n $(TEST_WORKERS) --dist worksteal \
+	    $(if $(COV),$(COVERAGE_ARGS) --cov-append) $$these || failed=1; \
+	done; exit $$failed
 
 # -------------------------------------------------------------------------------------------------------------- check
 
