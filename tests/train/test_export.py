@@ -21,8 +21,9 @@ from assay.core.errors import CheckpointError, ConfigError, DataError, UnknownNa
 from assay.core.task import Message
 from assay.runtime import Chat, ChatTemplate, load_model, save_model
 from assay.runtime import exported as files
-from assay.train import export, train
+from assay.train import export, train, trained_on
 from assay.train.storage import read_json
+from assay.train.trained_on import hub_rows
 
 
 @pytest.fixture(scope="module")
@@ -311,3 +312,25 @@ def test_stages_that_had_not_begun_are_no_lineage(whole, tmp_path):
     export(folder, tmp_path / "out", step=4, check=False)
     text = (tmp_path / "out" / "README.md").read_text()
     assert text.count("Reinforce, ") == 2 and "2 of 3 steps" in text
+
+
+def test_data_sets_are_those_that_had_been_learned_from(monkeypatch):
+    """Of the stages that had begun, of the base before them, and of the tasks where a stage practises them."""
+    commit, stage = "0" * 40, "assay.train.run:"
+    given = [{"kind": f"{stage}Imitate", "data": f"hub:a/sft@{commit}:x*", "steps": 2}, {"kind": f"{stage}Reinforce", "steps": 3}]
+    tasks = {"kind": "mix", "sources": [{"train": f"hub:b/math@{commit}:main/train*", "test": "hub:b/math:main/test*"}]}
+    base = {"kind": "built", "run": {"stages": [{"kind": f"{stage}Prefer", "data": f"hub:c/pairs@{commit}", "steps": 9}]}}
+    settings = {"stages": given, "tasks": tasks, "model": base}
+    monkeypatch.setattr(trained_on, "entries", lambda data: [f"{data}/file"])
+    monkeypatch.setattr(trained_on, "read_rows", lambda path: iter("abc"))
+    before = [
+        f"c/pairs at commit {commit}, 3 rows: given to Prefer",
+        f"a/sft at commit {commit}, files `x*`, 3 rows: given to Imitate",
+    ]
+    held_out = "b/math (commit not recorded), files `main/test*`, not here to be counted: tasks, held out"
+    assert list(map(str, hub_rows(settings, 2))) == [*before, held_out]
+    practised = f"b/math at commit {commit}, files `main/train*`, 3 rows: tasks"
+    assert list(map(str, hub_rows(settings, 3))) == [*before, practised, held_out]
+    monkeypatch.setattr(trained_on, "entries", lambda data: (_ for _ in ()).throw(DataError("gone")))
+    assert [rows.rows for rows in hub_rows(settings, 3)] == [None] * 4
+    assert hub_rows({"tasks": {"train": "rows.jsonl"}, "stages": []}, 3) == ()

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from chat_families import FAMILIES, folder_of
 from hub_server import COMMIT, cached
+from huggingface_hub import ModelCard
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny_runs import SHOWN, at_named, imitate, imitating, in_child, prefer, resumed, trained
@@ -29,7 +30,9 @@ from assay.objective import dpo, grpo, nll
 from assay.objective.methods import methods
 from assay.runtime.chat import Chat
 from assay.runtime.tokenizer import HubTokenizer, char_tokenizer
-from assay.train import load_run, models
+from assay.tasks import Mixture, SortDigits
+from assay.tasks.gsm8k import Gsm8k
+from assay.train import export, load_run, models
 from assay.train.contamination import look
 from assay.train.data import data_digests, rows_of
 from assay.train.demonstration import Demonstration, conversation_row
@@ -229,10 +232,17 @@ def test_data_of_the_hub_is_pinned_to_its_commit(tmp_path: Path, monkeypatch: py
         found = models.pinned(run)
         assert found.stages[0].data == f"hub:some/rows@{COMMIT}{pinned}"  # type: ignore[union-attr]
         assert models.pinned(found) is found
+    asked = Mixture(name="both", sources=(SortDigits(), Gsm8k(train="hub:some/rows:train*", test="")))
+    pinned_tasks = models.pinned(replace(found, tasks=asked)).tasks
+    assert pinned_tasks.sources == (SortDigits(), Gsm8k(train=f"hub:some/rows@{COMMIT}:train*", test=""))  # type: ignore[union-attr]
     assert rows_of(found.stages[0])[0][0] == f"hub:some/rows@{COMMIT}:train*, train.jsonl, line 1"  # type: ignore[arg-type]
     assert trained(run, tmp_path / "run")
     assert f'data = "hub:some/rows@{COMMIT}:train*"' in (tmp_path / "run" / "run.toml").read_text()
     assert load_run(tmp_path / "run", run) == found, "the same recipe is the same run"
+    export(tmp_path / "run", tmp_path / "out", check=False)
+    card = ModelCard.load(tmp_path / "out" / "README.md")
+    assert card.data.datasets == ["some/rows"]
+    assert f"| data sets | some/rows at commit {COMMIT}, files `train*`, {len(SHOWN)} rows: given to Imitate |" in card.text
     with pytest.raises(DataError, match=r"dataset other/rows: it is not in the cache"):
         train(imitating(imitate(data="hub:other/rows")), tmp_path / "refused")
     assert not (tmp_path / "refused" / "run.toml").exists()

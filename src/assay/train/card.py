@@ -12,6 +12,7 @@ from assay.core.canon import digest
 from assay.core.hub import HubName
 from assay.measure import EvalLine, RunView
 from assay.train import checkpoint, storage
+from assay.train.trained_on import HubRows, hub_rows
 
 if TYPE_CHECKING:
     from assay.runtime.any_model import AnyModel
@@ -40,6 +41,7 @@ class Provenance:
         base_digest: of the weights that the run began with.
         recipe: how the run was asked for; empty where it does not say.
         adapter: the adapter's settings in words; empty without one.
+        data: data sets on a hub that the run learned from, or that its tasks hold out.
     """
 
     run: RunView | None
@@ -56,6 +58,7 @@ class Provenance:
     base_digest: str
     recipe: str
     adapter: str
+    data: tuple[HubRows, ...]
 
     @classmethod
     def of(
@@ -76,6 +79,7 @@ class Provenance:
             base_digest=_weights_digest(place / "start") if run else "",
             recipe=" ".join(map(str, (asked["recipe"], *asked["args"]))) if asked else "",
             adapter=_adapter(adapter.settings) if adapter is not None else "",
+            data=hub_rows(run.settings, step or 0) if run else (),
         )  # fmt: skip
 
 
@@ -154,6 +158,8 @@ def _front_matter(known: Provenance, name: str) -> str:
     if known.base_name:
         relation = "adapter" if known.form == "adapter" else "finetune"
         given |= {"base_model": known.base_name, "base_model_relation": relation}
+    if known.data:
+        given["datasets"] = sorted({rows.repo for rows in known.data})
     family = _tasks(known)[0] if len(_tasks(known)) == 1 else _word(_part(known.run.settings, "tasks")) if known.run else ""
     results = [
         EvalResult(
@@ -193,6 +199,7 @@ def _lineage(known: Provenance) -> dict[str, str]:
         "recipe": f"`assay train {known.recipe}`" if known.recipe else "not recorded (started from Python)",
         "stages": " → ".join(_stages(view, until)),
         "adapter": known.adapter or "none",
+        **({"data sets": "; ".join(map(str, known.data))} if known.data else {}),
         "tasks": ", ".join(_tasks(known)),
         "seed": "not recorded" if view.seed is None else str(view.seed),
         "steps": f"{until:,} of {view.planned_steps:,} planned" if view.planned_steps else f"{until:,}",

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -241,8 +241,22 @@ def pinned(run: Run, commit: Callable[[str], str] | None = None, data: Callable[
         base = pinned(model.run, commit, data)
         model = model if base is model.run else replace(model, run=base)
     stages = tuple(_pinned_stage(stage, fixed, data or pinned_data) for stage in run.stages)
-    same = model is run.model and all(a is b for a, b in zip(stages, run.stages, strict=True))
-    return run if same else replace(run, model=model, stages=stages)
+    tasks = _pinned_tasks(run.tasks, data or pinned_data)
+    same = model is run.model and tasks is run.tasks and all(a is b for a, b in zip(stages, run.stages, strict=True))
+    return run if same else replace(run, model=model, stages=stages, tasks=tasks)
+
+
+def _pinned_tasks(tasks: Any, fixed_data: Callable[[str], str]) -> Any:
+    """A task family whose rows are on a hub, or a mixture of such, with their commits; any other as it is."""
+    changes: dict[str, Any] = {}
+    for part in fields(tasks) if is_dataclass(tasks) else ():
+        held: Any = getattr(tasks, part.name)
+        if isinstance(held, str) and held.startswith(PREFIX):
+            changes[part.name] = fixed_data(held)
+        elif isinstance(held, tuple):
+            changes[part.name] = tuple(_pinned_tasks(inner, fixed_data) for inner in cast("tuple[Any, ...]", held))
+    changed = {n: v for n, v in changes.items() if v != getattr(tasks, n)}
+    return replace(cast("Any", tasks), **changed) if changed else tasks
 
 
 def _pinned_stage(stage: Stage, fixed: Callable[[str], str], fixed_data: Callable[[str], str]) -> Stage:
