@@ -7,7 +7,8 @@ from assay.lab.cells import Cell
 from assay.runtime.settings import DecoderShape, LearnerSettings, Muon, Schedule
 from assay.tasks import family
 from assay.train.models import Scratch
-from assay.train.run import Evaluation, Run, WarmUp
+from assay.train.run import Evaluation, Run
+from assay.train.stages import WarmUp
 
 __all__ = ["levels_cell"]
 

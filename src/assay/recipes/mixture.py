@@ -45,16 +45,7 @@ def mixed(seed: int = 0) -> Run:
 
 
 def mixed_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
-    """A cell of the suite's study; see `Suite.cell`.
-
-    Args:
-        kind: ``rl``, the recipe, or a control from the same base: ``random``, ``format``, ``longer``.
-        seed: of run and base.
-        steps: fewer or more than the recipe's own.
-
-    Raises:
-        UnknownNameError: no such cell.
-    """
+    """A cell of the suite's study: arguments and errors are those of `Suite.cell`."""
     return _suite().cell(kind, seed, steps)
 
 
