@@ -73,7 +73,7 @@ def traces(seed: int = 0) -> Run:
         tasks=Generations(levels=PRACTISED),
         stages=(
             Reinforce(
-                steps=20, groups=8, group_size=8,
+                steps=12, groups=8, group_size=8,
                 objective=replace(grpo(kl=0.0), aggregate=Token()),
                 curriculum=SuccessVariance(floor=0.1),
                 learner=LearnerSettings(optimizer=AdamW(lr=1e-4), schedule=Schedule(warmup=2)),
