@@ -132,6 +132,21 @@ def test_a_template_that_knows_no_tools_refuses_them(family: str, tmp_path: Path
     assert t.render([USER], True).tolist()
 
 
+@pytest.mark.parametrize(("family", "name"), [("chatml", "start"), ("gemma", "user"), ("phi", "end")])
+def test_a_tool_whose_name_the_template_writes_anyway_is_not_taken_for_shown(family: str, name: str, tmp_path: Path) -> None:
+    t = HubTokenizer.load(folder_of(FAMILIES[family], tmp_path / family))
+    with pytest.raises(ConfigError, match=rf"the task declares tools \({name}\), and the chat template writes none"):
+        t.render([Message(TOOLS, json.dumps([{"name": name}])), USER], True)
+
+
+def test_a_tool_that_the_template_drops_for_its_name_is_refused() -> None:
+    own = Chat(template="{% for t in tools or [] if t.function.name != 'python' %}{{ t.function.name }} {% endfor %}"
+               "{% for m in messages %}<{{ m.content }}</s>{% endfor %}")  # fmt: skip
+    t = tokenizer("mistral").with_chat(own)
+    with pytest.raises(ConfigError, match="the chat template leaves out 'python'"):
+        t.render([Message(TOOLS, '[{"name": "search"}, {"name": "python"}]'), USER], True)
+
+
 def test_a_template_that_shows_some_tools_only_is_refused() -> None:
     first = Chat(template="{% for m in messages %}<{{ m.content }}</s>{% endfor %}{{ tools[0].function.name if tools }}")
     t = tokenizer("mistral").with_chat(first)

@@ -9,7 +9,7 @@ from typing import Any, cast
 from assay.core.errors import DataError
 from assay.core.task import CALLS, TOOLS, Message
 
-__all__ = ["as_dicts", "canonical", "declared", "marked", "named_in"]
+__all__ = ["as_dicts", "canonical", "declared", "marked", "named_in", "renamed"]
 
 
 def declared(messages: Sequence[Message], where: str) -> tuple[str, list[Message]]:
@@ -45,6 +45,19 @@ def canonical(text: str) -> str:
 def named_in(tools: str) -> list[str]:
     """Names of declared tools."""
     return [entry["function"]["name"] for entry in json.loads(tools)]
+
+
+def renamed(tools: str) -> tuple[str, dict[str, str]]:
+    """Declared tools under names that occur nowhere else, and these names by the tools' own.
+
+    >>> renamed('[{"function": {"name": "user"}}]')
+    ('[{"function": {"name": "TOOL0NAME"}}]', {'user': 'TOOL0NAME'})
+    """
+    entries: list[dict[str, Any]] = json.loads(tools)
+    names = {entry["function"]["name"]: f"TOOL{i}NAME" for i, entry in enumerate(entries)}
+    for entry in entries:
+        entry["function"]["name"] = names[entry["function"]["name"]]
+    return json.dumps(entries, ensure_ascii=False), names
 
 
 def _parsed(text: str, what: str) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from assay.core.task import CALLS, Message
 from assay.core.thinking import Thinking
 from assay.runtime.jinja import JinjaText
 from assay.runtime.role_turns import Codec
-from assay.runtime.tooling import as_dicts, declared, marked, named_in
+from assay.runtime.tooling import as_dicts, declared, marked, named_in, renamed
 
 if TYPE_CHECKING:
     from assay.runtime.chat import Chat
@@ -111,7 +111,7 @@ class JinjaTurns:
             marks = [_mark(i) for i in range(len(roles))]
             whole = self._written(roles, [marked(r, m) for r, m in zip(roles, marks, strict=True)], answer, tools)
             self._check_whole(roles, marks, whole)
-            self._check_tools(tools, whole)
+            self._check_tools(tools, whole, roles, marks)
             self._rendered.add((roles, tools))
         (*contents, tools), hidden = self._hide([*(m.content for m in told), tools])
         return self._ids(self._written(roles, contents, answer, tools), hidden)
@@ -196,9 +196,14 @@ class JinjaTurns:
                     f"{', '.join(roles)}); use a template that writes them: Chat(template=...)"
                 )
 
-    def _check_tools(self, tools: str, text: str) -> None:
-        """That the template shows the tools that are declared."""
-        lacking = [name for name in named_in(tools) if name not in text] if tools else []
+    def _check_tools(self, tools: str, text: str, roles: Roles, marks: Sequence[str]) -> None:
+        """That the template shows the tools that are declared: by their names, and by others that it knows from nowhere."""
+        if not tools:
+            return
+        other, names = renamed(tools)
+        contents = [marked(r, m) for r, m in zip(roles, marks, strict=True)]
+        shown = self._written(roles, contents, True, other)
+        lacking = [own for own, mark in names.items() if own not in text or mark not in shown]
         if lacking:
             why = "writes none" if not self._text.knows_tools else f"leaves out {lacking[0]!r}"
             raise ConfigError(
