@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +10,14 @@ import pytest
 from chat_families import FAMILIES, folder_of
 from tiny_runs import SHAPE, reinforce, tiny, warm_up
 
-from assay.core import Message, Sampling, Thinking, dumps_toml, from_dict, loads_toml, to_dict
+from assay.core import FrozenMap, Message, Sampling, Task, Thinking, World, dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError, DataError
 from assay.runtime.chat import Chat
 from assay.runtime.hf import load_model, save_model
 from assay.runtime.model import init_model
 from assay.runtime.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
-from assay.tasks import KeyValue
+from assay.tasks import KeyValue, ToolCalls, schemas_of
+from assay.tasks.keyvalue import LookUp
 from assay.train import models
 from assay.train.driver import train
 from assay.train.fits import check_fits
@@ -114,6 +115,45 @@ def test_what_a_template_cannot_write_is_found_before_the_run(tmp_path: Path) ->
     with pytest.raises(DataError, match="leaves out messages of role 'tool'"):
         train(run, tmp_path / "run")
     assert not (tmp_path / "run" / "start").exists()
+
+
+@dataclass(frozen=True)
+class Called(KeyValue):
+    """The store by a tool that the chat template is to show; nothing shows how it is called."""
+
+    def task(self, arm: str, level: int, split: str, index: int) -> Task:
+        made = super().task(arm, level, split, index)
+        return replace(made, public=FrozenMap({**made.public, "tools": schemas_of([LookUp()])}))
+
+    def environment(self, world: World) -> ToolCalls:
+        return ToolCalls(world, [LookUp()])
+
+    def trace(self, task: Task, noise: float, rng: np.random.Generator) -> None:
+        return None
+
+
+SHOWS = (
+    "{% for t in tools or [] %}{{ t.function.name }} {% endfor %}{% for m in messages %}<|im_start|>{{ m.role }}\n"
+    "{{ m.content WHERE }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+ANSWERS = {
+    "if m.role != 'tool'": (None, "leaves out messages of role 'tool'"),
+    "if m.role != 'assistant' or loop.last or messages[-1].role != 'tool' else 'x'": (None, "leaves out messages"),
+    "if '</think>' not in m.content else m.content.split('</think>')[1]": (Thinking(), "otherwise once tool follows"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", ANSWERS)
+def test_a_template_that_cannot_write_what_tools_answer_is_found_before_the_run(where: str, tmp_path: Path) -> None:
+    place, (thinking, told) = folder_of(FAMILIES["qwen"], tmp_path / "m"), ANSWERS[where]
+    wrong, right = (
+        HubTokenizer.load(place).with_chat(Chat(template=SHOWS.replace("WHERE", w), thinking=thinking)) for w in (where, "")
+    )
+    shape = replace(SHAPE, vocab_size=wrong.size, max_positions=512)
+    run = replace(tiny(), tasks=Called(levels=(1,)), stages=(reinforce(steps=1),), sampling=Sampling(max_new_tokens=8))
+    check_fits(run, init_model(shape, right, 0))
+    with pytest.raises((ConfigError, DataError), match=rf"^task 'keyvalue/.* level 1\), what its tools answer: .*{told}"):
+        check_fits(run, init_model(shape, wrong, 0))
 
 
 def test_oracles_think_before_they_answer() -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.plan import Plan
-from assay.core.protocols import TaskSource, Tokenizer, Verifier
+from assay.core.protocols import ChatTokenizer, TaskSource, Tokenizer, Verifier
 from assay.core.rollout import Sampling
 from assay.core.seeds import generator
-from assay.core.task import Task
+from assay.core.task import Message, Task
 from assay.runtime.anchors import check_vocabulary
 from assay.train.evaluate import held_out
 from assay.train.imitate import Imitations, demonstrations_of
@@ -187,6 +187,8 @@ def _check_turns(run: Run, task: Task, tokenizer: Tokenizer) -> None:
     """
     if run.tasks.environment(task.exposed()) is None:
         return
+    if isinstance(tokenizer, ChatTokenizer) and task.public.get("tools"):
+        _check_heard(task, tokenizer)
     said = run.tasks.trace(task, 0.0, generator("turns", 0, task.id))
     needed = sum(message.role == "assistant" for message in said or ())
     if needed > run.max_turns:
@@ -196,6 +198,18 @@ def _check_turns(run: Run, task: Task, tokenizer: Tokenizer) -> None:
         )
     if said:
         trace_row(run.tasks, task, tokenizer, 0.0, run.seed, task.index)
+
+
+def _check_heard(task: Task, tokenizer: ChatTokenizer) -> None:
+    """What declared tools answer must be written behind a call, which no trace may show; and behind a thought where there are."""
+    opening, tags = task.exposed().messages, tokenizer.thinking
+    word = opening[-1].content  # what the tokenizer can write, as the prompt shows
+    for said in (word, *((f"{tags.open}{tags.close}{word}",) if tags else ())):
+        try:
+            tokenizer.follow([*opening, Message("assistant", said)], [Message("tool", word)], True)
+        except (ConfigError, DataError) as error:
+            kind = DataError if isinstance(error, DataError) else ConfigError
+            raise kind(f"task {task.id!r} (arm {task.arm!r}, level {task.level}), what its tools answer: {error}") from None
 
 
 def _check_privileged(stage: Reinforce, task: Task, tokenizer: Tokenizer, new: int, context: int) -> None:
