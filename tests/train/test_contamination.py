@@ -3,13 +3,15 @@
 import json
 import random
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError, MissingExtraError, UnknownNameError
 from assay.core.rollout import Sampling
+from assay.core.task import Task
 from assay.curate import Matching
 from assay.measure.runs import RunView, read_run
 from assay.runtime import save_model
@@ -282,3 +284,21 @@ def test_a_resume_looks_again_only_where_something_changed(tmp_path, monkeypatch
         resume(folder, steps=4)
     written(Path(file), "unlike", "anything", "more of it")
     assert resume(folder, steps=4).step == 4
+
+
+@dataclass(frozen=True)
+class WithTools(Rows):
+    """Rows whose tasks declare a long list of tools, the same for all."""
+
+    def task(self, arm: str, level: int, split: str, index: int) -> Task:
+        made = super().task(arm, level, split, index)
+        schemas = [{"name": f"tool_{word}", "description": " ".join(WORDS)} for word in WORDS]
+        return replace(made, public=FrozenMap({**made.public, "tools": schemas}))
+
+
+def test_tools_that_tasks_declare_are_no_part_of_what_they_ask(tmp_path: Path) -> None:
+    run = on(questions(), matching=Matching(near=0.7))
+    told = replace(run, tasks=WithTools(questions(), test_share=0.2))
+    for at, of in enumerate((run, told)):
+        (tmp_path / str(at)).mkdir()
+        assert look(of, tmp_path / str(at))["contaminated"] == 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from assay.core.canon import FrozenMap, canonical, digest
 from assay.core.errors import DataError
 
-__all__ = ["CALLS", "TOOLS", "Context", "Message", "Prefill", "Task", "World"]
+__all__ = ["CALLS", "TOOLS", "Context", "Message", "Prefill", "Task", "World", "asked_in"]
 
 TOOLS, CALLS = "tools", "tool_calls"
 """Roles of messages that hold JSON: a declaration of tools, an assistant's calls."""
@@ -25,6 +26,15 @@ class Message:
 
     role: str
     content: str
+
+
+def asked_in(messages: Iterable[Message]) -> list[str]:
+    """What a conversation asks: the texts of all turns but the system's and the assistant's; declared tools are no text.
+
+    >>> asked_in([Message("tools", '[{"name": "add"}]'), Message("system", "Be kind."), Message("user", "1+1?")])
+    ['1+1?']
+    """
+    return [m.content for m in messages if m.role not in ("system", "assistant", TOOLS, CALLS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Request, Verifier
 from assay.core.rollout import Completion, Ids, Sampling, Stop, ids_of
 from assay.core.seeds import derive
-from assay.core.task import Message, Task
+from assay.core.task import Message, Task, asked_in
 from assay.measure import Interval, auc, gap, mean_log_prob, min_k_prob, self_critique, zlib_ratio
 from assay.rollout.saying import said_text
 from assay.train.models import model_folder
@@ -284,4 +284,4 @@ def right(verifier: Verifier, tasks: Sequence[Task], told: Told, *, deadline: fl
 
 
 def _question(task: Task) -> str:
-    return "\n".join(m.content for m in task.exposed().messages if m.role not in ("system", "assistant"))
+    return "\n".join(asked_in(task.exposed().messages))

@@ -13,7 +13,7 @@ from assay.core.canon import digest
 from assay.core.config import to_dict
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource
-from assay.core.task import Message, Task
+from assay.core.task import Message, Task, asked_in
 from assay.curate.evaluation import EvalIndex, EvalItem, Hit, Matching
 from assay.curate.rows import entries
 from assay.curate.text import Texts, normal, numbers, sketch_library
@@ -249,8 +249,7 @@ def _of_demonstrations(run: Run, of: str) -> Iterator[_Prompt]:
     """Each turn that asks or answers an assistant, by itself: a later one may be an evaluation item too."""
     for stage in run.stages:
         for row in demonstrations_of(stage) if isinstance(stage, Imitate) else ():
-            texts = [m.content for m in (*row.opening, *row.turns) if m.role not in ("system", "assistant")]
-            for text in texts:
+            for text in asked_in((*row.opening, *row.turns)):
                 yield _Prompt(f"{of}{row.place}", text, digest({"prompt": text}))
 
 
@@ -276,8 +275,7 @@ def _size(source: TaskSource, arm: str) -> Callable[[str, int, str], int] | None
 
 
 def _text(messages: Sequence[Message]) -> str:
-    """What is asked: all turns but the system's and the assistant's."""
-    return "\n".join(m.content for m in messages if m.role not in ("system", "assistant"))
+    return "\n".join(asked_in(messages))
 
 
 # ---- words ------------------------------------------------------------------------------------------------------------
