@@ -18,7 +18,9 @@ import numpy as np
 import pytest
 from tiny_runs import SHAPE, imitate, in_child, tiny, warm_up
 
+from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError, EngineError, RewardError, UnknownNameError
+from assay.core.task import Task
 from assay.lab import Distillation, ModelTeacher, ServerTeacher
 from assay.lab.teachers import posed
 from assay.runtime.openai_client import OpenAIClient
@@ -131,6 +133,22 @@ def test_environments_answer_and_are_part_of_the_row(tmp_path: Path) -> None:
         roles = [m["role"] for m in row["messages"]]
         assert "tool" in roles and roles[-1] == "assistant" and roles.count("assistant") >= 2
     assert all(len(d.turns) >= 3 for d in demonstrations_of(imitate(data=tmp_path / "rows.jsonl", batch=1)))
+
+
+def test_tools_that_a_task_declares_open_its_rows_and_are_imitated_behind(tmp_path: Path) -> None:
+    schema = {"name": "look_up", "description": "A value.", "parameters": {"type": "object", "properties": {}}}
+
+    class Told(Rows):
+        def task(self, arm: str, level: int, split: str, index: int) -> Task:
+            made = super().task(arm, level, split, index)
+            return replace(made, public=FrozenMap({**made.public, "tools": [schema]}))
+
+    source = Told([{"prompt": f"{a}", "answer": f"{a}"} for a in range(9)])
+    distil(server(lambda talk, n: talk[-1]["content"]), tasks=source, attempts=1, per_level=1, levels=(1,)).run(
+        tmp_path / "rows.jsonl"
+    )
+    (row,) = demonstrations_of(imitate(data=tmp_path / "rows.jsonl", batch=1))
+    assert [m.role for m in row.opening] == ["tools", "user"] and json.loads(row.opening[0].content) == [schema]
 
 
 def test_held_out_questions_are_never_asked(tmp_path: Path) -> None:

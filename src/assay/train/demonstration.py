@@ -13,7 +13,7 @@ from assay.core.errors import DataError, nearest
 from assay.core.protocols import Tokenizer
 from assay.core.rollout import Ids, ids_of
 from assay.core.sample import Sample, supervised
-from assay.core.task import Message
+from assay.core.task import TOOLS, Message
 from assay.rollout.conversation import followed
 from assay.rollout.saying import Reader
 
@@ -22,7 +22,11 @@ __all__ = ["Demonstration", "conversation_row"]
 _TURNS = ("messages", "conversations")
 _PROMPTS = ("prompt", "question", "problem", "instruction")
 _ANSWERS = ("completion", "response", "output", "answer")
-_ROLES = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool", "human": "user", "gpt": "assistant"}
+_ROLES = {
+    "system": "system", "user": "user", "assistant": "assistant", "tool": "tool", "human": "user", "gpt": "assistant",
+    TOOLS: TOOLS,
+}  # fmt: skip
+"""Roles by what rows call them; tools that a task declares open the rows that a teacher's attempts become."""
 _NAMES = (("role", "from"), ("content", "value"))
 _UNREAD = {
     "tools": "describe the tools in the system turn, in the words in which the environment reads calls",
