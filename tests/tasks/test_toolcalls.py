@@ -57,6 +57,10 @@ def call(name: str, **arguments: Any) -> str:
         ('{"name": "add"}', []),
         ("<tool_call>add(1, 2)</tool_call>", [Asked(wrong="the call is no JSON object")]),
         ("[TOOL_CALLS] add", [Asked(wrong="the call is no JSON object")]),
+        ('{"name": "add", "arguments": {"a": NaN, "b": 1}}', []),
+        ('<tool_call>{"name": "add", "arguments": {"a": 1e999}}', [Asked(wrong="the call is no JSON object")]),
+        (r'<tool_call>{"name": "add", "arguments": {"a": "\ud800"}}', [Asked(wrong="the call is no JSON object")]),
+        (r'<tool_call>{"name": "add", "arguments": {"a": "\ud83d\ude00"}}', [Asked("add", {"a": "\U0001f600"})]),
         ('<tool_call>{"name": 3, "arguments": {}}</tool_call>', [Asked(wrong=calls_of('{"name": 3, "arguments": {}}')[0].wrong)]),
     ],
 )
@@ -97,6 +101,66 @@ def test_what_a_call_is_answered(text: str, answer: str, error: str | None) -> N
     step = asyncio.run(one())
     (message,), (result,) = step.obs.messages, step.results
     assert (message.role, message.content, result.error, step.done) == ("tool", answer, error, False)
+
+
+class Draw(Add):
+    """One whose schema goes deep."""
+
+    schema: Mapping[str, Any] = {
+        "name": "draw",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "unit": {"type": "string", "enum": ["cm", "in"]}, "n": {"enum": [1, None]}, "any": True,
+                "points": {"type": "array", "items": {
+                    "type": "object", "required": ["x"], "additionalProperties": False, "properties": {"x": {"type": "integer"}},
+                }},
+            },
+        },
+    }  # fmt: skip
+
+    async def call(self, args: Mapping[str, Any], scope: World) -> ToolResult:
+        return ToolResult(content="drawn")
+
+
+class Bare(Add):
+    schema: Mapping[str, Any] = {"name": "bare", "parameters": None}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ({"unit": "cm", "n": None, "any": [1], "points": [{"x": 1}, {"x": 2}], "more": 1}, ""),
+        ({"unit": "km"}, 'the argument \'unit\' of draw is none of "cm", "in"'),
+        ({"n": True}, "the argument 'n' of draw is none of 1, null"),
+        ({"points": {}}, "the argument 'points' of draw is no array"),
+        ({"points": [{"x": 1}, {"x": "2"}]}, "the argument 'points[1].x' of draw is no integer"),
+        ({"points": [{}]}, "draw needs the argument 'points[0].x'"),
+        ({"points": [{"x": 1, "y": 2}]}, "draw has no argument 'points[0].y'"),
+        ({"points": [3]}, "the argument 'points[0]' of draw is no object"),
+    ],
+)
+def test_arguments_are_held_to_the_schema_at_any_depth(arguments: dict[str, Any], wrong: str) -> None:
+    async def one():
+        bench = ToolCalls(WORLD, [Draw()])
+        await bench.start()
+        return (await bench.step(call("draw", **arguments))).results[0]
+
+    result = asyncio.run(one())
+    assert (result.error or "", result.content) == (wrong, f"Error: {wrong}." if wrong else "drawn")
+
+
+def test_a_tool_without_parameters_or_without_a_name() -> None:
+    async def one():
+        bench = ToolCalls(WORLD, [Bare()])
+        await bench.start()
+        return (await bench.step(call("bare", a=1, b=1))).results[0].content
+
+    assert asyncio.run(one()) == "2"
+    wrapped = Add()
+    wrapped.schema = {"type": "function", "function": Add.schema}
+    with pytest.raises(ConfigError, match=r"schema of Add has no name, only \['function', 'type'\]; give {'name',"):
+        ToolCalls(WORLD, [wrapped])
 
 
 def test_a_turn_of_several_calls_is_answered_in_order_and_an_answer_ends_it() -> None:

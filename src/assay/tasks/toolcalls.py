@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Obs, Step, Tool
 from assay.core.rollout import ToolResult
@@ -60,10 +61,13 @@ def calls_of(text: str) -> list[Asked]:
 
 
 def _json(text: str) -> Any:
+    """The value of a text; None of one that is no JSON, or that no message could repeat: NaN, 1e999, half a surrogate pair."""
     try:
-        return json.loads(text)
+        found: Any = json.loads(text)
+        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         return None
+    return found
 
 
 def _is_call(found: Any) -> bool:
@@ -89,7 +93,8 @@ class ToolCalls:
     """An environment of tools: each call of a turn is answered by a ``tool`` message, a turn without calls ends the attempt.
 
     A call that cannot be made is answered with what is wrong, so that the policy can try again: one that is no JSON, an unknown
-    tool, arguments that are missing, unknown or of another kind than the tool's schema says.
+    tool, arguments that are missing, or break the schema by ``type``, ``enum``, ``required``, ``additionalProperties: false``, at
+    any depth of ``properties`` and ``items``. What else a schema says is for the tool to look at.
 
     Args:
         world: the exposed task.
@@ -97,7 +102,7 @@ class ToolCalls:
         turns: turns with calls that are answered; one more ends the attempt.
 
     Raises:
-        ConfigError: two tools of one name, none, or ``turns`` below 1.
+        ConfigError: two tools of one name, none, one whose schema has no name, or ``turns`` below 1.
         DataError: started twice, stepped before the start or after the end.
 
     >>> from asyncio import run
@@ -110,7 +115,14 @@ class ToolCalls:
     """
 
     def __init__(self, world: World, tools: Sequence[Tool], turns: int = 8) -> None:
-        self.tools: Mapping[str, Tool] = {str(tool.schema["name"]): tool for tool in tools}
+        for tool in tools:
+            if not isinstance(tool.schema.get("name"), str):
+                raise ConfigError(
+                    f"ToolCalls of task {world.id!r}: the schema of {type(tool).__name__} has no name, only "
+                    f"{sorted(tool.schema)}; give {{'name', 'description', 'parameters'}} itself, not what stands around it in "
+                    "OpenAI's lists"
+                )
+        self.tools: Mapping[str, Tool] = {tool.schema["name"]: tool for tool in tools}
         if not tools or len(self.tools) < len(tools) or turns < 1:
             raise ConfigError(
                 f"ToolCalls of task {world.id!r}: {len(tools)} tools of {len(self.tools)} names, turns={turns}; give at least "
@@ -145,26 +157,46 @@ class ToolCalls:
         """Why a tool cannot be called so; empty where it can."""
         if name not in self.tools:
             return f"there is no tool {name!r}, only {', '.join(sorted(self.tools))}"
-        schema: Mapping[str, Any] = self.tools[name].schema.get("parameters", {})
-        known: Mapping[str, Any] = schema.get("properties", {})
-        missing = [key for key in schema.get("required", ()) if key not in arguments]
-        if missing:
-            return f"{name} needs the argument {missing[0]!r}"
-        odd = [key for key in arguments if key not in known]
-        if odd and schema.get("additionalProperties", True) is False:
-            return f"{name} has no argument {odd[0]!r}"
-        for key, value in arguments.items():
-            kinds: Any = known.get(key, {}).get("type", ())
-            named = [kinds] if isinstance(kinds, str) else list(kinds)
-            if named and not any(_is_of(value, kind) for kind in named):
-                return f"the argument {key!r} of {name} is no {' or '.join(named)}"
-        return ""
+        return _broken(arguments, self.tools[name].schema.get("parameters"), name)
 
     def _enter(self, phase: str, verb: str) -> None:
         if self._phase != phase:
             raise DataError(
                 f"environment of task {self._world.id!r}: {verb} while it is {self._phase}; environments are single use"
             )
+
+
+def _broken(value: Any, schema: Any, whose: str, path: str = "") -> str:
+    """How a value breaks a JSON schema, as far as `ToolCalls` looks; empty where it does not."""
+    if not isinstance(schema, Mapping):  # true, or nothing
+        return ""
+    told = cast("Mapping[str, Any]", schema)
+    what = f"the argument {path!r} of {whose}" if path else f"what {whose} is given"
+    kinds: Any = told.get("type") or ()
+    named = [kinds] if isinstance(kinds, str) else list(kinds)
+    if named and not any(_is_of(value, kind) for kind in named):
+        return f"{what} is no {' or '.join(named)}"
+    allowed = told.get("enum")
+    if allowed is not None and not any(type(value) is type(a) and value == a for a in plain(allowed)):
+        return f"{what} is none of {', '.join(json.dumps(plain(a)) for a in allowed)}"
+    if isinstance(value, dict):
+        return _broken_object(cast("dict[str, Any]", value), told, whose, path)
+    for i, entry in enumerate(cast("list[Any]", value) if isinstance(value, list) else ()):
+        if wrong := _broken(entry, told.get("items"), whose, f"{path}[{i}]"):
+            return wrong
+    return ""
+
+
+def _broken_object(value: Mapping[str, Any], schema: Mapping[str, Any], whose: str, path: str) -> str:
+    known: Mapping[str, Any] = schema.get("properties") or {}
+    inside = f"{path}." if path else ""
+    missing = [key for key in schema.get("required") or () if key not in value]
+    if missing:
+        return f"{whose} needs the argument {inside + missing[0]!r}"
+    odd = [key for key in value if key not in known]
+    if odd and schema.get("additionalProperties", True) is False:
+        return f"{whose} has no argument {inside + odd[0]!r}"
+    return next((wrong for key in value if (wrong := _broken(value[key], known.get(key), whose, inside + key))), "")
 
 
 def _is_of(value: Any, kind: str) -> bool:
