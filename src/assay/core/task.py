@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.core.canon import FrozenMap, canonical, digest
+from assay.core.canon import FrozenMap, digest, plain
 from assay.core.errors import DataError
 
 __all__ = ["CALLS", "TOOLS", "Context", "Message", "Prefill", "Task", "World", "asked_in"]
@@ -55,7 +56,8 @@ class World:
         """The opening conversation: ``public["messages"]``, or ``public["prompt"]`` as one user turn; in front of it
         ``public["tools"]``, schemas of tools, where the task declares some.
         """
-        tools = (Message(TOOLS, canonical(self.public["tools"]).decode()),) if self.public.get("tools") else ()
+        told = self.public.get("tools")  # in the order in which they were written: so models were taught to read them
+        tools = (Message(TOOLS, json.dumps(plain(told), ensure_ascii=False)),) if told else ()
         if "messages" in self.public:
             return (*tools, *(Message(m["role"], m["content"]) for m in self.public["messages"]))
         return (*tools, Message("user", self.public["prompt"]))
