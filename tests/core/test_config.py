@@ -20,6 +20,7 @@ from assay.core import FrozenMap, dumps_toml, from_dict, loads_toml, part, repla
 from assay.core.declared import check_positive
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.kinds import load_class, load_function, name_of
+from assay.runtime import LearnerSettings
 from assay.train import Imitate, Prefer, Reinforce, Until, WarmUp
 
 
@@ -305,6 +306,14 @@ def test_a_part_that_moved_keeps_the_name_that_files_know() -> None:
         "kind": "assay.train.run:Until", "metric": "eval/greedy/all", "at_least": 0.5,
     }  # fmt: skip
     assert from_dict(Any, to_dict(Until(at_least=0.5))) == Until(at_least=0.5)
+
+
+def test_a_field_that_came_later_changes_no_file_by_its_default() -> None:
+    """What files said before `LearnerSettings.compile` was there is what they say now, and they are read."""
+    plain, compiled = LearnerSettings(precision="bf16"), LearnerSettings(precision="bf16", compile=True)
+    assert "compile" not in to_dict(plain) and to_dict(compiled)["compile"] is True
+    assert from_dict(Any, to_dict(plain)) == plain and from_dict(Any, to_dict(compiled)) == compiled
+    assert from_dict(Any, {**to_dict(plain), "compile": False}) == plain
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "3", None])

@@ -18,6 +18,7 @@ import numpy as np
 
 from assay.core.canon import FrozenMap
 from assay.core.declared import (
+    LATER,
     SCALARS,
     check_scalar,
     class_key,
@@ -41,7 +42,8 @@ Table = dict[str, Any]
 def to_dict(value: Any) -> Table:
     """A dataclass tree as nested dicts, lists and scalars, with its class under ``kind``.
 
-    Fields set to None whose default is None are left out. Lists come back as tuples.
+    Fields set to None whose default is None are left out, and those of `assay.core.declared.later` at their default. Lists come
+    back as tuples.
 
     Raises:
         ConfigError: the value is no dataclass, or a field holds something that no file can say; names its place.
@@ -171,7 +173,8 @@ def _write_part(value: Any, declared: Any, place: str) -> Table:
     table: Table = {} if declared is cls else {class_key(cls): name_of(cls)}
     for field in dataclasses.fields(value):
         held = getattr(value, field.name)
-        if field.init and not (held is None and field.default is None):
+        left_out = held is None if field.default is None else LATER in field.metadata and held == field.default
+        if field.init and not left_out:
             table[field.name] = _write(held, hints[field.name], f"{place}.{field.name}")
     return table
 

@@ -15,6 +15,7 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, a_kind
 
 __all__ = [
+    "LATER",
     "SCALARS",
     "check_positive",
     "check_scalar",
@@ -22,6 +23,7 @@ __all__ = [
     "element",
     "hints_of",
     "is_part",
+    "later",
     "mapping_types",
     "options",
     "spell",
@@ -30,6 +32,8 @@ __all__ = [
 ]
 
 SCALARS = (bool, int, float, str)
+LATER = "later"
+"""Marks fields in their metadata, as `later` says."""
 
 
 def check_positive(part: object, *names: str) -> None:
@@ -38,6 +42,22 @@ def check_positive(part: object, *names: str) -> None:
         value = getattr(part, name)
         if not isinstance(value, int) or value < 1:
             raise ConfigError(f"{type(part).__name__}.{name}={value!r}; use a whole number, at least 1")
+
+
+def later(default: Any) -> Any:
+    """A field that a part got when files already said what the part was before: files leave it out while it has its default.
+
+    So files of before stay what would be written now, and so does every digest over them.
+
+    >>> @dataclasses.dataclass
+    ... class Lamp:
+    ...     watts: int = 40
+    ...     dimmed: bool = later(False)
+    >>> from assay.core import to_dict
+    >>> sorted(to_dict(Lamp())), sorted(to_dict(Lamp(dimmed=True)))
+    (['kind', 'watts'], ['dimmed', 'kind', 'watts'])
+    """
+    return dataclasses.field(default=default, metadata={LATER: True})
 
 
 def check_scalar(value: Any, declared: Any, place: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay.core.declared import later
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.plan import Offers
 from assay.runtime.anchors import Anchor, check_names
@@ -444,7 +445,7 @@ class LearnerSettings:
     precision: str = "fp32"
     adapter: Lora | None = None
     checkpointing: bool = False
-    compile: bool = False
+    compile: bool = later(False)
     replay_routing: bool = False
     device: str = "cpu"
     micro_tokens: int = 2048
