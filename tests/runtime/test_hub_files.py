@@ -73,7 +73,8 @@ def test_large_weights_are_shared_and_not_copied(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")  # PEFT asks transformers for it
 @pytest.mark.parametrize(("family", "settings"), [
-    *((family, LORA) for family in DENSE), ("gemma2", replace(LORA, dora=True)),
+    *((f, LORA) for f in DENSE),
+    *(pytest.param(f, replace(LORA, dora=True), marks=[] if f == "gemma2" else pytest.mark.prove) for f in DENSE),
 ], ids=lambda x: x if isinstance(x, str) else "dora" if x.dora else "lora")  # fmt: skip
 def test_peft_loads_the_adapter_and_assay_loads_it_again(family, settings, tmp_path):
     from peft import PeftModel
