@@ -150,6 +150,22 @@ def test_arguments_are_held_to_the_schema_at_any_depth(arguments: dict[str, Any]
     assert (result.error or "", result.content) == (wrong, f"Error: {wrong}." if wrong else "drawn")
 
 
+def test_an_answer_of_json_ends_the_attempt() -> None:
+    """Without tags and mark, what names no tool is no call."""
+
+    async def ends(text: str) -> bool:
+        bench = ToolCalls(WORLD, [Add()])
+        await bench.start()
+        return (await bench.step(text)).done
+
+    answer = '{"name": "Ada", "parameters": {"age": 36}}'
+    assert asyncio.run(ends(answer))
+    assert asyncio.run(ends(f"[{answer}]"))
+    assert not asyncio.run(ends(f"<tool_call>{answer}</tool_call>"))
+    assert not asyncio.run(ends(f"[TOOL_CALLS][{answer}]"))
+    assert not asyncio.run(ends('{"name": "add", "parameters": {"a": 1, "b": 2}}'))
+
+
 def test_a_tool_without_parameters_or_without_a_name() -> None:
     async def one():
         bench = ToolCalls(WORLD, [Bare()])

@@ -128,7 +128,8 @@ class BareTurns(RoleTurns):
             ConfigError: any other conversation.
         """
         roles = [m.role for m in messages]
-        if roles != ["user", "assistant"][: len(roles)] or (answer and len(roles) > 1):
+        fits = roles == ["user", "assistant"][: len(roles)] and not (answer and len(roles) > 1)
+        if not fits and TOOLS not in roles and CALLS not in roles:  # these have a refusal of their own
             raise ConfigError(self._lacking(f"a conversation of {', '.join(roles)}"))
         return super().render(messages, answer)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -33,17 +33,20 @@ class Asked:
     wrong: str = ""
 
 
-def calls_of(text: str) -> list[Asked]:
+def calls_of(text: str, known: Container[str] | None = None) -> list[Asked]:
     r"""The calls of an assistant's turn; none where it is an answer.
 
     Read are JSON objects between ``<tool_call>`` and ``</tool_call>`` (Qwen, Hermes), and turns that are nothing but an object
     with a name and ``parameters`` (Llama) or a list of objects (Mistral), with their mark or without. ``arguments`` and
-    ``parameters`` mean the same.
+    ``parameters`` mean the same. Without tags and mark, a call is one of a tool of the ``known`` names, where these are given: an
+    answer may be JSON too.
 
     >>> calls_of('I add.\n<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>')
     [Asked(name='add', arguments={'a': 1}, wrong='')]
     >>> calls_of('{"name": "add", "parameters": {}}')[0].name, calls_of("It is 3."), calls_of('{"a": 1}')
     ('add', [], [])
+    >>> calls_of('{"name": "Ada", "parameters": {}}', known={"add"})
+    []
     >>> calls_of("<tool_call>add 1</tool_call>")[0].wrong
     'the call is no JSON object'
     """
@@ -53,10 +56,10 @@ def calls_of(text: str) -> list[Asked]:
     bare = text.strip()
     mark = next((m for m in _MARKS if bare.startswith(m)), "")
     found = _json(bare.removeprefix(mark))
-    if isinstance(found, list) and found and all(_is_call(e) for e in cast("list[Any]", found)):
-        return [_asked(entry) for entry in cast("list[Any]", found)]
-    if _is_call(found):
-        return [_asked(found)]
+    entries = cast("list[Any]", found) if isinstance(found, list) else [found]
+    if entries and all(_is_call(e) for e in entries):
+        asked = [_asked(entry) for entry in entries]
+        return asked if mark or known is None or all(call.name in known for call in asked) else []
     return [_asked(found)] if mark else []
 
 
@@ -99,7 +102,8 @@ class ToolCalls:
     Args:
         world: the exposed task.
         tools: that may be called.
-        turns: turns with calls that are answered; one more ends the attempt.
+        turns: turns with calls that are answered; one more ends the attempt. With the answer they are the 8 that `Run.max_turns`
+            allows by default.
 
     Raises:
         ConfigError: two tools of one name, none, one whose schema has no name, or ``turns`` below 1.
@@ -114,7 +118,7 @@ class ToolCalls:
     ['=80>']
     """
 
-    def __init__(self, world: World, tools: Sequence[Tool], turns: int = 8) -> None:
+    def __init__(self, world: World, tools: Sequence[Tool], turns: int = 7) -> None:
         for tool in tools:
             if not isinstance(tool.schema.get("name"), str):
                 raise ConfigError(
@@ -139,7 +143,7 @@ class ToolCalls:
     async def step(self, action: str) -> Step:
         """What the tools answer."""
         self._enter("open", "step")
-        asked = calls_of(action)
+        asked = calls_of(action, self.tools)
         if not asked or not self._left:
             self._phase = "over"
             return Step(done=True)
