@@ -33,8 +33,10 @@ def in_python(data: bytes, row: int) -> int:
     """The sum of `mixed_digests`, in Python's own numbers."""
 
     def word(value: int, place: int) -> int:
-        z = (value + (place + 1) * 0x9E3779B97F4A7C15) * 0xBF58476D1CE4E5B9 & ALL
-        return (z ^ z >> 32) * 0x94D049BB133111EB & ALL
+        z = (value + (place + 1) * 0x9E3779B97F4A7C15) & ALL
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & ALL
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & ALL
+        return z ^ z >> 31
 
     def total(words: list[int]) -> int:
         return sum(word(w, i) for i, w in enumerate(words)) & ALL
@@ -66,6 +68,37 @@ def test_any_changed_bit_and_any_two_unequal_numbers_in_each_others_place_show(l
     swapped[[at, to]] = swapped[[to, at]]
     same = bool((swapped == values).all())
     assert (one(torch.from_numpy(swapped.view(np.int32)).view(torch.float32)) == one(tensor)) == same
+
+
+def test_a_word_is_mixed_as_splitmix64_draws() -> None:
+    """Its first numbers from seed 0, as Vigna's program and Java's SplittableRandom print them."""
+    zeros = torch.zeros(1, 3, dtype=torch.int64)
+    drawn = [value % (1 << 64) for value in mixed._mixed(zeros, zeros.new_empty(2, 1, 3))[0].tolist()]
+    assert drawn == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+    assert mixed._total(np.zeros(3, np.uint64)) == sum(drawn) & ALL
+
+
+FLIPPED = {
+    "two signs": lambda w, a, b: (w[a, 3].neg_(), w[b, 7].neg_()),
+    "the signs of every fourth column": lambda w, a, b: w[:, 3::4].neg_(),
+    "the signs of all": lambda w, a, b: w.neg_(),
+    "one twice as large, one half": lambda w, a, b: (w[a, 3].mul_(2), w[b, 7].div_(2)),
+    "one bit up, one down": lambda w, a, b: (
+        w.view(torch.int16)[a, 3:4].bitwise_xor_(512),
+        w.view(torch.int16)[b, 3:4].bitwise_xor_(512),
+    ),
+}
+
+
+@pytest.mark.parametrize("change", FLIPPED)
+def test_changes_of_high_bits_do_not_cancel(change: str) -> None:
+    """A number at the end of a word ends in the word's highest bits, which a product moves out."""
+    draws = torch.Generator().manual_seed(0)
+    for n in range(64):
+        weights = torch.randn(64, 16, generator=draws).bfloat16()
+        other = weights.clone()
+        FLIPPED[change](other, n, (n + 7) % 64)
+        assert not torch.equal(weights, other) and one(weights) != one(other)
 
 
 def test_type_and_shape_belong_to_a_digest_and_the_place_in_memory_does_not() -> None:

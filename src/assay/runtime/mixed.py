@@ -2,8 +2,9 @@
 
 It tells weights apart that went wrong, not ones that somebody forges: 64 bits of sums, no cryptography. Integer arithmetic is the
 same on every device, and so is the digest. A single changed word always shows, since each word goes through a bijection of its
-own; other differences agree by chance once in 2^64. Constants and mixing are those of finalisers such as Steele et al. 2014,
-"Fast Splittable Pseudorandom Number Generators".
+own; other differences agree by chance alone. For that every bit of a word must reach every bit of what is added up, the highest
+ones too: else signs that flip in two numbers cancel each other. The bijection is SplitMix64 (Steele et al. 2014, "Fast Splittable
+Pseudorandom Number Generators", with the shifts of Vigna's ``splitmix64.c``), the word being its state.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ ROW = 1 << 16
 AT_ONCE = {"cpu": 1, "cuda": 256}
 """Rows that are worked on at once; the digest does not depend on it."""
 GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-LOW = (1 << 32) - 1
+FOLDS = ((30, FIRST), (27, SECOND), (31, 1))
+"""How far a word is shifted to be folded onto itself, and what it is multiplied by then."""
 
 
 def mixed_digests(tensors: Iterable[tuple[str, Tensor]]) -> dict[str, str]:
@@ -77,9 +79,12 @@ def _mixed(words: Tensor, room: Tensor) -> Tensor:
     """``[r, n]`` words, each through a bijection of 64 bits that depends on its column, in ``room``: ``[2, r, n]``."""
     z, high = room[0], room[1]
     torch.add(words, _keys(words.device, ROW)[: words.shape[1]], out=z)
-    z.mul_(_signed(FIRST))
-    torch.bitwise_right_shift(z, 32, out=high)
-    return z.bitwise_xor_(high.bitwise_and_(LOW)).mul_(_signed(SECOND))
+    for shift, factor in FOLDS:
+        torch.bitwise_right_shift(z, shift, out=high)
+        z.bitwise_xor_(high.bitwise_and_((1 << (64 - shift)) - 1))  # the shift fills up with the sign
+        if factor != 1:
+            z.mul_(_signed(factor))
+    return z
 
 
 @cache
@@ -94,5 +99,7 @@ def _signed(constant: int) -> int:
 
 def _total(words: NDArray[np.uint64]) -> int:
     """The sum of the same bijections of a column of few words."""
-    z = (words + np.arange(1, len(words) + 1, dtype=np.uint64) * np.uint64(GOLDEN)) * np.uint64(FIRST)
-    return int(((z ^ (z >> np.uint64(32))) * np.uint64(SECOND)).sum(dtype=np.uint64))
+    z = words + np.arange(1, len(words) + 1, dtype=np.uint64) * np.uint64(GOLDEN)
+    for shift, factor in FOLDS:
+        z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
+    return int(z.sum(dtype=np.uint64))
