@@ -74,12 +74,18 @@ def test_digest_of_known_values() -> None:
     assert array_digest(np.arange(3, dtype=np.int32)) == array_digest(np.arange(6, dtype=np.int32)[::2] // 2)
 
 
+@pytest.mark.parametrize("tells", [True, False])
 @pytest.mark.parametrize("cores", [1, 4])
 def test_digests_of_many_arrays_are_those_of_each_in_their_order_on_any_number_of_cores(
-    monkeypatch: pytest.MonkeyPatch, cores: int
+    monkeypatch: pytest.MonkeyPatch, cores: int, tells: bool
 ) -> None:
+    """Where a system tells which of them a process may use, as Linux does, and where it does not."""
     monkeypatch.setattr(canon, "_WORTH", 100)
-    monkeypatch.setattr(canon.os, "sched_getaffinity", lambda _: set(range(cores)))
+    if tells:
+        monkeypatch.setattr(canon.os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
+    else:
+        monkeypatch.delattr(canon.os, "sched_getaffinity", raising=False)
+        monkeypatch.setattr(canon.os, "cpu_count", lambda: cores if cores > 1 else None)
     arrays = {f"w{i}": np.arange(3 * i, dtype=np.float32) for i in (4, 1, 9, 0)}
     found = array_digests(arrays)
     assert list(found.items()) == [(name, array_digest(array)) for name, array in arrays.items()]

@@ -203,7 +203,8 @@ def array_digests(arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, str]:
     >>> array_digests({"w": np.zeros(2)})["w"] == array_digest(np.zeros(2))
     True
     """
-    workers = min(_MOST_THREADS, len(arrays), len(os.sched_getaffinity(0)))
+    allowed = getattr(os, "sched_getaffinity", None)  # Linux has it
+    workers = min(_MOST_THREADS, len(arrays), len(allowed(0)) if allowed else os.cpu_count() or 1)
     if workers < 2 or sum(a.nbytes for a in arrays.values()) < _WORTH:
         return {name: array_digest(array) for name, array in arrays.items()}
     names = sorted(arrays, key=lambda n: -arrays[n].nbytes)
