@@ -19,6 +19,7 @@ from assay.core.manifest import manifest_of
 from assay.runtime import InProcess, Lagged, LearnerSettings, TorchLearner, TransformersEngine, mixed
 from assay.runtime.mixed import mixed_digests
 from assay.runtime.publishing import Laid, published
+from assay.runtime.vllm.snapshots import checked
 from assay.testing.faults import BaseWeights, StaleModel, StaleTensor
 from assay.train.proof import WeightProof, probe_rows
 
@@ -50,7 +51,7 @@ def test_a_digest_is_that_of_pythons_own_numbers(length: int, seed: int) -> None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mixed, "ROW", 12)
         data = np.random.default_rng(seed).integers(0, 1 << 16, length, np.uint16)
-        wanted = digest(["mixed", "torch.bfloat16", [length], in_python(data.tobytes(), 12)])
+        wanted = "mixed:" + digest(["torch.bfloat16", [length], in_python(data.tobytes(), 12)])
         tensor = torch.from_numpy(data.view(np.int16)).view(torch.bfloat16)
         assert one(tensor) == wanted
         patch.setitem(mixed.AT_ONCE, "cpu", 3)
@@ -226,6 +227,41 @@ def test_mixed_checksums_catch_planted_faults_and_name_them(fault: str) -> None:
     few = "1 of" if fault == "one tensor stale" else ""
     with pytest.raises(WeightProofError, match=rf"tensors differ from the learner's in {few}.*weight"):
         asyncio.run(proved(made, engine, WeightProof(rows, probes=False)))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "published_by", "compared"), [("bfloat16", "blake2b", "mixed"), ("float32", "mixed", "blake2b")]
+)
+def test_digests_of_another_kind_are_no_fault_of_the_weights(dtype: str, published_by: str, compared: str) -> None:
+    made = learner()
+    engine = InProcess(dtype=dtype).build(made)
+    manifest = made.publish(dtype, published_by)
+    asyncio.run(engine.swap(manifest))
+    said = f"version 0 is digested by '{published_by}' and the engine's checksums are made by '{compared}'.*digests='{compared}'"
+    with pytest.raises(WeightProofError, match=said):
+        asyncio.run(WeightProof([], probes=False).check(manifest, engine, made))
+
+
+@pytest.mark.parametrize("kind", ["blake2b", "mixed"])
+def test_a_delta_may_name_what_is_served_by_either_kind_of_digest(kind: str) -> None:
+    made = learner()
+    engine = InProcess(dtype="bfloat16").build(made)
+    full = made.publish("bfloat16", kind)
+    asyncio.run(engine.swap(full))
+    name = "model.norm.weight"
+    twos = {name: np.full(full.tensors[name].shape, 0x4000, np.uint16)}
+    delta = manifest_of(1, twos, base=full.digest, dtype="bfloat16")
+    asyncio.run(engine.swap(delta))
+    assert (engine.weights.tensors[name] == 2.0).all()  # pyright: ignore
+    with pytest.raises(EngineError, match="swap a full manifest in first"):
+        asyncio.run(engine.swap(delta))  # on what is no longer served
+
+
+def test_a_server_that_cannot_mix_is_not_sent_what_was_digested_so() -> None:
+    made = learner()
+    with pytest.raises(EngineError, match="digested by 'mixed'; publish it with digests='blake2b'"):
+        checked(made.publish("bfloat16", "mixed"), "bfloat16", None)
+    checked(made.publish("bfloat16"), "bfloat16", None)
 
 
 def test_a_bit_that_flips_in_the_engine_is_found_by_a_mixed_checksum() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,6 +12,9 @@ from assay.core.columns import Array
 from assay.core.errors import DataError
 
 __all__ = ["Manifest", "TensorInfo", "manifest_of"]
+
+MIXED = "mixed:"
+"""Begins digests that a device computed (`assay.runtime.mixed`); those of `array_digest` have nothing before them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,15 @@ class Manifest:
     def digest(self) -> str:
         """Digest over the tensors that it names, in name order; of a full manifest it is what a delta's ``base`` means."""
         return digest({name: [t.dtype, t.shape, t.digest] for name, t in self.tensors.items()})
+
+
+def digested(digests: Iterable[str]) -> str:
+    """How digests of tensors are made, as `EngineInfo.digests` says it; two of different kinds tell nothing about each other.
+
+    >>> digested(["mixed:0b", "mixed:1c"]), digested(["0b"])
+    ('mixed', 'blake2b')
+    """
+    return "mixed" if any(digest.startswith(MIXED) for digest in digests) else "blake2b"
 
 
 def bfloat16_bits(name: str, array: Array) -> Array:

@@ -79,7 +79,7 @@ class ModuleWeights:
         Raises:
             EngineError: as `assay.runtime.fitting.fitting` says.
         """
-        return fitting(manifest, self.sizes, self.dtype, self.identity)
+        return fitting(manifest, self.sizes, self.dtype, lambda: self._known_as(manifest.base))
 
     @torch.no_grad()
     def load(self, arrays: Mapping[str, Array]) -> None:
@@ -93,15 +93,15 @@ class ModuleWeights:
             given = tensor_of(array if array.flags.writeable else np.array(array))
             tensors[name].copy_(given.view(torch.bfloat16) if self.dtype == "bfloat16" else given)
 
-    def _digests(self, tensors: Mapping[str, Tensor]) -> dict[str, str]:
-        if self.kind == "mixed":
+    def _digests(self, tensors: Mapping[str, Tensor], kind: str) -> dict[str, str]:
+        if kind == "mixed":
             return mixed_digests((name, t.detach()) for name, t in tensors.items())
         return array_digests({name: bits_of(t.detach().cpu()) for name, t in tensors.items()})
 
     def digests(self) -> dict[str, str]:
         """Digest of each served tensor; that of a tied head, as the module multiplies with it, also as ``lm_head.weight``."""
         tensors = self.tensors
-        found = self._digests(tensors)
+        found = self._digests(tensors, self.kind)
         head, embedding = (
             getattr(part, "weight", None) for part in (self._module.get_output_embeddings(), self._module.get_input_embeddings())
         )
@@ -109,9 +109,17 @@ class ModuleWeights:
             found[HEAD] = next(digest for name, digest in found.items() if tensors[name] is head)
         return found
 
-    def identity(self) -> str:
-        """The `Manifest.digest` of what is served, computed anew from the parameters."""
+    def identity(self, digests: str = "") -> str:
+        """The `Manifest.digest` of what is served, computed anew from the parameters; ``digests`` of the own kind when empty."""
         kind = self.dtype if self.dtype == "bfloat16" else np.dtype(np.float32).str
-        digests, sizes = self._digests(self.tensors), self.sizes
-        tensors = {name: TensorInfo(kind, sizes[name], digests[name]) for name in digests}
+        found, sizes = self._digests(self.tensors, digests or self.kind), self.sizes
+        tensors = {name: TensorInfo(kind, sizes[name], found[name]) for name in found}
         return Manifest(version=0, tensors=tensors).digest
+
+    def _known_as(self, base: str | None) -> str:
+        """``base`` where that names what is served, digested in either way; else `identity`."""
+        own = self.identity()
+        if own == base or self.kind == "blake2b":
+            return own
+        other = self.identity("blake2b")
+        return other if other == base else own

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.core.canon import digest
+from assay.core.manifest import MIXED
 from assay.runtime.typed import array_of
 
 __all__ = ["mixed_digests"]
@@ -34,13 +35,14 @@ FOLDS = ((30, FIRST), (27, SECOND), (31, 1))
 
 
 def mixed_digests(tensors: Iterable[tuple[str, Tensor]]) -> dict[str, str]:
-    """Digest of each tensor's type, shape and bytes, by name; the device is waited for once, behind the last of them.
+    """Digest of each tensor's type, shape and bytes, by name, ``mixed:`` before each; the device is waited for once, behind the
+    last of them.
 
     >>> a, b = torch.arange(6.0), torch.arange(6.0)
     >>> b[4] = 4.0000005
     >>> found = mixed_digests([("a", a), ("b", b), ("c", a.clone()), ("d", a.view(2, 3))])
-    >>> found["a"] == found["c"], found["a"] == found["b"], found["a"] == found["d"], len(found["a"])
-    (True, False, False, 32)
+    >>> found["a"] == found["c"], found["a"] == found["b"], found["a"] == found["d"], found["a"][:6]
+    (True, False, False, 'mixed:')
     """
     told: list[tuple[str, str, list[int], int]] = []
     sums: list[Tensor] = []
@@ -51,7 +53,7 @@ def mixed_digests(tensors: Iterable[tuple[str, Tensor]]) -> dict[str, str]:
     words = array_of(torch.cat(sums)).view(np.uint64) if sums else np.zeros(0, np.uint64)
     ends = np.cumsum([count for *_, count in told])
     found = [_total(words[end - count : end]) for end, (*_, count) in zip(ends, told, strict=True)]
-    return {name: digest(["mixed", kind, shape, value]) for (name, kind, shape, _), value in zip(told, found, strict=True)}
+    return {name: MIXED + digest([kind, shape, value]) for (name, kind, shape, _), value in zip(told, found, strict=True)}
 
 
 def _sums(tensor: Tensor) -> list[Tensor]:

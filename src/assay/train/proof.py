@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from assay.core.canon import digest
 from assay.core.errors import NonFiniteError, WeightProofError
-from assay.core.manifest import Manifest
+from assay.core.manifest import Manifest, digested
 from assay.core.protocols import Engine, Learner
 from assay.core.rollout import Ids, ids_of
 from assay.core.seeds import generator
@@ -177,6 +177,12 @@ class WeightProof:
         if served is None:
             return 0.0
         wanted = dict(due.digests)
+        if (made := digested(wanted.values())) != (theirs := engine.info().digests):
+            raise WeightProofError(
+                f"weight version {due.version} is digested by {made!r} and the engine's checksums are made by {theirs!r}, so "
+                f"they cannot be compared: publish by Learner.publish(..., digests={theirs!r}); a run with a lag goes on where "
+                "it was, on a CPU or on CUDA"
+            )
         if "lm_head.weight" in served and "lm_head.weight" not in wanted:  # tied: the head as used must be the embedding
             head = served["lm_head.weight"]  # where the embedding has another name, one of the published tensors
             wanted["lm_head.weight"] = wanted.get("model.embed_tokens.weight", head if head in wanted.values() else "")

@@ -15,7 +15,7 @@ import numpy as np
 
 from assay.core.columns import Array
 from assay.core.errors import CheckpointError, ConfigError, EngineError
-from assay.core.manifest import Manifest
+from assay.core.manifest import Manifest, digested
 
 __all__ = ["Snapshot", "Snapshots", "is_adapter", "read_header", "shapes_in"]
 
@@ -161,6 +161,10 @@ def checked(manifest: Manifest, dtype: str, shapes: Mapping[str, tuple[int, ...]
     if manifest.payload is None or manifest.payload.keys() != manifest.tensors.keys():
         raise EngineError(
             f"{said} names {len(manifest.tensors)} tensors and carries {len(manifest.payload or ())} arrays; {kept}"
+        )
+    if digested(info.digest for info in manifest.tensors.values()) != "blake2b":
+        raise EngineError(
+            f"{said} is digested by 'mixed'; publish it with digests='blake2b', which is held to what is sent. {kept}"
         )
     if shapes is not None and (odd := sorted(shapes.keys() ^ manifest.tensors.keys())):
         what = "lacks" if odd[0] in shapes else "has the unknown"
