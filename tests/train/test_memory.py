@@ -162,6 +162,15 @@ def test_logits_on_cuda_are_told_by_the_chunks_that_are_computed_there(monkeypat
     assert told / 1.5 < live.peak < told * 1.5
 
 
+@pytest.mark.parametrize("there", [["NVIDIA"], []])
+def test_auto_counts_as_the_device_that_is_there(monkeypatch, there):
+    monkeypatch.setattr("assay.runtime.machine.gpus", lambda: there)
+    shape, device = DecoderShape(vocab_size=20_000), "cuda" if there else "cpu"
+    heads = [head_of(LearnerSettings(device=d, precision="bf16"), shape, Weights(0, ())) for d in ("auto", "cuda", "cpu")]
+    assert heads[0] == heads[1 if device == "cuda" else 2]
+    assert heads[1] != heads[2]
+
+
 def test_checkpointing_and_smaller_micro_batches_save_what_they_are_said_to(tmp_path):
     save_model(hub_model("gpt2"), tmp_path / "m")
     run = Run(model=Folder(str(tmp_path / "m")), tasks=SortDigits(levels=(1,)), stages=(Reinforce(),))

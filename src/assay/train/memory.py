@@ -228,7 +228,7 @@ def _activations(learner: LearnerSettings, shape: DecoderShape | HubShape, weigh
 
 def head_of(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: Weights) -> int:
     """Bytes of the logits that live at once, and of the head's gradient before it is added, beyond what layers need later on."""
-    cuda = learner.device == "cuda"
+    cuda = _on_cuda(learner)
     chunk = min(learner.micro_tokens, head_rows(shape.vocab_size, "cuda" if cuda else "cpu")) * shape.vocab_size
     matrix = shape.vocab_size * shape.hidden_size if learner.adapter is None else 0
     rounded = _HALF * matrix if cuda and learner.precision == "bf16" else 0  # the weight as products take it there
@@ -269,9 +269,18 @@ def _with(stage: Stage, **changes: Any) -> Stage:
 
 def _served(run: Run, learner: LearnerSettings) -> int:
     """Bytes of a number in the engine."""
-    dtype, cuda = getattr(run.engine, "dtype", "auto"), learner.device == "cuda"
+    dtype, cuda = getattr(run.engine, "dtype", "auto"), _on_cuda(learner)
     native = isinstance(run.engine, Native)
     return _HALF if not native and (dtype == "bfloat16" or (dtype == "auto" and cuda)) else _FLOAT
+
+
+def _on_cuda(learner: LearnerSettings) -> bool:
+    """Where the learner computes; ``auto`` as this machine has it."""
+    if learner.device != "auto":
+        return learner.device == "cuda"
+    from assay.runtime.machine import gpus
+
+    return bool(gpus())
 
 
 def _frozen(learner: LearnerSettings) -> int:
@@ -283,7 +292,7 @@ def _batch(run: Run, learner: LearnerSettings, shape: DecoderShape | HubShape) -
     engine: Any = run.engine
     if isinstance(engine, Auto):
         own = isinstance(shape, DecoderShape) and learner.adapter is None
-        engine = Native() if own and learner.device == "cpu" else InProcess()
+        engine = InProcess() if _on_cuda(learner) or not own else Native()
     return int(getattr(engine, "max_batch", 0))
 
 
