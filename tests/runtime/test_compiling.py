@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hub_cases import hub_model
+from hub_cases import FAMILIES, hub_model
 from learner_cases import Weighted, random_batch, small_model
 
 from assay.core.errors import ConfigError
@@ -29,7 +29,11 @@ def captured(monkeypatch: pytest.MonkeyPatch) -> object:
     torch._dynamo.reset()
 
 
-def test_compiled_layers_compute_the_same_by_few_graphs_for_any_rows(captured: dict[str, dict[str, int]]) -> None:
+def test_compiled_layers_compute_the_same_by_few_graphs_for_any_rows(
+    captured: dict[str, dict[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, options = FAMILIES["qwen3"]
+    monkeypatch.setitem(FAMILIES, "qwen3", (kind, {**options, "num_hidden_layers": 6}))
     model = hub_model("qwen3")
     plain, made = HubDecoder(model), HubDecoder(model, compile=True)
     for lengths in ROWS:
