@@ -47,9 +47,9 @@ _CHAT = Chat(options={"enable_thinking": False})
 def gsm8k(seed: int = 0) -> Run:
     """GSM8K with Qwen3-0.6B, all weights trained, on one GPU of 24 GB.
 
-    15.5 GiB by `assay explain`: fp32 weights, gradients and moments 8.9 GiB, a bf16 copy that samples 1.1 GiB, its keys and
-    values 3.5 GiB at most, activations of 4,096 tokens with recomputed layers and their logits 2.0 GiB. ``unverified``: it was
-    never run on such a GPU, only with a small model (`random_init`).
+    17.7 GiB by `assay explain`: fp32 weights, gradients and moments 8.9 GiB, a bf16 copy that samples 1.1 GiB, its keys and
+    values 3.5 GiB at most, activations of 4,096 tokens with recomputed layers 1.7 GiB, their logits 2.5 GiB. ``unverified``: it
+    was never run on such a GPU, only with a small model (`random_init`).
     """
     return Run(
         name="gsm8k",
@@ -77,8 +77,8 @@ def gsm8k(seed: int = 0) -> Run:
 def gsm8k_lora(seed: int = 0) -> Run:
     """GSM8K with Qwen3-8B by adapters of rank 32, on one GPU of 80 GB that learner and vLLM share.
 
-    20.1 GiB by `assay explain` for the learner: frozen bf16 weights 15.3 GiB, adapters with gradients and moments 1.3 GiB,
-    activations 3.5 GiB. The server has weights of its own (15.3 GiB) and needs room for keys and values: start it first, with
+    21.0 GiB by `assay explain` for the learner: frozen bf16 weights 15.3 GiB, adapters with gradients and moments 1.3 GiB,
+    activations 3.6 GiB, logits 0.9 GiB. The server has weights of its own (15.3 GiB) and needs room for keys and values: start it first, with
     ``--gpu-memory-utilization 0.45`` behind what ``VllmSettings().command("Qwen/Qwen3-8B", 32)`` prints. ``unverified``: it was
     never run on such a GPU, only with a small model (`random_init`).
     """

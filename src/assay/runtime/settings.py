@@ -77,9 +77,9 @@ class DecoderShape:
         return self.vocab_size * h * (1 if self.tied else 2) + self.num_layers * layer + h
 
 
-HEAD_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 28}
-"""Logits in one chunk of the head, by device: 16 MiB in fp32 stay near a CPU's caches; on CUDA 1 GiB, since each chunk reads and
-writes the gradient of the head's whole weight once, which only some thousand positions outweigh."""
+HEAD_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 27}
+"""Logits in one chunk of the head, by device: 16 MiB in fp32 stay near a CPU's caches; on CUDA 512 MiB, since each chunk reads and
+writes the gradient of the head's whole weight once, which only many hundred positions outweigh."""
 HEAD_ROWS = 64
 """Fewest positions in one chunk of the head, whatever the vocabulary."""
 
@@ -88,7 +88,7 @@ def head_rows(vocabulary: int, device: str = "cpu") -> int:
     """Most positions whose logits are computed at once.
 
     >>> head_rows(151936), head_rows(151936, "cuda"), head_rows(32000, "cuda")
-    (64, 1766, 8388)
+    (64, 883, 4194)
     """
     return max(HEAD_ROWS, HEAD_ELEMENTS.get(device, HEAD_ELEMENTS["cpu"]) // vocabulary)
 
