@@ -96,6 +96,20 @@ def test_updates_that_are_not_proved_are_said(work: Any, tmp_path: Path) -> None
     assert rung_page.make_page(tmp_path / "docs") == ["native: 1 of 2 updates are proved"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"native": (0.1, 0.2), "vllm": (-0.1, 0.1)}, "rose through native."),
+        ({"native": (0.1, 0.2), "vllm": (-0.2, -0.1)}, "rose through native and fell through vllm."),
+        ({"native": (-0.1, 0.2), "vllm": (-0.2, -0.1)}, "fell through vllm: what so few"),
+        ({"native": (-0.1, 0.2), "random": (0.1, 0.2)}, "did not change: what so few"),
+    ],
+)
+def test_what_became_of_greedy_answers_is_said(changes: dict[str, tuple[float, float]], said: str) -> None:
+    told = rung_page._greedy({kind: {"change_greedy": change} for kind, change in changes.items()})
+    assert told.startswith(f"Greedy accuracy {said}")
+
+
 def test_the_recipe_is_the_rung_it_says() -> None:
     """Thirty million weights, and answers of one to two hundred tokens that fit the context."""
     run = traces()

@@ -134,7 +134,7 @@ it shows that the rung is climbed through each engine, and ranks nothing.
     python -m assay.lab evidence rung_l1       # hours on two cores; ASSAY_VLLM names the vllm command; what is done is read
 
 Asked: of sampled answers the paired 95 % interval of the change lies above 0 through each engine, and does not in the control;
-every update is proved to have arrived. {verdict}
+every update is proved to have arrived. {verdict} {_greedy(cells)}
 
 Machine: {"; ".join(sorted({c["machine"] for c in cells.values()}))}, float32, one thread per process.
 Load average {low:.1f} to {high:.1f} when a cell began or ended: other work shared the machine, so that the clock says little.
@@ -153,6 +153,20 @@ process, `server` those of vLLM's processes, its start included.
 |---|---|---|---|---|---|---|---|---|---|
 {chr(10).join(map(_cost, cells.values()))}
 """
+
+
+def _greedy(cells: Mapping[str, Mapping[str, Any]]) -> str:
+    """What became of greedy answers, which nothing was asked of."""
+    changed = {kind: cell["change_greedy"] for kind, cell in cells.items() if kind != "random"}
+    up = [kind for kind, (low, _) in changed.items() if low > 0.0]
+    down = [kind for kind, (_, high) in changed.items() if high < 0.0]
+    told = [f"{what} through {', '.join(kinds)}" for what, kinds in (("rose", up), ("fell", down)) if kinds]
+    if up:
+        return f"Greedy accuracy {' and '.join(told)}."
+    return (
+        f"Greedy accuracy {' and '.join(told) or 'did not change'}: what so few steps teach is to sample what the model would "
+        "have answered anyway."
+    )
 
 
 def _accuracy(cell: Mapping[str, Any]) -> str:

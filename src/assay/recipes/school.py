@@ -78,9 +78,9 @@ def gsm8k_lora(seed: int = 0) -> Run:
     """GSM8K with Qwen3-8B by adapters of rank 32, on one GPU of 80 GB that learner and vLLM share.
 
     21.0 GiB by `assay explain` for the learner: frozen bf16 weights 15.3 GiB, adapters with gradients and moments 1.3 GiB,
-    activations 3.6 GiB, logits 0.9 GiB. The server has weights of its own (15.3 GiB) and needs room for keys and values: start it first, with
-    ``--gpu-memory-utilization 0.45`` behind what ``VllmSettings().command("Qwen/Qwen3-8B", 32)`` prints. ``unverified``: it was
-    never run on such a GPU, only with a small model (`random_init`).
+    activations 3.6 GiB, logits 0.9 GiB. The server has weights of its own (15.3 GiB) and needs room for keys and values: start
+    it first, with ``--gpu-memory-utilization 0.45`` behind what ``VllmSettings().command("Qwen/Qwen3-8B", 32)`` prints.
+    ``unverified``: it was never run on such a GPU, only with a small model (`random_init`).
     """
     run = gsm8k(seed)
     (stage,) = run.stages

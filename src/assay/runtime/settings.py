@@ -78,8 +78,8 @@ class DecoderShape:
 
 
 HEAD_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 27}
-"""Logits in one chunk of the head, by device: 16 MiB in fp32 stay near a CPU's caches; on CUDA 512 MiB, since each chunk reads and
-writes the gradient of the head's whole weight once, which only many hundred positions outweigh."""
+"""Logits in one chunk of the head, by device: 16 MiB in fp32 stay near a CPU's caches; on CUDA 512 MiB, since each chunk reads
+and writes the gradient of the head's whole weight once, which only many hundred positions outweigh."""
 HEAD_ROWS = 64
 """Fewest positions in one chunk of the head, whatever the vocabulary."""
 
