@@ -110,15 +110,15 @@ def test_ranks_share_what_is_learned_and_not_the_engine():
 
 
 def measured(model: HubModel | Model, settings: LearnerSettings, lengths: list[int]) -> int:
-    """The most bytes that a gradient pass over rows keeps alive at once, besides weights and gradients."""
+    """The most bytes that a gradient pass over rows, entropies read too, keeps alive at once, besides weights and gradients."""
     learner = TorchLearner(model, settings, total_steps=1)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     ids = torch.from_numpy(generator("ids", 0).integers(2, 90, int(offsets[-1])))
     where = torch.from_numpy(np.setdiff1d(np.arange(offsets[-1]), offsets[:-1]))
     with LiveBytes() as live:
         with learner.passes.autocast():
-            logp, _ = learner.policy.columns(ids, pack_offsets(offsets), where)
-        logp.sum().backward()
+            logp, entropy = learner.policy.columns(ids, pack_offsets(offsets), where, True)
+        (logp.sum() + entropy.sum()).backward()
     return live.peak
 
 
