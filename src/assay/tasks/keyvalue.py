@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from assay.core.canon import FrozenMap
-from assay.core.errors import ConfigError, DataError
+from assay.core.errors import ConfigError
 from assay.core.protocols import Environment, Obs, Step, Tool, Verifier
 from assay.core.rollout import ToolResult
 from assay.core.seeds import generator
 from assay.core.task import Message, Task, World
 from assay.tasks.draws import Place, checked_levels, redraw, slip
+from assay.tasks.phases import SingleUse
 from assay.verify.exact import ExactMatch, FormatIs, Together
 
 __all__ = ["KeyValue", "LookUp", "Store"]
@@ -150,7 +151,7 @@ class LookUp:
         return _value(str(args.get("key", "")), scope.world["store"])
 
 
-class Store:
+class Store(SingleUse):
     """The environment of one episode; sees the world, never the answer's own field.
 
     Attributes:
@@ -164,16 +165,10 @@ class Store:
     """
 
     def __init__(self, world: World) -> None:
+        super().__init__(world.id)
         self.tools: Mapping[str, Tool] = {"?": LookUp()}
         self._world = world
         self._left: int = world.world["calls"]
-        self._phase = "new"
-
-    async def start(self) -> Obs:
-        """Nothing to show beyond the prompt."""
-        self._enter("new", "start")
-        self._phase = "open"
-        return Obs()
 
     async def step(self, action: str) -> Step:
         """Answers a call, text that begins with ``?``; other text is the final answer. That and the last call end the episode."""
@@ -187,12 +182,6 @@ class Store:
         if not self._left:
             self._phase = "over"
         return Step(obs=Obs((Message("tool", result.content),)), done=not self._left, results=(result,))
-
-    def _enter(self, phase: str, verb: str) -> None:
-        if self._phase != phase:
-            raise DataError(
-                f"environment of task {self._world.id!r}: {verb} while it is {self._phase}; environments are single use"
-            )
 
 
 def _key(rng: np.random.Generator) -> str:

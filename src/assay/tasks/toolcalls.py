@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from assay.core.canon import plain
-from assay.core.errors import ConfigError, DataError
+from assay.core.errors import ConfigError
 from assay.core.protocols import Obs, Step, Tool
 from assay.core.rollout import ToolResult
 from assay.core.task import Message, World
+from assay.tasks.phases import SingleUse
 
 __all__ = ["Asked", "ToolCalls", "calls_of", "schemas_of"]
 
@@ -92,7 +93,7 @@ def schemas_of(tools: Iterable[Tool]) -> list[dict[str, Any]]:
     return [dict(tool.schema) for tool in tools]
 
 
-class ToolCalls:
+class ToolCalls(SingleUse):
     """An environment of tools: each call of a turn is answered by a ``tool`` message, a turn without calls ends the attempt.
 
     A call that cannot be made is answered with what is wrong, so that the policy can try again: one that is no JSON, an unknown
@@ -119,6 +120,7 @@ class ToolCalls:
     """
 
     def __init__(self, world: World, tools: Sequence[Tool], turns: int = 7) -> None:
+        super().__init__(world.id)
         for tool in tools:
             if not isinstance(tool.schema.get("name"), str):
                 raise ConfigError(
@@ -132,13 +134,7 @@ class ToolCalls:
                 f"ToolCalls of task {world.id!r}: {len(tools)} tools of {len(self.tools)} names, turns={turns}; give at least "
                 "one tool, each by a name of its own, and at least 1 turn"
             )
-        self._world, self._left, self._phase = world, turns, "new"
-
-    async def start(self) -> Obs:
-        """Nothing to show beyond the prompt."""
-        self._enter("new", "start")
-        self._phase = "open"
-        return Obs()
+        self._world, self._left = world, turns
 
     async def step(self, action: str) -> Step:
         """What the tools answer."""
@@ -162,12 +158,6 @@ class ToolCalls:
         if name not in self.tools:
             return f"there is no tool {name!r}, only {', '.join(sorted(self.tools))}"
         return _broken(arguments, self.tools[name].schema.get("parameters"), name)
-
-    def _enter(self, phase: str, verb: str) -> None:
-        if self._phase != phase:
-            raise DataError(
-                f"environment of task {self._world.id!r}: {verb} while it is {self._phase}; environments are single use"
-            )
 
 
 def _broken(value: Any, schema: Any, whose: str, path: str = "") -> str:

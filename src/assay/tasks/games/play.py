@@ -15,6 +15,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Message, Task, World
 from assay.tasks.draws import slip
+from assay.tasks.phases import SingleUse
 from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.tasks.turns import actions_of
 from assay.verify.answer import answer_in
@@ -159,7 +160,7 @@ class Game(Problem, ABC):
         return tuple(turns)
 
 
-class Playing:
+class Playing(SingleUse):
     """The environment of a match.
 
     Raises:
@@ -167,7 +168,8 @@ class Playing:
     """
 
     def __init__(self, task: str, match: Match) -> None:
-        self._task, self._match, self._phase = task, match, "new"
+        super().__init__(task)
+        self._match = match
 
     async def start(self) -> Obs:
         """What the match shows first."""
@@ -184,10 +186,6 @@ class Playing:
             self._phase = "over"
             return Step(done=True)
         return Step(obs=Obs((Message("user", shown),)))
-
-    def _enter(self, phase: str, verb: str) -> None:
-        if self._phase != phase:
-            raise DataError(f"environment of task {self._task!r}: {verb} while it is {self._phase}; environments are single use")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from assay.core.rollout import Rollout, Stop, ToolResult
 from assay.core.score import Score
 from assay.core.task import Message, Task, World
 from assay.tasks.draws import slip
+from assay.tasks.phases import SingleUse
 from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.tasks.search.lore import Lore, lore
 from assay.tasks.turns import actions_of
@@ -102,7 +103,7 @@ def _read(world: Lore, title: str) -> ToolResult:
     return ToolResult(content=world.pages[title])
 
 
-class Desk:
+class Desk(SingleUse):
     """The environment: a turn that calls a tool is answered, any other ends the attempt, and so does a call too many.
 
     Attributes:
@@ -113,14 +114,9 @@ class Desk:
     """
 
     def __init__(self, world: World) -> None:
+        super().__init__(world.id)
         self.tools: Mapping[str, Tool] = {"search": Search(), "read": Read()}
-        self._world, self._left, self._phase = world, int(world.world["calls"]), "new"
-
-    async def start(self) -> Obs:
-        """Nothing to show beyond the prompt."""
-        self._enter("new", "start")
-        self._phase = "open"
-        return Obs()
+        self._world, self._left = world, int(world.world["calls"])
 
     async def step(self, action: str) -> Step:
         """The tool's answer."""
@@ -134,12 +130,6 @@ class Desk:
         args = {"query": argument, "k": k} if tool == "search" else {"page": argument}
         result = await self.tools[tool].call(args, self._world)
         return Step(obs=Obs((Message("tool", result.content),)), results=(result,))
-
-    def _enter(self, phase: str, verb: str) -> None:
-        if self._phase != phase:
-            raise DataError(
-                f"environment of task {self._world.id!r}: {verb} while it is {self._phase}; environments are single use"
-            )
 
 
 @dataclass(frozen=True, slots=True)

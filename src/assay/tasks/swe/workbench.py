@@ -13,6 +13,7 @@ from assay.core.score import Score
 from assay.core.task import Message, Task, World
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Program, Result
+from assay.tasks.phases import SingleUse
 from assay.tasks.swe.loaded import Loaded
 from assay.tasks.turns import actions_of
 from assay.verify.answer import ruled
@@ -196,7 +197,7 @@ def called(text: str) -> tuple[str, str] | None:
     return (word, rest.strip()[:_LONG]) if word in ("read", "search") and rest.strip() else None
 
 
-class Bench:
+class Bench(SingleUse):
     """The environment: each turn is a command, which is answered; ``done``, or a command too many, ends the attempt.
 
     Attributes:
@@ -213,6 +214,7 @@ class Bench:
     """
 
     def __init__(self, world: World, files: Mapping[str, str], turns: int, protected: Sequence[str]) -> None:
+        super().__init__(world.id)
         self.files = Files(files, protected)
         self.tools: Mapping[str, Tool] = {
             name: _FileTool(name, about, argument, self.files)
@@ -222,13 +224,7 @@ class Bench:
                 ("test", "Runs the tests.", ""),
             )
         }  # fmt: skip
-        self._world, self._left, self._phase = world, turns, "new"
-
-    async def start(self) -> Obs:
-        """Nothing to show beyond the prompt."""
-        self._enter("new", "start")
-        self._phase = "open"
-        return Obs()
+        self._world, self._left = world, turns
 
     async def step(self, action: str) -> Step:
         """What the command gives."""
@@ -247,12 +243,6 @@ class Bench:
             self._phase = "over"
             return Step(done=True, results=(result,))
         return Step(obs=Obs((Message("tool", result.content),)), results=(result,))
-
-    def _enter(self, phase: str, verb: str) -> None:
-        if self._phase != phase:
-            raise DataError(
-                f"environment of task {self._world.id!r}: {verb} while it is {self._phase}; environments are single use"
-            )
 
 
 UNKNOWN = "The last line of a turn is list, read PATH, search TEXT, test or done, or the turn holds an edit."

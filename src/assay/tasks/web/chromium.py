@@ -16,9 +16,10 @@ from importlib import import_module
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from assay.core.errors import ConfigError, DataError, MissingExtraError
+from assay.core.errors import ConfigError, MissingExtraError
 from assay.core.protocols import Obs, Step
 from assay.core.task import Message
+from assay.tasks.phases import SingleUse
 from assay.tasks.web.browser import HELP, NO_PAGE, Site, command_of, no_element, no_option, other_kind, said_in
 from assay.tasks.web.page import html_of
 
@@ -163,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-class Chromium:
+class Chromium(SingleUse):
     """The environment of a visit in a real browser: it shows and does what the text browser does.
 
     It has a server and a context of its own, which end with the attempt, or when the environment is given up. Nothing that it
@@ -192,7 +193,8 @@ class Chromium:
                 "package chromium-headless-shell, or take browser='text'"
             )
         self.site = site
-        self._task, self._left, self._phase = task, turns, "new"
+        super().__init__(task)
+        self._left = turns
         self._page: Any = None
         self._end: Any = None
 
@@ -228,10 +230,6 @@ class Chromium:
         self._phase = "over"
         self._end()
         return Step(done=True)
-
-    def _enter(self, phase: str, verb: str) -> None:
-        if self._phase != phase:
-            raise DataError(f"environment of task {self._task!r}: {verb} while it is {self._phase}; environments are single use")
 
 
 def _stop(server: _Server, context: Any = None) -> None:
