@@ -56,6 +56,7 @@ nitpick_ignore = [
     ("py:class", "assay.runtime.ranks.T"),
     ("py:class", "assay.runtime.running.RunningBatch"),
     ("py:class", "assay.runtime.vllm.transfer.Transfer"),
+    ("py:class", "assay.tasks.phases.SingleUse"),
     ("py:class", "assay.tasks.toolcalls.Asked"),
     ("py:class", "assay.runtime.tokenizer.Brought"),
     ("py:class", "assay.runtime.vllm.facts.Shaped"),
