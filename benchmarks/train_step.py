@@ -1,13 +1,15 @@
-"""Measure the learner's step: tokens per CPU-second, and the share of a step outside forward, backward and optimiser.
+"""Measure the learner's step: CPU-seconds by the compiled passes and by PyTorch's, in turn, and the share outside them.
 
-One thread. Rows look like the default task's (digit sorting, answers without a trace): 256 rows of 9 to 23 tokens. Prints one
-JSON line per model size; `tokens_per_cpu_s` counts every token of the rows through one whole step.
+One thread. Rows are those of 16 prompts of 16 to 24 tokens with 8 attempts each of 8 to 64 random ones, so that a group shares
+its prompt and nothing else. Prints one JSON line per model size; `tokens_per_cpu_s` counts every token of the rows through one
+whole step by the compiled passes, `ratio` is the median of PyTorch's CPU-seconds over theirs, with the least and the most.
 
     OMP_WAIT_POLICY=PASSIVE python benchmarks/train_step.py --repeats 5
 """
 
 import argparse
 import json
+import os
 import platform
 import time
 from collections.abc import Mapping
@@ -25,9 +27,16 @@ from assay.core.seeds import generator
 from assay.runtime import DecoderShape, LearnerSettings, TorchLearner, char_tokenizer, init_model
 
 SHAPES = {
-    "0.34M": DecoderShape(),
-    "1M": DecoderShape(hidden_size=160, num_heads=5, num_kv_heads=5, intermediate_size=448),
-    "4M": DecoderShape(hidden_size=256, num_layers=5, num_heads=8, num_kv_heads=8, intermediate_size=688),
+    "0.34M": DecoderShape(vocab_size=97),
+    "1M": DecoderShape(
+        vocab_size=97, hidden_size=128, num_layers=5, num_heads=4, num_kv_heads=4, head_dim=32, intermediate_size=352
+    ),
+    "4M": DecoderShape(
+        vocab_size=97, hidden_size=256, num_layers=5, num_heads=8, num_kv_heads=8, head_dim=32, intermediate_size=688
+    ),
+    "12M": DecoderShape(
+        vocab_size=97, hidden_size=384, num_layers=7, num_heads=6, num_kv_heads=3, head_dim=64, intermediate_size=1024
+    ),
 }
 
 
@@ -47,40 +56,51 @@ class LikelihoodLoss:
         return -live["logp_new"].sum() / batch.counts.tokens, {}
 
 
-def batch_of(rows: int) -> Batch:
-    """Prompts of 3 to 10 digits between two marks, answers of the same length and an end."""
+def batch_of(groups: int, size: int = 8) -> Batch:
+    """``size`` attempts at each of ``groups`` prompts."""
     rng = generator("benchmark-rows", 0)
     made: list[tuple[int, Any]] = []
-    for index, level in enumerate(rng.integers(3, 11, rows).tolist()):
-        digits = [int(rng.integers(2, 12)) for _ in range(level)]
-        prompt, answer = [12, *digits, 13], [*sorted(digits), 1]
-        made.append((index, supervised(str(index), [(ids_of(prompt), False), (ids_of(answer), True)])))
-    return pack_rows(made, {"group": np.arange(rows)})
+    for _ in range(groups):
+        prompt = rng.integers(2, 97, int(rng.integers(16, 25)))
+        for _ in range(size):
+            answer = rng.integers(2, 97, int(rng.integers(8, 65)))
+            made.append((len(made), supervised(str(len(made)), [(ids_of(prompt), False), (ids_of(answer), True)])))
+    return pack_rows(made, {"group": np.repeat(np.arange(groups), size)})
 
 
 def measure(name: str, shape: DecoderShape, batch: Batch, options: argparse.Namespace) -> dict[str, Any]:
-    """The quickest of `--repeats` steps after one warm-up step."""
-    settings = LearnerSettings(precision=options.precision, micro_tokens=options.micro_tokens)
-    learner = TorchLearner(init_model(shape, char_tokenizer("0123456789S>"), 0), settings, total_steps=1000)
-    learner.step(batch, Plan(), LikelihoodLoss())
-    steps: list[tuple[float, float, float]] = []
-    for _ in range(options.repeats):
-        cpu, wall = time.process_time(), time.perf_counter()
-        metrics = learner.step(batch, Plan(), LikelihoodLoss()).metrics
-        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-        steps.append((cpu, wall, wall - metrics["time/forward_backward"] - metrics["time/optimizer"]))
-    cpu = min(s[0] for s in steps)
-    wall = min(s[1] for s in steps)
+    """`--repeats` steps of two learners in turn, after one warm-up step of each."""
+    start = init_model(shape, char_tokenizer("0123456789S>"), 0)
+    learners: list[TorchLearner] = []
+    for kernel in (True, False):
+        settings = LearnerSettings(precision=options.precision, micro_tokens=options.micro_tokens, kernel=kernel)
+        learners.append(TorchLearner(start, settings, total_steps=1000))
+    spent: list[list[float]] = []
+    outside: list[float] = []
+    for _ in range(options.repeats + 1):
+        spent.append([])
+        for learner in learners:
+            cpu, wall = time.process_time(), time.perf_counter()
+            metrics = learner.step(batch, Plan(), LikelihoodLoss()).metrics
+            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+            spent[-1].append(cpu)
+            if learner is learners[0]:
+                outside.append(1.0 - (metrics["time/forward_backward"] + metrics["time/optimizer"]) / wall)
+    ours, theirs = np.array(spent[1:]).T
+    ratio, tokens = theirs / ours, int(batch.offsets[-1])
     return {
         "model": name,
         "parameters": shape.parameters,
-        "tokens": int(batch.offsets[-1]),
-        "tokens_per_cpu_s": round(int(batch.offsets[-1]) / cpu),
-        "step_ms": round(1000 * wall, 1),
-        "share_outside": round(min(s[2] for s in steps) / wall, 4),
+        "tokens": tokens,
+        "tokens_per_cpu_s": round(tokens / float(np.median(ours))),
+        "cpu_ms": round(1000 * float(np.median(ours)), 1),
+        "pytorch_cpu_ms": round(1000 * float(np.median(theirs)), 1),
+        "ratio": [round(float(f(ratio)), 2) for f in (np.median, np.min, np.max)],
+        "share_outside": round(min(outside[1:]), 4),
         "precision": options.precision,
         "torch": torch.__version__,
         "machine": platform.machine(),
+        "load": [round(x, 1) for x in os.getloadavg()],
     }
 
 
@@ -88,14 +108,15 @@ def main() -> None:
     """Measure each size once."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--rows", type=int, default=256)
+    parser.add_argument("--groups", type=int, default=16)
+    parser.add_argument("--models", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--micro-tokens", type=int, default=LearnerSettings().micro_tokens)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    batch = batch_of(options.rows)
-    for name, shape in SHAPES.items():
-        print(json.dumps(measure(name, shape, batch, options)), flush=True)
+    batch = batch_of(options.groups)
+    for name in options.models:
+        print(json.dumps(measure(name, SHAPES[name], batch, options)), flush=True)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,14 @@ def pytest_configure(config: pytest.Config) -> None:
         os.fsync = lambda fd: None
 
 
+@pytest.fixture(scope="session", autouse=True)
+def kernel() -> None:
+    """The compiled library is found once per process, before a test names a cache of its own, in which it would be made anew."""
+    from assay.runtime.compiled import build
+
+    build.identity()
+
+
 @pytest.fixture(scope="session")
 def contained() -> None:
     """Where no level of the sandbox holds there is nothing to test of it; `make prove` fails there and says why."""

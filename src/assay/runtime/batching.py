@@ -12,7 +12,7 @@ __all__ = ["micro_batches"]
 
 
 def micro_batches(
-    batch: Batch, micro_tokens: int, split: Scope = Scope.TOKEN, rows: NDArray[np.int64] | None = None
+    batch: Batch, micro_tokens: int, split: Scope = Scope.TOKEN, rows: NDArray[np.int64] | None = None, together: bool = False
 ) -> list[NDArray[np.int64]]:
     """Row indices of each micro-batch.
 
@@ -21,10 +21,11 @@ def micro_batches(
         micro_tokens: most tokens in a micro-batch; a unit that is longer stands alone.
         split: unit kept whole: a row (``token``), a rollout (``sequence``), a group, or the batch.
         rows: rows to compute; all when None.
+        together: rows of a group stand together where they fit, for passes that compute what they begin with once.
 
     Returns:
-        Arrays that together hold each row once. Units are sorted by their longest row, and the rows of a micro-batch by length,
-        ties in the batch's order; a pure function of lengths and units.
+        Arrays that together hold each row once. Units are sorted by their longest row (with ``together`` by their group's), the
+        rows of a micro-batch by length, ties in the batch's order; a pure function of lengths, units and groups.
 
     >>> from assay.core.batch import pack_rows
     >>> from assay.core.sample import supervised
@@ -44,7 +45,7 @@ def micro_batches(
     np.add.at(tokens, unit, lengths)
     part_of = np.empty_like(longest)
     part, filled = 0, 0
-    for u in np.argsort(longest, kind="stable").tolist():
+    for u in _order(longest, batch.per_row("group")[index], unit, lengths, together).tolist():
         size = int(tokens[u])
         if filled and filled + size > micro_tokens:
             part, filled = part + 1, 0
@@ -53,6 +54,20 @@ def micro_batches(
     order = np.lexsort((index, lengths, parts))
     ends = np.cumsum(np.bincount(parts))[:-1]
     return np.split(index[order], ends)
+
+
+def _order(
+    longest: NDArray[np.int64], group: NDArray[np.int64], unit: NDArray[np.int64], lengths: NDArray[np.int64], together: bool
+) -> NDArray[np.int64]:
+    """Units as they are dealt out."""
+    if not together:
+        return np.argsort(longest, kind="stable")
+    group = np.unique(group, return_inverse=True)[1]
+    first = np.unique(unit, return_index=True)[1]  # a row of each unit
+    longest_of = np.zeros(int(group.max()) + 1, np.int64)
+    np.maximum.at(longest_of, group, lengths)
+    of_unit = group[first]
+    return np.lexsort((longest, of_unit, longest_of[of_unit]))
 
 
 def _units(batch: Batch, split: Scope) -> NDArray[np.int64]:

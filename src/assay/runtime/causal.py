@@ -44,6 +44,11 @@ class Causal(nn.Module, ABC):
         return False
 
     @property
+    def shares(self) -> bool:
+        """Whether what rows of a pass begin with is computed once."""
+        return False
+
+    @property
     def replay(self) -> Replay | None:
         """Says to the routers of a mixture of experts what to choose; None where there are none."""
         return None

@@ -11,6 +11,8 @@ from torch.nn import functional
 
 from assay.core.errors import ConfigError
 from assay.runtime.causal import Causal, copy_in
+from assay.runtime.compiled import build
+from assay.runtime.compiled.training import CompiledPasses
 from assay.runtime.kernels import frequencies, pad_rows, rms_norm, rotate, unpad_rows
 from assay.runtime.packing import Packing
 from assay.runtime.readout import Head
@@ -115,6 +117,8 @@ class Decoder(Causal):
 
     Args:
         shape: sizes; weights start as zeros and are set by `load_tensors`.
+        kernel: compute float32 states by the library that is compiled on first use, where it can be; modules are then not
+            called.
 
     >>> sorted(Decoder(DecoderShape(num_layers=0)).state_dict())
     ['model.embed_tokens.weight', 'model.norm.weight']
@@ -123,9 +127,11 @@ class Decoder(Causal):
     cos: Tensor
     sin: Tensor
 
-    def __init__(self, shape: DecoderShape) -> None:
+    def __init__(self, shape: DecoderShape, kernel: bool = False) -> None:
         super().__init__()
         self._shape = shape
+        library = build.kernel() if kernel else None
+        self._passes = None if library is None else CompiledPasses(library, shape)
         self.model = _Body(shape)
         if not shape.tied:
             self.lm_head = _Weight(shape.vocab_size, shape.hidden_size)
@@ -144,6 +150,11 @@ class Decoder(Causal):
         return Head(self.model.embed_tokens.weight if self.shape.tied else self.lm_head.weight)
 
     @property
+    def shares(self) -> bool:
+        """Whether what rows of a pass begin with is computed once: where the pass is compiled, which is in float32."""
+        return self._passes is not None and not torch.is_autocast_enabled("cpu") and self.embedding.dtype == torch.float32
+
+    @property
     def embedding(self) -> Tensor:
         """What ids are looked up in."""
         return self.model.embed_tokens.weight
@@ -158,6 +169,8 @@ class Decoder(Causal):
 
     def hidden(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
         """Hidden states after the final norm, as `Causal.hidden` says."""
+        if self.shares and self._passes is not None:
+            return self._passes.hidden(list(self.model.parameters()), ids, packing, wanted)
         x = functional.embedding(ids, self.model.embed_tokens.weight)
         turn = (self.cos[packing.positions].unsqueeze(1), self.sin[packing.positions].unsqueeze(1))
         last = self.shape.num_layers - 1

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from assay.core.protocols import EngineInfo
-from assay.runtime.decode import DecodePath, Prefill
+from assay.runtime.compiled import build
+from assay.runtime.compiled.path import CompiledRunner
+from assay.runtime.decode import DecodePath
 from assay.runtime.model import Model
 from assay.runtime.running import RunningBatch, check_settings
+from assay.runtime.stepping import Stepwise
 from assay.runtime.weights import ServedWeights
 
 __all__ = ["NativeEngine"]
 
 
-class NativeEngine(RunningBatch[Prefill]):
+class NativeEngine(RunningBatch[Any]):
     """Decodes many requests as one running batch (implements `assay.core.protocols.Engine`).
 
     A prompt that several waiting requests share passes through the model once; requests join between any two steps and leave as
@@ -22,6 +27,8 @@ class NativeEngine(RunningBatch[Prefill]):
         model: its weights are copied; later changes to it are not seen.
         max_batch: most rows that run at once; further requests wait.
         columns: token columns that completions carry: ``entropy`` of the sampled distribution, nats, or none.
+        kernel: decode with the library that is compiled for this processor on first use, several tokens of each row at a time;
+            PyTorch decodes otherwise, and where there is no C++ compiler, which one warning says.
 
     Attributes:
         counters: what was computed so far: ``prefill_prompts``, ``prefill_tokens`` (without padding), ``steps``,
@@ -44,11 +51,15 @@ class NativeEngine(RunningBatch[Prefill]):
     ([3, 3, 3, 3], 2)
     """
 
-    def __init__(self, model: Model, *, max_batch: int = 512, columns: tuple[str, ...] = ("entropy",)) -> None:
+    def __init__(
+        self, model: Model, *, max_batch: int = 512, columns: tuple[str, ...] = ("entropy",), kernel: bool = True
+    ) -> None:  # fmt: skip
         check_settings("NativeEngine", max_batch, columns, ["entropy"])
         self.weights = ServedWeights(model.shape, model.tensors)
         info = EngineInfo(version=0, vocabulary=model.shape.vocab_size, context=model.shape.max_positions, columns=columns)
+        built = build.kernel() if kernel else None
+        runner: Any = CompiledRunner(built, self.weights) if built else Stepwise(DecodePath(self.weights, max_batch))
         super().__init__(
-            DecodePath(self.weights, max_batch), self.weights, info, max_batch=max_batch, columns=columns,
+            runner, runner if built else self.weights, info, max_batch=max_batch, columns=columns,
             decode=model.tokenizer.decode,
         )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from assay.core.declared import later
 from assay.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,9 +49,12 @@ class Native:
 
     Attributes:
         max_batch: most attempts that run at once.
+        kernel: decode with the library that is compiled for this processor on first use, where there is a C++ compiler;
+            else with PyTorch, several times slower.
     """
 
     max_batch: int = 512
+    kernel: bool = later(True)
 
     def build(self, learner: AnyLearner) -> Engine:
         """As `EngineSpec.build`.
@@ -64,7 +68,7 @@ class Native:
         if not learner.native:
             what = "an adapter" if learner.settings.adapter else getattr(model.shape, "architecture", "what this learner trains")
             raise ConfigError(f"Run.engine=Native() cannot serve {what}; use InProcess(), or Auto() to have it chosen")
-        return NativeEngine(model, max_batch=self.max_batch)
+        return NativeEngine(model, max_batch=self.max_batch, kernel=self.kernel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

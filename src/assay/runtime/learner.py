@@ -18,12 +18,12 @@ from assay.core.batch import Batch, pack_rows
 from assay.core.canon import array_digest, digest
 from assay.core.errors import AssayError, NonFiniteError, PlanError
 from assay.core.manifest import Manifest
+from assay.core.parts import timed
 from assay.core.plan import Forward, Plan
 from assay.core.protocols import LossProgram, Rehearsal, Stats
 from assay.core.rollout import Ids
 from assay.core.sample import Sample
 from assay.runtime import snapshot
-from assay.runtime.batching import micro_batches
 from assay.runtime.copies import Copies, decoder_of
 from assay.runtime.finite import check_gradient, check_loss
 from assay.runtime.gradient import gradient_of
@@ -134,7 +134,7 @@ class TorchLearner:
         batch = pack_rows(made, {"group": np.arange(len(long))})
         every = np.zeros(int(batch.offsets[-1]), np.float32)
         with torch.no_grad():
-            for _, part, counts in self.passes.dealt(micro_batches(batch, self.settings.micro_tokens)):
+            for _, part, counts in self.passes.dealt(self.passes.micro_batches(batch)):
                 micro = batch.micro(part)
                 ids, packing, where = self.passes.inputs(micro, model, exact=True)
                 values = np.zeros(int(micro.offsets[-1]), np.float32)
@@ -169,19 +169,22 @@ class TorchLearner:
         tally, sums = _Tally(given=len(batch)), dict[str, float]()
         batch = self._prepared(batch, plan, loss)
         scored = _now(self.policy.device)
-        rows = np.flatnonzero(loss.active(batch)) if plan.skip else None
+        with timed("credit"):
+            rows = np.flatnonzero(loss.active(batch)) if plan.skip else None
         self.gradient.clear()
         self.heads.clear()
-        self._passes(batch, plan, loss, (tally, sums), micro_batches(batch, self.settings.micro_tokens, plan.split, rows))
+        self._passes(batch, plan, loss, (tally, sums), self.passes.micro_batches(batch, plan.split, rows))
         tally, sums = self._together(tally, sums)
-        norm = self._clip()
-        norms = self.heads.clip(self.version)
+        with timed("optimizer"):
+            norm = self._clip()
+            norms = self.heads.clip(self.version)
         optimizing = _now(self.policy.device)
         factor = self.settings.schedule.factor(self.place, self.total_steps)
         moves = self._moves()
-        if moves:
-            self.optimizer.step(factor)
-        self.heads.step(factor, self.place)
+        with timed("optimizer"):
+            if moves:
+                self.optimizer.step(factor)
+            self.heads.step(factor, self.place)
         self.version += 1
         self._advance(1)
         return Stats(metrics={
@@ -248,7 +251,10 @@ class TorchLearner:
 
     def _prepared(self, batch: Batch, plan: Plan, loss: LossProgram) -> Batch:
         forwards = [f for f in plan.forwards if f.when == "step" or self._outdated(batch, f)]
-        return loss.prepare(self.passes.fill(batch, forwards, self.version))
+        with timed("forward"):
+            batch = self.passes.fill(batch, forwards, self.version)
+        with timed("credit"):
+            return loss.prepare(batch)
 
     def _outdated(self, batch: Batch, forward: Forward) -> bool:
         """Whether a column comes from weights that its anchor no longer has: it moved between two updates of a rollout batch.
@@ -269,7 +275,7 @@ class TorchLearner:
         """Adds one micro-batch's gradient, loss and metric sums; where these do not count (None), only passes are made."""
         ids, packing, where = self.passes.inputs(micro)
         begin = _now(self.policy.device)
-        with self.passes.autocast():
+        with timed("forward"), self.passes.autocast():
             found = self.passes.live((ids, packing, where), micro, plan)
         if totals is None:
             _back(_nothing(found))
@@ -280,8 +286,9 @@ class TorchLearner:
             name: torch.zeros(int(micro.offsets[-1]), *column.shape[1:], dtype=column.dtype).index_copy(0, at, column.cpu())
             for name, column in found.items()
         }
-        value, metrics = loss.micro(micro, live)
-        number = float(value.detach())
+        with timed("forward"):
+            value, metrics = loss.micro(micro, live)
+            number = float(value.detach())
         try:
             check_loss(number, self.version, index, micro, live, self._trained)
         except NonFiniteError:
@@ -441,7 +448,8 @@ def _now(device: torch.device) -> float:
 
 
 def _back(loss: Tensor) -> None:
-    cast(Any, loss).backward()
+    with timed("backward"):
+        cast(Any, loss).backward()
 
 
 def _nothing(live: Mapping[str, Tensor]) -> Tensor:

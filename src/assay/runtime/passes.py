@@ -15,7 +15,7 @@ from torch import Tensor
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.errors import DataError, PlanError, UnknownNameError
-from assay.core.plan import Forward, Plan
+from assay.core.plan import Forward, Plan, Scope
 from assay.core.vocab import FullEntropy, VocabStat
 from assay.runtime.batching import micro_batches
 from assay.runtime.causal import Causal
@@ -71,6 +71,13 @@ class Passes:
             raise UnknownNameError("model", name, ["policy", *self.anchors])
         return self.anchors[name]
 
+    def micro_batches(
+        self, batch: Batch, split: Scope = Scope.TOKEN, rows: NDArray[np.int64] | None = None
+    ) -> list[NDArray[np.int64]]:  # fmt: skip
+        """Row indices of each micro-batch, as `assay.runtime.batching.micro_batches`."""
+        together = self.policy.shares and self.settings.precision == "fp32"
+        return micro_batches(batch, self.settings.micro_tokens, split, rows, together)
+
     def inputs(self, micro: Batch, model: str = "policy", *, exact: bool = False) -> Inputs:
         """Ids, packing, and the tokens that carry loss, as a model reads them; ``exact`` for passes in float32 whatever the
         settings' precision.
@@ -100,7 +107,8 @@ class Passes:
             offsets = share.padded(offsets)
             ids = np.pad(ids, (0, int(offsets[-1]) - len(ids)))
         packing = replace(pack_offsets(offsets), share=share)
-        if self.settings.precision == "bf16" and not exact and self.model(model).ragged:
+        half = self.settings.precision == "bf16" and not exact
+        if self.model(model).ragged if half else self.model(model).shares:
             packing = packing.unpadded()
         if model == "policy" and self.policy.replay is not None and "routed_experts" in micro.tokens:
             experts = _routed(micro)
@@ -176,7 +184,7 @@ class Passes:
         out = {column: np.zeros(int(batch.offsets[-1]), np.float32) for column in wanted}
         heads = [column for column, kind in wanted.items() if kind in self.heads]
         with torch.no_grad(), self.autocast():
-            for _, rows, counts in self.dealt(micro_batches(batch, self.settings.micro_tokens)):
+            for _, rows, counts in self.dealt(self.micro_batches(batch)):
                 micro = batch.micro(rows)
                 found, states_of = self._read(model, self.inputs(micro, model), micro, wanted, heads)
                 found |= {column: self.heads.values(column, states_of) for column in heads}

@@ -1,4 +1,4 @@
-"""The running batch: continuous batching over any decode path, token in and token out."""
+"""The running batch: continuous batching over any model that samples, token in and token out."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from dataclasses import replace
 from typing import Generic
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from assay.core.columns import Array
 from assay.core.errors import ConfigError, DataError, EngineError, UnknownNameError
 from assay.core.manifest import Manifest
+from assay.core.parts import timed
 from assay.core.protocols import EngineInfo, Request, SwapMode
 from assay.core.rollout import Completion, Ids, Stop
 from assay.runtime.decode import chunks
-from assay.runtime.draw import draw
 from assay.runtime.slots import Job, SlotTable
-from assay.runtime.stepping import P, Served, Steps
+from assay.runtime.stepping import P, Runner, Served
 from assay.runtime.stops import Watch
-from assay.runtime.typed import tensor_of
 
 __all__ = ["RunningBatch", "check_settings"]
 
@@ -37,28 +34,29 @@ class RunningBatch(Generic[P]):
     drawn in batch order. Requests are admitted in the order of their arrival, so the same program gives the same bits.
 
     Args:
-        path, served: the model, and its weights.
+        runner, served: the model, and its weights.
         info: at version 0.
         max_batch: most rows that run at once; further requests wait.
         columns: token columns that completions carry: ``entropy``, and those that the path tells.
         decode: ids to text, for requests that end at texts; None: such requests are refused.
 
     Attributes:
+        served: the weights that the model multiplies with.
         counters: what was computed so far: ``prefill_prompts``, ``prefill_tokens`` (without padding), ``steps``,
             ``decode_tokens`` (rows times steps behind the prefill), ``sampled_tokens``.
     """
 
     def __init__(
-        self, path: Steps[P], served: Served, info: EngineInfo, *, max_batch: int, columns: tuple[str, ...],
+        self, runner: Runner[P], served: Served, info: EngineInfo, *, max_batch: int, columns: tuple[str, ...],
         decode: Callable[[list[int]], str] | None = None,
     ) -> None:  # fmt: skip
         self.counters: Counter[str] = Counter()
         self._decode = decode
-        self._path, self._served, self._info, self._max_batch, self._columns = path, served, info, max_batch, columns
+        self._runner, self.served, self._info, self._max_batch, self._columns = runner, served, info, max_batch, columns
         self._reset()
 
     def _reset(self) -> None:
-        self._table = SlotTable(self._path.kinds)
+        self._table = SlotTable(self._runner.kinds)
         self._jobs: dict[str, Job] = {}  # every request that has not ended
         self._queue: deque[Job] = deque()
         self._held: deque[Job] | None = None  # requests that came while a swap drains
@@ -155,7 +153,8 @@ class RunningBatch(Generic[P]):
         try:
             await self._settle()
             while self._queue or len(self._table):
-                self._step()
+                with timed("engine"):
+                    self._step()
                 await self._settle()
         except asyncio.CancelledError as error:
             self._fail(error)
@@ -172,61 +171,40 @@ class RunningBatch(Generic[P]):
             seen = self._arrivals
 
     def _step(self) -> None:
-        """One token for every running row; waiting requests join first, as many as fit."""
-        table, parts, told = self._table, list[torch.Tensor](), list[Mapping[str, Array]]()
-        n = len(table)
-        if n:
-            parts.append(self._path.step(table.token[:n], table.position[:n]))
-            told.append(self._path.told())
-            self.counters["decode_tokens"] += n
-        joining = [self._queue.popleft() for _ in range(min(len(self._queue), self._max_batch - n))]
+        """Every running row goes on; waiting requests join first, as many as fit."""
+        table = self._table
+        joining = [self._queue.popleft() for _ in range(min(len(self._queue), self._max_batch - len(table)))]
         if joining:
-            logits, first = self._admit(joining)
-            parts.append(logits)
-            told.append(first)
-        drawn = draw(parts[0] if len(parts) == 1 else torch.cat(parts), table.draws())
-        self._check_finite(drawn.logp)
-        done, cut = table.record(drawn, {name: np.concatenate([t[name] for t in told]) for name in self._path.kinds})
-        self.counters["steps"] += 1
-        self.counters["sampled_tokens"] += len(table)
-        if done.any() or cut.any():
-            ended = [(table.jobs[i], Stop.DONE if done[i] else Stop.LENGTH) for i in np.flatnonzero(done | cut).tolist()]
+            self._admit(joining)
+        before = int(table.count[: len(table)].sum())
+        went = self._runner.advance(table)
+        self._check_finite(table.last("logp"))
+        self.counters["steps"] += went.steps
+        self.counters["decode_tokens"] += went.tokens
+        self.counters["sampled_tokens"] += int(table.count[: len(table)].sum()) - before
+        if went.done.any() or went.cut.any():
+            over = np.flatnonzero(went.done | went.cut).tolist()
+            ended = [(table.jobs[i], Stop.DONE if went.done[i] else Stop.LENGTH) for i in over]
             for job, stop in ended:
                 self._resolve(job, stop)
             self._remove([job.slot for job, _ in ended])
 
-    def _admit(self, jobs: list[Job]) -> tuple[torch.Tensor, dict[str, Array]]:
-        """Gives jobs slots behind the running rows, with their prompts' keys and values; ``[jobs, vocabulary]`` first logits, and
-        what else the path tells of them.
-        """
+    def _admit(self, jobs: list[Job]) -> None:
+        """Gives jobs slots behind the running rows, with their prompts' keys and values."""
         self._prefill({j.key: j.request.prompt for j in jobs if j.key not in self._prefixes})
-        n, table = len(self._table), self._table
+        prompts = [self._prefixes[j.key] for j in jobs]
         longest = max(len(j.request.prompt) + j.request.sampling.max_new_tokens for j in jobs)
-        self._path.cache.reserve(n + len(jobs), longest, n)
-        logits = self._prefixes[jobs[0].key][0].logits.new_empty(len(jobs), self._info.vocabulary)
-        told = {name: np.empty((len(jobs), *kind.trailing), kind.dtype) for name, kind in self._path.kinds.items()}
-        by_pass: dict[int, list[int]] = {}
-        for i, job in enumerate(jobs):
-            by_pass.setdefault(id(self._prefixes[job.key][0]), []).append(i)
-        for members in by_pass.values():
-            prefill = self._prefixes[jobs[members[0]].key][0]
-            rows = np.array([self._prefixes[jobs[i].key][1] for i in members], np.int64)
-            at = np.array(members, np.int64)
-            self._path.cache.place(prefill, rows, n + at)
-            logits[tensor_of(at)] = prefill.logits[tensor_of(rows)]
-            for name, values in told.items():
-                values[at] = prefill.columns[name][rows]
-            for i, row in zip(members, rows.tolist(), strict=True):
-                jobs[i].prompt = {name: of_prompts[row] for name, of_prompts in prefill.prompts.items()}
-        table.admit(jobs, self._info.version)
+        self._runner.join(prompts, len(self._table), longest)
+        for job, (prefill, row) in zip(jobs, prompts, strict=True):
+            job.prompt = {name: of_prompts[row] for name, of_prompts in prefill.prompts.items()}
+        self._table.admit(jobs, self._info.version)
         for job in jobs:
             self._release(job.key)
-        return logits, told
 
     def _prefill(self, prompts: dict[bytes, Ids]) -> None:
         keys, rows = list(prompts), list(prompts.values())
         for part in chunks([len(r) for r in rows]):
-            prefill = self._path.prefill([rows[i] for i in part])
+            prefill = self._runner.prefill([rows[i] for i in part])
             self._prefixes |= {keys[i]: (prefill, at) for at, i in enumerate(part)}
         self.counters["prefill_prompts"] += len(rows)
         self.counters["prefill_tokens"] += sum(len(r) for r in rows)
@@ -255,9 +233,8 @@ class RunningBatch(Generic[P]):
 
     def _remove(self, slots: list[int]) -> None:
         source, target = self._table.remove(np.array(slots, np.int64))
-        if len(source):
-            span = int(self._table.position[: len(self._table)].max()) + 1
-            self._path.cache.move(source, target, span)
+        rows = len(self._table)
+        self._runner.keep(rows, source, target, int(self._table.position[:rows].max(initial=0)) + 1)
 
     def _end(self, jobs: Sequence[Job], stop: Stop) -> None:
         """Ends jobs wherever they are; those that never ran return no tokens."""
@@ -300,7 +277,7 @@ class RunningBatch(Generic[P]):
         """
         loop = asyncio.get_running_loop()
         self._leave_dead_loops(loop)
-        arrays = self._served.verified(manifest)
+        arrays = self.served.verified(manifest)
         if self._held is not None:
             raise EngineError(f"weight version {manifest.version}: another swap is still draining; await it first")
         mode = SwapMode(mode)
@@ -308,7 +285,7 @@ class RunningBatch(Generic[P]):
             await self._drained()
         elif mode is SwapMode.ABORT:
             self._end(list(self._jobs.values()), Stop.PARTIAL)
-        self._served.load(arrays)
+        self.served.load(arrays)
         self._info = replace(self._info, version=manifest.version)
         self._prefixes.clear()
         self._table.mark(manifest.version)
@@ -342,11 +319,11 @@ class RunningBatch(Generic[P]):
                 raise ConfigError(f"row {i} has {len(row)} tokens, the context holds {self._info.context}; cut it")
             if len(row):
                 self._check_ids(row, f"row {i}")
-        return self._path.score(rows)
+        return self._runner.score(rows)
 
     async def checksums(self) -> Mapping[str, str]:
         """Digests of the served arrays under their Hugging Face names, head included."""
-        return self._served.digests()
+        return self.served.digests()
 
     def info(self) -> EngineInfo:
         """Version, vocabulary, context, and the type of the weights served."""

@@ -130,12 +130,15 @@ class HubShape:
                 raise ValueError(f"{names[0]}={found!r} is no number")
             return int(found)
 
-        hidden, heads = size("hidden_size", "n_embd", "d_model"), size("num_attention_heads", "n_head")
+        hidden = size("hidden_size", "n_embd", "d_model")
+        heads = size("num_attention_heads", "n_head", "num_heads", "n_heads", "attention_heads")
         return HubShape(
             architecture=str((config.get("architectures") or [config.get("model_type")])[0]),
-            vocab_size=size("vocab_size"), hidden_size=hidden, num_layers=size("num_hidden_layers", "n_layer"),
+            vocab_size=size("vocab_size"), hidden_size=hidden,
+            num_layers=size("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
             num_kv_heads=size("num_key_value_heads", default=heads), head_dim=size("head_dim", default=hidden // heads),
-            max_positions=size("max_position_embeddings", "n_positions", "n_ctx", default=UNBOUNDED), parameters=parameters,
+            max_positions=size("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", default=UNBOUNDED),
+            parameters=parameters,
         )  # fmt: skip
 
 
@@ -426,7 +429,10 @@ class LearnerSettings:
             frozen are then held in bf16.
         adapter: train a `Lora` instead of all weights.
         checkpointing: keep only the layers' inputs and compute the rest again in the backward pass: less memory, more time.
-        compile: compile the layers (`assay.runtime.compiling`): worth its minutes on CUDA, in bf16 and in long runs alone.
+        kernel: compute float32 passes of assay's own decoder by the library that is compiled for this processor on first use,
+            where there is a C++ compiler: the same up to rounding as with PyTorch, but faster.
+        compile: compile the layers (`assay.runtime.compiling`): worth its minutes on CUDA, in bf16 and in long runs alone. Their
+            activations take about six tenths of the memory.
         replay_routing: of a mixture of experts, send each token where the engine sent it, wherever that is known; gates' weights
             are computed anew and learn. The engine then tells of it (the column ``routed_experts``), or the run is refused.
         device: where it computes: ``cpu``, ``cuda``, or ``auto`` for CUDA where there is one.
@@ -445,6 +451,7 @@ class LearnerSettings:
     precision: str = "fp32"
     adapter: Lora | None = None
     checkpointing: bool = False
+    kernel: bool = later(True)
     compile: bool = later(False)
     replay_routing: bool = False
     device: str = "cpu"

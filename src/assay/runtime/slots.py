@@ -159,6 +159,33 @@ class SlotTable:
             done |= [j.watch is not None and j.watch.push(i) for j, i in zip(self.jobs, drawn.ids.tolist(), strict=True)]
         return done, ~done & (self.count[:n] >= self.limit[:n])
 
+    def watched(
+        self, before: NDArray[np.int64], done: NDArray[np.bool_], cut: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Ends rows at their texts, behind which tokens may have been drawn already: what `record` returns, of several tokens.
+
+        Args:
+            before: ``[n]`` tokens of each row before these.
+            done, cut: ``[n]`` which rows met a stop id, and which reached their length.
+        """
+        if not self._watched:
+            return done, cut
+        for i, job in enumerate(self.jobs):
+            if job.watch is None:
+                continue
+            for at in range(int(before[i]), int(self.count[i])):
+                if job.watch.push(int(self.ids[i, at])):
+                    self.count[i] = at + 1
+                    done[i], cut[i] = True, False
+                    break
+        return done, cut
+
+    def last(self, name: str) -> NDArray[Any]:
+        """A column's value at the last token of each row: ``logp`` or ``entropy``."""
+        n = len(self.jobs)
+        values: NDArray[Any] = getattr(self, name)
+        return values[np.arange(n), self.count[:n] - 1]
+
     def completion(self, job: Job, stop: Stop, columns: tuple[str, ...]) -> Completion:
         """What a job has sampled so far, with the named columns: nothing while it waits."""
         slot, t = job.slot, int(self.count[job.slot]) if job.slot >= 0 else 0

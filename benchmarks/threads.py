@@ -1,0 +1,107 @@
+"""Measure what waiting threads cost beside other work: a step of the quickstart, by threads that sleep and threads that spin.
+
+A thread that waits for another spins, unless `OMP_WAIT_POLICY=PASSIVE` was set before torch was imported. assay sees to that, so
+these cases set torch's threads by hand. Each case is a process of its own, all cases in turn, round after round, so that they
+share whatever else the machine does; `--beside` starts that many programs that only compute. Rewards are coin tosses, so that
+every group has a signal. Prints one JSON line per case: medians of the steps' wall and CPU milliseconds over all rounds, and
+their ratio to those of one thread.
+
+    python benchmarks/threads.py --steps 5 --rounds 3 --beside 2
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from statistics import median
+from time import perf_counter, process_time
+
+POLICY = "OMP_WAIT_POLICY"
+CASES = {"one thread": (1, True), "two threads, sleeping": (2, True), "two threads, spinning": (2, False)}
+"""Name to threads, and whether they are told to sleep."""
+
+WARM = 2
+
+
+async def steps_of(steps: int) -> list[tuple[float, float]]:
+    """Wall and CPU seconds of each step behind the first."""
+    from assay.lab.controls import RandomReward, Rewarded
+    from assay.recipes import quickstart
+    from assay.runtime.settings import DecoderShape
+    from assay.train.loop import step
+    from assay.train.models import Scratch
+    from assay.train.models import load as load_model
+    from assay.train.session import open_session
+    from assay.verify import ScoringPool
+
+    run = quickstart(0)
+    source = Rewarded(source=run.tasks, scorer=RandomReward())
+    run = replace(run, model=Scratch(shape=DecoderShape()), tasks=source, prove_weights=False)
+    model = load_model(run.model, lambda run, folder: folder)
+    found: list[tuple[float, float]] = []
+    with ScoringPool(run.tasks.verifier(), run.reward_deadline) as pool:
+        session = open_session(run, run.stages[0], model, pool, 0)
+        await session.serve()
+        for _ in range(WARM + steps):
+            begin = perf_counter(), process_time()
+            await step(session)
+            found.append((perf_counter() - begin[0], process_time() - begin[1]))
+            session.step, session.stage_step = session.step + 1, session.stage_step + 1
+    return found[WARM:]
+
+
+def child(threads: int, steps: int) -> None:
+    """One case in this process."""
+    import torch
+
+    torch.set_num_threads(threads)
+    print(json.dumps(asyncio.run(steps_of(steps))))
+
+
+def case(name: str, steps: int) -> list[tuple[float, float]]:
+    """One case in a process of its own."""
+    threads, sleeping = CASES[name]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_"))}
+    environment |= {POLICY: "PASSIVE"} if sleeping else {}
+    words = [sys.executable, __file__, "--child", str(threads), "--steps", str(steps)]
+    done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return [(float(wall), float(cpu)) for wall, cpu in json.loads(done.stdout)]
+
+
+def main() -> None:
+    """Runs every case in every round, and prints a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--beside", type=int, default=2)
+    parser.add_argument("--child", type=int, default=0, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child:
+        child(given.child, given.steps)
+        return
+    from assay.lab.machine import load, machine
+
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(given.beside)]
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in CASES}
+    try:
+        for _ in range(given.rounds):
+            for name in CASES:
+                found[name] += case(name, given.steps)
+        busy = load()
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    ms = {name: [1e3 * median(x[i] for x in seconds) for i in (0, 1)] for name, seconds in found.items()}
+    for name, (wall, cpu) in ms.items():
+        one = ms["one thread"]
+        row = {"case": name, "wall_ms": round(wall, 1), "cpu_ms": round(cpu, 1), "wall_ratio": round(wall / one[0], 2)}
+        row |= {"cpu_ratio": round(cpu / one[1], 2), "steps": len(found[name]), "beside": given.beside}
+        print(json.dumps({**row, "machine": machine(), "load": busy}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,261 @@
+// The model: its weights, the pages of keys and values, and a forward pass of some rows.
+// 
+// Keys and values lie in pages of PAGE positions, keys with positions innermost, so that scores need no sum across a vector. A
+// prompt's pages are shared by all rows that go on from it.
+
+#pragma once
+
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <vector>
+
+#include "linear.h"
+#include "parts.h"
+
+namespace assay {
+
+struct Layer {
+    Floats norm1, norm2, q_norm, k_norm;
+    Matrix qkv, out, gate_up, down;
+};
+
+struct Pages {  // keys and values of some positions; a page is [layer][kv head][keys: head_dim x PAGE, values: PAGE x head_dim]
+    std::vector<float*> at;
+    int length = 0;
+};
+
+struct Prefix {  // a prompt
+    Pages pages;
+    Floats logits;  // behind its last token
+    std::atomic<int> users{1};
+};
+
+struct Slot {
+    Prefix* prefix = nullptr;
+    Pages own;
+};
+
+struct Row {
+    int id, position;
+    const Pages* before;  // shared pages, positions [0, length); null for none
+    Pages* own;           // the row's keys and values are written at position - length of `before`
+};
+
+struct Engine {
+    Shape s;
+    int block;
+    std::vector<Layer> layers;
+    Floats embedding, norm, cosine, sine;  // the last two [positions, head_dim / 2]
+    Matrix head;
+    std::vector<Slot> slots;
+
+    size_t head_floats() const { return static_cast<size_t>(2) * PAGE * s.head_dim; }
+    size_t page_floats() const { return head_floats() * s.layers * s.kv_heads; }
+    int logits_wide() const { return up(s.vocabulary, PANEL); }
+
+    int64_t pages() const { return made_; }
+    int64_t unused() const { return static_cast<int64_t>(spare_.size()); }  // no other thread at work
+
+    void reserve(Pages& pages, int length) {
+        while (static_cast<int>(pages.at.size()) * PAGE < length) pages.at.push_back(page());
+        pages.length = length;
+    }
+    void give(Pages& pages) {
+        std::lock_guard<std::mutex> held(lock_);
+        spare_.insert(spare_.end(), pages.at.begin(), pages.at.end());
+        pages.at.clear();
+        pages.length = 0;
+    }
+    void leave(Prefix* prefix) {
+        if (!prefix || --prefix->users) return;
+        give(prefix->pages);
+        delete prefix;
+    }
+    void close(Slot& slot) {
+        give(slot.own);
+        leave(slot.prefix);
+        slot.prefix = nullptr;
+    }
+    ~Engine() {
+        for (Slot& slot : slots) close(slot);
+        for (float* page : spare_) std::free(page);
+    }
+
+  private:
+    std::mutex lock_;
+    std::vector<float*> spare_;  // with room for every page that there is, so that giving one back cannot fail
+    std::atomic<int64_t> made_{0};
+
+    float* page() {
+        {
+            std::lock_guard<std::mutex> held(lock_);
+            if (!spare_.empty()) {
+                float* found = spare_.back();
+                spare_.pop_back();
+                return found;
+            }
+            made_++;
+            if (spare_.capacity() < static_cast<size_t>(made_)) spare_.reserve(2 * static_cast<size_t>(made_));
+        }
+        void* fresh = std::aligned_alloc(64, (page_floats() * 4 + 63) / 64 * 64);
+        if (!fresh) {
+            made_--;
+            throw std::bad_alloc();
+        }
+        std::memset(fresh, 0, page_floats() * 4);
+        return static_cast<float*>(fresh);
+    }
+};
+
+struct Borrowed {  // pages that go back when this ends
+    Engine& engine;
+    std::vector<Pages> pages;
+
+    Borrowed(Engine& e, int n) : engine(e), pages(static_cast<size_t>(n)) {}
+    ~Borrowed() {
+        for (Pages& p : pages) engine.give(p);
+    }
+};
+
+struct Work {  // what one thread computes in, for up to `rows` rows
+    int hidden, qkv, mixed, gate;
+    Floats x, normed, heads, attended, inner, scores;
+
+    Work(const Engine& e, int rows)
+        : hidden(up(e.s.hidden, PANEL)), qkv(up((e.s.heads + 2 * e.s.kv_heads) * e.s.head_dim, PANEL)),
+          mixed(up(e.s.heads * e.s.head_dim, PANEL)), gate(up(2 * e.s.inner, PANEL)), x(size(rows, hidden)),
+          normed(size(rows, hidden)), heads(size(rows, qkv)), attended(size(rows, mixed)), inner(size(rows, gate)),
+          scores(size(e.s.heads / e.s.kv_heads, e.s.positions + 2 * PAGE)) {}
+
+    static size_t size(int rows, int wide) { return static_cast<size_t>(rows) * wide; }
+    float* states(int r) const { return normed + size(r, hidden); }
+};
+
+// ---- attention -------------------------------------------------------------------------------------------------------------
+
+template <int PAGES>
+inline void score_some(const float* q, int dim, float* const* pages, size_t offset, float scale, float* out) {
+    Vector sums[PAGES][PAGE_VECTORS] = {};
+    for (int d = 0; d < dim; d++) {
+        Vector a = splat(q[d]);
+        for (int p = 0; p < PAGES; p++)
+            for (int v = 0; v < PAGE_VECTORS; v++) sums[p][v] += a * load(pages[p] + offset + d * PAGE + v * VL);
+    }
+    for (int p = 0; p < PAGES; p++)
+        for (int v = 0; v < PAGE_VECTORS; v++) store(out + p * PAGE + v * VL, sums[p][v] * scale);
+}
+
+// scores of one query with `count` positions; what stands behind them up to a whole page is -inf
+inline void score(const float* q, int dim, const Pages& kv, int count, size_t offset, float scale, float* out) {
+    int pages = up(count, PAGE) / PAGE, p = 0;
+    for (; p + 4 <= pages; p += 4) score_some<4>(q, dim, kv.at.data() + p, offset, scale, out + p * PAGE);
+    for (; p < pages; p++) score_some<1>(q, dim, kv.at.data() + p, offset, scale, out + p * PAGE);
+    std::fill(out + count, out + pages * PAGE, NOTHING);
+}
+
+// adds the values of `count` positions, times their weights, to out [dim]
+inline void mix(const float* weights, int dim, const Pages& kv, int count, size_t offset, float* out) {
+    int d = 0;
+    for (; d + VL <= dim; d += VL) {
+        Vector sums[4] = {load(out + d), {}, {}, {}};  // four chains, for the latency of an addition
+        for (int first = 0; first < count; first += PAGE) {
+            const float *values = kv.at[first / PAGE] + offset + d, *w = weights + first;
+            int n = std::min(PAGE, count - first);
+            for (int i = 0; i < n; i++) sums[i & 3] += w[i] * load(values + static_cast<size_t>(i) * dim);
+        }
+        store(out + d, (sums[0] + sums[1]) + (sums[2] + sums[3]));
+    }
+    for (; d < dim; d++)
+        for (int i = 0; i < count; i++) out[d] += weights[i] * kv.at[i / PAGE][offset + static_cast<size_t>(i % PAGE) * dim + d];
+}
+
+inline float softmax(float* a, int n) {  // in place, but for the division by what it returns
+    Vector high = splat(NOTHING), total = {};
+    for (int i = 0; i < n; i += VL) high = larger(high, load(a + i));
+    float most = largest(high);
+    for (int i = 0; i < n; i += VL) {
+        Vector z = load(a + i) - most;
+        Vector e = z < LOWEST ? Vector{} : exponential(z);
+        total += e;
+        store(a + i, e);
+    }
+    return sum(total);
+}
+
+inline void attend(const Engine& e, int layer, const Row& row, const float* q, float* out, float* scores) {
+    const Shape& s = e.s;
+    int share = s.heads / s.kv_heads, before = row.before ? row.before->length : 0, own = row.position + 1 - before;
+    int split = up(before, PAGE), all = split + up(own, PAGE);
+    float scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
+    for (int h = 0; h < s.heads; h++, q += s.head_dim, out += s.head_dim) {
+        size_t keys = (static_cast<size_t>(layer) * s.kv_heads + h / share) * e.head_floats();
+        size_t values = keys + static_cast<size_t>(PAGE) * s.head_dim;
+        if (before) score(q, s.head_dim, *row.before, before, keys, scale, scores);
+        score(q, s.head_dim, *row.own, own, keys, scale, scores + split);
+        float norm = 1.0f / softmax(scores, all);
+        std::memset(out, 0, s.head_dim * 4);
+        if (before) mix(scores, s.head_dim, *row.before, before, values, out);
+        mix(scores + split, s.head_dim, *row.own, own, values, out);
+        for (int i = 0; i < s.head_dim; i++) out[i] *= norm;
+    }
+}
+
+// norms and turns queries and keys, and writes keys and values to the row's page
+inline void place(const Engine& e, int layer, const Row& row, float* qkv) {
+    const Shape& s = e.s;
+    const Layer& l = e.layers[layer];
+    int half = s.head_dim / 2;
+    const float *cosine = e.cosine + static_cast<size_t>(row.position) * half, *sine = e.sine + static_cast<size_t>(row.position) * half;
+    for (int h = 0; h < s.heads + s.kv_heads; h++) {
+        float* x = qkv + static_cast<size_t>(h) * s.head_dim;
+        if (s.qk_norm) rms_norm(x, h < s.heads ? l.q_norm : l.k_norm, s.head_dim, s.eps, x);
+        rotate(x, cosine, sine, half);
+    }
+    int at = row.position - (row.before ? row.before->length : 0), i = at % PAGE;
+    float* page = row.own->at[at / PAGE] + static_cast<size_t>(layer) * s.kv_heads * e.head_floats();
+    const float* keys = qkv + static_cast<size_t>(s.heads) * s.head_dim;
+    const float* values = keys + static_cast<size_t>(s.kv_heads) * s.head_dim;
+    for (int h = 0; h < s.kv_heads; h++, page += e.head_floats(), keys += s.head_dim, values += s.head_dim) {
+        for (int d = 0; d < s.head_dim; d++) page[static_cast<size_t>(d) * PAGE + i] = keys[d];
+        std::memcpy(page + static_cast<size_t>(PAGE + i) * s.head_dim, values, s.head_dim * 4);
+    }
+}
+
+// ---- a forward pass --------------------------------------------------------------------------------------------------------
+
+inline void gate(float* g, int inner) {  // silu(g) * up, in the place of g
+    const float* u = g + inner;
+    int i = 0;
+    for (; i + VL <= inner; i += VL) {
+        Vector a = load(g + i);
+        store(g + i, a / (1.0f + exponential(-a)) * load(u + i));
+    }
+    for (; i < inner; i++) g[i] = g[i] / (1.0f + std::exp(-g[i])) * u[i];
+}
+
+// states behind the final norm in w.normed; rows of one sequence stand in the order of their positions
+inline void forward(const Engine& e, const Row* rows, int n, Work& w) {
+    const Shape& s = e.s;
+    for (int r = 0; r < n; r++)
+        std::memcpy(w.x + Work::size(r, w.hidden), e.embedding + Work::size(rows[r].id, s.hidden), s.hidden * 4);
+    auto norm = [&](const float* weight) {
+        for (int r = 0; r < n; r++) rms_norm(w.x + Work::size(r, w.hidden), weight, s.hidden, s.eps, w.states(r));
+    };
+    for (int layer = 0; layer < s.layers; layer++) {
+        const Layer& l = e.layers[layer];
+        norm(l.norm1);
+        linear(w.normed, w.hidden, n, l.qkv, w.heads, w.qkv);
+        for (int r = 0; r < n; r++) place(e, layer, rows[r], w.heads + Work::size(r, w.qkv));
+        for (int r = 0; r < n; r++)
+            attend(e, layer, rows[r], w.heads + Work::size(r, w.qkv), w.attended + Work::size(r, w.mixed), w.scores);
+        linear(w.attended, w.mixed, n, l.out, w.x, w.hidden, true);
+        norm(l.norm2);
+        linear(w.normed, w.hidden, n, l.gate_up, w.inner, w.gate);
+        for (int r = 0; r < n; r++) gate(w.inner + Work::size(r, w.gate), s.inner);
+        linear(w.inner, w.gate, n, l.down, w.x, w.hidden, true);
+    }
+    norm(e.norm);
+}
+
+}  // namespace assay
