@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -55,10 +56,13 @@ def test_a_run_leaves_its_record(done):
 
 
 def test_more_steps_for_a_finished_run(assay, done):
-    said = assay("resume", done, "--steps", "4", "--plain", "--no-report")
+    said = assay("resume", done, "--steps", "4", "--plain", "--no-report", "--profile")
     assert said.code == 0, said.err
     assert "done: 4 steps" in said.out
+    assert re.search(r"^a step of \d+ ms: \w+ \d+ %, .*rollout \d+ %", said.out, re.MULTILINE)
     assert len((done / "metrics.jsonl").read_text().splitlines()) == 5  # the first evaluation, then four steps
+    again = assay("resume", done, "--plain", "--no-report", "--profile")
+    assert again.code == 0 and "a step of" in again.out
     assert assay("resume", done, "--plain", "--no-report").code == 0  # the record follows: nothing left to do
 
 

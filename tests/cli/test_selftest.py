@@ -16,9 +16,11 @@ from assay.lab import serving
 from assay.lab.selftest import agreement, contained, devices, facts, parts, ranks, resuming, small, speed, weights
 from assay.lab.selftest.part import Bench, Finding, NotAvailable, Part
 from assay.lab.selftest.running import report, run_parts
-from assay.runtime import LearnerSettings, TorchLearner
+from assay.runtime import LearnerSettings, TorchLearner, rank
 from assay.runtime.engines import InProcess, Native
+from assay.runtime.rank import Orders
 from assay.sandbox.probing import Probe
+from assay.train.run import Run
 
 GOOD = Part(name="good", shows="that it works", check=lambda bench: Finding(numbers={"n": 3, "nested": {"a": 1}}))
 BAD = Part(
@@ -183,11 +185,11 @@ def test_a_run_that_dies_by_itself_is_no_kill(bench: Bench, monkeypatch: pytest.
 def test_another_number_of_ranks(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that differ are found; the ranks themselves are in the whole test below."""
     monkeypatch.setattr(
-        ranks, "supervised", lambda n, steps: replace(small.two_stages(), stages=small.two_stages(steps).stages[:1])
+        ranks, "supervised", lambda n, steps, device: replace(small.two_stages(), stages=small.two_stages(steps).stages[:1])
     )
     monkeypatch.setattr(ranks, "_apart", lambda code: None)
-    ranks.begin(str(bench.folder / "2-1"), 2)
-    ranks.begin(str(bench.folder / "1-2"), 1)  # both stop halfway
+    ranks.begin(str(bench.folder / "2-1"), 2, "cpu")
+    ranks.begin(str(bench.folder / "1-2"), 1, "cpu")  # both stop halfway
     found = ranks.other_world_sizes(bench)
     assert [f[:11] for f in found.failures] == ["from 2 to 1", "from 1 to 2"] and found.numbers["max_nats_2_to_1"] > 0.1
     monkeypatch.undo()
@@ -237,9 +239,54 @@ def test_what_runs_on_a_gpu_runs_on_this_device_too() -> None:
 
 def test_without_a_gpu_its_parts_say_so(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assay.runtime.machine.gpus", lambda: [])
-    for check in (devices.learner, devices.bfloat16):
-        with pytest.raises(NotAvailable, match="PyTorch sees 0 CUDA device"):
+    for check, wanted in ((devices.learner, 1), (devices.bfloat16, 1), (ranks.on_gpus, 2)):
+        with pytest.raises(NotAvailable, match=rf"PyTorch sees 0 CUDA device\(s\) here; this part needs {wanted}"):
             check(bench)
+
+
+def test_ranks_on_gpus_are_tried_where_two_may_be_used(assay: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = assay("selftest", "--json", "--only", "gpu/ranks", "--gpus", "1")
+    (part,) = json.loads(said.out)["parts"]
+    assert (said.code, part["outcome"], part["why"]) == (0, "not available", "needs 2 GPU(s), and --gpus is 1")
+    monkeypatch.setattr("assay.runtime.machine.gpus", lambda: ["one alone"])
+    (part,) = json.loads(assay("selftest", "--json", "--only", "gpu/ranks", "--gpus", "2").out)["parts"]
+    assert (part["outcome"], part["why"]) == ("not available", "PyTorch sees 1 CUDA device(s) here; this part needs 2")
+
+
+def test_ranks_on_gpus_do_what_ranks_on_the_cpu_do(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same runs but for the device, and what each of the two ranks then joins: gloo beside NCCL, on a device of its own."""
+    found: dict[str, list[Any]] = {"cpu": [], "cuda": []}
+    monkeypatch.setattr("assay.runtime.machine.gpus", lambda: ["one", "two"])
+    monkeypatch.setattr(ranks, "_apart", exec)
+    monkeypatch.setattr(ranks, "_gap", lambda one, other: 0.0 if other.name == "2-1" else 1.0)
+    for device, check in (("cpu", ranks.other_world_sizes), ("cuda", ranks.on_gpus)):
+        seen = found[device]
+        monkeypatch.setattr(ranks, "train", lambda run, folder, seen=seen: seen.append((Path(folder).name, run)))
+        monkeypatch.setattr(ranks, "resume", lambda folder, seen=seen, **more: seen.append((Path(folder).name, more)))
+        assert check(bench).failures == ("from 1 to 2: 1 nats in one token, above 0.005",)
+    on_cpu, on_cuda = found["cpu"], found["cuda"]
+    assert [name for name, _ in on_cuda] == ["whole", "2-1", "2-1", "1-2", "1-2"]
+    assert [(made.mesh.data, made.steps) for _, made in on_cuda if isinstance(made, Run)] == [(1, 12), (2, 6), (1, 6)]
+    again = [made["ranks"] for _, made in on_cuda if not isinstance(made, Run)]
+    assert again == [1, 2]
+    for (_, here), (_, there) in zip(on_cpu, on_cuda, strict=True):
+        if isinstance(there, Run):
+            assert there.stages[0].learner.device == "cuda"
+            assert replace(there, stages=(replace(there.stages[0], learner=here.stages[0].learner),)) == here
+        else:
+            assert there == here
+    run = on_cuda[1][1]
+    orders = Orders(
+        rank=1, mesh=run.mesh, folder=bench.folder, threads=1, settings=run.stages[0].learner, total_steps=6, version=0, models=()
+    )
+    joined: list[Any] = []
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")  # which entering sets
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.set_device", joined.append)
+    monkeypatch.setattr("torch.distributed.init_process_group", lambda backend, **more: joined.append(backend))
+    monkeypatch.setattr("assay.runtime.ranks.shared_by", lambda context: None)
+    rank._enter(orders)
+    assert joined == [1, "cpu:gloo,cuda:nccl"]
 
 
 def test_two_devices_that_differ_fail(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,7 +314,7 @@ SERVER = """#!{python}
 import sys, http.server
 class Fine(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        self.send_response(200); self.end_headers()
+        self.send_response(200); self.end_headers(); self.wfile.write(b'{{"version": "0.1"}}' * (self.path == "/version"))
     def log_message(self, *args): pass
 print(*sys.argv[1:], flush=True)
 http.server.HTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), Fine).serve_forever()
@@ -282,7 +329,9 @@ def test_a_server_is_started_told_and_stopped(tmp_path: Path, monkeypatch: pytes
     program.chmod(0o755)
     monkeypatch.setenv("ASSAY_VLLM", str(program))
     with serving.served_model(small.decoder(), tmp_path, 64, lambda text: None) as settings:
-        assert settings.url.startswith("http://127.0.0.1:")
+        assert settings.url.startswith("http://127.0.0.1:") and serving.version_of(settings) == "0.1"
+        with pytest.raises(EngineError, match="/health does not tell its version"):
+            serving.version_of(replace(settings, url=f"{settings.url}/health"))
     said = (tmp_path / "vllm.log").read_text()
     assert f"serve {tmp_path / 'served'} --host 127.0.0.1" in said and "--max-model-len 64" in said
     with serving.served(tmp_path / "served", tmp_path / "vllm.log", 64, lambda text: None) as (_, spent):

@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+from assay.core.threads import sleeping_waits
+
 __all__ = ["main"]
 
 COMMANDS = {
@@ -41,8 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 after success, 1 where the work failed, 2 where an argument, or what it names, was wrong, 130 after Ctrl-C.
     """
     args = list(sys.argv[1:] if argv is None else argv)
-    # torch reads this at import: spinning threads cost a small model up to twenty times its speed on a busy machine
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    sleeping_waits()
     if not args or args[0] in ("-h", "--help"):
         print(_help())
         return 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from assay.cli.sizes import AnyShape, model_shape
 from assay.core.lines import parsed_json
 from assay.core.protocols import Tokenizer
+from assay.runtime.adapter_base import whole_of
 from assay.train.fits import check_fits, check_run
 from assay.train.models import Built, Folder, Scratch, model_folder, scratch_tokenizer
 from assay.train.run import Run
@@ -65,7 +66,7 @@ def outline(source: object) -> Outline:
     if isinstance(source, Scratch):
         return Outline(shape=shape, tokenizer=scratch_tokenizer(source))
     given = cast(Folder, source)
-    folder = model_folder(Path(given.path))
+    folder = whole_of(model_folder(Path(given.path)))
     tokenizer = HubTokenizer.load(folder, eos=_end(folder / "config.json"), rows=shape.vocab_size)
     return Outline(shape=shape, tokenizer=tokenizer if given.chat is None else tokenizer.with_chat(given.chat))
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from assay.train.run import Run
 
-__all__ = ["LiveView", "PlainView", "Progress", "view"]
+__all__ = ["LiveView", "PlainView", "Progress", "say", "view"]
 
 BARS = "▁▂▃▄▅▆▇█"
 GREEDY, SAMPLED = "eval/greedy/all", "eval/sampled/all"
@@ -127,6 +127,14 @@ class Progress:
         return "".join(BARS[round((m - low) / span * (len(BARS) - 1))] for m in means)
 
 
+def say(line: str) -> None:
+    """Prints a line; a reader that goes away, as ``| head`` does, must not end the run."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- the interpreter flushes it at the end
+
+
 class PlainView:
     """One line per evaluation, and for every twentieth part of the run."""
 
@@ -134,7 +142,7 @@ class PlainView:
         self._p = Progress(run, first=first)
         self._every = max(1, run.steps // 20)
         done = f", {self._p.step} done" if first else ""
-        self._say(f"{title}: {run.steps} steps in {run.tasks.name}{done}")
+        say(f"{title}: {run.steps} steps in {run.tasks.name}{done}")
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Prints a line when there is an evaluation or the step is due."""
@@ -156,14 +164,7 @@ class PlainView:
             parts.append(f"held-out greedy {self._p.show(GREEDY)} sampled {self._p.show(SAMPLED)}")
         if self._p.eta and step < self._p.steps:
             parts.append(f"left {self._p.eta}")
-        self._say("  ".join(parts))
-
-    def _say(self, line: str) -> None:
-        """A reader that goes away, as ``| head`` does, must not end the run."""
-        try:
-            print(line, flush=True)
-        except BrokenPipeError:
-            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- the interpreter flushes it at the end
+        say("  ".join(parts))
 
     def close(self) -> None:
         """Nothing is held open."""

@@ -105,11 +105,13 @@ def _runs_list(args: list[str]) -> int:
         what = "is no folder" if own.root.exists() else "does not exist"
         raise DataError(f"{own.root} {what}; start a run with 'assay train quickstart', or name another --root")
     rows: list[dict[str, Any]] = []
-    for folder in sorted({p.parent for p in own.root.glob("*/run.toml")}, key=lambda p: p.name):
+    beside = [run for study in own.root.glob("*/study.json") for run in study.parent.glob("*/run.toml")]
+    for folder in sorted({p.parent for p in (*own.root.glob("*/run.toml"), *beside)}):
+        name = str(folder.relative_to(own.root))
         try:
-            rows.append(_row(read_run(folder)))
+            rows.append({**_row(read_run(folder)), "run": name})
         except AssayError as error:
-            rows.append({"run": folder.name, "state": f"unreadable: {error}"})
+            rows.append({"run": name, "state": f"unreadable: {error}"})
 
     def text() -> None:
         if not rows:

@@ -10,14 +10,16 @@ from typing import Any, cast
 from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import AssayError, DataError, a_kind
 from assay.core.lines import parsed_json
+from assay.core.places import cache_folder
 from assay.core.plan import Plan
 from assay.recipes.school import CONFIGS
+from assay.runtime.adapter_base import whole_of
 from assay.runtime.settings import DecoderShape, HubShape
 from assay.train.fits import check_run
 from assay.train.imitate import demonstrations_of
 from assay.train.levels import arms_of
 from assay.train.memory import Memory, Weights, memory_of, savings, weights_in, weights_of
-from assay.train.models import Built, Folder, Scratch, cache_folder, model_folder
+from assay.train.models import Built, Folder, Scratch, model_folder
 from assay.train.prefer import preferences_of
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run, Stage
@@ -135,7 +137,7 @@ def model_shape(source: object) -> AnyShape:
         return replace(source.shape, vocab_size=len(source.alphabet) + _SPECIAL)
     if isinstance(source, Folder):
         stated = stated_config(source)
-        return _shape_in(model_folder(Path(source.path)) / "config.json") if stated is None else _decoder(stated)
+        return _shape_in(whole_of(model_folder(Path(source.path))) / "config.json") if stated is None else _decoder(stated)
     raise DataError(f"the sizes of {a_kind(source)} are only known once it is loaded; give Folder, Scratch or Built")
 
 
@@ -237,7 +239,7 @@ def _weights(source: object, shape: AnyShape) -> Weights:
         return weights_of(shape)
     while isinstance(source, Built):
         source = source.run.model
-    return weights_in(model_folder(Path(cast(Folder, source).path)))
+    return weights_in(whole_of(model_folder(Path(cast(Folder, source).path))))
 
 
 def _cached(base: Run) -> Path | None:

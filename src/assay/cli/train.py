@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.cli.fit import check
+from assay.cli.many import Study, go_on, train_many
 from assay.cli.mirror import option_rows, parse
 from assay.cli.recipe import first_line, reduced, settle, user_files
 from assay.cli.records import Record, made_again, run_folder
@@ -34,12 +35,14 @@ class ViewOptions:
         tensorboard: also write TensorBoard events (extra: tensorboard).
         wandb: also write an offline W&B run (extra: wandb).
         no_report: do not write report.html at the end.
+        profile: have each step tell where its time went, in the journal and in the report.
     """
 
     plain: bool = False
     tensorboard: bool = False
     wandb: bool = False
     no_report: bool = False
+    profile: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,10 @@ class TrainOptions(ViewOptions):
 
     Attributes:
         folder: the new run's folder; runs/NAME-1, -2, ... when not given.
+        seeds: runs of several seeds side by side, one per core: how many, or which (1,4,7). The same command goes on with
+            those that were stopped.
+        vary: runs of several settings side by side, for every combination: OPTION=VALUE,VALUE.
+        at_once: how many runs at a time; as many as there are cores for when not given.
         against: files or folders of evaluation rows, which must not be among the training prompts; beside the run's own held-out
             tasks.
         allow_contamination: train although they are, and have the report say so.
@@ -57,6 +64,9 @@ class TrainOptions(ViewOptions):
     """
 
     folder: Path | None = None
+    seeds: str = field(default="", metadata={"arg": {"metavar": "N|SEED,SEED", "help_behavior_hint": ""}})
+    vary: tuple[str, ...] = field(default=(), metadata={"arg": {"metavar": "[OPTION=VALUE,VALUE ...]"}})
+    at_once: int = field(default=0, metadata={"arg": {"help_behavior_hint": ""}})
     against: tuple[Path, ...] = field(default=(), metadata={"arg": {"metavar": "[FILE ...]"}})
     allow_contamination: bool = False
     steps: int | None = None
@@ -65,6 +75,15 @@ class TrainOptions(ViewOptions):
     def __post_init__(self) -> None:
         if self.steps is not None and self.steps < 1:
             raise ConfigError(f"--steps {self.steps}: give the number of steps of the last stage, at least 1")
+        if self.at_once < 0:
+            raise ConfigError(f"--at-once {self.at_once}: give how many runs at a time, at least 1")
+        if self.at_once and not self.several:
+            raise ConfigError("--at-once is about several runs side by side; give --seeds or --vary too, or leave it out")
+
+    @property
+    def several(self) -> bool:
+        """Whether several runs are asked for."""
+        return bool(self.seeds or self.vary)
 
     def settled(self, run: Run) -> Run:
         """``run`` with what these options say of it."""
@@ -79,7 +98,7 @@ class TrainOptions(ViewOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeOptions(ViewOptions):
-    """Goes on with a run that was stopped, killed, or has finished.
+    """Goes on with a run that was stopped, killed, or has finished, or with those of a folder of runs side by side.
 
     Attributes:
         run: a run folder.
@@ -105,23 +124,31 @@ def train_command(args: list[str]) -> int:
     if not args or args[0].startswith("-"):
         return usage("train", TrainOptions, args)
     own, run = settle(TrainOptions, args[0], args[1:], "assay train")
+    if own.several:
+        return train_many(args[0], args[1:], own)
     run = own.settled(run)
     folder = own.folder or fresh_folder(Path("runs"), run.name)
     refuse_used(folder)
     check(run)
     record = Record(recipe=args[0], args=tuple(args[1:]), files=user_files())
     note(f"{run.name}: {run.steps} steps in {folder}")
-    return _work(lambda watch: train(run, folder, watch=watch), folder, own, record)
+    return _work(lambda watch: train(run, folder, watch=watch, profile=own.profile), folder, own, record)
 
 
 def resume_command(args: list[str]) -> int:
     """``assay resume RUN [--steps N] [--ranks N] [--allow-inexact]``."""
     own = parse(ResumeOptions, args, "assay resume")
+    if study := Study.read(own.run):
+        if own.steps or own.ranks or own.allow_inexact:
+            raise ConfigError(f"{own.run} holds several runs; --steps, --ranks and --allow-inexact are for one: assay resume RUN")
+        return go_on(own.run, study)
     run_folder(own.run, ("run.toml",))
     record = Record.read(own.run)
     run = made_again(own.run)
     return _work(
-        lambda watch: resume(own.run, run=run, steps=own.steps, ranks=own.ranks, allow_inexact=own.allow_inexact, watch=watch),
+        lambda watch: resume(
+            own.run, run=run, steps=own.steps, ranks=own.ranks, allow_inexact=own.allow_inexact, watch=watch, profile=own.profile
+        ),
         own.run,
         own,
         record,
@@ -194,6 +221,8 @@ def _work(job: Callable[[Watch], Outcome], folder: Path, own: ViewOptions, recor
         print(f"done: {outcome.step} steps in {folder}, digest {outcome.digest}")
     else:
         print(f"stopped after step {outcome.step}; go on with: assay resume {folder}")
+    if own.profile:
+        print(_profile(folder))
     if report:
         print(f"report: {report}")
     if outcome.finished:
@@ -225,6 +254,17 @@ def _trackers(run: Run, where: Path, first: int, main: bool, own: ViewOptions) -
 
         out.append(WandbTracker(where / "wandb"))
     return [*out, view(run, title, own.plain, first)]  # the view last: what could fail has not, when it takes the screen
+
+
+def _profile(folder: Path) -> str:
+    """Where a mean step's time went, the largest parts first."""
+    from assay.measure.panels import profile_of
+    from assay.measure.runs import read_run
+
+    steps, parts = profile_of(read_run(folder))
+    whole = sum(p.wall for p in parts)
+    shown = ", ".join(f"{p.name} {100 * p.wall / whole:.0f} %" for p in parts if p.wall >= 0.005 * whole)
+    return f"a step of {1e3 * whole / steps:.0f} ms: {shown}" if steps else "no step was profiled"
 
 
 def _report(folder: Path, own: ViewOptions) -> Path | None:

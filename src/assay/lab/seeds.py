@@ -1,0 +1,384 @@
+"""Runs side by side on one machine: seeds, or settings that differ. Each is, to the bit, what it would be alone.
+
+Every run is a process of its own, in a folder of its own, with a journal of its own; what went wrong with one is no matter of the
+others. What was finished is not run again, what was stopped or killed is gone on with.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from assay.core.canon import plain
+from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
+from assay.core.errors import AssayError, ConfigError, DataError
+from assay.lab.processes import Job, Processes, last_words, own_cores
+from assay.measure.intervals import Interval, student
+from assay.measure.runs import EvalLine, read_run
+from assay.train import lock, storage
+from assay.train.driver import when_stopped
+from assay.train.models import Built
+from assay.train.record import load_run
+from assay.train.run import Run
+from assay.verify.room import cores
+
+__all__ = ["Ending", "Mean", "Member", "News", "State", "means", "same_run", "side_by_side", "work_off"]
+
+RESULTS = "results.json"
+"""What came out, in the folder of the runs."""
+
+
+class State(StrEnum):
+    """How it stands with a run."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One of the runs.
+
+    Attributes:
+        name: of its folder.
+        group: what it shares with those that differ from it in nothing but the seed.
+        run: its settings.
+        words: what stands behind ``assay train`` to get them.
+    """
+
+    name: str
+    group: str
+    run: Run = field(repr=False)
+    words: tuple[str, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What became of a run.
+
+    Attributes:
+        name, group, seed: which it is.
+        state: finished, stopped or failed.
+        said: why it failed; empty otherwise.
+        step: steps done.
+        digest: of a finished run; as alone.
+        base, greedy, sampled: held-out accuracy of greedy answers at its start, of greedy and of sampled ones at its end; None
+            where it was not evaluated.
+        cpu_seconds: of its steps, evaluation left out.
+    """
+
+    name: str
+    group: str
+    seed: int
+    state: State
+    said: str = ""
+    step: int = 0
+    digest: str = ""
+    base: float | None = None
+    greedy: float | None = None
+    sampled: float | None = None
+    cpu_seconds: float = 0.0
+
+    @property
+    def gain(self) -> float | None:
+        """Greedy accuracy at the end minus that at the start."""
+        return None if self.base is None or self.greedy is None else self.greedy - self.base
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mean:
+    """The finished runs of a group together.
+
+    Attributes:
+        group: which.
+        runs: how many.
+        base, greedy, gain, sampled: mean over runs with its 95 % interval (`assay.measure.student`); of a single run the interval
+            is None, and so is all where a run was not evaluated.
+    """
+
+    group: str
+    runs: int
+    base: Interval | float | None
+    greedy: Interval | float | None
+    gain: Interval | float | None
+    sampled: Interval | float | None
+
+
+class News(Protocol):
+    """Hears how the runs go."""
+
+    def state(self, name: str, state: State, said: str) -> None:
+        """A run is in another state; ``said`` is more about it, for people."""
+        ...
+
+    def log(self, name: str, step: int, metrics: Mapping[str, float]) -> None:
+        """A line of a run's ``metrics.jsonl``."""
+        ...
+
+
+class Nobody:
+    """Hears nothing."""
+
+    def state(self, name: str, state: State, said: str) -> None:
+        """Nothing."""
+
+    def log(self, name: str, step: int, metrics: Mapping[str, float]) -> None:
+        """Nothing."""
+
+
+def side_by_side(
+    runs: Mapping[str, Run],
+    folder: str | Path,
+    *,
+    at_once: int = 0,
+    groups: Mapping[str, str] | None = None,
+    news: News | None = None,
+) -> tuple[Ending, ...]:
+    """Runs several runs, as many at a time as there are cores for them, each in ``folder/NAME``.
+
+    The same call goes on with what was stopped, killed or failed, and leaves alone what is finished.
+
+    Args:
+        runs: by the names of their folders; each must be one that ``run.toml`` can say all of.
+        folder: of all; each run's settings are put beside its folder.
+        at_once: how many at a time; 0 for as many as this process has cores for, by ``Run.threads`` and ``Run.mesh``.
+        groups: which runs differ in nothing but the seed, for `means`; all of them when None.
+        news: hears how they go.
+
+    Returns:
+        What became of each, in the order given; also in ``folder/results.json``, with the means.
+
+    Raises:
+        ConfigError: a folder holds another run, or another process works on these.
+    """
+    place = Path(folder)
+    members = [
+        Member(name=name, group=(groups or {}).get(name, ""), run=run, words=(str(place / f"{name}.toml"),))
+        for name, run in runs.items()
+    ]
+    with storage.guarded(place):
+        place.mkdir(parents=True, exist_ok=True)
+    for member in members:
+        storage.write_text(place / f"{member.name}.toml", dumps_toml(to_dict(member.run)))
+    return work_off(members, place, at_once=at_once, options=("--plain",), news=news)
+
+
+def work_off(
+    members: Sequence[Member], folder: Path, *, at_once: int = 0, options: tuple[str, ...] = (), news: News | None = None
+) -> tuple[Ending, ...]:
+    """`side_by_side` of runs that the command line can make; ``options`` are those that ``train`` and ``resume`` share.
+
+    Raises:
+        ConfigError: a folder holds another run, or another process works on these.
+    """
+    for member in members:
+        if not same_run(folder / member.name, member.run):
+            raise ConfigError(
+                f"{folder / member.name} holds a run of other settings than asked for; choose another folder, or remove that one"
+            )
+    with lock.worker(folder):
+        endings = _Desk(members, folder, options, news or Nobody()).work(at_once)
+        storage.write_json(folder / RESULTS, {"runs": plain(endings), "means": plain(means(endings))})
+    return endings
+
+
+def same_run(folder: Path, run: Run) -> bool:
+    """Whether a folder holds no run yet, or just this one, as this version reads it."""
+    path = folder / "run.toml"
+    if not path.exists():
+        return True
+    try:
+        if from_dict(Run, loads_toml(path.read_text(encoding="utf-8"))) == run:
+            return True
+    except AssayError:
+        pass  # it has parts that only its recipe can make
+    try:
+        return [s.steps for s in load_run(folder, run).stages] == [s.steps for s in run.stages]
+    except AssayError:
+        return False
+
+
+def means(endings: Sequence[Ending]) -> tuple[Mean, ...]:
+    """The finished runs of each group together.
+
+    >>> runs = [Ending(name=f"seed-{s}", group="", seed=s, state=State.FINISHED, base=0.5, greedy=0.8 + s / 10) for s in (0, 1)]
+    >>> found = means(runs)[0]
+    >>> str(found.greedy), str(found.base), found.sampled
+    ('0.850 [0.215, 1.000]', '0.500 [0.500, 0.500]', None)
+    """
+    groups = dict.fromkeys(e.group for e in endings)
+    return tuple(_mean(group, [e for e in endings if e.group == group and e.state is State.FINISHED]) for group in groups)
+
+
+def _mean(group: str, runs: Sequence[Ending]) -> Mean:
+    return Mean(
+        group=group,
+        runs=len(runs),
+        base=_over([e.base for e in runs], 0.0),
+        greedy=_over([e.greedy for e in runs], 0.0),
+        gain=_over([e.gain for e in runs], -1.0),
+        sampled=_over([e.sampled for e in runs], 0.0),
+    )
+
+
+def _over(values: Sequence[float | None], least: float) -> Interval | float | None:
+    """Mean and interval of accuracies, within what an accuracy can be."""
+    known = [v for v in values if v is not None]
+    if not known or len(known) < len(values):
+        return None
+    if len(known) == 1:
+        return known[0]
+    found = student(known)
+    return Interval(found.value, max(least, found.low), min(1.0, found.high), found.confidence, found.n)
+
+
+# ---- at work ----------------------------------------------------------------------------------------------------------
+
+
+class _Journal:
+    """What is new in a run's ``metrics.jsonl``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path, self._at = folder / "metrics.jsonl", 0
+
+    def news(self) -> list[dict[str, Any]]:
+        """The lines since the last look; one that is not whole yet waits."""
+        try:
+            with self._path.open("rb") as file:
+                end = file.seek(0, 2)
+                self._at = min(self._at, end)  # a resume cuts it back
+                file.seek(self._at)
+                text = file.read()
+        except OSError:
+            return []
+        whole = text[: text.rfind(b"\n") + 1]
+        self._at += len(whole)
+        found: list[dict[str, Any]] = []
+        for line in whole.splitlines():
+            try:
+                found.append(json.loads(line))
+            except ValueError:  # cut back and grown again since the last look
+                continue
+        return found
+
+
+class _Desk:
+    """Starts the runs, hears them, and sees them end."""
+
+    def __init__(self, members: Sequence[Member], folder: Path, options: tuple[str, ...], news: News) -> None:
+        self._members = {m.name: m for m in members}
+        self._folder, self._options, self._news = folder, options, news
+        self._journals = {m.name: _Journal(folder / m.name) for m in members}
+        self._waiting: list[str] = []
+        self._ended: dict[str, tuple[State, str]] = {}
+        self._told: dict[str, str] = {}
+        self._stop = False
+
+    def work(self, at_once: int) -> tuple[Ending, ...]:
+        """Until all have ended, or the runs that are at work when it was stopped."""
+        each = max(m.run.threads * m.run.mesh.size for m in self._members.values())
+        for name in self._members:
+            done = (self._folder / name / "done.json").exists()
+            self._become(name, State.FINISHED if done else State.WAITING)
+            self._waiting += [] if done else [name]
+        most = min(at_once or max(1, cores() // each), max(1, len(self._waiting)))
+        with own_cores(each, most) as places, Processes(places) as processes, when_stopped(lambda: self._ask(processes)):
+            while processes.running or (self._waiting and not self._stop):
+                while processes.free and (name := self._next(processes.running)):
+                    self._waiting.remove(name)
+                    processes.start(self._job(name))
+                for job, status in processes.ended():
+                    self._over(job, status)
+                self._hear(processes.running)
+        for name in self._waiting:
+            self._become(name, State.STOPPED)
+        return tuple(self._ending(m) for m in self._members.values())
+
+    def _ask(self, processes: Processes) -> None:
+        """The first Ctrl-C or SIGTERM ends the runs at work after their steps, with a checkpoint; the second at once."""
+        self._stop = True
+        processes.ask()
+
+    def _next(self, running: Sequence[str]) -> str:
+        """A run that may start; empty where none may: a base that several start from is built by the first of them, and a run at
+        which a process of a call before is still at work can only wait for it.
+        """
+        if self._stop:
+            return ""
+        built = [self._members[name].run.model for name in running if self._builds(name)]
+        for name in self._waiting:
+            if self._members[name].run.model in built:
+                continue
+            if holder := lock.holder(self._folder / name):
+                self._become(name, State.WAITING, f"process {holder} works on it")
+                continue
+            return name
+        return ""
+
+    def _builds(self, name: str) -> bool:
+        """Whether a run that is at work has yet to build its base, or to find it in the cache."""
+        return isinstance(self._members[name].run.model, Built) and not (self._folder / name / "start").exists()
+
+    def _job(self, name: str) -> Job:
+        folder = self._folder / name
+        begun = (folder / "run.toml").exists()
+        words = ("resume", str(folder)) if begun else ("train", *self._members[name].words, "--folder", str(folder))
+        return Job(name=name, words=("assay", *words, *self._options), log=folder.with_name(f"{name}.log"), new=not begun)
+
+    def _over(self, job: Job, status: int) -> None:
+        self._hear([job.name])
+        if status == 0 and (self._folder / job.name / "done.json").exists():
+            self._become(job.name, State.FINISHED)
+        elif status == 130 or (self._stop and status < 0):
+            self._become(job.name, State.STOPPED)
+        else:
+            self._become(job.name, State.FAILED, last_words(job.log, status))
+
+    def _hear(self, running: Sequence[str]) -> None:
+        for name in running:
+            if name not in self._ended:
+                self._become(name, State.RUNNING, "base" if self._builds(name) else "")
+            for line in self._journals[name].news():
+                self._news.log(name, int(line["step"]), line["metrics"])
+
+    def _become(self, name: str, state: State, said: str = "") -> None:
+        """Notes and tells a state, where it is another."""
+        if state in (State.FINISHED, State.STOPPED, State.FAILED):
+            self._ended[name] = state, said
+        if self._told.get(name) != (now := f"{state} {said}"):
+            self._told[name] = now
+            self._news.state(name, state, said)
+
+    def _ending(self, member: Member) -> Ending:
+        state, said = self._ended[member.name]
+        folder = self._folder / member.name
+        known: dict[str, Any] = {"name": member.name, "group": member.group, "seed": member.run.seed}
+        known |= {"state": state, "said": said}
+        try:
+            view = read_run(folder)
+        except DataError:  # it never began
+            return Ending(**known)
+        cpu = view.history()["time/cpu"].values
+        base, greedy, sampled = view.base("greedy"), view.final("greedy"), view.final("sampled")
+        return Ending(
+            **known,
+            step=view.last_step,
+            digest=str(storage.read_json(folder / "done.json")["digest"]) if state is State.FINISHED else "",
+            base=_accuracy(base, view.threshold),
+            greedy=_accuracy(greedy, view.threshold),
+            sampled=_accuracy(sampled, view.threshold),
+            cpu_seconds=round(float(cpu[-1]), 2) if len(cpu) else 0.0,
+        )
+
+
+def _accuracy(line: EvalLine | None, threshold: float) -> float | None:
+    return None if line is None else float(np.mean(list(line.scores(threshold).values())))
