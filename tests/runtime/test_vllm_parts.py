@@ -19,6 +19,7 @@ from assay.core.manifest import manifest_of
 from assay.core.protocols import Request
 from assay.core.rollout import Sampling, Span, Stop, ids_of
 from assay.runtime import DecoderShape, VllmEngine, VllmSettings, char_tokenizer, init_model, save_model, untied_copy
+from assay.runtime.vllm.checkpoint import whole
 from assay.runtime.vllm.gate import Gate
 from assay.runtime.vllm.server import Server
 from assay.runtime.vllm.snapshots import Snapshots, is_adapter, read_header, shapes_in
@@ -213,8 +214,8 @@ def folder(model, tmp_path_factory):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_snapshot_holds_the_bytes_of_the_manifest(model, folder, tmp_path, dtype):
     made = manifest_of(3, arrays_of(model)).rounded(dtype)
-    files = Snapshots(str(tmp_path / "w"), folder, "n")
-    snapshot = files.full(made, {"lm_head.weight": "model.embed_tokens.weight"})
+    files, parts = Snapshots(str(tmp_path / "w"), folder, "n"), whole({n: t.shape for n, t in made.tensors.items()})
+    snapshot = files.full(made, {**parts, "lm_head.weight": parts["model.embed_tokens.weight"]})
     assert snapshot.path.name == "n-1-v3" and snapshot.manifest.payload is None
     assert {f.name for f in snapshot.path.iterdir()} >= {"config.json", "tokenizer.json", "manifest.json", "model.safetensors"}
     for name, told in made.tensors.items():
@@ -341,7 +342,7 @@ def test_checksums_of_fused_padded_and_transposed_parameters(tmp_path):
         "n": sha(arrays["n"] + 1),
         "unknown": "s",
     }
-    told = witnessed(snapshot, served)
+    told = witnessed(snapshot, served, set())
     right = {n for n in told if told[n] == made.tensors[n].digest}
     assert right == {f"l.self_attn.{x}_proj.weight" for x in "qkvo"} | {"model.embed_tokens.weight", "l.c_attn.weight"}
     assert told.keys() - right == {"l.mlp.gate_proj.weight", "l.mlp.up_proj.weight", "n"}

@@ -9,7 +9,7 @@ import httpx
 
 from assay.core.protocols import Request
 from assay.core.rollout import Sampling, ids_of
-from assay.runtime import VllmEngine, VllmSettings
+from assay.runtime import NcclUpdate, VllmEngine, VllmSettings
 
 
 def asked(seed=7, first=0, **sampling):
@@ -38,7 +38,7 @@ class Book:
         self.folder, self.asked, self.fails, self.label, self.adapters = folder, [], {}, "default", []
         self.config = {"logprobs_mode": "processed_logprobs", "dtype": "torch.float32", **config}
         self.device, self.rank, self.model = "cuda", 0, "base"
-        self.transfer, self.paused = None, False
+        self.transfer, self.paused, self.extension = None, False, ""
 
     def __call__(self, request):
         path, body = request.url.path, json.loads(request.content or "{}")
@@ -54,7 +54,8 @@ class Book:
     def on_server_info(self, body):
         lora = {"max_lora_rank": self.rank} if self.rank else None
         config = {"model_config": self.config, "lora_config": lora, "device_config": {"device": self.device}}
-        return {"vllm_config": config | {"weight_transfer_config": self.transfer}}
+        more = {"weight_transfer_config": self.transfer, "parallel_config": {"worker_extension_cls": self.extension}}
+        return {"vllm_config": config | more}
 
     def on_is_paused(self, body):
         return {"is_paused": self.paused}
@@ -104,3 +105,35 @@ def engine_of(book, model, adapter=None, transfer=None, **settings):
 
 def run(coroutine):
     return asyncio.run(coroutine)
+
+
+class Memory:
+    """Carries nothing further than its own list."""
+
+    def __init__(self, during=lambda: None) -> None:
+        self.sent, self.workers, self.opened, self.closed, self.during = [], 0, 0, 0, during
+
+    def check(self) -> None:
+        pass
+
+    def open(self, control, workers):
+        self.control, self.workers = control, workers
+        control.init_weight_transfer_engine({"world_size": workers + 1})
+        self.opened += 1
+        return self
+
+    def send(self, held) -> None:
+        self.control.start_weight_update()
+        self.control.update_weights({"names": [wire.name for wire in held.wires()]})
+        self.during()
+        self.sent.append({name: array.copy() for name, array in held.sent()})
+        self.control.finish_weight_update()
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def sending(book, model, during=lambda: None, **settings):
+    memory = Memory(during)
+    update = settings.pop("update", NcclUpdate())
+    return memory, engine_of(book, model, transfer=memory, update=update, **settings)

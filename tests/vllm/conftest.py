@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def start(executable, folder, tmp_path_factory):
     def start(*options: str, variables: Mapping[str, str] = NEEDED, served: Path = folder, seqs: int = 16) -> Server:
         command = (
             str(executable), "serve", str(served), "--host", "127.0.0.1", "--enforce-eager", "--max-model-len", str(CONTEXT),
-            "--max-num-seqs", str(seqs), *options,
+            "--max-num-seqs", str(seqs), "--no-enable-chunked-prefill", *options,
         )  # fmt: skip
         log = tmp_path_factory.mktemp("server") / "log"
         started.append(launch(command, variables, free_port(), log))
@@ -93,3 +94,15 @@ def spare(start) -> Server:
 @pytest.fixture
 def engine(server, model) -> VllmEngine:
     return VllmEngine(server.settings(), model)
+
+
+@pytest.fixture(scope="session")
+def plugin(tmp_path_factory) -> Path:
+    """A folder for Python's path from which vLLM loads the stand-in."""
+    place = tmp_path_factory.mktemp("plugin")
+    shutil.copy(Path(__file__).with_name("vllm_stand_in.py"), place)
+    said = place / "stand_in-0.dist-info"
+    said.mkdir()
+    (said / "METADATA").write_text("Metadata-Version: 2.1\nName: stand-in\nVersion: 0\n")
+    (said / "entry_points.txt").write_text("[vllm.general_plugins]\nstand_in = vllm_stand_in:register\n")
+    return place

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import shutil
-import subprocess
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from vllm_servers import NCCL, NEEDED, PROCESSED, ROOT, VARIABLES, gap, rows, version
-from vllm_stand_in import FAIL
+from vllm_servers import NCCL, NEEDED, PROCESSED, gap, of, rows, stood_in, trained, version
 
 from assay.core.errors import ConfigError, EngineError
 from assay.runtime import NativeEngine, NcclUpdate, VllmEngine, load_model
 from assay.runtime.vllm.transfer import Control
-
-HERE = Path(__file__).parent
 
 
 class Stub:
@@ -37,33 +29,11 @@ class Stub:
 
 
 @pytest.fixture(scope="module")
-def plugin(tmp_path_factory) -> Path:
-    """A folder for Python's path from which vLLM loads the stand-in."""
-    place = tmp_path_factory.mktemp("plugin")
-    shutil.copy(HERE / "vllm_stand_in.py", place)
-    said = place / "stand_in-0.dist-info"
-    said.mkdir()
-    (said / "METADATA").write_text("Metadata-Version: 2.1\nName: stand-in\nVersion: 0\n")
-    (said / "entry_points.txt").write_text("[vllm.general_plugins]\nstand_in = vllm_stand_in:register\n")
-    return place
-
-
-@pytest.fixture(scope="module")
 def steps(start, executable, plugin, tied, tmp_path_factory):
     """What `vllm_trainer` did to a server of its own, by step."""
     fails = tmp_path_factory.mktemp("fails") / "now"
-    variables = {**NEEDED, FAIL: str(fails), "PYTHONPATH": str(plugin)}
-    with start("--dtype", "float32", *PROCESSED, "--enable-scale-out", *NCCL, variables=variables) as server:
-        done = subprocess.run(
-            [executable.with_name("python"), HERE / "vllm_trainer.py", server.url, tied, fails], capture_output=True, text=True,
-            timeout=300, env={**os.environ, **VARIABLES, "PYTHONPATH": f"{ROOT / 'src'}:{HERE}"},
-        )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def of(steps, name: str):
-    return [step for step in steps if step["step"] == name]
+    with start("--dtype", "float32", *PROCESSED, "--enable-scale-out", *NCCL, variables=stood_in(plugin, fails)) as server:
+        return trained(executable, server.url, tied, fails)
 
 
 SERVED = {

@@ -158,7 +158,7 @@ def test_checksums_tell_what_the_server_tells_and_nothing_else(server, engine, m
     # half of an update, made behind the engine's back
     mixed = arrays_of(model, 5) | {n: a for n, a in arrays_of(model).items() if "layers.1" in n}
     other = Snapshots("", None, "other")
-    path = other.full(manifest_of(3, mixed), {"lm_head.weight": "model.embed_tokens.weight"}).path
+    path = other.full(manifest_of(3, mixed), engine._weights.facts.parts).path
     server.post("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": str(path)}})
     told = asyncio.run(engine.checksums())
     wrong = {name for name in told if told[name] != new.tensors[name].digest}
@@ -206,8 +206,8 @@ def test_after_a_failed_load_the_old_weights_are_served_again(engine, model, nat
     """A folder that the server does not see: its loading fails half way and leaves it without weights until it loads others."""
     real = Snapshots.full
 
-    def lost(self, manifest, copies=None):
-        made = real(self, manifest, copies)
+    def lost(self, manifest, parts=None):
+        made = real(self, manifest, parts)
         shutil.rmtree(made.path)
         return made
 

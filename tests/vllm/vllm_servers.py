@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import httpx
 import numpy as np
+from vllm_stand_in import FAIL
 
 from assay.core.manifest import manifest_of
 from assay.core.protocols import Request
@@ -138,3 +140,24 @@ def request(name: str, prompt, seed: int = 0, first: int = 0, **sampling) -> Req
 
 def gap(a, b) -> float:
     return max(float(np.abs(x - y).max()) for x, y in zip(a, b, strict=True))
+
+
+# ---- weights without files -----------------------------------------------------------------------------------------------------
+
+
+def stood_in(plugin: Path, fails: Path) -> dict[str, str]:
+    """Variables of a server that takes weights over gloo, and fails while the file ``fails`` exists."""
+    return {**NEEDED, FAIL: str(fails), "PYTHONPATH": f"{plugin}:{ROOT / 'src'}"}
+
+
+def trained(executable: Path, url: str, folder: Path, fails: Path, *more: str):
+    """What `vllm_trainer` did to a server, step by step."""
+    here = {**os.environ, **VARIABLES, "PYTHONPATH": f"{ROOT / 'src'}:{Path(__file__).parent}"}
+    command = [executable.with_name("python"), Path(__file__).with_name("vllm_trainer.py"), url, folder, fails, *more]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=here)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def of(steps, name: str):
+    return [step for step in steps if step["step"] == name]

@@ -26,7 +26,7 @@ from assay.runtime.vllm.transfer import Sender
 from assay.train.proof import WeightProof, probe_rows
 
 
-async def main(url: str, folder: str, server_fails: str) -> None:
+async def main(url: str, folder: str, server_fails: str, few: str = "") -> None:
     model, update = load_model(folder), NcclUpdate(bucket_bytes=300_000)
     try:
         NcclTransfer(update, url).check()
@@ -62,6 +62,9 @@ async def main(url: str, folder: str, server_fails: str) -> None:
     await step("server failed", 4, 7)
     Path(server_fails).unlink()
     await step("after it", 5, 8)
+    if few:
+        await engine.close()
+        return
     here = os.environ[vllm_stand_in.FAIL] = server_fails + ".here"
     Path(here).touch()
     await step("trainer failed", 6, 9)

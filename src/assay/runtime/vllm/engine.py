@@ -19,6 +19,7 @@ from assay.core.errors import AssayError, ConfigError, DataError, EngineError
 from assay.core.manifest import Manifest
 from assay.core.protocols import EngineInfo, Request, SwapMode
 from assay.core.rollout import Completion, Ids, Span, Stop, ids_of
+from assay.runtime.vllm.checkpoint import completed
 from assay.runtime.vllm.facts import Shaped, inspect
 from assay.runtime.vllm.gate import Gate, Job
 from assay.runtime.vllm.nccl import NcclTransfer
@@ -243,10 +244,11 @@ class VllmEngine:
                 await self._clear(gate, mode)
                 await weights.adapt(self._post, adapter, mode)
             else:
-                checked(manifest, weights.facts.dtype, {n: tuple(map(int, t.shape)) for n, t in self._model.tensors.items()})
-                copies = weights.facts.copies
+                more = weights.facts.constants
+                trained = {n: tuple(map(int, t.shape)) for n, t in self._model.tensors.items() if n not in more}
+                checked(manifest, weights.facts.dtype, trained)
                 keep = files.full if weights.sender is None else Held.of
-                sent = await asyncio.to_thread(keep, manifest, copies)
+                sent = await asyncio.to_thread(keep, completed(manifest, more) if more else manifest, weights.facts.parts)
                 await self._clear(gate, mode)
                 await weights.replace(self._post, sent, mode)
         finally:
@@ -282,6 +284,11 @@ class VllmEngine:
             raise EngineError(
                 f"weight version {manifest.version} is an adapter, and the engine was made without VllmEngine(adapter=...)"
             )
+        if self._server.experts:
+            raise ConfigError(
+                f"{self.settings.url} serves a mixture of experts on the CPU, where vLLM takes no adapters; sample in process: "
+                "engine=InProcess()"
+            )
         if can < (rank := int(config["r"])):
             takes = f"adapters up to rank {can}" if can else "no adapters"
             raise ConfigError(f"{self.settings.url} takes {takes}, this one has rank {rank}: {self._server.fix(rank)}")
@@ -295,8 +302,9 @@ class VllmEngine:
         """Digests of the parameters that the server holds, by the tensors they were made of: a manifest's own digest where the
         bytes are those that were sent, else a text that says what is there.
 
-        Left out is what the server does not tell: parameters kept in another form (linear layers on its CPU backend), parts on
-        several devices, names of its own. None before the first swap, and while an adapter is served, of which it tells nothing.
+        Left out is what the server does not tell: parameters kept in another form (linear layers and experts on its CPU backend,
+        experts laid out for some kernels of GPUs), parts on several devices, names of its own. None before the first swap, and
+        while an adapter is served, of which it tells nothing.
         """
         weights = self._connected()
         if weights.newest is None or weights.now.adapter:
@@ -304,7 +312,7 @@ class VllmEngine:
         served = parameters((await self._post("/weight_checker", {"action": "checksum"}))["checksums"])
         if weights.facts.device == "cpu":
             served.pop(HEAD, None)  # it multiplies with a packed copy
-        return await asyncio.to_thread(witnessed, weights.newest, served) or None
+        return await asyncio.to_thread(witnessed, weights.newest, served, weights.laid) or None
 
     async def score(self, rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
         """Log-probabilities at temperature 1 of each token given those before it, ``[len(row)]`` each with 0 first, in nats.

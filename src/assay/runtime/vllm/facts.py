@@ -7,8 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from assay.core.columns import Array
 from assay.core.errors import ConfigError, EngineError
+from assay.runtime.vllm.checkpoint import Rows, constants, cut
 from assay.runtime.vllm.server import GENERATE, Server
+from assay.runtime.vllm.settings import EXTENSION
 from assay.runtime.vllm.snapshots import shapes_in
 from assay.runtime.vllm.untied import HEAD, embedding_in
 
@@ -45,7 +48,9 @@ class ServerFacts:
         label: its word for the weights that it served then.
         device: what it computes on.
         workers: its processes; asked for where weights go without files, else 0.
-        copies: tensors that it must be sent beside the model's own, by the name of the one that they equal.
+        parts: names of the tensors that it must be sent, and what of the model's own tensors stands under each.
+        constants: those of them that no learner publishes: biases that choose experts, scales of layers.
+        repacks: it must be told to make its experts' kernels anew before new weights come.
     """
 
     model: str
@@ -56,7 +61,9 @@ class ServerFacts:
     label: str
     device: str
     workers: int = 0
-    copies: Mapping[str, str] = field(default_factory=dict[str, str])
+    parts: Mapping[str, Rows] = field(default_factory=dict[str, Rows])
+    constants: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    repacks: bool = False
 
     @property
     def folder(self) -> Path | None:
@@ -108,8 +115,28 @@ def inspect(server: Server, model: Shaped) -> ServerFacts:
         label=str(server.ask("GET", "/weight_info")["weight_version"]), device=str(said["device_config"]["device"]),
         workers=int(server.ask("GET", "/get_world_size")["world_size"]) if server.settings.update else 0,
     )  # fmt: skip
+    parts = cut(model, {name: tuple(map(int, tensor.shape)) for name, tensor in model.tensors.items()})
+    server.cpu = facts.device == "cpu"
+    server.experts = server.cpu and any(".experts." in name for name in parts)
+    if server.experts:
+        _check_experts(server, facts, said["parallel_config"]["worker_extension_cls"])
     _check_vocabulary(server, facts, model.shape.vocab_size)
-    return replace(facts, copies=_check_shapes(server, facts, model))
+    return replace(facts, parts=_check_shapes(server, facts, parts), constants=constants(model), repacks=server.experts)
+
+
+def _check_experts(server: Server, facts: ServerFacts, extension: str) -> None:
+    """What a server on a CPU cannot do with a mixture of experts; asked before its first request, at which it may end."""
+    what = f"{server.settings.url} serves a mixture of experts on the CPU"
+    if facts.rank:
+        raise ConfigError(
+            f"{what} with adapters, for which vLLM has kernels in Triton only: its engine would die at a request; sample "
+            f"in process to train an adapter, engine=InProcess(), and to train all weights {server.fix()}"
+        )
+    if extension != EXTENSION:
+        raise ConfigError(
+            f"{what}, where vLLM lays experts out for its kernel with the first weights only and would read all later ones in "
+            f"the wrong order; in an environment that has assay, {server.fix()}"
+        )
 
 
 def _check_vocabulary(server: Server, facts: ServerFacts, vocabulary: int) -> None:
@@ -130,28 +157,27 @@ def _check_vocabulary(server: Server, facts: ServerFacts, vocabulary: int) -> No
             )
 
 
-def _check_shapes(server: Server, facts: ServerFacts, model: Shaped) -> Mapping[str, str]:
+def _check_shapes(server: Server, facts: ServerFacts, parts: Mapping[str, Rows]) -> Mapping[str, Rows]:
     """Another model in the server's folder is refused here; told to load other shapes, the server would fail for good.
 
     Returns:
-        What a server wants that has a head of its own where the model's is tied.
+        ``parts``, and the embedding once more for a server that has a head of its own where the model's is tied.
     """
     there = shapes_in(facts.folder) if facts.folder else {}
-    here = {name: tuple(map(int, tensor.shape)) for name, tensor in model.tensors.items()}
-    copies: dict[str, str] = {}
-    if source := embedding_in(here):
+    if source := embedding_in(parts):
         if HEAD in there:
-            copies, here[HEAD] = {HEAD: source}, here[source]
+            parts = {**parts, HEAD: parts[source]}
         elif facts.device == "cpu":
             raise ConfigError(
                 f"{server.settings.url} serves a head that is tied to its embedding on the CPU, where vLLM keeps a packed copy "
                 "that it never renews: it would sample with the old head for ever. Start it with a copy of the model that has a "
                 "head of its own, made by: python -c \"from assay.runtime import untied_copy; untied_copy('MODEL', 'COPY')\""
             )
+    here = {name: rows.shape for name, rows in parts.items()}
     odd = sorted(name for name in there.keys() | here.keys() if there.get(name) != here.get(name))
     if there and odd:
         raise ConfigError(
             f"{server.settings.url} serves another model: in {facts.root} tensor {odd[0]!r} has shape {there.get(odd[0])}, here "
             f"{here.get(odd[0])} ({len(odd)} tensors differ); {server.fix()}"
         )
-    return copies
+    return parts

@@ -113,8 +113,8 @@ class NcclLink:
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         assert self._held is not None  # inside of `send`
-        for name, source in self._held.sources().items():
-            yield name, _tensor(self._held.array(source), self._device)
+        for name, array in self._held.sent():
+            yield name, _tensor(array, self._device)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from assay.core.errors import AssayError, ConfigError, EngineError, MissingExtraError
-from assay.runtime.vllm.settings import VllmSettings
+from assay.runtime.vllm.settings import WHOLE, VllmSettings
 
 try:
     import httpx
@@ -27,11 +27,17 @@ class Server:
     Args:
         settings: address and times.
         transport: answers in place of the network, for tests.
+
+    Attributes:
+        served: what it serves, as command lines name it.
+        cpu: it computes on a CPU.
+        experts: a mixture of experts, on a CPU.
     """
 
     def __init__(self, settings: VllmSettings, transport: httpx.MockTransport | None = None) -> None:
         self.settings, self._transport = settings, transport
-        self.served = settings.model or "MODEL"  # named in command lines
+        self.served = settings.model or "MODEL"
+        self.cpu = self.experts = False
 
     # ---- clients ----------------------------------------------------------------------------------------------------
 
@@ -86,7 +92,8 @@ class Server:
 
     def fix(self, rank: int = 0) -> str:
         """How to start the server right, as the end of an error message."""
-        return f"start it with: {self.settings.command(self.served, rank)}"
+        more = f" {WHOLE}" if self.cpu else ""
+        return f"start it with: {self.settings.command(self.served, rank, self.experts)}{more}"
 
     def silence(self, error: httpx.HTTPError, method: str, path: str, seconds: float) -> EngineError:
         """No answer came: why, and what to do."""

@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from assay.core.protocols import Engine
     from assay.runtime.fleet import AnyLearner
 
-__all__ = ["NcclUpdate", "VllmSettings"]
+__all__ = ["EXTENSION", "WHOLE", "NcclUpdate", "VllmSettings"]
+
+WHOLE = "--no-enable-chunked-prefill"
+"""What a server on a CPU should be started with: vLLM 0.32's engine dies there where it prefills a seeded prompt in parts."""
+
+EXTENSION = "assay.runtime.vllm.worker.ExpertKernels"
+"""What a server on a CPU that serves a mixture of experts is started with, as its ``--worker-extension-cls``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,14 +126,17 @@ class VllmSettings:
         config = {"peft_type": "LORA", "bias": "none", **peft_config(adapter, hub_of(model).base().module())}
         return VllmEngine(self, model, config)
 
-    def command(self, model: str = "MODEL", rank: int = 0) -> str:
-        """The command line of a server that this engine can use, with LoRA adapters up to ``rank`` where that is not 0."""
+    def command(self, model: str = "MODEL", rank: int = 0, experts: bool = False) -> str:
+        """The command line of a server that this engine can use, with LoRA adapters up to ``rank`` where that is not 0; with
+        what a CPU needs to be told new ``experts``.
+        """
         parts = urlsplit(self.url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
         variables = "VLLM_SERVER_DEV_MODE=1 " + ("VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 " if rank else "")
         adapters = f" --enable-lora --max-lora-rank {rank}" if rank else ""
+        extension = f" --worker-extension-cls {EXTENSION}" if experts else ""
         transfer = """ --weight-transfer-config '{"backend": "nccl"}'""" if self.update else ""
         return (
             f"{variables}vllm serve {model} --host {parts.hostname} --port {port} --enable-scale-out "
-            f"--logprobs-mode processed_logprobs{adapters}{transfer}"
+            f"--logprobs-mode processed_logprobs{adapters}{transfer}{extension}"
         )

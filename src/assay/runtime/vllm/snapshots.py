@@ -16,6 +16,7 @@ import numpy as np
 from assay.core.columns import Array
 from assay.core.errors import CheckpointError, ConfigError, EngineError
 from assay.core.manifest import Manifest, digested
+from assay.runtime.vllm.checkpoint import Rows, joined, whole
 
 __all__ = ["Snapshot", "Snapshots", "is_adapter", "read_header", "shapes_in"]
 
@@ -27,27 +28,29 @@ _ARRAYS = {"float32": np.dtype("<f4"), "bfloat16": np.dtype("<u2")}
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A manifest whose arrays are in a folder; ``manifest`` itself has none any more."""
+    """A manifest whose arrays are in a folder, and which has none itself any more; ``parts``: names in the file to their rows."""
 
     manifest: Manifest
     path: Path
+    parts: Mapping[str, Rows]
 
     def array(self, name: str) -> Array:
-        """One tensor as it is in the file; bfloat16 as uint16 bit patterns.
+        """One of the manifest's tensors as it is in the file; bfloat16 as uint16 bit patterns.
 
         Raises:
             CheckpointError: the file is damaged or gone.
         """
         file = self.path / WEIGHTS
         header, start = read_header(file)
-        entry = header[name]
-        begin, end = entry["data_offsets"]
+        data, kind = bytearray(), "<f4"
         with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as view:
-            data = view[start + begin : start + end]
-        kind = "<u2" if entry["dtype"] == "BF16" else "<f4"
-        if len(data) != end - begin:
-            raise CheckpointError(f"{file} is cut off at tensor {name!r}")
-        return np.frombuffer(data, kind).reshape(entry["shape"])
+            for written in joined(name, self.parts):
+                begin, end = header[written]["data_offsets"]
+                kind = "<u2" if header[written]["dtype"] == "BF16" else "<f4"
+                if len(piece := view[start + begin : start + end]) != end - begin:
+                    raise CheckpointError(f"{file} is cut off at tensor {written!r}")
+                data += piece
+        return np.frombuffer(data, kind).reshape(self.manifest.tensors[name].shape)
 
 
 class Snapshots:
@@ -77,25 +80,28 @@ class Snapshots:
                 f"VllmSettings.folder={folder!r} cannot be written: {error}; name one that the server sees too"
             ) from None
 
-    def full(self, manifest: Manifest, copies: Mapping[str, str] | None = None) -> Snapshot:
-        """Writes all tensors with config and tokenizer files; ``copies`` are further names for some of them.
+    def full(self, manifest: Manifest, parts: Mapping[str, Rows] | None = None) -> Snapshot:
+        """Writes all tensors with config and tokenizer files; ``parts`` are names in the file to what stands under them, the
+        manifest's own when None.
 
         Raises:
             EngineError: the disk is full or the folder cannot be written; what was there stays.
         """
         beside = [f for f in self._beside.iterdir() if f.is_file() and f.name.startswith(_BESIDE)] if self._beside else []
-        return self._write(
-            manifest, WEIGHTS, {f.name: f.read_bytes() for f in beside}, {**{n: n for n in manifest.tensors}, **(copies or {})}
-        )
+        parts = whole({n: t.shape for n, t in manifest.tensors.items()}) if parts is None else parts
+        return self._write(manifest, WEIGHTS, {f.name: f.read_bytes() for f in beside}, parts)
 
     def adapter(self, manifest: Manifest, config: Mapping[str, Any]) -> Snapshot:
         """Writes an adapter as PEFT does, its tensors under PEFT's names or those of parameters; raises like `full`."""
-        names = {name if name.startswith(_PEFT) else _PEFT + name.replace(".default.", "."): name for name in manifest.tensors}
+        parts = {
+            name if name.startswith(_PEFT) else _PEFT + name.replace(".default.", "."): Rows(name, 0, info.shape)
+            for name, info in manifest.tensors.items()
+        }
         return self._write(
-            manifest, ADAPTER, {"adapter_config.json": json.dumps(dict(config), indent=2, default=_listed).encode()}, names
+            manifest, ADAPTER, {"adapter_config.json": json.dumps(dict(config), indent=2, default=_listed).encode()}, parts
         )
 
-    def _write(self, manifest: Manifest, file: str, beside: Mapping[str, bytes], names: Mapping[str, str]) -> Snapshot:
+    def _write(self, manifest: Manifest, file: str, beside: Mapping[str, bytes], parts: Mapping[str, Rows]) -> Snapshot:
         self._count += 1
         path = self.folder / f"{self._nonce}-{self._count}-v{manifest.version}"
         aside = path.with_name(f".{path.name}.part")
@@ -103,7 +109,7 @@ class Snapshots:
             aside.mkdir()
             for name, data in beside.items():
                 (aside / name).write_bytes(data)
-            save_tensors(aside / file, manifest, names)
+            save_tensors(aside / file, manifest, parts)
             told = {
                 "version": manifest.version,
                 "digest": manifest.digest,
@@ -116,7 +122,7 @@ class Snapshots:
             raise EngineError(
                 f"weight version {manifest.version} cannot be written to {path} for the server: {error}; it keeps its old weights"
             ) from error
-        return Snapshot(Manifest(version=manifest.version, tensors=manifest.tensors), path)
+        return Snapshot(Manifest(version=manifest.version, tensors=manifest.tensors), path, parts)
 
     def keep(self, *newest: Snapshot | None) -> None:
         """Removes every version that this engine wrote but these."""
@@ -132,17 +138,18 @@ class Snapshots:
             self._own.cleanup()
 
 
-def save_tensors(file: Path, manifest: Manifest, names: Mapping[str, str]) -> None:
-    """The arrays of a manifest as a safetensors file, straight from memory; ``names`` are those in the file, to their tensors."""
+def save_tensors(file: Path, manifest: Manifest, parts: Mapping[str, Rows]) -> None:
+    """The arrays of a manifest as a safetensors file, straight from memory; ``parts`` are names in the file, to their rows."""
     from safetensors import TensorSpec, serialize_file
 
-    arrays = {name: np.ascontiguousarray(array) for name, array in (manifest.payload or {}).items()}
+    whole_ones = {name: np.ascontiguousarray(array) for name, array in (manifest.payload or {}).items()}
+    arrays = {name: rows.of(whole_ones[rows.source]) for name, rows in parts.items()}
     specs = {
         name: TensorSpec(
-            dtype="bfloat16" if manifest.tensors[source].dtype == "bfloat16" else "float32", shape=list(arrays[source].shape),
-            data_ptr=arrays[source].ctypes.data, data_len=arrays[source].nbytes,
+            dtype="bfloat16" if manifest.tensors[parts[name].source].dtype == "bfloat16" else "float32",
+            shape=list(array.shape), data_ptr=array.ctypes.data, data_len=array.nbytes,
         )
-        for name, source in names.items()
+        for name, array in arrays.items()
     }  # fmt: skip
     serialize_file(specs, file, {"format": "pt"})
     del arrays  # alive until here: the file was written from their memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ import numpy as np
 from assay.core.columns import Array
 from assay.core.errors import AssayError, EngineError
 from assay.core.manifest import Manifest
+from assay.runtime.vllm.checkpoint import Rows
 from assay.runtime.vllm.server import Server
 
 __all__ = ["Control", "Held", "Link", "Sender", "Transfer", "Wire"]
@@ -32,36 +33,38 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A version whose arrays stay in this process's memory, in the order of its manifest; ``copies`` are further names for some.
+    """A version whose arrays stay in this process's memory; ``parts`` are names on the server to what is sent under them.
 
     >>> from assay.core import manifest_of
-    >>> held = Held(manifest_of(1, {"e": np.ones((2, 3), np.float32)}), {"head": "e"})
+    >>> rows = Rows("e", 0, (2, 3))
+    >>> held = Held(manifest_of(1, {"e": np.ones((2, 3), np.float32)}), {"e": rows, "head": rows})
     >>> [(wire.name, wire.dtype, wire.shape) for wire in held.wires()]
     [('e', 'float32', (2, 3)), ('head', 'float32', (2, 3))]
     """
 
     manifest: Manifest
-    copies: Mapping[str, str]
+    parts: Mapping[str, Rows]
 
     @classmethod
-    def of(cls, manifest: Manifest, copies: Mapping[str, str]) -> Held:
-        """A manifest with arrays of its own: those that a learner hands over may be its live weights, which it trains on."""
-        arrays = {name: np.array(array) for name, array in (manifest.payload or {}).items()}
-        return cls(replace(manifest, payload=arrays), copies)
+    def of(cls, manifest: Manifest, parts: Mapping[str, Rows]) -> Held:
+        """A manifest with arrays of its own: float32 that a learner hands over may be its live weights, which it trains on.
+        Rounded ones were made for it (`assay.runtime.publishing.published`, `Manifest.rounded`) and are kept as they are.
+        """
+        arrays = {n: np.array(a) if a.dtype == np.float32 else a for n, a in (manifest.payload or {}).items()}
+        return cls(replace(manifest, payload=arrays), parts)
 
     def array(self, name: str) -> Array:
-        """One tensor; bfloat16 as uint16 bit patterns."""
+        """One tensor of the manifest; bfloat16 as uint16 bit patterns."""
         return np.asarray((self.manifest.payload or {})[name])
 
-    def sources(self) -> dict[str, str]:
-        """Names on the server to the manifest's."""
-        return {**{name: name for name in self.manifest.tensors}, **self.copies}
+    def sent(self) -> Iterator[tuple[str, Array]]:
+        """Names on the server and arrays, in order."""
+        return ((name, rows.of(self.array(rows.source))) for name, rows in self.parts.items())
 
     def wires(self) -> list[Wire]:
         """What will be sent, in order."""
         names = {np.dtype(kind): name for name, kind in _TYPES.items()}
-        arrays = {name: self.array(source) for name, source in self.sources().items()}
-        return [Wire(name, names[array.dtype], tuple(map(int, array.shape))) for name, array in arrays.items()]
+        return [Wire(name, names[array.dtype], tuple(map(int, array.shape))) for name, array in self.sent()]
 
 
 class Control:

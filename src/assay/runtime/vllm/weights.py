@@ -12,8 +12,10 @@ from assay.core.errors import AssayError, EngineError
 from assay.core.protocols import SwapMode
 from assay.runtime.vllm.facts import ServerFacts
 from assay.runtime.vllm.server import Server
+from assay.runtime.vllm.settings import EXTENSION
 from assay.runtime.vllm.snapshots import Snapshot, Snapshots, shapes_in
 from assay.runtime.vllm.transfer import Held, Sender
+from assay.runtime.vllm.worker import FORGET
 
 __all__ = ["Post", "Told", "Weights"]
 
@@ -55,6 +57,7 @@ class Weights:
         history: all that it was told to serve, newest last.
         newest: the base weights that it serves, as they were sent; None before the first.
         broken: why it cannot serve anything, where that is so.
+        laid: its parameters of experts of which a checksum showed once that they lie as they are sent; `witnessed` adds to it.
     """
 
     def __init__(
@@ -63,7 +66,7 @@ class Weights:
         self.facts, self.sender, self._server, self._snapshots, self._nonce = facts, sender, server, snapshots, nonce
         self.history = [Told(facts.label, -1)]
         self.newest: Snapshot | Held | None = None
-        self.broken = ""
+        self.broken, self.laid = "", set[str]()
         self._before: Snapshot | None = None
         self._adapters: dict[str, Snapshot] = {}
 
@@ -126,12 +129,23 @@ class Weights:
         return snapshot
 
     async def _read(self, post: Post, path: str, label: str) -> None:
+        await self._make_room(post)
         await post("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": path}})
         await post("/update_weight_version", {"new_version": label})
+
+    async def _make_room(self, post: Post) -> None:
+        """Has the server make its experts' kernels anew with the weights that come, where it must be told to."""
+        if self.facts.repacks:
+            answer = await post("/collective_rpc", {"method": FORGET})
+            if not all(map(int, answer["results"])):
+                raise EngineError(
+                    f"{EXTENSION} finds no kernels of experts on {self._server.settings.url}: another version of vLLM"
+                )
 
     async def _send(self, post: Post, held: Held, label: str) -> Held | Snapshot:
         """Sends arrays; where that fails and the settings allow it, they go as files, as do all later ones."""
         assert self.sender is not None  # or nothing would be held
+        await self._make_room(post)
         try:
             await self.sender.send(held, label)
         except AssayError as error:
@@ -149,7 +163,7 @@ class Weights:
         return await self._load(post, await self._written(held), label)
 
     async def _written(self, held: Held) -> Snapshot:
-        return await asyncio.to_thread(self._snapshots.full, held.manifest, held.copies)
+        return await asyncio.to_thread(self._snapshots.full, held.manifest, held.parts)
 
     async def _fall_back(self, post: Post) -> str:
         """Has the server read again what it served: after a failed reading it holds neither. Says what came of it."""
