@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from peer_comparing import SEEDS
+
 from assay.objective.peers import PEERS, matches
 
 Results = Mapping[str, Mapping[str, Any]]
@@ -35,16 +37,23 @@ def page(results: Results) -> str:
     ]  # fmt: skip
     return "\n".join([
         "# Conformance: other libraries' own functions against `evaluate`", "",
-        "Each comparison calls a library's own function on seeded random batches, and compares loss, gradient and advantages",
-        "with those of the composition that `assay methods --peer LIBRARY:NAME` prints. *Agrees* means a relative difference",
-        "below 1e-6 (1e-5 where the library computes in single precision). Every difference is one that the test expects, and",
-        "says why; a library that changes makes the test fail.", "",
+        f"Each comparison calls a library's own function on {len(SEEDS)} random batches (seeds {_seeds()}), each of two prompts",
+        "with three attempts of one to five tokens. It compares loss, gradient and advantages with those of the composition",
+        "that `assay methods --peer LIBRARY:NAME` prints. *Agrees* means a relative difference below 1e-6 (1e-5 where the",
+        "library computes in single precision) on every batch. Every difference is one that the test expects, and says why;",
+        "a library that changes makes the test fail. `tests/conformance/peer_comparing.py` draws the batches; the column case",
+        "says what changes them.", "",
         "    ASSAY_PEERS=folder make evidence        # or only: pytest -n0 -m evidence tests/conformance", "",
         "A library is imported where it is installed, or read from `$ASSAY_PEERS/LIBRARY`, an unpacked wheel or a repository;",
         f"where it is neither, the rows of the last run stay. {len(total)} comparisons.", "",
         "| library | comparisons | agree | differ |", "|---|---|---|---|", *summary, "",
         *(line for peer, r in results.items() for line in _section(peer, r)),
     ]) + "\n"  # fmt: skip
+
+
+def _seeds() -> str:
+    *most, last = map(str, SEEDS)
+    return f"{', '.join(most)} and {last}"
 
 
 def _differ(result: Mapping[str, Any]) -> int:

@@ -186,6 +186,16 @@ def test_the_committed_page_is_that_of_its_numbers() -> None:
             assert expected(found), found
 
 
+def test_the_page_says_which_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "on 3 random batches (seeds 0, 1 and 2), each of two prompts" in page({})
+    monkeypatch.setattr("peer_page.SEEDS", (4, 7))
+    assert "on 2 random batches (seeds 4 and 7), each of two prompts" in page({})
+    drawn = [peer_comparing.batch(seed) for seed in peer_comparing.SEEDS]
+    assert all(b["group_id"].tolist() == [0, 0, 0, 1, 1, 1] for b in drawn)
+    assert {(b["length"].min(), b["length"].max()) for b in drawn} == {(1, 5)}
+    assert len({b["logp_old"].tobytes() for b in drawn}) == 3
+
+
 def test_a_run_replaces_the_rows_of_the_libraries_that_it_has(tmp_path: Path) -> None:
     one, other = plain(compare(vanilla())), plain(compare(vanilla(1.001, differs="a factor")))
     both = {"verl": {"version": "1", "found": [one]}, "trl": {"version": "1", "found": [one, other]}}

@@ -51,6 +51,18 @@ def test_what_the_cache_has_is_taken_without_asking(name, home, monkeypatch):
         get(name)
 
 
+@pytest.mark.parametrize("name", ["a/b", "a/b@main", f"a/b@{COMMIT}"])
+def test_what_was_fetched_is_found_by_the_same_name_without_the_hub(name, home, tmp_path, monkeypatch):
+    """In a cache that knew nothing of it before: the branch is kept with the files."""
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "a.json").write_text("{}")
+    with hub({"a/b": tmp_path / "repo"}) as (address, _):
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        place = get(name)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert get(name) == place
+
+
 def test_what_it_has_not_is_fetched_and_then_kept(home, tmp_path, monkeypatch):
     (tmp_path / "repo" / "sub").mkdir(parents=True)
     for name in ("a.json", "sub/b.json", "c.bin"):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -17,6 +15,7 @@ from assay.core.rollout import Sampling
 from assay.lab import cells
 from assay.lab.cells import Cell, LabError, run_cell, run_cells
 from assay.lab.controls import Inverted, Rewarded
+from assay.lab.processes import Job
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings
 from assay.tasks import SortDigits
 from assay.train.models import Built, Scratch
@@ -50,7 +49,7 @@ def test_a_cell_is_made_once_and_judged_by_the_truth(tmp_path: Path, monkeypatch
     made = run_cell(MAKER, "small", 3, tmp_path)
     assert (made["kind"], made["seed"], made["steps"]) == ("small", 3, 2)
     assert made["cpu_seconds"] > 0
-    assert "cores, Python 3." in made["machine"]
+    assert re.search(r"cores, Python 3\.\S+, torch 2\.\S+, transformers \d\S+$", made["machine"])
     assert len(made["load"]) == 2
     assert [len(made[f"{name}_{mode}"]) for name in ("base", "now") for mode in ("greedy", "sampled")] == [128] * 4
     # an untrained model sorts next to nothing: the reward that is upside down would call almost all of it right
@@ -114,37 +113,38 @@ def test_a_cell_of_another_recipe_that_was_stopped_is_not_gone_on_with(tmp_path:
 # ---- many cells
 
 
-def started(code: dict[str, str]) -> Callable[..., tuple[str, int, subprocess.Popen[str]]]:
-    """Stands in for a cell's process: small programs, which find their record's path in ``RECORD``."""
+def started(code: dict[str, str]) -> Callable[..., Job]:
+    """Stands in for a cell: small programs, which find the study's folder beside them."""
 
-    def start(maker: str, one: tuple[str, int, int | None], out: Path) -> tuple[str, int, subprocess.Popen[str]]:
+    def job(maker: str, one: tuple[str, int, int | None], out: Path) -> Job:
         kind, seed, _ = one
-        with (out / f"{kind}-{seed}.log").open("w") as log:
-            environment = os.environ | {"RECORD": str(out / f"{kind}-{seed}.json")}
-            return (
-                kind,
-                seed,
-                subprocess.Popen([sys.executable, "-S", "-c", code[kind]], stdout=log, stderr=log, text=True, env=environment),
-            )
+        (out / f"{kind}_cell.py").write_text(code[kind])
+        return Job(name=f"{kind}-{seed}", words=(f"{kind}_cell",), log=out / f"{kind}-{seed}.log")
 
-    return start
+    return job
 
 
-GOOD = "import os, pathlib; pathlib.Path(os.environ['RECORD']).write_text('{\"kind\": \"good\"}')"
+@pytest.fixture
+def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small programs in the test's folder are found by name."""
+    monkeypatch.chdir(tmp_path)
+
+
+GOOD = "import pathlib; pathlib.Path('good-0.json').write_text('{\"kind\": \"good\"}')"
 BAD = "raise ValueError('the loss is NaN')"
 
 
-def test_a_failed_cell_is_recorded_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "_start", started({"bad": BAD, "good": GOOD, "silent": "raise SystemExit(3)"}))
+def test_a_failed_cell_is_recorded_and_the_others_go_on(tmp_path: Path, beside: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "_job", started({"bad": BAD, "good": GOOD, "silent": "raise SystemExit(3)"}))
     wanted = [("bad", 0, None), ("good", 0, None), ("silent", 1, None)]
     bad, good, silent = run_cells("", wanted, tmp_path, 2, go_on=True)
     assert bad == {"kind": "bad", "seed": 0, "failed": "ValueError: the loss is NaN"}
     assert good == {"kind": "good"}
-    assert silent == {"kind": "silent", "seed": 1, "failed": "status 3"}
+    assert silent == {"kind": "silent", "seed": 1, "failed": "ended with status 3"}
 
 
-def test_a_failed_cell_ends_a_study_that_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "_start", started({"bad": BAD, "good": GOOD}))
+def test_a_failed_cell_ends_a_study_that_needs_it(tmp_path: Path, beside: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "_job", started({"bad": BAD, "good": GOOD}))
     with pytest.raises(LabError, match=r"cell bad-0 failed with status 1(?s:.*)the loss is NaN"):
         run_cells("", [("bad", 0, None), ("good", 0, None)], tmp_path, 1)
     assert not (tmp_path / "good-0.json").exists()

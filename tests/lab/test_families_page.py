@@ -154,6 +154,7 @@ def test_the_study_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(families_page, "families", lambda: ("sort", "reverse"))
     monkeypatch.setattr(families_page, "Sizes", lambda: FEW)
+    monkeypatch.setattr(families_page, "BARS", {**families_page.BARS, "median": 0.0, "slowest": 0.0})  # the machine may be busy
     assert families_page.make_page(tmp_path / "out") == []
     first = json.loads((tmp_path / "out" / "tasks.json").read_text())
     assert [a["arm"] for a in first["families"]["reverse"]] == ["reverse"] and len(Reverse().levels) == 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -53,15 +54,32 @@ def test_expectations_over_everything_are_exact() -> None:
 @pytest.mark.usefixtures("small")
 def test_the_page_says_what_was_measured_and_what_was_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mismatch_page, "_errors", lambda family: {n: {"cosine": 1.0, "norm": 1.0} for n in mismatch.CORRECTIONS})
+    monkeypatch.setattr(mismatch_page, "machine", lambda vllm: f"Abacus{vllm}")
     failures = mismatch_page.make_page(tmp_path)
     page = (tmp_path / "mismatch.md").read_text()
-    assert page.count("| vLLM |") == 2 and page.count("unverified") == 2
+    assert page.count("| vLLM |") == 2 and page.count("unverified") == 2 and "Machine: Abacus. " in page
     assert "| native | float32 | llama | " in page and "| in process | bfloat16 | mixtral | " in page
     assert page.count("routing replayed | ") == 2 and (tmp_path / "mismatch.json").exists()
     assert not [f for f in failures if "float32" in f], "a float32 pair is near enough anywhere"
     assert "mismatch" in STUDIES
     with pytest.raises(UnknownNameError, match="study"):
         make(tmp_path, ["agreement"])
+
+
+@pytest.mark.usefixtures("small")
+def test_a_server_says_its_version_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Served:
+        def build(self, learner: Any) -> None: ...
+
+    for name, value in (
+        ("executable", lambda: Path("vllm")), ("served", lambda *args, **more: nullcontext((Served(), None))),
+        ("attempts", lambda *args: []), ("pair", lambda *args: {"max": 0.0}), ("version_of", lambda settings: "0.1.2"),
+    ):  # fmt: skip
+        monkeypatch.setattr(mismatch_page, name, value)
+    found, version = mismatch_page._served()
+    assert version == "0.1.2" and [(p.engine, p.dtype, p.numbers) for p in found] == [
+        ("vLLM", "float32", {"max": 0.0}), ("vLLM", "bfloat16", {"max": 0.0}),
+    ]  # fmt: skip
 
 
 def row(engine: str, dtype: str, family: str, k3: float, most: float = 1e-6) -> Pair:

@@ -73,6 +73,14 @@ def test_the_page_says_what_was_measured(work: Any, tmp_path: Path) -> None:
     assert kept["cells"]["in-process"]["digest"] == "in-process-digest" and kept["cells"]["vllm"]["server_cpu_seconds"] == 99.0
 
 
+def test_the_version_of_the_server_is_said_where_its_record_has_it(work: Any, tmp_path: Path) -> None:
+    server = tmp_path / "cache" / "studies" / "rung_l1" / "server.json"
+    server.write_text(json.dumps({**json.loads(server.read_text()), "version": "0.1.2"}))
+    rung_page.make_page(tmp_path / "docs")
+    assert "Machine: Abacus, 2 cores, vLLM 0.1.2, float32" in (tmp_path / "docs" / "rung_l1.md").read_text(encoding="utf-8")
+    assert json.loads((tmp_path / "docs" / "rung_l1.json").read_text())["cells"]["vllm"]["vllm"] == "0.1.2"
+
+
 def test_what_is_not_so_is_said(work: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work["native"] = record("native", 0.1)
     work["random"] = record("random", 0.5)

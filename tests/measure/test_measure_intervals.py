@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError, DataError
-from assay.measure.intervals import bootstrap, mean_interval, paired, wilson
+from assay.measure.intervals import bootstrap, mean_interval, paired, student, wilson
 
 
 def test_wilson_by_hand() -> None:
@@ -140,3 +140,18 @@ def test_no_difference_anywhere_still_leaves_doubt() -> None:
 def test_pairs_need_common_items() -> None:
     with pytest.raises(DataError, match="none in common"):
         paired({"a": 1.0}, {"b": 1.0})
+
+
+@pytest.mark.parametrize(("n", "confidence", "t"), [(2, 0.95, 12.7062), (3, 0.95, 4.3027), (5, 0.95, 2.7764), (11, 0.99, 3.1693)])
+def test_student_has_the_quantiles_of_the_tables(n, confidence, t):
+    values = np.arange(n, dtype=float)
+    half = t * values.std(ddof=1) / np.sqrt(n)
+    found = student(values, confidence)
+    assert found.value == values.mean() and found.n == n
+    assert found.high - found.value == pytest.approx(half, rel=1e-4) == found.value - found.low
+
+
+def test_student_needs_two_values():
+    with pytest.raises(DataError, match="two values or more"):
+        student([1.0])
+    assert (student([0.5, 0.5]).low, student([0.5, 0.5]).high) == (0.5, 0.5)

@@ -4,6 +4,7 @@ import pkgutil
 import re
 import subprocess
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,9 @@ def test_torch_is_pinned_exactly() -> None:
     pins = [line for line in lines if line and not line.startswith("#")]
     assert any(re.fullmatch(r"torch==\d+\.\d+\.\d+", pin) for pin in pins)
     assert [pin for pin in pins if not re.fullmatch(r"[\w.-]+==[\w.]+", pin)] == []
+
+
+def test_no_two_files_of_tests_have_one_name():
+    """They are imported by their names alone, so that the second would stop every run over both folders."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("*.py") if path.name not in {"conftest.py", "__init__.py"})
+    assert [name for name, n in names.items() if n > 1] == []

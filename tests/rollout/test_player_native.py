@@ -11,6 +11,7 @@ from scripted import Echo, Worlds, posed
 from assay.core import Message, Prefill, Rollout, Sampling, Stop, samples
 from assay.core.protocols import Environment, Step
 from assay.rollout import KeepAll, LastTurns, Player
+from assay.runtime.compiled import path
 from assay.runtime.engine import NativeEngine
 from assay.runtime.model import init_model
 from assay.runtime.settings import DecoderShape
@@ -90,7 +91,9 @@ def test_a_world_that_breaks_once_changes_no_bit(manager: object) -> None:
         assert a.columns["logp_engine"].values.tobytes() == b.columns["logp_engine"].values.tobytes()
 
 
-def test_a_rollout_cut_off_anywhere_and_resumed_is_the_one_never_cut_off() -> None:
+def test_a_rollout_cut_off_anywhere_and_resumed_is_the_one_never_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(path, "TOKENS", 1)
+
     async def cut_off(served: NativeEngine, waits: int) -> Rollout:
         playing = asyncio.ensure_future(player(served, KeepAll()).collect(contexts()[:1], 1))
         for _ in range(waits):

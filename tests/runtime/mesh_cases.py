@@ -35,7 +35,7 @@ from assay.runtime.ranks import shared_by
 from assay.runtime.typed import array_of
 from assay.testing.batches import random_batch
 
-BASE = LearnerSettings(optimizer=AdamW(lr=1e-3), clip_norm=0.05, micro_tokens=24)
+BASE = LearnerSettings(optimizer=AdamW(lr=1e-3), clip_norm=0.05, micro_tokens=24, kernel=False)  # whose micro-batches ranks have
 ROWS = [ids_of([1, 2, 3, 4, 5]), ids_of([7, 6]), ids_of([9])]
 
 

@@ -22,7 +22,7 @@ from assay.core.thinking import Thinking
 from assay.rollout.saying import Reader
 from assay.runtime.chat import Chat
 from assay.runtime.jinja import JinjaText
-from assay.runtime.tokenizer import ChatTemplate, HubTokenizer
+from assay.runtime.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
 
 NAMES = sorted(FAMILIES)
 USER, SAID = Message("user", "What is 12 + 30?"), Message("assistant", "The answer is 42.")
@@ -295,6 +295,15 @@ def test_a_saved_tokenizer_is_the_same_for_us_and_for_transformers(name: str, tm
     assert back.eos_token == FAMILIES[name].eos
     talk = [{"role": "user", "content": "hi"}]
     assert back.apply_chat_template(talk, return_dict=False) == theirs(name, [Message("user", "hi")], False)
+
+
+def test_a_tokenizer_made_here_writes_what_it_will_when_it_was_saved(tmp_path: Path) -> None:
+    """The names of its special tokens come into its folder's config, and templates are given them before that too."""
+    made = char_tokenizer("".join(map(chr, range(32, 127))) + "\n").with_chat(Chat(template="dialogue"))
+    made.save(tmp_path)
+    again, talk = HubTokenizer.load(tmp_path), [USER, SAID, AGAIN]
+    assert again.digest == made.digest and again.render(talk).tolist() == made.render(talk).tolist()
+    assert again.follow([USER, SAID], [AGAIN]).tolist() == made.follow([USER, SAID], [AGAIN]).tolist()
 
 
 def test_settings_survive_a_file_and_are_checked() -> None:

@@ -15,9 +15,16 @@ from assay.core.manifest import Manifest, manifest_of
 from assay.core.protocols import SwapMode
 from assay.core.rollout import Span, Stop
 from assay.runtime import decode
+from assay.runtime.compiled import path
 from assay.runtime.engine import NativeEngine
 from assay.runtime.hf import load_model
 from assay.runtime.model import with_arrays
+
+
+@pytest.fixture(autouse=True)
+def token_by_token(monkeypatch):
+    """Requests may join and leave between any two tokens, as with PyTorch, so that tests can say between which."""
+    monkeypatch.setattr(path, "TOKENS", 1)
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +46,13 @@ def mixed(n=24, **sampling):
     rng = np.random.default_rng(5)
     prompts = [rng.integers(2, 41, int(rng.integers(1, 20))) for _ in range(n // 4)]
     return [request(i, prompts[i // 4], **{"max_new_tokens": 3 + i % 11, **sampling}) for i in range(n)]
+
+
+def spoil(engine, name, factor):
+    """A served array, times a factor, behind the back of whoever publishes."""
+    with torch.no_grad():
+        engine.weights.tensors[name].mul_(factor)
+    engine.served.load({})
 
 
 async def turns(engine, steps):
@@ -155,9 +169,10 @@ def test_company_order_and_width_of_the_batch_change_no_token(models):
                 assert agree(hub, requests[i], alone[i]) < len(alone[i].ids)
 
 
-def test_requests_join_a_running_batch(models):
+@pytest.mark.parametrize("kernel", [True, False])
+def test_requests_join_a_running_batch(models, kernel):
     hub, model = models
-    engine = NativeEngine(model)
+    engine = NativeEngine(model, kernel=kernel)
     early, late = request(1, [5, 6, 7], max_new_tokens=20), request(2, [8], max_new_tokens=20)
 
     async def go():
@@ -321,10 +336,11 @@ def test_an_abandoned_event_loop_leaves_nothing_behind(models):
     assert not any(task.done() for task in tasks)
 
 
-def test_a_failure_reaches_everybody_and_the_engine_recovers(models):
+@pytest.mark.parametrize("kernel", [True, False])
+def test_a_failure_reaches_everybody_and_the_engine_recovers(models, kernel):
     _, model = models
-    engine = NativeEngine(model, max_batch=2)
-    engine.weights.tensors["model.norm.weight"].fill_(float("nan"))
+    engine = NativeEngine(model, max_batch=2, kernel=kernel)
+    spoil(engine, "model.norm.weight", float("nan"))
 
     async def go():
         jobs = [engine.generate(request(i, [5, 6], max_new_tokens=4)) for i in range(3)]
@@ -399,8 +415,7 @@ def test_checksums_digest_what_the_decode_path_reads(models, name):
     """Changing one served array changes both its digest and what is sampled."""
     _, model = models
     clean, faulty = NativeEngine(model), NativeEngine(model)
-    with torch.no_grad():
-        faulty.weights.tensors[name].mul_(1.5)
+    spoil(faulty, name, 1.5)
     found = asyncio.run(faulty.checksums())
     changed = {n for n, d in asyncio.run(clean.checksums()).items() if found[n] != d}
     assert name in changed
@@ -476,9 +491,10 @@ def test_swap_abort_cuts_off(models, other):
     assert after.spans == (Span(1, 0, 9),)
 
 
-def test_swap_keep_goes_on_from_old_keys_and_values(models, other):
+@pytest.mark.parametrize("kernel", [True, False])
+def test_swap_keep_goes_on_from_old_keys_and_values(models, other, kernel):
     (old, model), (new, newer) = models, other
-    engine = NativeEngine(model)
+    engine = NativeEngine(model, kernel=kernel)
     late = request(9, [5, 6], max_new_tokens=3)
     r = request(1, [5, 6, 7], max_new_tokens=11)
     done, after = running_then_swapped(engine, [r], late, manifest(newer, 3), SwapMode.KEEP)

@@ -457,6 +457,21 @@ def test_attention_that_takes_no_mask_is_refused():
         TransformersEngine(module, CONTEXT)
 
 
+def test_windows_that_a_module_counts_over_the_cache_are_refused_where_they_matter():
+    """GPT-Neo's local layers see the last places of the cache, not of a row: short rows beside long ones would see nothing."""
+    from transformers import GPTNeoConfig
+
+    module = build(GPTNeoConfig(
+        vocab_size=VOCABULARY, hidden_size=32, intermediate_size=48, num_layers=2, num_heads=4, window_size=40,
+        max_position_embeddings=CONTEXT, attention_types=[[["global", "local"], 1]], initializer_range=0.15,
+    ))  # fmt: skip
+    with pytest.raises(ConfigError, match=r"its layers see the last 40 places of the cache, .*give a context of 40 or less"):
+        TransformersEngine(module, 41)
+    requests = ragged(4, max_new_tokens=9)
+    for r, c in zip(requests, run(TransformersEngine(module, 40), requests), strict=True):
+        assert gap(module, r, c) <= CLOSE
+
+
 @pytest.mark.parametrize("kind", ["dynamic", "longrope"])
 def test_angles_that_depend_on_the_longest_row_are_refused_where_they_do(kind):
     from transformers import LlamaConfig

@@ -14,6 +14,7 @@ from learner_cases import Likelihood, random_batch
 import assay.runtime.hub_files as hub_files
 from assay.core.errors import ConfigError, DataError
 from assay.core.plan import Plan
+from assay.runtime.exported import reloaded, write_exported
 from assay.runtime.hf import load_model, save_model
 from assay.runtime.learner import TorchLearner
 from assay.runtime.model import Model
@@ -56,6 +57,39 @@ def test_transformers_loads_what_assay_saves_and_the_reverse(family, tmp_path):
     assert {t.dtype for t in half.tensors.values()} == {torch.bfloat16}
     save_model(again, tmp_path / "twice")
     assert same(dict(load_model(tmp_path / "twice").tensors), dict(model.tensors))
+
+
+def test_numbers_that_no_gradient_moves_are_kept(tmp_path):
+    """DeepSeek's experts have a bias that lies in the files and is no parameter: without it tokens go to others."""
+    from transformers import AutoModelForCausalLM, DeepseekV3Config
+
+    sizes = {
+        "vocab_size": 112, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 4, "max_position_embeddings": 64, "pad_token_id": 0, "eos_token_id": 1, "bos_token_id": None,
+        "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "kv_lora_rank": 8, "q_lora_rank": 8,
+        "qk_rope_head_dim": 4, "qk_nope_head_dim": 4, "v_head_dim": 8, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1,
+    }  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        theirs = AutoModelForCausalLM.from_config(DeepseekV3Config(**sizes)).eval()
+    (name,) = (n for n, _ in theirs.named_buffers() if n.endswith("e_score_correction_bias"))
+    theirs.get_buffer(name).copy_(torch.linspace(-0.1001, 0.1001, 8))
+    theirs.save_pretrained(tmp_path / "theirs")
+    hub_model("phi").tokenizer.save(tmp_path / "theirs")
+    model = load_model(tmp_path / "theirs")
+    with torch.no_grad():
+        torch.testing.assert_close(model.module()(ROW).logits, theirs(ROW).logits)
+        plain = replace(model, tensors=model.tensors | {name: torch.zeros(8)}).module()
+        assert float((plain(ROW).logits - theirs(ROW).logits).abs().max()) > 1e-3, "or nothing is seen of it"
+    assert torch.equal(model.module(torch.bfloat16).get_buffer(name), theirs.get_buffer(name))
+    save_model(trained(model, None).model(), tmp_path / "trained")
+    assert torch.equal(load_model(tmp_path / "trained").tensors[name], theirs.get_buffer(name))
+    (tmp_path / "out").mkdir()
+    write_exported(model, tmp_path / "out", dtype="bfloat16")
+    assert reloaded(model, tmp_path / "out", [ROW[0].numpy()], [], dtype="bfloat16").tensors > 10
+    other = replace(model, tensors=model.tensors | {name: torch.zeros(8)})
+    with pytest.raises(DataError, match=f"{name} of the exported folder is not the run's"):
+        reloaded(other, tmp_path / "out", [ROW[0].numpy()], [], dtype="bfloat16")
 
 
 def test_large_weights_are_shared_and_not_copied(tmp_path, monkeypatch):
@@ -109,7 +143,7 @@ def test_an_adapter_for_another_base_is_refused(tmp_path):
     [
         ({"peft_type": "IA3"}, ConfigError, "peft_type='IA3'; only LoRA and DoRA"),
         ({"modules_to_save": ["lm_head"]}, ConfigError, r"modules_to_save=\['lm_head'\] is not read; merge"),
-        ({"base_model_name_or_path": "org/absent"}, DataError, "its base 'org/absent' is no folder here"),
+        ({"base_model_name_or_path": "../absent"}, DataError, "its base '../absent' is no folder here"),
         ({"r": 8}, DataError, "does not fit its base"),
         ({"target_modules": ["q_proj"]}, ConfigError, "Lora.targets=.*linear layers are called"),
     ],

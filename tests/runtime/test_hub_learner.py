@@ -13,10 +13,12 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.plan import Plan
 from assay.core.rollout import ids_of
 from assay.core.seeds import generator
+from assay.runtime.hf import load_model, save_model
 from assay.runtime.hub_decoder import HubDecoder
 from assay.runtime.hub_model import Adapter, HubModel, merged
 from assay.runtime.learner import TorchLearner
 from assay.runtime.settings import AdamW, LearnerSettings, Lora, Trunk, ValueHead
+from assay.testing import random_model
 
 LORA = Lora(rank=4)
 DORA, RSLORA = replace(LORA, dora=True), replace(LORA, rslora=True)
@@ -129,6 +131,35 @@ def test_a_head_that_is_not_known_is_refused(monkeypatch):
     monkeypatch.setattr(hub_decoder, "_head_constants", lambda config: (0.5, 0.0))
     with pytest.raises(ConfigError, match=r"LlamaForCausalLM: its logits are not its head's weight, bias, scale and soft cap"):
         learner(hub_model("llama"))
+
+
+def test_families_that_call_their_sizes_otherwise_are_read(tmp_path):
+    """By their folders; what is no model with attention is refused by what its config lacks."""
+    sizes = {
+        "gpt_neo": {
+            "hidden_size": 16, "intermediate_size": 16, "num_layers": 2, "num_heads": 2, "max_position_embeddings": 32,
+            "attention_types": [[["global"], 2]],
+        },
+        "mpt": {"d_model": 16, "n_heads": 2, "n_layers": 2, "max_seq_len": 32},
+        "xglm": {"d_model": 16, "ffn_dim": 16, "num_layers": 2, "attention_heads": 2, "max_position_embeddings": 32},
+    }  # fmt: skip
+    for kind, of in sizes.items():
+        save_model(random_model(kind, of), tmp_path / kind)
+        made = load_model(tmp_path / kind)
+        shape = made.shape
+        assert (shape.hidden_size, shape.num_layers, shape.num_kv_heads, shape.max_positions) == (16, 2, 2, 32)
+        row = ids_of(range(2, 12))
+        np.testing.assert_allclose(learner(made).score([row])[0][1:], plain_logp(made, row), atol=1e-5)
+    with pytest.raises(ConfigError, match="has no 'num_attention_heads': assay trains models with attention"):
+        random_model("mamba", {"hidden_size": 16, "num_hidden_layers": 1, "state_size": 4})
+
+
+def test_a_decoder_under_another_name_than_its_prefix_is_found():
+    """Llama 4's text model: transformers' own `base_model` is then the whole."""
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "intermediate_size_mlp": 16, "num_hidden_layers": 1, "head_dim": 8}
+    model = random_model("llama4_text", {**sizes, "num_attention_heads": 2, "num_key_value_heads": 1, "num_local_experts": 2})
+    row = ids_of(range(2, 12))
+    np.testing.assert_allclose(learner(model).score([row])[0][1:], plain_logp(model, row), atol=1e-5)
 
 
 def test_a_model_that_looks_ahead_is_refused(monkeypatch):

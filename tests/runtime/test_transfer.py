@@ -17,15 +17,27 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
-from vllm_book import Book, arrays_of, asked, engine_of, out_of_vocabulary, refuse, run
+from vllm_book import Book, Memory, arrays_of, asked, engine_of, out_of_vocabulary, refuse, run, sending
 
 from assay.core.canon import array_digest
 from assay.core.errors import ConfigError, EngineError
 from assay.core.manifest import manifest_of
-from assay.runtime import DecoderShape, NcclUpdate, VllmEngine, VllmSettings, char_tokenizer, init_model, save_model, untied_copy
+from assay.runtime import (
+    DecoderShape,
+    LearnerSettings,
+    NcclUpdate,
+    TorchLearner,
+    VllmEngine,
+    VllmSettings,
+    char_tokenizer,
+    init_model,
+    save_model,
+    untied_copy,
+)
 from assay.runtime.vllm import nccl
 from assay.runtime.vllm.nccl import NcclTransfer
 from assay.runtime.vllm.server import Server
+from assay.runtime.vllm.transfer import Held
 
 LIBRARY = "vllm.distributed.weight_transfer"
 START, UPDATE, FINISH = "/start_weight_update", "/update_weights", "/finish_weight_update"
@@ -61,38 +73,6 @@ def book(folder):
 
 def steps(book):
     return [path for path in book.paths() if path in STEPS]
-
-
-class Memory:
-    """Carries nothing further than its own list."""
-
-    def __init__(self, during=lambda: None) -> None:
-        self.sent, self.workers, self.opened, self.closed, self.during = [], 0, 0, 0, during
-
-    def check(self) -> None:
-        pass
-
-    def open(self, control, workers):
-        self.control, self.workers = control, workers
-        control.init_weight_transfer_engine({"world_size": workers + 1})
-        self.opened += 1
-        return self
-
-    def send(self, held) -> None:
-        self.control.start_weight_update()
-        self.control.update_weights({"names": [wire.name for wire in held.wires()]})
-        self.during()
-        self.sent.append({name: held.array(source).copy() for name, source in held.sources().items()})
-        self.control.finish_weight_update()
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-def sending(book, model, during=lambda: None, **settings):
-    memory = Memory(during)
-    update = settings.pop("update", NcclUpdate())
-    return memory, engine_of(book, model, transfer=memory, update=update, **settings)
 
 
 # ---- order, versions, proof --------------------------------------------------------------------------------------------------
@@ -201,6 +181,18 @@ def test_the_version_before_is_read_as_it_was_sent_though_the_learner_went_on(bo
             run(engine.swap(manifest_of(2, arrays)))
     (snapshot,) = written
     assert {n: array_digest(snapshot.array(n)) for n in first.tensors} == {n: t.digest for n, t in first.tensors.items()}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_only_what_may_be_live_is_copied_again(model, dtype):
+    """Weights in float32 are those that the learner trains on; rounded ones are nobody else's."""
+    learner = TorchLearner(model, LearnerSettings(anchors=()), total_steps=1)
+    manifest = learner.publish(dtype)
+    held = Held.of(manifest, {})
+    for name, array in manifest.payload.items():
+        live = np.shares_memory(array, learner.parameters[name].detach().numpy())
+        assert live == (dtype == "float32")
+        assert np.shares_memory(held.array(name), array) == (not live) and np.array_equal(held.array(name), array)
 
 
 def test_a_server_that_does_not_come_round_serves_nothing(book, model):

@@ -17,11 +17,14 @@ from test_hub_runs import LORA, hub_run
 from tiny_runs import only_rl, reinforce, tiny
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from assay.cli.fit import outline
+from assay.cli.sizes import derive
 from assay.core.errors import CheckpointError, ConfigError, DataError, UnknownNameError
 from assay.core.task import Message
 from assay.runtime import Chat, ChatTemplate, load_model, save_model
 from assay.runtime import exported as files
-from assay.train import export, train, trained_on
+from assay.tasks import SortDigits
+from assay.train import Folder, Policy, Reinforce, Run, export, train, trained_on
 from assay.train.storage import read_json
 from assay.train.trained_on import hub_rows
 
@@ -120,6 +123,25 @@ def test_an_adapter_is_added_or_stays_apart(adapted, tmp_path):
     assert np.abs(one - two).max() < 1e-5 < np.abs(one - logp(loaded(base), ROWS)).max()
     again = load_model(tmp_path / "apart")  # and by assay itself
     assert again.adapter.settings == LORA
+
+
+def test_an_adapter_that_lies_alone_is_a_model(adapted, tmp_path):
+    """Whose sizes and end token are its base's: sampled, explained, exported again; without its base it is nothing."""
+    export(adapted, tmp_path / "adapter", form="adapter")
+    whole = export(tmp_path / "adapter", tmp_path / "whole").reloaded
+    again = export(tmp_path / "adapter", tmp_path / "again", form="adapter")
+    assert whole.tensors > 10 and again.form == "adapter"
+    ours, theirs = (load_file(tmp_path / n / "adapter_model.safetensors") for n in ("adapter", "again"))
+    assert ours.keys() == theirs.keys() and all(torch.equal(ours[n], theirs[n]) for n in ours)
+    run = Run(model=Folder(str(tmp_path / "adapter")), tasks=SortDigits(levels=(1,)), stages=(Reinforce(),))
+    assert derive(run) == derive(replace(run, model=Folder(str(adapted / "start"))))
+    assert outline(run.model).tokenizer.digest == load_model(adapted / "model").tokenizer.digest
+    assert Policy(tmp_path / "adapter").sample("S21>", n=2, seed=1) == Policy(adapted).sample("S21>", n=2, seed=1)
+    config = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())
+    told = json.dumps(config | {"base_model_name_or_path": "../gone"})
+    (tmp_path / "adapter" / "adapter_config.json").write_text(told)
+    with pytest.raises(DataError, match=r"its base '../gone' is no folder here, and no name on the hub; get it"):
+        derive(run)
 
 
 def test_a_checkpoint_has_the_weights_of_its_step(adapted, tmp_path):
@@ -260,6 +282,7 @@ def test_bad_requests_are_refused_first(whole, adapted, tmp_path):
         (UnknownNameError, {"dtype": "bf16"}, "did you mean 'bfloat16'"),
         (UnknownNameError, {"form": "lora"}, "unknown form of an export"),
         (ConfigError, {"source": whole / "model", "step": 2}, "without checkpoints"),
+        (ConfigError, {"source": tmp_path / "gone", "step": 2}, "does not exist"),
         (ConfigError, {"source": tmp_path / "nowhere"}, "does not exist"),
     ):
         given: Any = {"source": whole, "to": tmp_path / "out"} | options

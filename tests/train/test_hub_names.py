@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from test_hub_runs import LORA, hub_run
 from tiny_runs import only_rl
 
 from assay.core.errors import HubError
-from assay.runtime import Anchor, load_model, save_model
+from assay.runtime import Anchor, adapter_base, hub_names, load_model, save_model
+from assay.runtime.adapter_files import write_adapter
+from assay.runtime.hub_model import hub_of
 from assay.train import Built, Folder, Policy, export, load_run, models, resume, train
 
 NAME = "someone/tiny-llama"
@@ -67,15 +70,15 @@ def test_names_are_pinned_wherever_they_stand(home):
 
 def test_a_name_is_a_model_everywhere(home):
     assert len(Policy(NAME).sample("S21>", n=2)) == 2
-    assert models.hub_name("hub:someone/tiny-llama") is not None
+    assert hub_names.hub_name("hub:someone/tiny-llama") is not None
     export(NAME, "out")
     assert load_model("out").shape == Policy(NAME).model().shape
 
 
 def test_folders_come_before_names(home, tmp_path):
     save_model(hub_model("phi"), tmp_path / NAME)
-    assert models.hub_name(NAME) is None and models.from_folder(NAME).shape.architecture == "PhiForCausalLM"
-    assert models.hub_name("someone/mistyped") is None, "what would lie in a folder here is looked for here"
+    assert hub_names.hub_name(NAME) is None and models.from_folder(NAME).shape.architecture == "PhiForCausalLM"
+    assert hub_names.hub_name("someone/mistyped") is None, "what would lie in a folder here is looked for here"
 
 
 def test_a_model_that_is_only_there_in_part_is_fetched(home, tmp_path, monkeypatch):
@@ -97,12 +100,78 @@ def test_a_model_that_is_only_there_in_part_is_fetched(home, tmp_path, monkeypat
         monkeypatch.setenv("HF_ENDPOINT", address)
         assert Policy(NAME).model().shape.vocab_size == 112
     (place / "adapter_config.json").touch()
-    assert models._lacking(place) == "no adapter_model.safetensors"
+    assert hub_names.lacking(place) == "no adapter_model.safetensors"
     (place / "adapter_model.safetensors").touch()
-    assert models._lacking(place) == ""
+    assert hub_names.lacking(place) == ""
 
 
 def test_nothing_begins_without_its_model(home):
     with pytest.raises(HubError, match="model someone/else: it is not in the cache"):
         train(replace(named(), model=Folder("someone/else")), "run")
     assert not Path("run").exists()
+
+
+def adapter_folder(home: Path, folder: Path, revision: str | None = None, base: str = NAME) -> Path:
+    """An adapter alone, as PEFT writes it, whose base is a name."""
+    model = hub_of(load_model(home / "hub" / "models--someone--tiny-llama" / "snapshots" / COMMIT)).with_adapter(LORA)
+    trained = {name: tensor + 0.02 for name, tensor in model.adapter.tensors.items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_adapter(model.trained(trained, LORA), folder, base=base)
+    path = folder / "adapter_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"revision": revision}))  # PEFT writes null where it knows none
+    return folder
+
+
+def test_an_adapter_is_read_beside_a_base_that_the_cache_has(home, tmp_path):
+    for revision in (None, "main", COMMIT):
+        made = load_model(adapter_folder(home, tmp_path / "adapter", revision))
+        assert made.adapter.settings == LORA and adapter_base.named_base(tmp_path / "adapter").revision == COMMIT
+    with pytest.raises(
+        HubError, match=rf"adapter_config.json names its base on the hub: model {NAME}@v2: it is not in the cache"
+    ):
+        load_model(adapter_folder(home, tmp_path / "adapter", "v2"))
+    assert export(adapter_folder(home, tmp_path / "adapter"), tmp_path / "merged").reloaded.tensors > 10
+    export(tmp_path / "adapter", tmp_path / "again", form="adapter")
+    config = json.loads((tmp_path / "again" / "adapter_config.json").read_text())
+    assert (config["base_model_name_or_path"], config["revision"]) == (NAME, COMMIT)
+    assert f"{NAME}` at commit {COMMIT}" in (tmp_path / "again" / "README.md").read_text()
+    save_model(hub_model("phi"), tmp_path / "adapter" / NAME)
+    assert adapter_base.named_base(tmp_path / "adapter") is None, "folders come before names"
+
+
+def test_the_base_of_an_adapter_is_fetched_or_said_to_be_missing(home, tmp_path, monkeypatch):
+    folder = adapter_folder(home, tmp_path / "adapter")
+    (home / "hub" / "models--someone--tiny-llama").rename(tmp_path / "away")
+    repo = tmp_path / "away" / "snapshots" / COMMIT
+    run = replace(named(), model=Folder(str(folder)))
+    with monkeypatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        said = (
+            rf"names its base on the hub: model {NAME}: it is not in the cache .*, and HF_HUB_OFFLINE says not to ask the hub; "
+        )
+        for use in (load_model, lambda f: export(f, "out"), lambda f: train(run, "run"), lambda f: Policy(f).model()):
+            with pytest.raises(HubError, match=said):
+                use(folder)
+    assert not Path("run/run.toml").exists() and not Path("out").exists()
+    with hub({NAME: repo}) as (address, asked):
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        assert load_model(folder).adapter.settings == LORA and asked
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    assert train(run, "run").finished, "the cache has it now, and the folder is free"
+
+
+def test_the_base_of_an_adapter_is_no_adapter(home, tmp_path, monkeypatch):
+    folder = adapter_folder(home, tmp_path / "adapter", base="someone/other-adapter")
+    with hub({"someone/other-adapter": adapter_folder(home, tmp_path / "other")}) as (address, _):
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        with pytest.raises(HubError, match=r"someone/other-adapter on http.* cannot be used: no config.json and 2 more"):
+            load_model(folder)
+
+
+def test_a_run_goes_on_from_an_adapter_of_the_hub_and_names_no_wrong_base(home, tmp_path):
+    adapter_folder(home, cached(home / "hub", "model", "someone/adapter"), COMMIT)
+    assert train(replace(named(), model=Folder("someone/adapter")), "run").finished
+    shutil.rmtree(home)
+    assert resume("run", steps=2).step == 2, "its own copy of the start is what it goes on from"
+    export("run", "out", form="adapter")
+    assert Path(json.loads(Path("out/adapter_config.json").read_text())["base_model_name_or_path"]).is_dir()

@@ -176,6 +176,23 @@ def opened(run: Run) -> Any:
     return open_session(run, run.stages[1], model, ScoringPool(run.tasks.verifier()), 0)
 
 
+@pytest.mark.parametrize(("family", "learner", "said"), [
+    ("gpt2", LearnerSettings(replay_routing=True), "GPT2LMHeadModel has no experts"),
+    ("mixtral", LearnerSettings(compile=True, precision="bf16"), "MixtralForCausalLM is not compiled"),
+    ("gpt2", LearnerSettings(device="cuda"), "PyTorch sees no CUDA device"),
+    ("gpt2", LearnerSettings(adapter=Lora(targets=("q_proj",))), r"Lora.targets=\('q_proj',\): .*'c_attn', 'c_fc'"),
+    ("qwen3", LearnerSettings(adapter=Lora(targets=("query",))), r"Lora.targets=\('query',\): .*'k_proj'"),
+])  # fmt: skip
+def test_what_a_later_stage_cannot_do_is_found_before_the_first(family, learner, said, tmp_path, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    save_model(hub_model(family), tmp_path / "base")
+    run = hub_run(tmp_path / "base", None, warm=1, rl=1)
+    run = replace(run, stages=(run.stages[0], replace(run.stages[1], learner=learner)), engine=InProcess(routing=False))
+    with pytest.raises(ConfigError, match=said):
+        train(run, tmp_path / "run")
+    assert not (tmp_path / "run" / "start").exists()
+
+
 def test_the_engine_suits_the_model(tmp_path):
     save_model(hub_model("qwen3"), tmp_path / "own")
     save_model(hub_model("phi"), tmp_path / "other")

@@ -23,14 +23,17 @@ from assay.runtime import (
     Mesh,
     Model,
     Muon,
+    Native,
     TorchLearner,
     Trunk,
     ValueHead,
     char_tokenizer,
+    compiling,
     init_model,
     load_model,
     save_model,
 )  # fmt: skip
+from assay.runtime.compiled import build as builds
 from assay.runtime.packing import pack_offsets
 from assay.runtime.readout import Head, head_columns
 from assay.runtime.settings import HEAD_ELEMENTS
@@ -69,7 +72,10 @@ def test_counts_of_a_shape_are_those_that_are_trained(adapter):
 
 @pytest.mark.parametrize("family", DENSE)
 def test_explain_adds_up_the_parts_of_any_model(family, tmp_path):
-    """fp32 throughout: weights, gradients, two moments, the reference and the engine's copy; an adapter takes their place."""
+    """fp32 throughout: weights, gradients, two moments, the reference and the engine's copy; an adapter takes their place.
+
+    assay's own engine holds its copy twice: as tensors, and in the order of its compiled decode path.
+    """
     save_model(hub_model(family), tmp_path / "m")
     count = hub_model(family).shape.parameters
     run = Run(
@@ -81,9 +87,10 @@ def test_explain_adds_up_the_parts_of_any_model(family, tmp_path):
     full = derive(run)
     assert full.parameters == count and full.context == 160
     parts = full.memory
-    assert (parts.weights, parts.gradients, parts.optimiser, parts.anchors, parts.engine) == (4 * count, 4 * count, 8 * count) + (
-        4 * count,
-    ) * 2
+    copies = 2 if isinstance(full.shape, DecoderShape) else 1
+    assert (parts.weights, parts.gradients, parts.optimiser) == (4 * count, 4 * count, 8 * count)
+    assert (parts.anchors, parts.engine) == (4 * count, copies * 4 * count)
+    assert derive(replace(run, engine=Native(kernel=False))).memory.engine == 4 * count
     stage = replace(run.stages[0], learner=LearnerSettings(adapter=Lora(rank=4), precision="bf16"))
     small = derive(replace(run, stages=(stage,))).memory
     learns = weights_in(tmp_path / "m").trained(Lora(rank=4))
@@ -112,6 +119,7 @@ def test_ranks_share_what_is_learned_and_not_the_engine():
 def measured(model: HubModel | Model, settings: LearnerSettings, lengths: list[int]) -> int:
     """The most bytes that a gradient pass over rows, entropies read too, keeps alive at once, besides weights and gradients."""
     learner = TorchLearner(model, settings, total_steps=1)
+    held = builds.kernel().assay_bytes() if learner.policy.shares else 0
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     ids = torch.from_numpy(generator("ids", 0).integers(2, 90, int(offsets[-1])))
     where = torch.from_numpy(np.setdiff1d(np.arange(offsets[-1]), offsets[:-1]))
@@ -119,13 +127,14 @@ def measured(model: HubModel | Model, settings: LearnerSettings, lengths: list[i
         with learner.passes.autocast():
             logp, entropy = learner.policy.columns(ids, pack_offsets(offsets), where, True)
         (logp.sum() + entropy.sum()).backward()
-    return live.peak
+    return live.peak + (builds.kernel().assay_bytes() - held if learner.policy.shares else 0)
 
 
 KEPT = ("qwen3", "gpt2", "gemma2", "mixtral")
 WAYS = {
-    "full": LearnerSettings(), "bf16": LearnerSettings(precision="bf16"), "again": LearnerSettings(checkpointing=True),
-    "lora": LearnerSettings(adapter=Lora(rank=4)), "both": LearnerSettings(adapter=Lora(rank=4), precision="bf16"),
+    "full": LearnerSettings(), "plain": LearnerSettings(kernel=False), "bf16": LearnerSettings(precision="bf16"),
+    "again": LearnerSettings(checkpointing=True), "lora": LearnerSettings(adapter=Lora(rank=4)),
+    "both": LearnerSettings(adapter=Lora(rank=4), precision="bf16"),
     "all": LearnerSettings(adapter=Lora(rank=4), precision="bf16", checkpointing=True),
 }  # fmt: skip
 
@@ -143,6 +152,38 @@ def test_activations_are_predicted_within_a_factor_of_one_and_a_half(family, way
     weights = weights_in(tmp_path / "m")
     told = activations_of(settings, shape, weights) + head_of(settings, shape, weights)
     assert told / 1.5 < measured(model, settings, rows) < told * 1.5
+
+
+@pytest.mark.prove
+def test_what_compiled_layers_keep_is_predicted_too(tmp_path, monkeypatch):
+    """By the compiler's own choice of what is computed again, on operations as they are; bytes are the allocator's."""
+    monkeypatch.setattr(compiling, "BACKEND", "aot_eager_decomp_partition")
+    torch._dynamo.reset()
+    save_model(hub_model("qwen3"), tmp_path / "m")
+    weights, rows = weights_in(tmp_path / "m"), np.arange(0, 801, 100)
+    ids = torch.from_numpy(generator("ids", 0).integers(2, 90, 800))
+    where = torch.from_numpy(np.setdiff1d(np.arange(800), rows[:-1]))
+    peaks: dict[bool, int] = {}
+    for compiled in (False, True):
+        settings = LearnerSettings(precision="bf16", compile=compiled, micro_tokens=800)
+        learner = TorchLearner(hub_model("qwen3"), settings, total_steps=1)
+
+        def work(learner: TorchLearner = learner) -> None:
+            with learner.passes.autocast():
+                logp, entropy = learner.policy.columns(ids, pack_offsets(rows), where, True)
+            (logp.sum() + entropy.sum()).backward()
+
+        work()
+        with torch.profiler.profile(profile_memory=True) as profile:
+            work()
+        events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+        events.sort(key=lambda e: e.start_ns())
+        peaks[compiled] = int(np.cumsum([e.nbytes() for e in events]).max())
+        shape = replace(learner.policy.shape, max_positions=100)
+        told = activations_of(settings, shape, weights) + head_of(settings, shape, weights)
+        assert told / 1.5 < peaks[compiled] < told * 1.5, compiled
+    torch._dynamo.reset()
+    assert peaks[True] < 0.8 * peaks[False]
 
 
 def test_logits_on_cuda_are_told_by_the_chunks_that_are_computed_there(monkeypatch):

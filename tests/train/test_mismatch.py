@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hub_cases import DENSE, FAMILIES, exaggerated
 from live import coin_toss, session, walk
 from tiny_runs import only_rl
 
+from assay.core.batch import pack_rows
+from assay.core.columns import TokenColumn
 from assay.core.errors import ConfigError, MismatchError
 from assay.core.protocols import Engine, Request
 from assay.core.rollout import Sampling, ids_of
+from assay.core.sample import Sample
 from assay.guide import Compose, Recent
 from assay.measure import EngineMismatch, diagnose, read_run
 from assay.objective import grpo, icepop, reinforce, tis, visurf
@@ -26,6 +32,7 @@ from assay.objective.loss.policy import PolicyGradient
 from assay.runtime import Auto, InProcess, LearnerSettings, TorchLearner
 from assay.testing.faults import WrongLogprobs
 from assay.train import MismatchCheck, resume, train
+from assay.train.mismatch import Watched
 from assay.train.run import Evaluation, Run
 
 FAR = {"float32": 1e-4, "bfloat16": 0.2}
@@ -138,6 +145,25 @@ def test_corrections_see_the_mismatch_of_bfloat16(tmp_path: Path) -> None:
     result = walk(session(run))[0]
     assert 0.0 < result.metrics["policy/correction_clipped"] < 1.0
     assert result.metrics["engine/mismatch_k3"] > 1e-9 and result.metrics["engine/alarm"] == 0.0
+
+
+def test_what_several_ranks_saw_is_put_together() -> None:
+    """Of three the third shares its tokens with the second, so that its do not count."""
+    told = TokenColumn("logp_engine", np.full(3, -1.0, np.float32), "engine")
+    sample = Sample(rollout="", ids=ids_of([1, 2, 3]), mask=np.array([False, True, True]))
+    row = pack_rows([(0, sample)], {"group": np.zeros(1, np.int64)}).with_tokens(told)
+    program = SimpleNamespace(micro=lambda batch, live: (0.0, {}))
+    ranks = [Watched(program, -1) for _ in range(3)]
+    for rank, gap in zip(ranks, (0.0, np.log(2.0), np.log(2.0)), strict=True):
+        rank.micro(row, {"logp_new": torch.full((3,), -1.0 + gap)})
+    shown: list[Any] = []
+    for rank, speaks in zip(ranks, (True, True, False), strict=True):
+        rank.exchange(lambda own: shown.append(own) or own, speaks)
+    together = {name: functools.reduce(lambda a, b: a.merge(b), [own[name] for own in shown]) for name in shown[0]}
+    for rank in ranks:
+        rank.exchange(lambda own: together, True)
+        assert rank.metrics()["engine/mismatch_abs"] == pytest.approx(np.log(2.0) / 2)
+        assert rank.metrics()["engine/ess"] == pytest.approx(0.9)  # (1 + 1 + 2 + 2)^2 / (4 (1 + 1 + 4 + 4))
 
 
 # ---- alarm and end ----------------------------------------------------------------------------------------------------------

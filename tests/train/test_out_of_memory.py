@@ -14,8 +14,10 @@ import torch
 from tiny_runs import SHAPE, in_child, only_rl, reinforce, tiny, warm_up
 
 from assay.core.errors import EngineError, OutOfMemoryError
+from assay.guide import Compose
+from assay.objective import grpo
 from assay.runtime import Anchor, LearnerSettings
-from assay.train import Scratch, train
+from assay.train import Evaluation, Scratch, train
 from assay.train.room import advice, asking, ran_out
 
 PETA = 1 << 50
@@ -69,7 +71,7 @@ def limited(more: int, work: Callable[[], object], told: Path) -> None:
 
 
 def wide(**changes: Any) -> LearnerSettings:
-    return LearnerSettings(micro_tokens=1 << 20, **changes)
+    return LearnerSettings(micro_tokens=1 << 20, kernel=False, **changes)  # whose passes ask most
 
 
 BROAD = replace(SHAPE, hidden_size=64, intermediate_size=4096)  # blocks too large for what a process keeps for itself
@@ -79,6 +81,11 @@ CASES = {
         tiny(), model=Scratch(shape=BROAD), stages=(warm_up(batch=1024, steps=1, demonstrations=1024, learner=wide()),)
     ),
     "the sampler": replace(only_rl(groups=64, group_size=16, steps=1), model=Scratch(shape=LONG)),
+    "the pass that compares sampler and learner": replace(
+        only_rl(groups=64, group_size=16, learner=wide(anchors=()), objective=grpo(kl=0.0), steps=1),
+        model=Scratch(shape=replace(LONG, num_heads=16, num_kv_heads=16)),
+        evaluation=Evaluation(every=0, final_per_level=1, kl_to_base=False),
+    ),
     "the passes before a step": replace(
         only_rl(groups=64, group_size=16, learner=wide(), steps=1),
         model=Scratch(shape=replace(LONG, num_heads=16, num_kv_heads=16)),
@@ -97,6 +104,15 @@ def test_the_part_that_asked_is_named_with_what_would_help(part, tmp_path):
     assert first in saved and "checkpointing=True saves " in saved and "\n" not in text
     said = [json.loads(line)["kind"] for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
     assert "error" in said, "the journal knows it too"
+
+
+def test_memory_that_runs_out_elsewhere_in_a_step_is_told_too(tmp_path, monkeypatch):
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(Compose, "compose", full)
+    with pytest.raises(OutOfMemoryError, match=r"a step, beside its passes, asked for more .*this stage needs about "):
+        train(only_rl(steps=1), tmp_path / "run")
 
 
 def test_a_model_that_does_not_fit_frees_the_folder(tmp_path):

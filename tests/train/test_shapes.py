@@ -20,6 +20,7 @@ from assay.core.rollout import Completion, Sampling, Span, Stop, ids_of
 from assay.objective.loss.likelihood import Nll
 from assay.objective.methods import areal, grpo
 from assay.rollout.context import LastTurns
+from assay.runtime.compiled import path
 from assay.tasks import KeyValue
 from assay.train import models
 from assay.train.driver import train
@@ -193,7 +194,8 @@ class SwapsMidway(Wrapped):
         await self.engine.swap(manifest_of(41, noisy), SwapMode.KEEP)
 
 
-def test_a_rollout_of_two_weight_versions_trains(batches: list[Batch]) -> None:
+def test_a_rollout_of_two_weight_versions_trains(batches: list[Batch], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(path, "TOKENS", 1)
     s = session(coin_toss(only_rl(steps=2, objective=areal())), SwapsMidway)
     result = walk(s)[0]
     mixed = [r for r in rollouts(result) if len({span.version for c in r.calls for span in c.completion.spans}) == 2]

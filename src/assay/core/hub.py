@@ -107,7 +107,7 @@ def fetched(name: HubName, kind: str, patterns: Sequence[str], lacking: Callable
     try:
         with _patient():  # asked first, for the download tries for half a minute where nobody answers
             api: Any = cast(Any, huggingface_hub).HfApi(endpoint=endpoint)
-            revision = api.repo_info(name.repo, repo_type=kind, revision=revision).sha
+            api.repo_info(name.repo, repo_type=kind, revision=revision)
             folder = get(local=False)
     except Exception as error:  # those of three libraries, which have no base in common
         raise HubError(f"{kind} {name}: {here}, and {_why(error, endpoint)}; {fixes}") from error

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from assay.lab.distilling import Distillation, Distilled
     from assay.lab.gate import Gate, accuracy, change, judge
     from assay.lab.probes import GradientProbe, UpdateProbe, VectorProbe
+    from assay.lab.seeds import Ending, Mean, Member, News, State, side_by_side, work_off
     from assay.lab.seen import Membership, MembershipProbe, Told, membership
     from assay.lab.teachers import ModelTeacher, ServerTeacher, Teacher
 
@@ -26,18 +27,23 @@ __all__ = [
     "Comparison",
     "Distillation",
     "Distilled",
+    "Ending",
     "FormatOnly",
     "Found",
     "Gate",
     "GradientProbe",
     "Inverted",
     "LabError",
+    "Mean",
+    "Member",
     "Membership",
     "MembershipProbe",
     "ModelTeacher",
+    "News",
     "RandomReward",
     "Rewarded",
     "ServerTeacher",
+    "State",
     "Teacher",
     "Told",
     "UpdateProbe",
@@ -54,6 +60,8 @@ __all__ = [
     "over_seeds",
     "run_cell",
     "run_cells",
+    "side_by_side",
+    "work_off",
 ]
 
 _HOME = {
@@ -66,6 +74,7 @@ _HOME = {
     "distilling": "Distillation Distilled",
     "gate": "Gate accuracy change judge",
     "seen": "Membership MembershipProbe Told membership",
+    "seeds": "Ending Mean Member News State side_by_side work_off",
     "teachers": "ModelTeacher ServerTeacher Teacher",
     "probes": "GradientProbe UpdateProbe VectorProbe",
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from assay.core.threads import sleeping_waits
+
 __all__ = ["main"]
 
 USAGE = """usage:
@@ -15,6 +17,7 @@ USAGE = """usage:
 
 def main(args: list[str]) -> int:
     """Runs a cell, or makes pages of ``docs/evidence`` anew."""
+    sleeping_waits()
     if args[:1] == ["cell"] and len(args) in (5, 6):
         from assay.lab.cells import run_cell
 

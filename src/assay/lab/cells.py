@@ -6,11 +6,7 @@ A cell's file is written when it is done, so a study that was stopped goes on wh
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -20,11 +16,13 @@ from typing import Any, cast
 from assay.core.canon import digest
 from assay.core.config import from_dict, loads_toml, to_dict
 from assay.core.errors import AssayError
+from assay.core.places import cache_folder
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
 from assay.lab.machine import load, machine
+from assay.lab.processes import Job, Processes, last_words
 from assay.train.driver import resume, train
-from assay.train.models import Built, cache_folder
+from assay.train.models import Built
 from assay.train.policy import Policy
 from assay.train.run import Run
 from assay.train.storage import write_json
@@ -34,8 +32,8 @@ __all__ = ["WORKERS", "Cell", "LabError", "run_cell", "run_cells"]
 WORKERS = 2
 """Cells at a time in the committed studies."""
 
-POLL = 0.1
-"""Seconds between looks at the cells that run."""
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+"""Environment of a cell."""
 
 
 class LabError(AssayError, RuntimeError):
@@ -113,35 +111,29 @@ def run_cells(
         LabError: a cell failed, and ``go_on`` is False; with the end of what it printed.
     """
     out.mkdir(parents=True, exist_ok=True)
-    waiting, running = list(cells), list[tuple[str, int, subprocess.Popen[str]]]()
-    try:
-        while waiting or running:
-            while waiting and len(running) < workers:
-                running.append(_start(maker, waiting.pop(0), out))
-            if all(process.poll() is None for _, _, process in running):
-                time.sleep(POLL)
-            for kind, seed, process in [r for r in running if r[2].poll() is not None]:
-                running.remove((kind, seed, process))
-                if process.returncode:
-                    _failed(out, kind, seed, process.returncode, go_on)
-    finally:
-        for _, _, process in running:
-            process.terminate()
-            process.wait()
+    waiting = {f"{cell[0]}-{cell[1]}": cell for cell in cells}
+    running = dict[str, tuple[str, int, int | None]]()
+    with Processes([frozenset[int]()] * workers, ONE_THREAD) as processes:
+        while waiting or processes.running:
+            while waiting and processes.free:
+                name, running[name] = next(iter(waiting)), waiting.pop(next(iter(waiting)))
+                processes.start(_job(maker, running[name], out))
+            for job, status in processes.ended():
+                if status:
+                    _failed(job, running[job.name], status, go_on)
     return [_read(out / f"{kind}-{seed}.json") for kind, seed, _ in cells]
 
 
-def _failed(out: Path, kind: str, seed: int, status: int, go_on: bool) -> None:
+def _failed(job: Job, cell: tuple[str, int, int | None], status: int, go_on: bool) -> None:
     """Records a cell that ended with an error.
 
     Raises:
         LabError: the study is not to go on without it.
     """
-    said = (out / f"{kind}-{seed}.log").read_text(encoding="utf-8")
     if not go_on:
-        raise LabError(f"cell {kind}-{seed} failed with status {status}:\n{said[-2000:]}")
-    last = next((line for line in reversed(said.splitlines()) if line.strip()), f"status {status}")
-    write_json(out / f"{kind}-{seed}.json", {"kind": kind, "seed": seed, "failed": last.strip()})
+        said = job.log.read_text(encoding="utf-8")
+        raise LabError(f"cell {job.name} failed with status {status}:\n{said[-2000:]}")
+    write_json(job.log.with_suffix(".json"), {"kind": cell[0], "seed": cell[1], "failed": last_words(job.log, status)})
 
 
 def cpu_seconds(folder: Path) -> float:
@@ -150,12 +142,10 @@ def cpu_seconds(folder: Path) -> float:
     return float(json.loads(last)["metrics"]["time/cpu"])
 
 
-def _start(maker: str, cell: tuple[str, int, int | None], out: Path) -> tuple[str, int, subprocess.Popen[str]]:
+def _job(maker: str, cell: tuple[str, int, int | None], out: Path) -> Job:
     kind, seed, steps = cell
-    words = [sys.executable, "-m", "assay.lab", "cell", maker, kind, str(seed), str(out), *([str(steps)] if steps else [])]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
-    with (out / f"{kind}-{seed}.log").open("w") as log:
-        return kind, seed, subprocess.Popen(words, stdout=log, stderr=log, text=True, env=environment)
+    words = ("assay.lab", "cell", maker, kind, str(seed), str(out), *([str(steps)] if steps else []))
+    return Job(name=f"{kind}-{seed}", words=words, log=out / f"{kind}-{seed}.log")
 
 
 def _reads_as(path: Path, run: Run) -> bool:

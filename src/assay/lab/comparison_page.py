@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from assay.core.places import cache_folder
 from assay.lab.cells import WORKERS, run_cells
 from assay.lab.comparison import Comparison, Found
-from assay.train.models import cache_folder
 from assay.train.storage import write_json, write_text
 
 __all__ = ["make_page"]

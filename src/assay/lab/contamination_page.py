@@ -12,12 +12,12 @@ import numpy as np
 
 from assay.core.canon import digest
 from assay.core.errors import UnknownNameError
+from assay.core.places import cache_folder
 from assay.core.task import Task
 from assay.lab.cells import run_cells
 from assay.lab.seen import MembershipProbe, right
 from assay.measure import Interval, gap, mean_auc
 from assay.tasks import Rows
-from assay.train.models import cache_folder
 from assay.train.storage import read_json, write_json, write_text
 
 __all__ = ["CELLS", "SCORES", "SEEDS", "Row", "failures", "items", "make_page", "row_of"]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from assay.core.errors import UnknownNameError
+from assay.core.places import cache_folder
 from assay.lab import (
     atlas,
     comparison_page,
@@ -29,7 +30,6 @@ from assay.lab.cells import WORKERS, run_cells
 from assay.lab.drawing import plotting
 from assay.lab.gate import CONTROLS, MAKER, SEEDS, Gate, accuracy, change, judge
 from assay.lab.mixed import LEDGER, MIXED
-from assay.train.models import cache_folder
 from assay.train.storage import write_json, write_text
 
 __all__ = ["STUDIES", "make"]

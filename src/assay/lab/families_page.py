@@ -7,12 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 
+from assay.core.places import cache_folder
 from assay.core.protocols import TaskSource
 from assay.lab.arms import Measured, Sizes, measured
 from assay.lab.machine import load, machine
 from assay.tasks import families, family
 from assay.testing.streams import told_levels
-from assay.train.models import cache_folder
 from assay.train.storage import write_json, write_text
 
 __all__ = ["BARS", "failures", "make_page", "page"]

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from assay.core.places import cache_folder
 from assay.lab.machine import load, machine
 from assay.measure.intervals import wilson
-from assay.train.models import cache_folder
 from assay.train.storage import write_json, write_text
 
 __all__ = ["BLOCKS", "TRIALS", "Trial", "make_page", "run_block"]

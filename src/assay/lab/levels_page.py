@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from assay.core.places import cache_folder
 from assay.lab.cells import WORKERS, run_cells
 from assay.tasks import family
-from assay.train.models import cache_folder
 from assay.train.storage import write_json, write_text
 
 __all__ = ["FAMILIES", "SEEDS", "Ladder", "make_page", "rank_correlation"]

@@ -4,23 +4,42 @@ from __future__ import annotations
 
 import os
 import platform
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 __all__ = ["load", "machine"]
 
+PACKAGES = ("torch", "transformers")
+"""Libraries whose versions change numbers."""
 
-def machine() -> str:
-    """Processor, cores and Python in one line.
 
-    >>> "cores, Python 3." in machine()
+def machine(vllm: str = "") -> str:
+    """Processor, cores, and the versions of what computes there, in one line; libraries that are not installed are left out.
+
+    Args:
+        vllm: version of a vLLM server that was used beside (`assay.lab.serving.version_of`), which has a Python of its own.
+
+    >>> "cores, Python 3." in machine() and machine("0.32.0").endswith(", vLLM 0.32.0")
     True
     """
-    return f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    found = {"Python": platform.python_version(), **_versions(), **({"vLLM": vllm} if vllm else {})}
+    return f"{_processor()}, {os.cpu_count()} cores, {', '.join(f'{name} {number}' for name, number in found.items())}"
 
 
 def load() -> float:
     """Load average of the machine over the last minute: processes that run or wait to run, those of the measurement included."""
     return round(os.getloadavg()[0], 2)
+
+
+def _versions() -> dict[str, str]:
+    """Of the libraries that are installed, without importing them."""
+    found: dict[str, str] = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
 
 
 def _processor() -> str:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from assay.core.places import cache_folder
 from assay.lab.cells import WORKERS, run_cells
 from assay.lab.drawing import grid
 from assay.lab.gate import accuracy, change
 from assay.lab.methods import BROUGHT, CONTROLS, KINDS, MAKER, NOTES, STEPS, cells, kind_of, objective_of, updates_of
 from assay.objective.methods import methods
-from assay.train.models import cache_folder
 from assay.train.storage import write_json, write_text
 
 __all__ = ["Trained", "judged", "make_page"]

@@ -27,7 +27,7 @@ from assay.lab.mismatch import (
 )
 from assay.lab.mismatch import PROMPTS as STARTS
 from assay.lab.selftest.part import NotAvailable
-from assay.lab.serving import executable, served
+from assay.lab.serving import executable, served, version_of
 from assay.measure.pair import BARS
 from assay.runtime import InProcess, Native
 from assay.train.storage import write_json, write_text
@@ -55,13 +55,16 @@ def make_page(folder: Path) -> list[str]:
         What is not as it should be, in words.
     """
     before = load()
-    pairs = [p for family in FAMILIES for p in _in_process(family)] + _served()
+    pairs = [p for family in FAMILIES for p in _in_process(family)]
+    beside, vllm = _served()
+    pairs += beside
     errors = {family: _errors(family) for family in ("qwen3", "mixtral")}
     failures = _failures(pairs, errors)
     folder.mkdir(parents=True, exist_ok=True)
-    record = {"machine": machine(), "load": [before, load()], "pairs": [asdict(p) for p in pairs], "gradients": errors}
+    where = machine(vllm)
+    record = {"machine": where, "load": [before, load()], "pairs": [asdict(p) for p in pairs], "gradients": errors}
     write_json(folder / "mismatch.json", record)
-    write_text(folder / "mismatch.md", _page(pairs, errors, failures))
+    write_text(folder / "mismatch.md", _page(pairs, errors, failures, where))
     return failures
 
 
@@ -92,25 +95,25 @@ def _native(model: HubModel) -> Any:
         return load_model(Path(folder) / "model")
 
 
-def _served() -> list[Pair]:
-    """A vLLM server's rows; without numbers where there is none."""
+def _served() -> tuple[list[Pair], str]:
+    """A vLLM server's rows, and its version; without numbers where there is none."""
     from assay.runtime import save_model
 
     try:
         executable()
     except NotAvailable:
-        return [Pair(engine="vLLM", dtype=dtype, family=SERVED, numbers={}) for dtype in DTYPES]
-    model, found = model_of(SERVED), list[Pair]()
+        return [Pair(engine="vLLM", dtype=dtype, family=SERVED, numbers={}) for dtype in DTYPES], ""
+    model, found, version = model_of(SERVED), list[Pair](), ""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "model"
         save_model(model, place)
         for dtype in DTYPES:
             with served(place, Path(folder) / "vllm.log", CONTEXT, print, dtype=dtype) as (settings, _):
-                learner = learner_of(model)
+                learner, version = learner_of(model), version_of(settings)
                 engine = settings.build(learner)
                 numbers = pair(engine, learner, attempts(engine, learner, PROMPTS, SIZE, LENGTH))
                 found.append(Pair(engine="vLLM", dtype=dtype, family=SERVED, numbers=numbers))
-    return found
+    return found, version
 
 
 def _errors(family: str) -> dict[str, dict[str, float]]:
@@ -151,18 +154,20 @@ def _of(pairs: Sequence[Pair], engine: str, dtype: str, family: str) -> Mapping[
     return next(p.numbers for p in pairs if (p.engine, p.dtype, p.family) == (engine, dtype, family))
 
 
-def _page(pairs: Sequence[Pair], errors: Mapping[str, Mapping[str, Mapping[str, float]]], failures: Sequence[str]) -> str:
+def _page(
+    pairs: Sequence[Pair], errors: Mapping[str, Mapping[str, Mapping[str, float]]], failures: Sequence[str], where: str
+) -> str:
     verdict = "All of it holds." if not failures else "Not met: " + "; ".join(failures) + "."
     return f"""# Mismatch: how far are sampler and learner apart?
 
 Both hold the same weights and ought to give the tokens that one of them samples the same probabilities. Each family is a random
 model of about a million weights, its matrices drawn with a standard deviation of .15 (seed 0), several times what models begin
 with, so that rounding shows. The learner computes in float32. {PROMPTS * SIZE} attempts of {LENGTH} tokens at random prompts,
-temperature 1.
+temperature 1. One draw of weights, prompts and attempts: these are sizes, and no estimates with intervals.
 
     python -m assay.lab evidence mismatch     # minutes on one core; with ASSAY_VLLM=/path/to/vllm that engine's rows too
 
-Machine: {machine()}. Numbers: `mismatch.json`. Asked: no token of a float32 pair differs by {CLOSE} nats; no pair passes the
+Machine: {where}. Numbers: `mismatch.json`. Asked: no token of a float32 pair differs by {CLOSE} nats; no pair passes the
 alarm's bar of `Run.mismatch` ({BARS["float32"]:.0e} in float32, {BARS["bfloat16"]:.0e} in bfloat16), mixtures of experts whose
 routing is not replayed left out; replay brings these nearer; exact weights give the exact gradient. {verdict}
 
@@ -174,9 +179,10 @@ learner's routers prefer the experts that the engine chose.
 |---|---|---|---|---|---|---|---|---|
 {chr(10).join(map(_row, pairs))}
 
-In bfloat16 the dense families differ by hundredths of a nat a token. In a mixture of experts a token that lies between two
-experts goes to the other one: few tokens, but these jump, and over an attempt the products leave little. That is what the alarm
-is for. Replaying the engine's routing (`LearnerSettings(replay_routing=True)`) takes the jumps away; what is left is rounding.
+In bfloat16 the dense families differ by hundredths of a nat a token, Gemma 2 with its capped logits by a thousandth. In a
+mixture of experts a token that lies between two experts goes to the other one: few tokens, but these jump, and over an attempt
+the products leave little. That is what the alarm is for. Replaying the engine's routing
+(`LearnerSettings(replay_routing=True)`) takes the jumps away; what is left is rounding.
 
 ## What corrections make of the gradient
 

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from assay.core.places import cache_folder
 from assay.lab.cells import WORKERS, run_cells
 from assay.lab.drawing import plotting
 from assay.lab.mixed import MixedGate, MixedStudy, cell_means, family_means, judge_mixed
-from assay.train.models import cache_folder
 from assay.train.storage import write_json, write_text
 
 __all__ = ["make_page"]

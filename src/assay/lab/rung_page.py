@@ -9,14 +9,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+from assay.core.places import cache_folder
 from assay.lab.cells import run_cells
 from assay.lab.gate import accuracy, change
 from assay.lab.selftest.agreement import BAR, compare
 from assay.lab.selftest.part import NotAvailable
-from assay.lab.serving import served
+from assay.lab.serving import served, version_of
 from assay.measure.intervals import wilson
 from assay.runtime.settings import LearnerSettings
-from assay.train.models import cache_folder, from_folder
+from assay.train.models import from_folder
 from assay.train.storage import read_json, write_json, write_text
 
 __all__ = ["KINDS", "make_page"]
@@ -57,10 +58,10 @@ def _through_vllm(maker: str, work: Path) -> dict[str, Any]:
     if not record.exists():
         engine = import_module(MODULE).ENGINES["vllm"]
         port, shape = int(engine.url.rpartition(":")[2]), import_module(MODULE).SHAPE
-        with served(work / "native-0" / "start", work / "vllm.log", shape.max_positions, print, port) as (_, spent):
+        with served(work / "native-0" / "start", work / "vllm.log", shape.max_positions, print, port) as (settings, spent):
             run_cells(maker, [("vllm", 0, None)], work, 1)
-            seconds = spent()
-            write_json(work / SERVER, {"cpu_seconds": seconds, "mismatch": _mismatch("vllm", work)})
+            seconds, version = spent(), version_of(settings)
+            write_json(work / SERVER, {"cpu_seconds": seconds, "mismatch": _mismatch("vllm", work), "version": version})
     return run_cells(maker, [("vllm", 0, None)], work, 1)[0]
 
 
@@ -95,7 +96,8 @@ def _cell(record: Mapping[str, Any], work: Path) -> dict[str, Any]:
     kept["proved"] = sum(m.get("proof/state") == 1.0 for m in steps)
     if kind == "vllm":
         server = read_json(work / SERVER)
-        return {**kept, "server_cpu_seconds": server["cpu_seconds"], "mismatch": server["mismatch"]}
+        kept |= {"server_cpu_seconds": server["cpu_seconds"], "mismatch": server["mismatch"]}
+        return {**kept, "vllm": server["version"]} if "version" in server else kept
     return kept if kind == "random" else {**kept, "mismatch": _mismatch(kind, work)}
 
 
@@ -122,6 +124,7 @@ def _page(cells: Mapping[str, Mapping[str, Any]], missing: str) -> str:
     verdict = "All that was asked is so." if not wrong else "Not so: " + "; ".join(wrong) + "."
     shown, practised = (", ".join(map(str, levels)) for levels in (module.SHOWN, module.PRACTISED))
     size, batch = f"{module.SHAPE.parameters / 1e6:.1f}M", f"{stage.groups} x {stage.group_size}"
+    versions = "".join(f", vLLM {c['vllm']}" for c in cells.values() if "vllm" in c)
     low, high, items = min(loads), max(loads), one["now_greedy"]["items"]
     return f"""# Rung L1: thirty million weights, long answers, three engines
 
@@ -136,7 +139,7 @@ it shows that the rung is climbed through each engine, and ranks nothing.
 Asked: of sampled answers the paired 95 % interval of the change lies above 0 through each engine, and does not in the control;
 every update is proved to have arrived. {verdict} {_greedy(cells)}
 
-Machine: {"; ".join(sorted({c["machine"] for c in cells.values()}))}, float32, one thread per process.
+Machine: {"; ".join(sorted({c["machine"] for c in cells.values()}))}{versions}, float32, one thread per process.
 Load average {low:.1f} to {high:.1f} when a cell began or ended: other work shared the machine, so that the clock says little.
 {items} held-out items per evaluation, judged by the native engine whatever sampled in training; 95 % Wilson intervals.
 Numbers and digests: `rung_l1.json`.

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from assay.core.errors import EngineError
 from assay.lab.selftest.part import NotAvailable
-from assay.runtime.vllm.settings import VllmSettings
+from assay.runtime.vllm.settings import WHOLE, VllmSettings
 
 if TYPE_CHECKING:
     from assay.runtime.any_model import AnyModel
 
-__all__ = ["executable", "served", "served_model"]
+__all__ = ["executable", "served", "served_model", "version_of"]
 
 VARIABLE = "ASSAY_VLLM"
 SECONDS = 300.0
@@ -79,7 +79,10 @@ def served(
     """
     command = executable()
     settings = VllmSettings(url=f"http://127.0.0.1:{port or _free_port()}", swap_seconds=120.0, request_seconds=1200.0)
-    options = ("--dtype", dtype, "--enforce-eager", "--max-model-len", str(context), "--max-num-seqs", "64")
+    options = (
+        "--dtype", dtype, "--enforce-eager", "--max-model-len", str(context), "--max-num-seqs", "64",
+        WHOLE,
+    )  # fmt: skip
     words = settings.command(str(model)).split()
     words = [str(command), *words[words.index("serve") :], *options]
     say("starting a vLLM server")
@@ -93,6 +96,20 @@ def served(
         yield settings, lambda: _cpu_seconds(process.pid)
     finally:
         _stop(process)
+
+
+def version_of(settings: VllmSettings) -> str:
+    """Version of the vLLM that runs a server, as it says itself; its command may be of another environment.
+
+    Raises:
+        EngineError: it says none.
+    """
+    import httpx
+
+    try:
+        return str(httpx.get(f"{settings.url}/version", timeout=30.0, trust_env=False).json()["version"])
+    except (httpx.HTTPError, ValueError, LookupError, TypeError) as error:
+        raise EngineError(f"{settings.url} does not tell its version ({error}); is it a vLLM server?") from error
 
 
 def _wait(process: subprocess.Popen[bytes], settings: VllmSettings, log: Path) -> None:

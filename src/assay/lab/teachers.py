@@ -16,7 +16,8 @@ from assay.core.task import Context, Message, Task
 from assay.core.thinking import Thinking
 from assay.rollout import Player
 from assay.rollout.worlds import Broken, answered, opened
-from assay.train.models import hub_name, model_folder, on_hub
+from assay.runtime.hub_names import hub_name, on_hub
+from assay.train.models import model_folder
 from assay.verify import attempt
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from assay.measure.doctor import RULES, diagnose
     from assay.measure.findings import Finding, Rule, Severity
     from assay.measure.history import History, MetricLine, Series
-    from assay.measure.intervals import Interval, Paired, bootstrap, mean_interval, paired, wilson
+    from assay.measure.intervals import Interval, Paired, bootstrap, mean_interval, paired, student, wilson
     from assay.measure.membership import auc, gap, mean_auc, mean_log_prob, min_k_prob, self_critique, zlib_ratio
     from assay.measure.metrics import (
         batch_metrics,
@@ -126,6 +126,7 @@ __all__ = [
     "reward_stats",
     "self_critique",
     "signal_fraction",
+    "student",
     "tabulate",
     "throughput",
     "truncated_share",
@@ -139,7 +140,7 @@ _HOME = {
     "doctor": "RULES diagnose",
     "findings": "Finding Rule Severity",
     "history": "History MetricLine Series",
-    "intervals": "Interval Paired bootstrap mean_interval paired wilson",
+    "intervals": "Interval Paired bootstrap mean_interval paired student wilson",
     "membership": "auc gap mean_auc mean_log_prob min_k_prob self_critique zlib_ratio",
     "metrics": (
         "batch_metrics component_mean divergences effective_sample_size fault_rates filtered_share group_metrics "

@@ -13,7 +13,7 @@ from assay.measure.html import figure
 from assay.measure.plots import Curve, bars, heat_map, interval_lines, lines
 from assay.measure.runs import EvalLine, RunView
 
-__all__ = ["accuracy_figures", "training_figures"]
+__all__ = ["Part", "accuracy_figures", "profile_figure", "profile_of", "training_figures"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +78,10 @@ PANELS = (
         "infrastructure faults, and the model's own.",
     ),
 )  # fmt: skip
+
+
+PROFILE = ("time/profile/", "time/profile_cpu/")
+"""Wall and CPU seconds by part, of steps that were profiled."""
 
 
 def accuracy_figures(run: RunView) -> Iterator[str]:
@@ -165,7 +169,7 @@ def _time_figure(history: History) -> Iterator[str]:
     parts = {
         n.removeprefix("time/").replace("_", " "): float(history[n].finite().values.sum())
         for n in history.names("time/")
-        if n not in apart
+        if n not in apart and not n.startswith(PROFILE)
     }
     if not whole or not parts:
         return
@@ -178,6 +182,38 @@ def _time_figure(history: History) -> Iterator[str]:
         f"Shares of step time: {words}.",
         "Seconds by the clock over all steps, evaluation apart.",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of the steps that were profiled: wall and CPU seconds over all of them."""
+
+    name: str
+    wall: float
+    cpu: float
+
+
+def profile_of(run: RunView) -> tuple[int, tuple[Part, ...]]:
+    """How many steps were profiled, and their parts, the largest first; of reinforcement learning where there is any."""
+    history = run.history().learning()
+    parts = [
+        Part(
+            name=n.removeprefix(PROFILE[0]),
+            wall=float(history[n].finite().values.sum()),
+            cpu=float(history[n.replace(PROFILE[0], PROFILE[1])].finite().values.sum()),
+        )
+        for n in history.names(PROFILE[0])
+    ]
+    steps = max((len(history[n].finite()) for n in history.names(PROFILE[0])), default=0)
+    return steps, tuple(sorted(parts, key=lambda p: -p.wall))
+
+
+def profile_figure(steps: int, parts: Sequence[Part]) -> str:
+    """The parts of a mean step as bars."""
+    ms = {p.name: 1e3 * p.wall / steps for p in parts}
+    whole = sum(ms.values()) or 1.0
+    words = ", ".join(f"{n} {percent(v / whole)}" for n, v in ms.items())
+    return figure("A mean step", bars("profile", ms, "ms"), f"Shares of a step: {words}.", "Milliseconds by the clock.")
 
 
 def _told(series: Series, share: bool) -> str:

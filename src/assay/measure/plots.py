@@ -172,7 +172,7 @@ def bars(name: str, parts: Mapping[str, float], unit: str) -> str:
     """Horizontal bars, largest first, each with its value and its share of the whole."""
     order = sorted(parts, key=lambda n: -parts[n])
     whole = sum(parts.values())
-    with _figure(name, 4.4, 2.5) as (axes, out):
+    with _figure(name, 4.4, max(2.5, 0.5 + 0.28 * len(order))) as (axes, out):
         axis = axes[0]
         axis.grid(False)
         y = np.arange(len(order))[::-1]

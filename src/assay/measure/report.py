@@ -14,12 +14,16 @@ from assay.measure.findings import Finding
 from assay.measure.history import PREFERENCES
 from assay.measure.html import details, e, page, section, table
 from assay.measure.intervals import Interval, paired
-from assay.measure.panels import accuracy_figures, training_figures
+from assay.measure.panels import Part, accuracy_figures, profile_figure, profile_of, training_figures
 from assay.measure.runs import EvalLine, RolloutLine, RunView, read_run
 
 __all__ = ["write_report"]
 
 HELD_OUT = "On items that training never saw. Bands are 95 % intervals over items."
+PROFILED = (
+    "Each moment counts for the innermost part that was at work, so the parts add up to the step. CPU seconds are those of the "
+    "run's own process: below the clock's it waited, for other processes or for a core."
+)
 TRAINING = "Faint lines are single steps, strong lines a moving average."
 
 
@@ -51,6 +55,7 @@ def render(run: RunView) -> str:
         _doctor(run),
         section("Held-out accuracy", _grid(accuracy_figures(run)), _levels(run), lead=HELD_OUT),
         section("Training", _grid(training_figures(run)), lead=TRAINING),
+        _profile(run),
         _rollouts(run),
         _record(run),
     ]  # fmt: skip
@@ -247,6 +252,25 @@ def _level_row(run: RunView, name: str, base: EvalLine, now: EvalLine) -> tuple[
     d = p.difference
     difference = f"{_signed(d.value)} [{_signed(d.low)}, {_signed(d.high)}]"
     return name, str(len(after)), old, new, difference, "<0.001" if p.p_value < 0.001 else f"{p.p_value:.3f}"
+
+
+def _profile(run: RunView) -> str:
+    """Where the time of steps went, where that was asked for."""
+    steps, parts = profile_of(run)
+    whole = sum(p.wall for p in parts)
+    if not whole:
+        return ""
+    rows = [
+        (p.name, f"{1e3 * p.wall / steps:.2f}", f"{100 * p.wall / whole:.1f}", f"{1e3 * p.cpu / steps:.2f}")
+        for p in (*parts, Part(name="step", wall=whole, cpu=sum(p.cpu for p in parts)))
+    ]
+    head = ("part", "ms by the clock", "% of the step", "CPU ms")
+    return section(
+        "Where a step goes",
+        _grid([profile_figure(steps, parts)]),
+        table(head, rows, f"Means over {steps:,} profiled steps."),
+        lead=PROFILED,
+    )
 
 
 def _rollouts(run: RunView) -> str:

@@ -235,10 +235,10 @@ _MODULE = {name: module for module, names in _HOME.items() for name in names.spl
 
 
 def __getattr__(name: str) -> object:
-    from importlib import import_module
+    from assay.core.threads import with_torch
 
     if name in _MODULE:
-        return getattr(import_module(f"assay.objective.{_MODULE[name]}"), name)
+        return getattr(with_torch(f"assay.objective.{_MODULE[name]}"), name)
     raise AttributeError(f"module 'assay.objective' has no attribute {name!r}")
 
 

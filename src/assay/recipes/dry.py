@@ -11,11 +11,12 @@ from typing import Any, cast
 
 from assay.core.canon import digest, plain
 from assay.core.errors import AssayError, ConfigError
+from assay.core.places import cache_folder
 from assay.core.protocols import TaskSource
 from assay.recipes.school import CONFIGS
 from assay.runtime.chat import Chat
 from assay.runtime.engines import Auto, InProcess, Native
-from assay.train.models import Folder, cache_folder, model_folder
+from assay.train.models import Folder, model_folder
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run, Stage
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from assay.core.errors import UnknownNameError
+from assay.core.places import cache_folder
 from assay.core.protocols import BatchComposer
 from assay.core.rollout import Sampling
 from assay.guide import Compose, Plain, Privileged, SuccessVariance
@@ -20,7 +21,7 @@ from assay.recipes.sorting import SHOWN, base
 from assay.runtime.anchors import Anchor, Every
 from assay.runtime.settings import AdamW, LearnerSettings, Schedule, Trunk, ValueHead
 from assay.tasks import SortDigits
-from assay.train.models import Built, cache_folder
+from assay.train.models import Built
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
 from assay.train.stages import WarmUp

@@ -106,11 +106,11 @@ _HOME = {
 
 
 def __getattr__(name: str) -> object:
-    from importlib import import_module
+    from assay.core.threads import with_torch
 
     for module, names in _HOME.items():
         if name in names.split():
-            return getattr(import_module(f"assay.runtime.{module}"), name)
+            return getattr(with_torch(f"assay.runtime.{module}"), name)
     raise AttributeError(f"module 'assay.runtime' has no attribute {name!r}")
 
 

@@ -14,15 +14,16 @@ from torch import Tensor
 
 from assay.core.canon import array_digest, digest
 from assay.core.errors import ConfigError, DataError
+from assay.runtime.adapter_base import ADAPTER_CONFIG
 from assay.runtime.hf import read_json
 from assay.runtime.hub_model import Adapter, HubModel
 from assay.runtime.lora import NAME, PREFIX, peft_config, peft_names
 from assay.runtime.settings import Lora
 from assay.runtime.typed import array_of
 
-__all__ = ["ADAPTER_CONFIG", "base_digest", "base_of", "with_adapter", "write_adapter"]
+__all__ = ["base_digest", "with_adapter", "write_adapter"]
 
-ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _REFUSED: dict[str, tuple[object, ...]] = {
     "modules_to_save": (None, []), "bias": ("none", None), "rank_pattern": ({}, None), "alpha_pattern": ({}, None),
     "target_parameters": (None, []), "layers_to_transform": (None,), "use_qalora": (False, None), "lora_bias": (False, None),
@@ -103,16 +104,3 @@ def _settings(config: Mapping[str, Any], seed: int) -> Lora:
         rank=int(config["r"]), alpha=float(config["lora_alpha"]), dora=bool(config.get("use_dora")),
         rslora=bool(config.get("use_rslora")), targets=targets, seed=seed,
     )  # fmt: skip
-
-
-def base_of(folder: Path) -> Path:
-    """The folder of an adapter's base, as its config names it: a path, also from there.
-
-    Raises:
-        DataError: it is no folder here.
-    """
-    named = str(read_json(folder / ADAPTER_CONFIG).get("base_model_name_or_path") or "")
-    for place in (folder / named, Path(named)):
-        if (place / "config.json").is_file():
-            return place.resolve()
-    raise DataError(f"{folder / ADAPTER_CONFIG}: its base {named!r} is no folder here; get it, and name its folder there")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from assay.runtime.hub_model import HubModel
     from assay.runtime.ranks import Ranks
 
-__all__ = ["Copies", "decoder_of", "device_of"]
+__all__ = ["Copies", "check_buildable", "decoder_of", "device_of"]
 
 
 def decoder_of(model: Model | HubModel, settings: LearnerSettings | None = None, ranks: Ranks | None = None) -> Causal:
@@ -38,7 +38,7 @@ def decoder_of(model: Model | HubModel, settings: LearnerSettings | None = None,
     if isinstance(model, Model) and wanted.adapter is None and device == "cpu" and not theirs:
         if wanted.replay_routing:
             raise ConfigError("LearnerSettings.replay_routing: assay's own decoder has no experts; leave it out")
-        decoder = Decoder(model.shape)
+        decoder = Decoder(model.shape, wanted.kernel)
         decoder.load_tensors(model.tensors)
         return decoder
     from assay.runtime.hub_decoder import HubDecoder  # transformers takes seconds to import: only where it is used
@@ -65,6 +65,41 @@ def device_of(settings: LearnerSettings) -> str:
     if settings.device == "cuda" and not torch.cuda.is_available():
         raise ConfigError("LearnerSettings.device='cuda', and PyTorch sees no CUDA device; use 'cpu' or 'auto'")
     return "cuda" if settings.device != "cpu" and torch.cuda.is_available() else "cpu"
+
+
+def check_buildable(model: Model | HubModel, settings: LearnerSettings) -> None:
+    """What a learner of these settings would refuse as it is built, as far as a config and the machine tell it: for stages that
+    begin late.
+
+    Raises:
+        ConfigError: CUDA where there is none, routing or compiled layers of a model that cannot have them, or an adapter for
+            layers that it has not.
+    """
+    device_of(settings)
+    config: Mapping[str, object] = {} if isinstance(model, Model) else _config_of(model)
+    experts = any("experts" in name and isinstance(value, int) and value > 0 for name, value in config.items())
+    if settings.replay_routing and not experts:
+        raise ConfigError(f"LearnerSettings.replay_routing: {_name(model)} has no experts; leave it out")
+    if settings.compile and experts:
+        raise ConfigError(
+            f"LearnerSettings.compile: {_name(model)} is not compiled: its routers are looked at while they compute; leave it out"
+        )
+    if settings.adapter is not None:
+        from assay.runtime.hub_model import hub_of
+        from assay.runtime.lora import check_targets
+
+        check_targets(hub_of(model).hollow(), settings.adapter)
+
+
+def _config_of(model: HubModel) -> Mapping[str, object]:
+    """What the config of a model's decoder says, its family's defaults filled in."""
+    from assay.runtime.hub_model import hub_config
+
+    return cast(Any, hub_config(model.config)).get_text_config().to_dict()
+
+
+def _name(model: Model | HubModel) -> str:
+    return "assay's own decoder" if isinstance(model, Model) else model.shape.architecture
 
 
 class _Adapted(Causal):

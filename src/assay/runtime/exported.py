@@ -25,7 +25,7 @@ from assay.runtime.adapter_files import write_adapter
 from assay.runtime.any_model import AnyModel
 from assay.runtime.engines import engine_for
 from assay.runtime.hub_files import quietly
-from assay.runtime.hub_model import Adapter, HubModel, hub_of
+from assay.runtime.hub_model import Adapter, HubModel, hub_of, kept_buffers
 from assay.runtime.lora import PREFIX, merge, peft_names
 from assay.runtime.model import Model
 from assay.runtime.settings import Lora
@@ -107,7 +107,9 @@ def whole(model: HubModel, dtype: torch.dtype) -> torch.nn.Module:
         return model.module(dtype)
     module = model.module(torch.float32)
     merge(module)
-    return module.to(dtype)
+    for parameter in module.parameters():  # buffers stay as they are, as in a module that is made in that type
+        parameter.data = parameter.data.to(dtype)
+    return module
 
 
 def _refuse_overflow(tensors: Mapping[str, torch.Tensor], dtype: str) -> None:
@@ -228,8 +230,9 @@ def _compare_weights(model: HubModel, module: Any, dtype: str, adapter: bool) ->
         wanted = {names[n]: t for n, t in own.items()}
         there = {n.replace(".default", ""): p for n, p in module.named_parameters()}
     else:
-        wanted = dict(whole(model, torch.float32).named_parameters())
-        there = dict(module.named_parameters())
+        mine = whole(model, torch.float32)
+        wanted, there = dict(mine.named_parameters()), dict(module.named_parameters())
+        _compare_buffers(kept_buffers(mine), kept_buffers(module))
         if missing := sorted(there.keys() ^ wanted.keys()):
             raise DataError(
                 f"the exported folder and the run differ in which weights there are: {missing[0]}; nothing was kept of it"
@@ -238,6 +241,13 @@ def _compare_weights(model: HubModel, module: Any, dtype: str, adapter: bool) ->
         if not np.array_equal(_rounded(name, array_of(tensor.detach().float()), dtype), _bits(there[name].detach())):
             raise DataError(f"weight {name.removeprefix(PREFIX)} of the exported folder is not the run's; nothing was kept of it")
     return len(wanted)
+
+
+def _compare_buffers(own: Mapping[str, torch.Tensor], there: Mapping[str, torch.Tensor]) -> None:
+    """Those of a loaded module have the type that transformers gives them, whatever lies in the file."""
+    for name in own.keys() | there.keys():
+        if name not in own or name not in there or not torch.equal(own[name].to(there[name].dtype), there[name]):
+            raise DataError(f"{name} of the exported folder is not the run's; nothing was kept of it")
 
 
 def _rounded(name: str, array: NDArray[np.float32], dtype: str) -> Bits:

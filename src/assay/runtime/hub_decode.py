@@ -31,6 +31,7 @@ __all__ = ["HubDecodePath"]
 _LOGIT_ELEMENTS = 1 << 24  # most logits held at once when scoring
 _HEADS = (5, 2)  # prompt lengths of the trial, and the steps behind each
 _STEPS = 5
+_WINDOWS = ("window_size", "attention_window", "attention_window_size")  # of layers with masks of their own, as GPT-Neo's
 _TRIAL_WINDOW = 3  # so that the trial's few tokens leave it
 _CLOSE = {torch.float32: 1e-4, torch.bfloat16: 0.25}  # nats; a logit of 16 to 32 is itself a multiple of 0.125 in bfloat16
 
@@ -77,6 +78,12 @@ class HubDecodePath:
         others = {*(getattr(config, "layer_types", None) or ())} - {"full_attention", "sliding_attention"}
         if others:
             raise self._refused(f"it has layers of type {min(others)!r}, known here are full_attention and sliding_attention")
+        window = next((w for name in _WINDOWS if (w := getattr(config, name, None)) is not None), None)
+        if isinstance(window, int) and window < self._context:  # a short trial would not see it
+            raise self._refused(
+                f"its layers see the last {window} places of the cache, whatever row they are of; give a context of {window} "
+                "or less"
+            )
         if config._attn_implementation not in ("eager", "sdpa"):
             raise ConfigError(
                 f"{type(self.module).__name__}: attention {config._attn_implementation!r} takes no mask per row; "

@@ -159,7 +159,10 @@ class HubDecoder(Causal):
         return out if packing.unpad is None else unpad_rows(out, packing.unpad)
 
     def _body(self, ids: Tensor, positions: Tensor, **others: Any) -> Tensor:
-        return self.module.base_model(input_ids=ids, position_ids=positions, use_cache=False, **others).last_hidden_state
+        module = self.module.base_model
+        if module is self.module:  # Llama 4 calls it by another name than the one under which it keeps it
+            module = module.model
+        return module(input_ids=ids, position_ids=positions, use_cache=False, **others).last_hidden_state
 
     # ---- the probe
 

@@ -14,6 +14,7 @@ from assay.runtime.hub_cache import HubPrefill
 from assay.runtime.hub_decode import HubDecodePath
 from assay.runtime.hub_weights import ModuleWeights
 from assay.runtime.running import RunningBatch, check_settings
+from assay.runtime.stepping import Stepwise
 
 __all__ = ["TransformersEngine"]
 
@@ -88,4 +89,4 @@ class TransformersEngine(RunningBatch[HubPrefill]):
         info = EngineInfo(
             version=0, vocabulary=path.vocabulary, context=context, dtype=dtype, columns=columns, digests=digests
         )  # fmt: skip
-        super().__init__(path, self.weights, info, max_batch=max_batch, columns=columns, decode=decode)
+        super().__init__(Stepwise(path), self.weights, info, max_batch=max_batch, columns=columns, decode=decode)

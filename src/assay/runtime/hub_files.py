@@ -16,9 +16,10 @@ from transformers import AutoModelForCausalLM
 from transformers.utils import logging as hub_logging
 
 from assay.core.errors import ConfigError, DataError
-from assay.runtime.adapter_files import ADAPTER_CONFIG, base_of, with_adapter, write_adapter
+from assay.runtime.adapter_base import ADAPTER_CONFIG, base_of
+from assay.runtime.adapter_files import with_adapter, write_adapter
 from assay.runtime.hf import INDEX, WEIGHTS, read_json, weight_map
-from assay.runtime.hub_model import HubModel, hub_config
+from assay.runtime.hub_model import HubModel, hub_config, kept_buffers
 from assay.runtime.tokenizer import HubTokenizer
 
 __all__ = ["ADAPTER", "load_hub", "quietly", "write_hub"]
@@ -66,7 +67,7 @@ def _load_base(folder: Path) -> HubModel:
             raise DataError(f"{folder}: its weights do not fit its config, {what.replace('_', ' ')} {_few(info[what])}")
     ends: Any = config.get("eos_token_id")
     eos = next((int(i) for i in cast("list[Any]", ends if isinstance(ends, list) else [ends]) if i is not None), None)
-    tensors = {name: p.detach() for name, p in module.named_parameters()}
+    tensors = {name: p.detach() for name, p in (*module.named_parameters(), *kept_buffers(module).items())}
     tokenizer = HubTokenizer.load(folder, eos=eos, rows=int(module.get_input_embeddings().weight.shape[0]))
     return HubModel(config=config, tensors=tensors, tokenizer=tokenizer, origin=str(folder.resolve()))
 

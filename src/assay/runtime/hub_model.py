@@ -10,6 +10,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
+from transformers.core_model_loading import revert_weight_conversion
 from transformers.initialization import no_init_weights
 
 from assay.core.errors import ConfigError, DataError
@@ -20,7 +21,7 @@ from assay.runtime.model import Model
 from assay.runtime.settings import HubShape, Lora
 from assay.runtime.tokenizer import HubTokenizer
 
-__all__ = ["Adapter", "HubModel", "adapted", "hub_config", "hub_of", "merged"]
+__all__ = ["Adapter", "HubModel", "adapted", "hub_config", "hub_of", "kept_buffers", "merged"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +38,7 @@ class HubModel:
 
     Attributes:
         config: ``config.json``.
-        tensors: weights and persistent buffers by the names of transformers' module, tied ones once; float32 or bfloat16.
+        tensors: weights, float32 or bfloat16, and persistent buffers by the names of transformers' module, tied ones once.
         tokenizer: its tokenizer; needs no more ids than the embedding has rows.
         adapter: beside these weights; None for none.
         origin: folder that holds just these weights; empty where none does.
@@ -62,7 +63,8 @@ class HubModel:
             shape = HubShape.of({**full, **named}, sum(t.numel() for t in self.tensors.values()))
         except KeyError as error:
             raise ConfigError(
-                f"config.json of {named['architectures'][0]} has no {error}: it is no causal language model"
+                f"config.json of {named['architectures'][0]} has no {error}: assay trains models with attention, whose configs "
+                "tell its heads"
             ) from error
         object.__setattr__(self, "shape", shape)
         if self.tokenizer.size > shape.vocab_size:
@@ -88,6 +90,27 @@ class HubModel:
         inject(module, settings)
         return replace(self, adapter=Adapter(settings, adapter_of(module)))
 
+    def saved(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Tensors of the base by the names, and in the pieces, in which ``save_pretrained`` writes them: what checkpoints have.
+
+        transformers holds the experts of a layer in one tensor, whose checkpoints have each for itself; most other tensors are
+        called alike in both.
+
+        Args:
+            tensors: by the names of transformers' module; numbers of any type.
+        """
+        return cast(Any, revert_weight_conversion)(self.hollow(), dict(tensors))
+
+    def constants(self) -> dict[str, Tensor]:
+        """The persistent buffers: numbers that stand in checkpoints and that no learner publishes."""
+        own = {name for name, _ in self.hollow().named_parameters()}
+        return {name: tensor for name, tensor in self.tensors.items() if name not in own}
+
+    def hollow(self) -> nn.Module:
+        """A module of transformers without numbers, on torch's device ``meta``."""
+        with torch.device("meta"), no_init_weights():
+            return cast(Any, AutoModelForCausalLM).from_config(hub_config(self.config))
+
     def module(self, dtype: torch.dtype = torch.float32, device: str | torch.device = "cpu") -> nn.Module:
         """A fresh module of transformers with copies of the weights and, where there is one, the adapter; no dropout, no noise.
 
@@ -103,13 +126,24 @@ class HubModel:
             made: Any = cast(Any, AutoModelForCausalLM).from_config(config, dtype=dtype)
         made.tie_weights()
         own: dict[str, Tensor] = dict(made.named_parameters())
-        own |= {name: buffer for name, buffer in made.named_buffers() if name in self.tensors}
+        for name, buffer in made.named_buffers():
+            if name in self.tensors:  # in its own type: an expert's bias of 16 bits would choose others
+                buffer.data = buffer.data.to(self.tensors[name].dtype)
+                own[name] = buffer
         copy_in(own, self.tensors, self.shape.architecture, DataError)
         quiet(made)
         if self.adapter is not None:
             inject(made, self.adapter.settings)
             load_adapter(made, self.adapter)
         return made.to(device)
+
+
+def kept_buffers(module: nn.Module) -> dict[str, Tensor]:
+    """Numbers that a model computes with, that no gradient moves, and that stand in its files: biases of DeepSeek's experts,
+    scales of Gemma 4's layers.
+    """
+    saved: Mapping[str, Tensor] = cast(Any, module).state_dict()
+    return {name: buffer for name, buffer in module.named_buffers() if name in saved}
 
 
 def hub_config(config: Mapping[str, Any]) -> PreTrainedConfig:

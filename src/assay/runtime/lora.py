@@ -16,7 +16,7 @@ from assay.core.seeds import generator
 from assay.runtime.settings import Lora
 from assay.runtime.typed import tensor_of
 
-__all__ = ["adapter_of", "inject", "merge", "peft_config", "peft_names"]
+__all__ = ["adapter_of", "check_targets", "inject", "merge", "peft_config", "peft_names"]
 
 NAME = "default"
 PREFIX = "base_model.model."
@@ -29,18 +29,7 @@ def inject(module: nn.Module, settings: Lora) -> None:
     Raises:
         ConfigError: PEFT is not installed, or no layer is called as ``targets`` say.
     """
-    try:
-        from peft import LoraConfig, inject_adapter_in_model
-    except ImportError:
-        raise ConfigError("Lora needs the library PEFT: pip install 'assay-rl[lora]'") from None
-    config = LoraConfig(**peft_config(settings, module))
-    try:
-        with cast(Any, torch.random).fork_rng(devices=[]), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of its own patterns for layers that are not adapted
-            inject_adapter_in_model(config, module, adapter_name=NAME)
-    except ValueError as error:
-        linear = sorted({name.rpartition(".")[2] for name, part in _parts(module) if isinstance(part, nn.Linear)})
-        raise ConfigError(f"Lora.targets={settings.targets}: {error}; its linear layers are called {linear}") from error
+    _put(module, settings)
     for name, parameter in module.named_parameters():
         learns = any(part in name for part in _LORA)
         parameter.requires_grad_(learns)
@@ -53,9 +42,41 @@ def inject(module: nn.Module, settings: Lora) -> None:
                 parameter.copy_(tensor_of(draw))
 
 
+def check_targets(module: nn.Module, settings: Lora) -> None:
+    """Looks whether adapters can be put into ``module``, which is of no use afterwards: one without numbers, on torch's device
+    ``meta``, is enough.
+
+    Raises:
+        ConfigError: as `inject`.
+    """
+    _put(module, settings, empty=True)
+
+
+def _put(module: nn.Module, settings: Lora, *, empty: bool = False) -> None:
+    try:
+        from peft import LoraConfig, inject_adapter_in_model
+    except ImportError:
+        raise ConfigError("Lora needs the library PEFT: pip install 'assay-rl[lora]'") from None
+    config = LoraConfig(**peft_config(settings, module))
+    try:
+        with cast(Any, torch.random).fork_rng(devices=[]), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of its own patterns for layers that are not adapted
+            inject_adapter_in_model(config, module, adapter_name=NAME, low_cpu_mem_usage=empty)
+    except ValueError as error:
+        linear = sorted(
+            {name.rpartition(".")[2] for name, part in _parts(module) if isinstance(part, nn.Linear) or _turned(part)}
+        )
+        raise ConfigError(f"Lora.targets={settings.targets}: {error}; its linear layers are called {linear}") from error
+
+
+def _turned(part: nn.Module) -> bool:
+    """Whether it is one of GPT-2's linear layers, whose matrices lie the other way round."""
+    return type(part).__name__ == "Conv1D"
+
+
 def peft_config(settings: Lora, module: nn.Module) -> dict[str, Any]:
     """What PEFT calls ``settings``, for a module."""
-    turned = any(type(part).__name__ == "Conv1D" for _, part in _parts(module))  # GPT-2's linear layers
+    turned = any(_turned(part) for _, part in _parts(module))
     return {
         "r": settings.rank, "lora_alpha": settings.alpha, "lora_dropout": 0.0, "use_dora": settings.dora,
         "use_rslora": settings.rslora, "target_modules": list(settings.targets) or "all-linear", "task_type": "CAUSAL_LM",

@@ -14,6 +14,7 @@ from assay.core.rollout import Ids
 from assay.runtime.any_model import AnyModel
 from assay.runtime.copies import decoder_of
 from assay.runtime.packing import pack_offsets
+from assay.runtime.settings import LearnerSettings
 from assay.runtime.typed import array_of, tensor_of
 
 __all__ = ["Prober"]
@@ -41,7 +42,8 @@ class Prober:
     def __init__(self, model: AnyModel, block: str | None = None) -> None:
         if not model.shape.num_layers:
             raise DataError("a model without layers has no token vectors to look at")
-        self._decoder = decoder_of(model)  # an adapter that its settings do not ask for becomes part of the weights
+        plain = LearnerSettings(kernel=False)  # modules are called; an adapter that is not asked for becomes part of the weights
+        self._decoder = decoder_of(model, plain)
         self._decoder.requires_grad_(False)
         self._whose = str(getattr(model.shape, "architecture", "assay's decoder"))
         self._last = self._last_layer(model.shape.num_layers)

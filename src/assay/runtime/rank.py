@@ -6,14 +6,14 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,29 @@ from assay.core.errors import AssayError, RankError
 from assay.core.rollout import Ids
 
 if TYPE_CHECKING:
-    from assay.core.protocols import Rehearsal
+    from assay.core.batch import Batch
+    from assay.core.plan import Plan
+    from assay.core.protocols import LossProgram, Rehearsal, Stats
     from assay.runtime.any_model import AnyModel
     from assay.runtime.learner import TorchLearner
     from assay.runtime.ranks import Ranks
     from assay.runtime.settings import LearnerSettings, Mesh
 
-__all__ = ["Member", "Orders", "main"]
+__all__ = ["Member", "Orders", "Watching", "main"]
+
+
+@runtime_checkable
+class Watching(Protocol):
+    """A loss program that also keeps what the passes show it: of several ranks each is shown its own micro-batches."""
+
+    def exchange(self, reduce: Callable[[Mapping[str, Any]], Mapping[str, Any]], speaks: bool) -> None:
+        """Behind a step, on every rank: takes in what the others were shown.
+
+        Args:
+            reduce: merges values of equal names over the ranks, in their order; each has ``merge(other)`` (`Ranks.reduce`).
+            speaks: whether this rank's count: of ranks that share tokens, which are all shown the same, one's do.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,20 +84,27 @@ class Member:
 
         if torch.get_num_threads() != orders.threads:
             torch.set_num_threads(orders.threads)
-        ranks = _enter(orders)
+        self._ranks: Ranks = _enter(orders)
         others: dict[str, AnyModel] = {
             name: load_model(orders.folder / "others" / str(i)) for i, name in enumerate(orders.models)
         }
         self.learner: TorchLearner = TorchLearner(
             load_model(orders.folder / "policy"), orders.settings, total_steps=orders.total_steps, models=others,
-            version=orders.version, ranks=ranks,
+            version=orders.version, ranks=self._ranks,
         )  # fmt: skip
         self._open: ExitStack = ExitStack()
         self._rehearsal: Rehearsal | None = None
 
     def call(self, name: str, given: Sequence[Any]) -> Any:
         """What the learner's method of that name gives; a rehearsal, which lasts, is three calls."""
-        return getattr(self if name in ("rehearse", "effects", "rehearsed") else self.learner, name)(*given)
+        return getattr(self if name in ("step", "rehearse", "effects", "rehearsed") else self.learner, name)(*given)
+
+    def step(self, batch: Batch, plan: Plan, loss: LossProgram) -> Stats:
+        """The learner's; a program that watches hears what the other ranks' were shown."""
+        stats = self.learner.step(batch, plan, loss)
+        if isinstance(loss, Watching):
+            loss.exchange(self._ranks.reduce, self._ranks.speaks)
+        return stats
 
     def rehearse(self, dtype: str) -> Rehearsal:
         """Begins a rehearsal."""

@@ -136,7 +136,7 @@ class HubTokenizer:
         source = self._source()
         if source is not None:
             self.template = None
-            tokens = {n: t for n, v in self._config.items() if n.endswith("_token") and v and (t := _named(v))}
+            tokens = {n: t for n, v in self._special_tokens().items() if n.endswith("_token") and v and (t := _named(v))}
             text = JinjaText(source, where, tokens, chat.options, chat.today)
             return JinjaTurns(text, codec, self._named_eos, chat)
         if self._named_eos is None:
@@ -152,6 +152,15 @@ class HubTokenizer:
                 "Chat.options and Chat.rewrites are for Jinja templates, and this tokenizer has none: leave them out"
             )
         return RoleTurns(self.template, codec, self._named_eos, chat.system)
+
+    def _special_tokens(self) -> dict[str, Any]:
+        """The config with the names that `save` writes into it: a template is given the same before and after."""
+        config = dict(self._config)
+        if self._named_eos is not None:
+            config["eos_token"] = _token(self._tokenizer, self._named_eos)
+        if self._tokenizer.token_to_id(PAD) is not None:
+            config.setdefault("pad_token", PAD)
+        return config
 
     def _source(self) -> str | None:
         """The Jinja text to write by; None without one."""
@@ -336,17 +345,13 @@ class HubTokenizer:
         self._tokenizer.encode_special_tokens = False
         (folder / TOKENIZER_FILE).write_text(self._tokenizer.to_str(pretty=True), encoding="utf-8")
         defaults = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
-        config = {**defaults, **self._config}
-        if self._named_eos is not None:
-            config["eos_token"] = _token(self._tokenizer, self._named_eos)
+        config = {**defaults, **self._special_tokens()}
         if self.template is not None:
             config[TEMPLATE_FIELD] = asdict(self.template)
         if self.chat != Chat():
             config[CHAT_FIELD] = to_dict(self.chat)
         if self._brought is not None and self._brought.templates:
             config["chat_template"] = _one_or_all(self._brought.templates)
-        if self._tokenizer.token_to_id(PAD) is not None:
-            config.setdefault("pad_token", PAD)
         text = json.dumps(config, indent=2, ensure_ascii=False, sort_keys=True)
         (folder / CONFIG_FILE).write_text(text + "\n", encoding="utf-8")
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 from assay.core.canon import digest
 from assay.core.hub import HubName
 from assay.measure import EvalLine, RunView
+from assay.runtime.adapter_base import named_base
 from assay.train import checkpoint, storage
+from assay.train.models import model_folder
 from assay.train.trained_on import HubRows, hub_rows
 
 if TYPE_CHECKING:
@@ -66,9 +68,9 @@ class Provenance:
     ) -> Provenance:  # fmt: skip
         """Of what lies in ``place``; ``beneath`` holds the weights under an adapter."""
         adapter: Any = getattr(model, "adapter", None)
-        name, base = _base(run)
-        if name and form == "adapter" and not _same_base(place / "start", beneath):
-            name = None  # an earlier stage trained them
+        name, base = _base(run) if run else _base_of_folder(place)
+        if name and run and form == "adapter" and not _begun_on(place / "start", beneath):
+            name = None
         done: dict[str, Any] = storage.read_json(place / "done.json") if run and (place / "done.json").exists() else {}
         asked: dict[str, Any] = storage.read_json(place / "recipe.json") if run and (place / "recipe.json").exists() else {}
         return cls(
@@ -87,9 +89,15 @@ def _architecture(shape: Any) -> str:
     return getattr(shape, "architecture", "") or ("Qwen3ForCausalLM" if shape.qk_norm else "LlamaForCausalLM")
 
 
-def _base(run: RunView | None) -> tuple[HubName | None, str]:
+def _base_of_folder(place: Path) -> tuple[HubName | None, str]:
+    """As `_base`, of a model without a run: known of an adapter alone, whose config names it."""
+    name = named_base(model_folder(place))
+    return name, f"{name.repo} at commit {name.revision}" if name else "not recorded"
+
+
+def _base(run: RunView) -> tuple[HubName | None, str]:
     """The base's name on a hub, and what it is in words."""
-    source = _part(run.settings, "model") if run else _part({}, "")
+    source = _part(run.settings, "model")
     kind = str(source.get("kind", "")).rpartition(":")[2]
     if kind == "Folder":
         name = HubName.read(str(source["path"]))
@@ -106,12 +114,16 @@ def _base(run: RunView | None) -> tuple[HubName | None, str]:
     return None, "not recorded"
 
 
-def _same_base(start: Path, beneath: Path) -> bool:
+def _begun_on(start: Path, beneath: Path) -> bool:
+    """Whether what lies beneath an adapter is the whole of what training began with: no earlier stage trained it, and it was no
+    adapter itself, whose own base has another name.
+    """
     from assay.runtime.adapter_files import base_digest
     from assay.runtime.hf import load_model
     from assay.runtime.hub_model import hub_of
 
-    return base_digest(hub_of(load_model(start)).base()) == base_digest(hub_of(load_model(beneath)).base())
+    began = hub_of(load_model(start))
+    return began.adapter is None and base_digest(began) == base_digest(hub_of(load_model(beneath)).base())
 
 
 def _weights_digest(folder: Path) -> str:

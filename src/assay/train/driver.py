@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import CheckpointError, ConfigError, DataError, EngineError, OutOfMemoryError, StorageError
 from assay.core.protocols import Tracker
+from assay.core.threads import with_torch
 from assay.train import checkpoint, contamination, lock, machine, models, record, storage
 from assay.train.check import Checker
 from assay.train.fits import check_fits, check_run
@@ -30,7 +31,7 @@ from assay.verify import ScoringPool
 if TYPE_CHECKING:
     from assay.runtime.any_model import AnyModel
 
-__all__ = ["Outcome", "load_run", "resume", "train"]
+__all__ = ["Outcome", "load_run", "resume", "train", "when_stopped"]
 
 Watch = Callable[[Run, Path, int], Sequence[Tracker]]
 """Makes the trackers of a run; called for the main run and for each base that must be built first.
@@ -62,13 +63,14 @@ class Outcome:
     digest: str = ""
 
 
-def train(run: Run, folder: str | Path, *, watch: Watch = nobody) -> Outcome:
+def train(run: Run, folder: str | Path, *, watch: Watch = nobody, profile: bool = False) -> Outcome:
     """Runs ``run`` in a new folder.
 
     Args:
         run: what to do.
         folder: created; must be absent or empty.
         watch: makes trackers besides the journal; see `Watch`.
+        profile: have each step tell where its time went, ``time/profile/PART`` and ``time/profile_cpu/PART`` in its metrics.
 
     Raises:
         ConfigError: the folder is in use, or the run contradicts itself or does not fit its model.
@@ -80,11 +82,12 @@ def train(run: Run, folder: str | Path, *, watch: Watch = nobody) -> Outcome:
     """
     path = Path(folder)
     record.refuse_used(path)
+    with_torch("assay.runtime.machine")
     run = models.pinned(run)
     with lock.worker(path):
         record.refuse_used(path)
         try:
-            return Driver(run, path, watch).begin()
+            return Driver(run, path, watch, profile).begin()
         except (ConfigError, DataError, EngineError, OutOfMemoryError):
             record.unclaim(path)
             raise
@@ -98,6 +101,7 @@ def resume(
     ranks: int | None = None,
     allow_inexact: bool = False,
     watch: Watch = nobody,
+    profile: bool = False,
 ) -> Outcome:
     """Goes on with a run that was stopped, killed, or has finished.
 
@@ -110,7 +114,7 @@ def resume(
         ranks: new number of processes that share the learner, ``Mesh(data=ranks)``; sums then go in another order, so it needs
             ``allow_inexact``.
         allow_inexact: go on although threads, ranks, instruction set or versions differ.
-        watch: makes trackers besides the journal; see `Watch`.
+        watch, profile: as of `train`.
 
     Raises:
         CheckpointError: the folder holds no run, or its checkpoint is damaged or belongs to another run, or a file that it learns
@@ -120,17 +124,18 @@ def resume(
         DataError: a file of evaluation items has changed, and the training prompts contain one.
     """
     path = Path(folder)
+    with_torch("assay.runtime.machine")
     load_run(path, run)  # says that there is no run before a lock is put there
     with lock.worker(path):
-        return Driver(load_run(path, run), path, watch).go_on(steps, ranks, allow_inexact)
+        return Driver(load_run(path, run), path, watch, profile).go_on(steps, ranks, allow_inexact)
 
 
 class Driver:
     """One run folder being worked on, by the holder of its lock."""
 
-    def __init__(self, run: Run, folder: Path, watch: Watch) -> None:
+    def __init__(self, run: Run, folder: Path, watch: Watch, profile: bool = False) -> None:
         self.run, self.folder, self.watch = run, folder, watch
-        self.desk = Desk(run, folder, Journal(folder))
+        self.desk = Desk(run, folder, Journal(folder), profile=profile)
 
     def begin(self) -> Outcome:
         """A new run, or one that was killed before its first checkpoint."""
@@ -178,6 +183,7 @@ class Driver:
 
     def _start(self) -> AnyModel:
         """The weights that the run starts from, kept in ``start``: what is there already is whole."""
+        from assay.runtime.copies import check_buildable
         from assay.runtime.hf import load_model, save_model
 
         start = self.folder / "start"
@@ -189,6 +195,8 @@ class Driver:
         model = models.load(self.run.model, self._build)
         others = {path: models.from_folder(path) for path in anchor_models(self.run)}
         check_fits(self.run, model, others.__getitem__)
+        for stage in self.run.stages:  # of later ones too, before the first has cost anything
+            check_buildable(model, stage.learner)
         for path, other in others.items():  # a run that is gone on with must not depend on what became of other folders
             with storage.fresh_folder(models.held(self.folder, path)) as beside:
                 save_model(other, beside)
@@ -234,7 +242,7 @@ class Driver:
         pool = ScoringPool(run.tasks.verifier(), deadline, workers=run.reward_workers)
         checker = Checker(run.check, run.seed, deadline, run.reward_workers) if run.check else None
         try:
-            with pool, checker.pool if checker else nullcontext(), self._clean_stop():
+            with pool, checker.pool if checker else nullcontext(), when_stopped(self._ask):
                 return asyncio.run(self._stages(model, pool, checker, found, state))
         except Exception as error:
             with suppress(StorageError):  # the first error is the one to tell
@@ -276,7 +284,8 @@ class Driver:
                         if found and index == first:
                             session.restore(found / "learner", state["session"])
                         await session.serve()
-                    ended = await self.desk.stage(index, session)
+                    with asking("a step, beside its passes,"):  # and before: the proof's rows, rows that are given
+                        ended = await self.desk.stage(index, session)
                     step, model = session.step, session.learner.model()
                     if ended and index == last:
                         return self._finish(model, session)
@@ -308,26 +317,31 @@ class Driver:
         storage.write_json(self.folder / "done.json", {"step": s.step, "digest": found})
         return Outcome(folder=self.folder, step=s.step, finished=True, digest=found)
 
-    @contextmanager
-    def _clean_stop(self) -> Generator[None]:
+    def _ask(self) -> None:
         """The first Ctrl-C or SIGTERM ends the run after the current step, with a checkpoint; the second at once."""
+        if self.desk.stop:
+            raise KeyboardInterrupt
+        self.desk.stop = True
+        print("\nstopping after this step, with a checkpoint; once more stops at once", file=sys.stderr, flush=True)
 
-        def ask(number: int, frame: FrameType | None) -> None:
-            if self.desk.stop:
-                raise KeyboardInterrupt
-            self.desk.stop = True
-            print("\nstopping after this step, with a checkpoint; once more stops at once", file=sys.stderr, flush=True)
 
-        try:
-            before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-        except ValueError:  # not in the main thread: the caller keeps its own handling
-            yield
-            return
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+@contextmanager
+def when_stopped(ask: Callable[[], None]) -> Generator[None]:
+    """Ctrl-C and SIGTERM call ``ask`` inside the block; in another thread than the main one the caller keeps its own handling."""
+
+    def told(number: int, frame: FrameType | None) -> None:
+        ask()
+
+    try:
+        before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Stopped(Exception):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from assay.core.config import from_dict
 from assay.core.errors import CheckpointError, ConfigError, UnknownNameError
 from assay.measure import RunView, read_run
+from assay.runtime.adapter_base import whole_of
 from assay.train import checkpoint, storage
 from assay.train.card import Provenance, card_text
 from assay.train.models import model_folder
@@ -83,6 +84,7 @@ def export(
     if target.is_file() or (target.is_dir() and any(target.iterdir())):
         raise ConfigError(f"{target} exists already; name a new folder or delete it first")
     if not (place / "run.toml").exists() and step is not None:
+        model_folder(place)  # or there is none
         raise ConfigError(f"{place} is a model folder without checkpoints; give step (--step) with a run folder only")
     model, beneath, at = weights_at(place, step)
     run = read_run(place) if (place / "run.toml").exists() else None
@@ -113,7 +115,7 @@ def weights_at(place: Path, step: int | None) -> tuple[AnyModel, Path, int | Non
     done = place / "done.json"
     if not (place / "run.toml").exists():
         folder = model_folder(place)
-        return load_model(folder), folder, None
+        return load_model(folder), whole_of(folder), None
     if done.exists() and step in (None, int(storage.read_json(done)["step"])):
         return load_model(place / "model"), place / "model", int(storage.read_json(done)["step"])
     path = checkpoint.latest(place) if step is None else checkpoint.named(place, step)

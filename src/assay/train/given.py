@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from assay.core.batch import Batch
+from assay.core.parts import timed
 from assay.core.seeds import generator
 from assay.train.clock import Clock
 from assay.train.loop import annotated
@@ -30,8 +31,10 @@ def given_step(s: Session, given: Given) -> Mapping[str, float]:
     """Advances a stage of given rows by one optimiser step; returns its metrics."""
     clock = Clock()
     batch = annotated(s, given.batch(s.stage_step), clock)
+    with timed("credit"):
+        batch = s.program.credit(batch)
     with asking("the gradient pass"):
-        stats = s.learner.step(s.program.credit(batch), s.plan, s.program)
+        stats = s.learner.step(batch, s.plan, s.program)
     return {**s.program.metrics(), **stats.metrics, "tokens/trained": float(batch.counts.tokens), **clock.seconds()}
 
 

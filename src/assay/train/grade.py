@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from assay.core.parts import timed
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Context, Task
@@ -37,7 +38,8 @@ def grade(pool: ScoringPool, posed: Sequence[tuple[Task, Context]], rollouts: Se
     at: dict[str, list[Rollout]] = {context.key: [] for _, context in posed}
     for rollout in rollouts:
         at[rollout.context.key].append(rollout)
-    scores = pool.score([(task, r) for task, context in posed for r in at[context.key]])
+    with timed("verify"):
+        scores = pool.score([(task, r) for task, context in posed for r in at[context.key]])
     return [
         Attempts(task=t, context=c, rollouts=tuple(at[c.key]), scores=tuple(scores[r.id] for r in at[c.key])) for t, c in posed
     ]

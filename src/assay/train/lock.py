@@ -19,7 +19,7 @@ from typing import IO
 from assay.core.errors import ConfigError, StorageError
 from assay.train import storage
 
-__all__ = ["LOCK", "builder", "worker"]
+__all__ = ["LOCK", "builder", "holder", "worker"]
 
 LOCK = ".lock"
 
@@ -60,6 +60,19 @@ def builder(folder: Path, what: str) -> Generator[None]:
         folder.parent.mkdir(parents=True, exist_ok=True)
     with _held(folder.with_name(folder.name + LOCK), waiting=told):
         yield
+
+
+def holder(folder: Path) -> str:
+    """The process that works on a run folder, by its id; empty where none does, or this one."""
+    try:
+        with (folder / LOCK).open("r+", encoding="utf-8") as file:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return _holder(file)
+    except OSError:
+        pass  # no folder, or none that was ever worked on
+    return ""
 
 
 @contextmanager

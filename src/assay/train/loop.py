@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.group import Draw, Group
+from assay.core.parts import timed
 from assay.core.seeds import generator
 from assay.core.task import Context, Task
 from assay.train import supply
@@ -120,7 +121,8 @@ def update(s: Session, batch: Batch) -> Mapping[str, float]:
     """Rewards to advantages, then the optimiser steps; returns their metrics, those of the credit, and what the first pass says
     of the sampler's log-probabilities: it is by the weights that sampled.
     """
-    batch = s.program.credit(batch)
+    with timed("credit"):
+        batch = s.program.credit(batch)
     parts = [batch] if s.rl.stage.updates == 1 else _minibatches(s, batch)
     watched = Watched(s.program, s.version)
     programs = chain([watched], repeat(s.program))

@@ -7,8 +7,12 @@ are measured on random models of twelve families and hold within a factor of 1.5
 that live). For comparison: Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models", count ``34
 h`` bytes a token for a layer of GPT in 16 bits, whose sum is ``18 h``: 1.9 each, without what a float32 residual stream adds.
 
+assay's compiled passes keep less: the stream twice, what attention reads and gives, and the gates. Beside that they hold the
+weights packed for either pass, and as many sums of gradients as a micro-batch has thousands of tokens, eight at most.
+
 With checkpointing the input of each layer is kept, ``4 h`` bytes, and one layer at a time is computed again. Attention with soft
-caps (Gemma 2) keeps three and a half matrices ``[heads, row, row]`` of scores besides.
+caps (Gemma 2) keeps three and a half matrices ``[heads, row, row]`` of scores besides. Compiled layers keep six tenths: the
+compiler computes again what is cheap (measured with inductor on a CPU, on Qwen3 and GPT-2; ``unverified`` on CUDA).
 """
 
 from __future__ import annotations
@@ -34,8 +38,12 @@ _IN_LAYER = re.compile(r"\.\d+\.")
 
 _KEPT = {("fp32", False): 5.0, ("bf16", False): 3.5, ("fp32", True): 4.4, ("bf16", True): 3.0}
 """Bytes per token and number in and out of the layers' matrices, by precision and whether an adapter is trained."""
+_COMPILED = 0.6
+"""Share of that which compiled layers keep."""
 _SCORES = 3.5
 """Matrices of scores that attention with soft caps keeps."""
+_BLOCK, _LANE, _LANES = 384, 1024, 8
+"""Tokens that compiled passes take through all layers at once, those that are worth a sum of gradients, and most such sums."""
 _CHUNKS = 4
 """Chunks of logits that live together in the head's backward pass, with entropies or other statistics; two without any."""
 
@@ -196,7 +204,8 @@ def memory_of(run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: W
         anchors=_FLOAT * (trained * beside + others) // ranks,
         activations=activations_of(learner, shape, weights) // run.mesh.context,
         head=head_of(learner, shape, weights),
-        engine=here
+        engine=_packed(run, shape, learner) * _FLOAT * weights.count
+        + here
         * (
             (served if learner.adapter is None else _FLOAT) * trained * (1 + _waiting(stage))
             if shared
@@ -204,6 +213,12 @@ def memory_of(run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: W
         ),
         cache=here * served * rows * context * per_token,
     )
+
+
+def _packed(run: Run, shape: DecoderShape | HubShape, learner: LearnerSettings) -> bool:
+    """Whether the native engine holds its weights once more, in the order in which its compiled decode path reads them."""
+    native = isinstance(run.engine, Auto) or (isinstance(run.engine, Native) and run.engine.kernel)
+    return native and isinstance(shape, DecoderShape) and learner.adapter is None
 
 
 def activations_of(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: Weights) -> int:
@@ -216,7 +231,9 @@ def activations_of(learner: LearnerSettings, shape: DecoderShape | HubShape, wei
 def _activations(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: Weights) -> tuple[int, int]:
     """Bytes of a micro-batch that are kept until its backward pass, and those that come and go in it."""
     tokens = learner.micro_tokens
-    layers = _KEPT[learner.precision, learner.adapter is not None] * weights.met
+    if isinstance(shape, DecoderShape) and _compiled(learner):
+        return _compiled_activations(tokens, shape)
+    layers = _KEPT[learner.precision, learner.adapter is not None] * weights.met * (_COMPILED if learner.compile else 1.0)
     layers += _SCORES * _FLOAT * weights.capped * min(tokens, shape.max_positions) * shape.num_layers
     passing = float(_FLOAT * max((o + i for _, o, i in weights.linear), default=0))
     if learner.checkpointing:
@@ -224,6 +241,27 @@ def _activations(learner: LearnerSettings, shape: DecoderShape | HubShape, weigh
         layers = _FLOAT * shape.hidden_size * shape.num_layers
     states = 3 * _FLOAT * shape.hidden_size  # the embedding, the last norm, what the head reads
     return int(tokens * (layers + states)), int(tokens * passing)
+
+
+def _compiled(learner: LearnerSettings) -> bool:
+    """Whether the passes of assay's own decoder are the compiled ones, where there is a compiler."""
+    plain = learner.adapter is None and learner.precision == "fp32" and not (learner.checkpointing or learner.compile)
+    return learner.kernel and plain and not _on_cuda(learner)
+
+
+def _compiled_activations(tokens: int, shape: DecoderShape) -> tuple[int, int]:
+    """As `_activations`, of the compiled passes on one thread; a row in memory ends on whole vectors, and one more."""
+
+    def wide(n: int) -> int:
+        return -(-n // 32) * 32 + 16
+
+    h, m, q = wide(shape.hidden_size), wide(shape.intermediate_size), wide(shape.num_heads * shape.head_dim)
+    kv = shape.num_kv_heads * shape.head_dim
+    qkv, both = wide(shape.num_heads * shape.head_dim + 2 * kv), wide(2 * shape.intermediate_size)
+    kept = shape.num_layers * (2 * h + qkv + q + both) + 4 * h  # states behind the last layer, and their gradients
+    passing = min(tokens, _BLOCK) * (3 * h + 2 * m + both + q + 3 * qkv + 2 * kv)
+    copies = 3 + max(1, min(_LANES, tokens // _LANE))  # packed for either pass, sums, and gradients as they are handed over
+    return _FLOAT * (tokens * kept + passing + copies * shape.parameters), 0  # what was made once is kept
 
 
 def head_of(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: Weights) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -99,12 +99,35 @@ class MismatchCheck:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Tokens that passes showed: ``[M]`` the engine's and the learner's log-probabilities and the attempt, and the agreement of
+    the routers where that was told.
+    """
+
+    engine: NDArray[Any]
+    own: NDArray[Any]
+    owner: NDArray[Any]
+    routed: NDArray[Any]
+
+    def merge(self, other: _Seen) -> _Seen:
+        return _joined([self, other])
+
+
+_NOTHING = _Seen(np.zeros(0, np.float32), np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0))
+
+
+def _joined(parts: Sequence[_Seen]) -> _Seen:
+    """Behind one another."""
+    return _Seen(*(np.concatenate([getattr(part, f.name) for part in (_NOTHING, *parts)]) for f in fields(_Seen)))
+
+
 class Watched:
     """A loss program that also keeps what one update's gradient pass says of the tokens, for nothing: its log-probabilities are
     those of the weights that the tokens were sampled with, as long as the update is the first behind the sampling.
 
-    Rows that the plan leaves out of the pass are not seen; where several ranks share a learner, those of rank 0 are: every n-th
-    micro-batch.
+    Rows that the plan leaves out of the pass are not seen. Where several ranks share a learner, each sees its own micro-batches,
+    and `exchange` lets all know what all have seen.
 
     Args:
         program: does the work.
@@ -113,8 +136,7 @@ class Watched:
 
     def __init__(self, program: LossProgram, version: int) -> None:
         self._program, self._version = program, version
-        self._seen: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
-        self._routed: list[NDArray[Any]] = []
+        self._seen: list[_Seen] = []
 
     def credit(self, batch: Batch) -> Batch:
         """The program's."""
@@ -136,21 +158,23 @@ class Watched:
             here = comparable(batch, self._version)
             owner = batch.rows["rollout"][batch.row_of_token[here]]
             own = array_of(live["logp_new"].detach().float())[here]
-            self._seen.append((batch.token("logp_engine")[here], own.copy(), owner))
-            if "router_agreement" in live:
-                self._routed.append(array_of(live["router_agreement"])[here])
+            routed = array_of(live["router_agreement"])[here] if "router_agreement" in live else _NOTHING.routed
+            self._seen.append(_Seen(batch.token("logp_engine")[here], own, owner, routed))
         return self._program.micro(batch, live)
+
+    def exchange(self, reduce: Callable[[Mapping[str, Any]], Mapping[str, Any]], speaks: bool) -> None:
+        """As `assay.runtime.rank.Watching`."""
+        own = _joined(self._seen if speaks else [])
+        self._seen = [reduce({"tokens that were watched": own})["tokens that were watched"]]
 
     def metrics(self) -> dict[str, float]:
         """The `agreement` of all micro-batches so far; empty before any. Where rows say how the engine routed them also
         ``engine/router_agreement``: the share of (token, layer) in which the learner's routers prefer the same experts.
         """
-        if not self._seen:
-            return {}
-        engine, own, owner = (np.concatenate(parts) for parts in zip(*self._seen, strict=True))
-        routed = np.concatenate([np.zeros(0), *self._routed])
-        told = routed[routed >= 0]
-        return agreement(engine, own, owner) | ({"engine/router_agreement": float(told.mean())} if len(told) else {})
+        seen = _joined(self._seen)
+        told = seen.routed[seen.routed >= 0]
+        routers = {"engine/router_agreement": float(told.mean())} if len(told) else {}
+        return agreement(seen.engine, seen.own, seen.owner) | routers
 
 
 def before_update(s: Session, batch: Batch, clock: Clock) -> dict[str, float]:
@@ -160,13 +184,15 @@ def before_update(s: Session, batch: Batch, clock: Clock) -> dict[str, float]:
     Raises:
         MismatchError: at a stage's first step, the run is to stop at so much.
     """
+    from assay.train.room import asking  # which knows `Run`
+
     if "logp_engine" not in batch.tokens:
         return {}
     old = batch.tokens.get("logp_old")
     if old is None or old.producer != "learner":
         if s.stage_step:
             return {}
-        with clock("forward"):
+        with clock("forward"), asking("the pass that compares sampler and learner"):
             old = s.learner.annotate(batch, Forward("logp_old")).tokens["logp_old"]
     here = comparable(batch, old.version)
     owner = batch.rows["rollout"][batch.row_of_token[here]]

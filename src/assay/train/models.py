@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
@@ -15,8 +13,10 @@ import assay
 from assay.core.canon import digest
 from assay.core.config import to_dict
 from assay.core.errors import ConfigError, DataError, a_kind
-from assay.core.hub import PREFIX, HubName, Snapshot, fetched
+from assay.core.hub import PREFIX
+from assay.core.places import cache_folder
 from assay.runtime.chat import Chat
+from assay.runtime.hub_names import ADAPTER_CONFIG, hub_name, on_hub
 from assay.runtime.settings import DecoderShape
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from assay.runtime.tokenizer import ChatTemplate, HubTokenizer
     from assay.train.run import Run, Stage
 
-__all__ = ["Built", "Folder", "Scratch", "cache_folder", "from_folder", "held", "load", "model_folder", "scratch_tokenizer"]
+__all__ = ["Built", "Folder", "Scratch", "from_folder", "held", "load", "model_folder", "scratch_tokenizer"]
 
-_MODEL_FILES = ("*.json", "*.safetensors", "*.jinja")
+_SOURCES = {".py", ".cpp", ".h"}
 
 Builder = Callable[["Run", Path], Path]
 """Runs a recipe in a folder and returns the folder of the model it made."""
@@ -101,12 +101,6 @@ class Built:
         return f"{self.run.name}-{digest([to_dict(self.run), data_digests(self.run), _code_digest(), _numerics()], 8)}"
 
 
-def cache_folder() -> Path:
-    """``$ASSAY_CACHE``, else ``$XDG_CACHE_HOME/assay``, else ``~/.cache/assay``."""
-    own, shared = os.environ.get("ASSAY_CACHE"), os.environ.get("XDG_CACHE_HOME")
-    return Path(own) if own else (Path(shared) if shared else Path.home() / ".cache") / "assay"
-
-
 def load(source: object, build: Builder) -> AnyModel:
     """The model that a source names.
 
@@ -162,7 +156,8 @@ def held(folder: Path, path: str) -> Path:
 
 
 def model_folder(path: Path) -> Path:
-    """The model folder that ``path`` means: itself, ``path/model`` of a run folder, or that of a name on the hub.
+    """The model folder that ``path`` means: itself, ``path/model`` of a run folder, or that of a name on the hub. It may hold an
+    adapter alone, whose config says where its base is (`assay.runtime.adapter_base.whole_of`).
 
     Raises:
         ConfigError: none of these; says what was found.
@@ -172,45 +167,12 @@ def model_folder(path: Path) -> Path:
     if name is not None:
         return on_hub(name).folder
     for candidate in (path, path / "model"):
-        if (candidate / "config.json").exists():
+        if (candidate / "config.json").exists() or (candidate / ADAPTER_CONFIG).exists():
             return candidate
     if (path / "run.toml").exists():
         raise ConfigError(f"run {path} has not finished, so it has no model yet: assay resume {path}")
     what = "does not exist" if not path.exists() else "holds neither config.json nor model/config.json"
     raise ConfigError(f"{path} {what}; give a model folder in Hugging Face format, a finished run folder, or a name on the hub")
-
-
-def hub_name(path: str | Path) -> HubName | None:
-    """The name on the hub that ``path`` is; None where it, or what it would lie in, is a folder here."""
-    place, text = Path(path), str(path)
-    local = place.exists() or (place.parent.is_dir() and not text.startswith(PREFIX))
-    return None if local else HubName.read(text)
-
-
-def on_hub(name: HubName) -> Snapshot:
-    """The files of a model: safetensors, configs, tokenizer.
-
-    Raises:
-        HubError: as `assay.core.hub.fetched`.
-    """
-    return fetched(name, "model", _MODEL_FILES, _lacking)
-
-
-def _lacking(folder: Path) -> str:
-    """What of a model is missing in a folder; empty for nothing."""
-    index = folder / "model.safetensors.index.json"
-    if (folder / "adapter_config.json").is_file():
-        return "" if (folder / "adapter_model.safetensors").is_file() else "no adapter_model.safetensors"
-    needed = ["config.json", "tokenizer.json"]
-    if index.is_file():
-        try:
-            needed += sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-        except (ValueError, KeyError, AttributeError):
-            return f"a damaged {index.name}"
-    else:
-        needed.append("model.safetensors")
-    missing = [name for name in needed if not (folder / name).is_file()]
-    return f"no {missing[0]}" + (f" and {len(missing) - 1} more" if len(missing) > 1 else "") if missing else ""
 
 
 def pinned(run: Run, commit: Callable[[str], str] | None = None, data: Callable[[str], str] | None = None) -> Run:
@@ -275,7 +237,7 @@ def _code_digest() -> str:
     root = Path(assay.__file__).parent
     h = hashlib.blake2b(digest_size=8)
     for room in ("core", "guide", "objective", "rollout", "runtime", "tasks", "train", "verify"):
-        for file in sorted((root / room).rglob("*.py")):
+        for file in sorted(f for f in (root / room).rglob("*.*") if f.suffix in _SOURCES):
             h.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
     return h.hexdigest()
 
@@ -284,4 +246,4 @@ def _numerics() -> list[str]:
     from assay.runtime.machine import fingerprint
 
     found = fingerprint(threads=1)
-    return [found["torch"], found["isa"]]
+    return [found["torch"], found["isa"], found["decoder"]]

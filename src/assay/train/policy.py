@@ -13,6 +13,7 @@ from assay.core.protocols import Request, TaskSource
 from assay.core.rollout import Completion, Sampling
 from assay.core.seeds import derive
 from assay.core.task import Message
+from assay.core.threads import sleeping
 from assay.rollout import Player
 from assay.rollout.saying import said_text
 from assay.train.evaluate import evaluate, greedy, held_out, items_of
@@ -43,8 +44,11 @@ class Policy:
 
     def model(self) -> AnyModel:
         """The weights, shape and tokenizer."""
-        from assay.runtime.hf import load_model
+        with sleeping():
+            from assay.runtime.hf import load_model
+            from assay.runtime.machine import calm
 
+        calm()
         return load_model(model_folder(Path(self.path)))
 
     def sample(self, prompt: str | Sequence[Message], n: int = 1, sampling: Sampling | None = None, seed: int = 0) -> list[str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from assay.core.errors import GateError, MismatchError
+from assay.core.parts import Parts
 from assay.core.protocols import Tracker
 from assay.core.rollout import Sampling
 from assay.core.task import Task
@@ -68,6 +70,7 @@ class Desk:
         data: digests of the files that it learns from, in its checkpoints too; likewise.
         counted: what the scoring pool had counted at the last line.
         held: evaluation's tasks, by their number per level; drawn once.
+        profile: whether each step tells where its time went.
     """
 
     run: Run
@@ -81,6 +84,7 @@ class Desk:
     data: Mapping[str, str] = field(default_factory=dict[str, str])
     counted: Mapping[str, int] = field(default_factory=dict[str, int])
     held: dict[int, Sequence[Task]] = field(default_factory=dict[int, "Sequence[Task]"])
+    profile: bool = False
 
     def __post_init__(self) -> None:
         self.identity = self.identity or run_id(self.run)
@@ -149,9 +153,11 @@ class Desk:
     async def _step(self, s: Session, given: Given | None) -> dict[str, float]:
         begin = time.process_time()
         if given is not None:
-            metrics = dict(given_step(s, given))
+            with self._counted(s):
+                metrics = dict(given_step(s, given))
         else:
-            result = await rl_step(s)
+            with self._counted(s):
+                result = await rl_step(s)
             metrics = dict(result.metrics)
             if s.stage_step == 0 or _due(s.stage_step + 1, self.run.rollouts_every):
                 for record in rollout_records(result.groups, s.tokenizer, result.found.scores):
@@ -160,6 +166,12 @@ class Desk:
         self.step = s.step
         self.progress.cpu += time.process_time() - begin
         return metrics | {"time/cpu": self.progress.cpu}
+
+    def _counted(self, s: Session) -> AbstractContextManager[None]:
+        """Inside, parts of a step are counted, where that is wanted."""
+        from assay.runtime.machine import wait_for
+
+        return Parts(wait_for(s.learner.policy.device)).here() if self.profile else nullcontext()
 
     async def _evaluate(self, s: Session, full: bool) -> dict[str, float]:
         """Greedy and sampled attempts at held-out items: journals the items, returns the summary."""

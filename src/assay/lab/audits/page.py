@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from assay.core.places import cache_folder
 from assay.lab.audits.cells import cells
 from assay.lab.audits.claims import CLAIMS
 from assay.lab.audits.running import run_all
-from assay.train.models import cache_folder
 from assay.train.storage import write_json, write_text
 from assay.verify.audit.record import shown
 

@@ -12,7 +12,7 @@ from assay.lab.selftest.small import SHAPE, decoder
 from assay.runtime.engines import InProcess
 from assay.runtime.settings import LearnerSettings
 
-__all__ = ["bfloat16", "bfloat16_on", "learner", "learner_on"]
+__all__ = ["bfloat16", "bfloat16_on", "learner", "learner_on", "there"]
 
 SAME, HALF = 1e-3, 0.5
 """Nats in one token: two devices in float32; bfloat16 against float32."""
@@ -20,13 +20,13 @@ SAME, HALF = 1e-3, 0.5
 
 def learner(bench: Bench) -> Finding:
     """The learner on the first CUDA device."""
-    _there(1)
+    there(1)
     return learner_on("cuda")
 
 
 def bfloat16(bench: Bench) -> Finding:
     """The engine in this process, in bfloat16 on the first CUDA device."""
-    _there(1)
+    there(1)
     return bfloat16_on("cuda")
 
 
@@ -58,7 +58,15 @@ def bfloat16_on(device: str) -> Finding:
     return compare(InProcess(dtype="bfloat16").build(made), made, HALF)
 
 
-def _there(wanted: int) -> None:
+def there(wanted: int) -> None:
+    """Looks for CUDA devices.
+
+    Args:
+        wanted: how many are needed.
+
+    Raises:
+        NotAvailable: PyTorch sees fewer.
+    """
     from assay.runtime.machine import gpus
 
     found = gpus()

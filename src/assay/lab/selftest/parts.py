@@ -26,6 +26,12 @@ PARTS: tuple[Part, ...] = (
     Part(name="isolation", shows="a level of the sandbox holds every attack", check=contained.isolation),
     Part(name="gpu/learner", shows="a learner on CUDA agrees with one on the CPU", check=devices.learner, gpus=1),
     Part(name="gpu/bfloat16", shows="an engine in bfloat16 on CUDA agrees with its learner", check=devices.bfloat16, gpus=1),
+    Part(
+        name="gpu/ranks",
+        shows="resumed on another number of GPUs, a run ends where one GPU does",
+        check=ranks.on_gpus,
+        gpus=2,
+    ),
     Part(name="machine", shows="memory and disk suffice; versions and packages", check=facts.facts),
 )
 """In the order in which they run."""

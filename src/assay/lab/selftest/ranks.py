@@ -12,6 +12,7 @@ import numpy as np
 from assay.core.errors import AssayError
 from assay.core.rollout import ids_of
 from assay.core.seeds import generator
+from assay.lab.selftest.devices import there
 from assay.lab.selftest.part import Bench, Finding
 from assay.lab.selftest.small import SHAPE, two_stages
 from assay.runtime.settings import LearnerSettings, Mesh
@@ -19,7 +20,7 @@ from assay.train.driver import resume, train
 from assay.train.models import from_folder
 from assay.train.run import Run
 
-__all__ = ["other_world_sizes"]
+__all__ = ["on_gpus", "other_world_sizes"]
 
 HALF, WHOLE = 6, 12
 BAR = 5e-3
@@ -27,37 +28,47 @@ BAR = 5e-3
 PATIENCE = 240.0
 """Seconds that a part of a run may take."""
 
-_BEGIN = "from assay.lab.selftest.ranks import begin; begin({folder!r}, {ranks})"
+_BEGIN = "from assay.lab.selftest.ranks import begin; begin({folder!r}, {ranks}, {device!r})"
 _GO_ON = "from assay.lab.selftest.ranks import go_on; go_on({folder!r}, {ranks})"
 
 
-def supervised(ranks: int, steps: int) -> Run:
+def supervised(ranks: int, steps: int, device: str) -> Run:
     """A warm-up alone: in RL one token drawn otherwise would lead elsewhere."""
     run = two_stages()
-    stage = replace(run.stages[0], steps=steps)
+    stage = replace(run.stages[0], steps=steps, learner=replace(run.stages[0].learner, device=device))
     return replace(run, mesh=Mesh(data=ranks), stages=(stage,))
 
 
-def begin(folder: str, ranks: int) -> None:
+def begin(folder: str, ranks: int, device: str) -> None:
     """The first half of a run."""
-    train(supervised(ranks, HALF), folder)
+    train(supervised(ranks, HALF, device), folder)
 
 
 def go_on(folder: str, ranks: int) -> None:
-    """The second half, on another number of ranks."""
+    """The second half, on another number of ranks; where they compute is recorded in the run."""
     resume(folder, steps=WHOLE, ranks=ranks, allow_inexact=True)
 
 
 def other_world_sizes(bench: Bench) -> Finding:
     """From two ranks to one, and from one to two, by gloo on the CPU; each in processes of their own."""
+    return _between(bench, "cpu")
+
+
+def on_gpus(bench: Bench) -> Finding:
+    """The same on CUDA devices, one for each rank, by NCCL."""
+    there(2)
+    return _between(bench, "cuda")
+
+
+def _between(bench: Bench, device: str) -> Finding:
     whole = bench.folder / "whole"
-    train(supervised(1, WHOLE), whole)
+    train(supervised(1, WHOLE, device), whole)
     failures: list[str] = []
     numbers: dict[str, float] = {"steps": WHOLE, "resumed_after": HALF}
     for before, after in ((2, 1), (1, 2)):
         bench.say(f"from {before} rank(s) to {after}")
         folder = bench.folder / f"{before}-{after}"
-        _apart(_BEGIN.format(folder=str(folder), ranks=before))
+        _apart(_BEGIN.format(folder=str(folder), ranks=before, device=device))
         _apart(_GO_ON.format(folder=str(folder), ranks=after))
         gap = numbers[f"max_nats_{before}_to_{after}"] = _gap(whole, folder)
         if not gap <= BAR:
