@@ -134,13 +134,23 @@ struct Work {  // what one thread computes in, for up to `rows` rows
 
 // ---- attention -------------------------------------------------------------------------------------------------------------
 
+// Keys and values of many rows do not fit into the second cache. Whoever reads a head's asks for those of the next head, which lie
+// 2 * PAGE * dim behind them.
+
+// `out` beyond what the last page holds is for the caller to cut off
 template <int PAGES>
-inline void score_some(const float* q, int dim, float* const* pages, size_t offset, float scale, float* out) {
+inline void score_some(int pages, const float* q, int dim, float* const* at, size_t offset, float scale, float* out) {
+    if constexpr (PAGES > 1)
+        if (pages < PAGES) return score_some<PAGES - 1>(pages, q, dim, at, offset, scale, out);
     Vector sums[PAGES][PAGE_VECTORS] = {};
     for (int d = 0; d < dim; d++) {
         Vector a = splat(q[d]);
+#pragma GCC unroll 8
         for (int p = 0; p < PAGES; p++)
-            for (int v = 0; v < PAGE_VECTORS; v++) sums[p][v] += a * load(pages[p] + offset + d * PAGE + v * VL);
+#pragma GCC unroll 4
+            for (int v = 0; v < PAGE_VECTORS; v++) sums[p][v] += a * load(at[p] + offset + d * PAGE + v * VL);
+#pragma GCC unroll 8
+        for (int p = 0; p < PAGES; p++) soon(at[p] + offset + (2 * dim + d) * PAGE);
     }
     for (int p = 0; p < PAGES; p++)
         for (int v = 0; v < PAGE_VECTORS; v++) store(out + p * PAGE + v * VL, sums[p][v] * scale);
@@ -148,24 +158,39 @@ inline void score_some(const float* q, int dim, float* const* pages, size_t offs
 
 // scores of one query with `count` positions; what stands behind them up to a whole page is -inf
 inline void score(const float* q, int dim, const Pages& kv, int count, size_t offset, float scale, float* out) {
-    int pages = up(count, PAGE) / PAGE, p = 0;
-    for (; p + 4 <= pages; p += 4) score_some<4>(q, dim, kv.at.data() + p, offset, scale, out + p * PAGE);
-    for (; p < pages; p++) score_some<1>(q, dim, kv.at.data() + p, offset, scale, out + p * PAGE);
+    constexpr int SOME = 8 / PAGE_VECTORS;  // as many sums as hide the latency of an addition
+    int pages = up(count, PAGE) / PAGE;
+    for (int p = 0; p < pages; p += SOME)
+        score_some<SOME>(std::min(SOME, pages - p), q, dim, kv.at.data() + p, offset, scale, out + p * PAGE);
     std::fill(out + count, out + pages * PAGE, NOTHING);
 }
 
-// adds the values of `count` positions, times their weights, to out [dim]
+// adds the values of `count` positions, times their weights, to out [VECTORS * VL]; values lie `dim` apart
+template <int VECTORS>
+inline void mix_some(const float* weights, size_t dim, const Pages& kv, int count, size_t offset, float* out) {
+    Vector sums[4][VECTORS] = {};  // four chains, for the latency of an addition
+    for (int v = 0; v < VECTORS; v++) sums[0][v] = load(out + v * VL);
+    for (int first = 0; first < count; first += PAGE) {
+        const float *values = kv.at[first / PAGE] + offset, *w = weights + first;
+        auto add = [&](int i, Vector* to) {
+            Vector a = splat(w[i]);
+#pragma GCC unroll 4
+            for (int v = 0; v < VECTORS; v++) to[v] += a * load(values + i * dim + v * VL);
+            for (int f = 0; f < VECTORS * VL; f += LINE) soon(values + (2 * PAGE + i) * dim + f);
+        };
+        int n = std::min(PAGE, count - first), i = 0;
+        for (; i + 4 <= n; i += 4) add(i, sums[0]), add(i + 1, sums[1]), add(i + 2, sums[2]), add(i + 3, sums[3]);
+        if (i < n) add(i, sums[0]);
+        if (i + 1 < n) add(i + 1, sums[1]);
+        if (i + 2 < n) add(i + 2, sums[2]);
+    }
+    for (int v = 0; v < VECTORS; v++) store(out + v * VL, (sums[0][v] + sums[1][v]) + (sums[2][v] + sums[3][v]));
+}
+
 inline void mix(const float* weights, int dim, const Pages& kv, int count, size_t offset, float* out) {
     int d = 0;
-    for (; d + VL <= dim; d += VL) {
-        Vector sums[4] = {load(out + d), {}, {}, {}};  // four chains, for the latency of an addition
-        for (int first = 0; first < count; first += PAGE) {
-            const float *values = kv.at[first / PAGE] + offset + d, *w = weights + first;
-            int n = std::min(PAGE, count - first);
-            for (int i = 0; i < n; i++) sums[i & 3] += w[i] * load(values + static_cast<size_t>(i) * dim);
-        }
-        store(out + d, (sums[0] + sums[1]) + (sums[2] + sums[3]));
-    }
+    for (; d + 2 * VL <= dim; d += 2 * VL) mix_some<2>(weights, dim, kv, count, offset + d, out + d);
+    for (; d + VL <= dim; d += VL) mix_some<1>(weights, dim, kv, count, offset + d, out + d);
     for (; d < dim; d++)
         for (int i = 0; i < count; i++) out[d] += weights[i] * kv.at[i / PAGE][offset + static_cast<size_t>(i % PAGE) * dim + d];
 }

@@ -35,6 +35,8 @@ typedef double Doubles __attribute__((vector_size(VL * 8), aligned(8), may_alias
 inline Vector load(const float* p) { return *reinterpret_cast<const Vector*>(p); }
 inline void store(float* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; }
 inline Vector splat(float x) { return Vector{} + x; }
+constexpr int LINE = 16;  // floats
+inline void soon(const float* p) { __builtin_prefetch(p); }  // p may lie anywhere
 inline Vector larger(Vector a, Vector b) { return a > b ? a : b; }
 
 // v with its lanes swapped in blocks of BY
