@@ -58,6 +58,7 @@ STOPS = (2, 3)
 """Of a random model's answers about one token in 50 is among them."""
 CASES = ("even", "joining", "ragged")
 PEERS = ("generate", "generate_batch")
+ENGINES = ("native", "native, bfloat16", "native, PyTorch", "in process")
 
 
 class Work(NamedTuple):
@@ -180,6 +181,7 @@ class Sides:
         assert isinstance(loaded, Model)
         made: dict[str, Callable[[], RunningBatch[Any]]] = {
             "native": lambda: NativeEngine(loaded),
+            "native, bfloat16": lambda: NativeEngine(loaded, dtype="bfloat16"),
             "native, PyTorch": lambda: NativeEngine(loaded, kernel=False),
             "in process": lambda: TransformersEngine(copy.deepcopy(hub), CONTEXT),
         }
@@ -235,7 +237,7 @@ def main() -> None:
     """Compare every model asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=["1M", "4M", "12M"], choices=list(SIZES))
-    parser.add_argument("--engines", nargs="+", default=["native"], choices=["native", "native, PyTorch", "in process"])
+    parser.add_argument("--engines", nargs="+", default=["native"], choices=ENGINES)
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=CASES)
     parser.add_argument("--threads", nargs="+", type=int, default=[1])
     parser.add_argument("--batch", type=int, default=128)

@@ -91,6 +91,7 @@ def test_explain_adds_up_the_parts_of_any_model(family, tmp_path):
     assert (parts.weights, parts.gradients, parts.optimiser) == (4 * count, 4 * count, 8 * count)
     assert (parts.anchors, parts.engine) == (4 * count, copies * 4 * count)
     assert derive(replace(run, engine=Native(kernel=False))).memory.engine == 4 * count
+    assert derive(replace(run, engine=Native(dtype="bfloat16"))).memory.engine == 2 * (copies + 1) * count
     stage = replace(run.stages[0], learner=LearnerSettings(adapter=Lora(rank=4), precision="bf16"))
     small = derive(replace(run, stages=(stage,))).memory
     learns = weights_in(tmp_path / "m").trained(Lora(rank=4))

@@ -29,7 +29,7 @@ from assay.measure import EngineMismatch, diagnose, read_run
 from assay.objective import grpo, icepop, reinforce, tis, visurf
 from assay.objective.loss.mismatch import IcePop
 from assay.objective.loss.policy import PolicyGradient
-from assay.runtime import Auto, InProcess, LearnerSettings, TorchLearner
+from assay.runtime import Auto, InProcess, LearnerSettings, Native, TorchLearner
 from assay.testing.faults import WrongLogprobs
 from assay.train import MismatchCheck, resume, train
 from assay.train.mismatch import Watched
@@ -124,6 +124,13 @@ def test_replayed_and_expert_rows_are_no_mismatch() -> None:
     s = session(only_rl(steps=4, learner=fast, experts=True, objective=visurf()))
     results = walk(s, 3)
     assert all(r.metrics.get("engine/mismatch_k3", 0.0) < 1e-8 for r in results)
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_the_native_engine_in_bfloat16_is_proved_and_is_not_quite_the_learner(kernel: bool) -> None:
+    results = walk(session(replace(coin_run(), engine=Native(dtype="bfloat16", kernel=kernel))), 3)
+    assert [r.metrics["proof/state"] for r in results] == [1.0] * 3
+    assert all(1e-9 < r.metrics["engine/mismatch_k3"] < 1e-3 and r.metrics["engine/alarm"] == 0.0 for r in results)
 
 
 @pytest.mark.parametrize(("objective", "share"), [(tis(cap=1.2), 0.5), (icepop(low=0.9, high=5.0), 0.5)], ids=["tis", "icepop"])

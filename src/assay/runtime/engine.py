@@ -27,6 +27,8 @@ class NativeEngine(RunningBatch[Any]):
         model: its weights are copied; later changes to it are not seen.
         max_batch: most rows that run at once; further requests wait.
         columns: token columns that completions carry: ``entropy`` of the sampled distribution, nats, or none.
+        dtype: of the weights served, ``float32`` or ``bfloat16``. With the latter the library's products take bfloat16 on both
+            sides and add up in float32, all else is float32; PyTorch's products are float32 of the rounded weights.
         kernel: decode with the library that is compiled for this processor on first use, several tokens of each row at a time;
             PyTorch decodes otherwise, and where there is no C++ compiler, which one warning says.
 
@@ -35,7 +37,7 @@ class NativeEngine(RunningBatch[Any]):
             ``decode_tokens`` (rows times steps behind the prefill), ``sampled_tokens``.
 
     Raises:
-        ConfigError: ``max_batch`` below 1.
+        ConfigError: ``max_batch`` below 1, or another dtype.
         UnknownNameError: an unknown column.
 
     >>> import asyncio
@@ -52,11 +54,14 @@ class NativeEngine(RunningBatch[Any]):
     """
 
     def __init__(
-        self, model: Model, *, max_batch: int = 512, columns: tuple[str, ...] = ("entropy",), kernel: bool = True
+        self, model: Model, *, max_batch: int = 512, columns: tuple[str, ...] = ("entropy",), dtype: str = "float32",
+        kernel: bool = True,
     ) -> None:  # fmt: skip
         check_settings("NativeEngine", max_batch, columns, ["entropy"])
-        self.weights = ServedWeights(model.shape, model.tensors)
-        info = EngineInfo(version=0, vocabulary=model.shape.vocab_size, context=model.shape.max_positions, columns=columns)
+        self.weights = ServedWeights(model.shape, model.tensors, dtype)
+        info = EngineInfo(
+            version=0, vocabulary=model.shape.vocab_size, context=model.shape.max_positions, dtype=dtype, columns=columns
+        )
         built = build.kernel() if kernel else None
         runner: Any = CompiledRunner(built, self.weights) if built else Stepwise(DecodePath(self.weights, max_batch))
         super().__init__(

@@ -45,16 +45,23 @@ class Auto:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Native:
-    """assay's own engine, `assay.runtime.NativeEngine`: small decoders of the Llama and Qwen3 families, float32 on a CPU.
+    """assay's own engine, `assay.runtime.NativeEngine`: small decoders of the Llama and Qwen3 families on a CPU.
 
     Attributes:
         max_batch: most attempts that run at once.
+        dtype: ``float32``, or ``bfloat16`` for rounded weights and products of bfloat16 with float32 sums: faster where the
+            processor has such products, and the distribution that samples is not quite the one that is trained.
         kernel: decode with the library that is compiled for this processor on first use, where there is a C++ compiler;
             else with PyTorch, several times slower.
     """
 
     max_batch: int = 512
+    dtype: str = later("float32")
     kernel: bool = later(True)
+
+    def __post_init__(self) -> None:
+        if self.dtype not in ("float32", "bfloat16"):
+            raise ConfigError(f"Native.dtype={self.dtype!r}; use 'float32' or 'bfloat16'")
 
     def build(self, learner: AnyLearner) -> Engine:
         """As `EngineSpec.build`.
@@ -68,7 +75,7 @@ class Native:
         if not learner.native:
             what = "an adapter" if learner.settings.adapter else getattr(model.shape, "architecture", "what this learner trains")
             raise ConfigError(f"Run.engine=Native() cannot serve {what}; use InProcess(), or Auto() to have it chosen")
-        return NativeEngine(model, max_batch=self.max_batch, kernel=self.kernel)
+        return NativeEngine(model, max_batch=self.max_batch, dtype=self.dtype, kernel=self.kernel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from assay.core.columns import Array
 from assay.core.manifest import Manifest, manifest_of
 from assay.runtime.fitting import fitting
 from assay.runtime.model import parameter_shapes
+from assay.runtime.publishing import bits_of, served
 from assay.runtime.settings import DecoderShape
 from assay.runtime.typed import split
 
@@ -53,10 +54,14 @@ class ServedWeights:
     Args:
         shape: of the decoder.
         source: name to float32 tensor; copied.
+        dtype: ``float32``, or ``bfloat16``: manifests hold such arrays, and the tensors the same numbers as float32.
+
+    Raises:
+        ConfigError: another dtype.
     """
 
-    def __init__(self, shape: DecoderShape, source: Mapping[str, torch.Tensor]) -> None:
-        self.shape = shape
+    def __init__(self, shape: DecoderShape, source: Mapping[str, torch.Tensor], dtype: str = "float32") -> None:
+        self.shape, self.dtype, self._served = shape, dtype, served(dtype)
         self.tensors: dict[str, torch.Tensor] = {}
         sizes = parameter_shapes(shape)
         self.embedding = self._one(EMBEDDING, sizes)
@@ -68,7 +73,7 @@ class ServedWeights:
             self._one(HEAD, sizes)
         self._digests: dict[str, str] | None = None
         for name in sizes:
-            self.tensors[name].copy_(source[name])
+            self.tensors[name].copy_(source[name].to(self._served))
 
     @property
     def head(self) -> torch.Tensor:
@@ -111,21 +116,28 @@ class ServedWeights:
             EngineError: no payload, one that is not what the manifest names, a delta on other weights than the served ones, or
                 names, shapes or types that differ from the served ones.
         """
-        return fitting(manifest, parameter_shapes(self.shape), "float32", self.identity)
+        return fitting(manifest, parameter_shapes(self.shape), self.dtype, self.identity)
 
     def load(self, arrays: Mapping[str, Array]) -> None:
         """Copies verified arrays into the served ones."""
         self._digests = None
         for name, array in arrays.items():
-            np.copyto(self.tensors[name].numpy(), array)
+            if self.dtype == "float32":
+                np.copyto(self.tensors[name].numpy(), array)
+            else:
+                np.left_shift(array, np.uint32(16), out=self.tensors[name].numpy().view(np.uint32), dtype=np.uint32)
 
     def digests(self) -> dict[str, str]:
         """Digest of each served array, computed from the arrays themselves once per `load`."""
         if self._digests is None:
-            self._digests = array_digests({n: t.numpy() for n, t in self.tensors.items()})
+            self._digests = array_digests({n: self._array(n) for n in self.tensors})
         return dict(self._digests)
 
     def identity(self) -> str:
         """The `Manifest.digest` of what is served, computed anew from the arrays."""
-        arrays = {name: self.tensors[name].numpy() for name in parameter_shapes(self.shape)}
-        return manifest_of(0, arrays).digest
+        arrays = {name: self._array(name) for name in parameter_shapes(self.shape)}
+        return manifest_of(0, arrays, dtype=None if self.dtype == "float32" else self.dtype).digest
+
+    def _array(self, name: str) -> Array:
+        """As manifests have it."""
+        return bits_of(self.tensors[name].to(self._served))

@@ -204,7 +204,7 @@ def memory_of(run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: W
         anchors=_FLOAT * (trained * beside + others) // ranks,
         activations=activations_of(learner, shape, weights) // run.mesh.context,
         head=head_of(learner, shape, weights),
-        engine=_packed(run, shape, learner) * _FLOAT * weights.count
+        engine=_packed(run, shape, learner) * weights.count
         + here
         * (
             (served if learner.adapter is None else _FLOAT) * trained * (1 + _waiting(stage))
@@ -215,10 +215,12 @@ def memory_of(run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: W
     )
 
 
-def _packed(run: Run, shape: DecoderShape | HubShape, learner: LearnerSettings) -> bool:
-    """Whether the native engine holds its weights once more, in the order in which its compiled decode path reads them."""
+def _packed(run: Run, shape: DecoderShape | HubShape, learner: LearnerSettings) -> int:
+    """Bytes of a weight that the native engine holds once more, in the order in which its compiled decode path reads them."""
     native = isinstance(run.engine, Auto) or (isinstance(run.engine, Native) and run.engine.kernel)
-    return native and isinstance(shape, DecoderShape) and learner.adapter is None
+    if not (native and isinstance(shape, DecoderShape) and learner.adapter is None):
+        return 0
+    return _HALF if getattr(run.engine, "dtype", "") == "bfloat16" else _FLOAT
 
 
 def activations_of(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: Weights) -> int:

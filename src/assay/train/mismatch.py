@@ -92,7 +92,7 @@ class MismatchCheck:
         if self.abort is not None and found >= self.abort:
             raise MismatchError(
                 f"step {step}: on the tokens just sampled learner and sampler are {found:.3g} nats per token apart (k3), "
-                f"MismatchCheck.abort is {self.abort:.3g}. Give both one precision (InProcess(dtype='float32'), "
+                f"MismatchCheck.abort is {self.abort:.3g}. Give both one precision (dtype='float32' of the engine, "
                 "LearnerSettings(precision='fp32')), replay the routing of a mixture of experts "
                 "(LearnerSettings(replay_routing=True)), or correct for it (tis, icepop); or raise abort under [mismatch] in "
                 "run.toml and resume"

@@ -39,7 +39,7 @@ void step(Engine& e, const Table& t, Thread& own, std::vector<int>& live, int8_t
     }
     if (!own.rows.empty()) {
         forward(e, own.rows.data(), static_cast<int>(own.rows.size()), own.work);
-        linear(own.work.normed, own.work.hidden, static_cast<int>(own.rows.size()), e.head, own.logits, e.logits_wide());
+        own.work.product(own.work.normed, own.work.hidden, static_cast<int>(own.rows.size()), e.head, own.logits, e.logits_wide());
     }
     Floats first;
     size_t kept = 0;
@@ -76,7 +76,7 @@ void score_rows(Engine& e, Thread& own, float* out) {
     for (int first = 0; first < size; first += e.block) {
         int rows = std::min(size - first, e.block);
         forward(e, own.rows.data() + first, rows, own.work);
-        linear(own.work.normed, own.work.hidden, rows, e.head, own.logits, wide);
+        own.work.product(own.work.normed, own.work.hidden, rows, e.head, own.logits, wide);
         for (int r = 0; r < rows; r++) {
             int next = first + r + 1;
             if (!own.rows[next - 1].position) out[next - 1] = 0.0f;
@@ -93,21 +93,21 @@ void score_rows(Engine& e, Thread& own, float* out) {
 
 extern "C" {
 
-// null where memory does not suffice
-Engine* assay_engine(const Shape* shape, const float* cosine, const float* sine, int32_t block) try {
+// null where memory does not suffice; half: products take bfloat16
+Engine* assay_engine(const Shape* shape, const float* cosine, const float* sine, int32_t block, int32_t half) try {
     auto e = std::make_unique<Engine>();
     const Shape& s = e->s = *shape;
-    e->block = block;
+    e->block = block, e->half = half != 0;
     size_t turns = static_cast<size_t>(s.positions) * (s.head_dim / 2);
     e->cosine = Floats(turns), e->sine = Floats(turns), e->norm = Floats(s.hidden);
     std::memcpy(e->cosine, cosine, turns * 4), std::memcpy(e->sine, sine, turns * 4);
     e->embedding = Floats(static_cast<size_t>(s.vocabulary) * s.hidden);
-    e->head = Matrix(s.vocabulary, s.hidden);
+    e->head = Weights(s.vocabulary, s.hidden, e->half);
     for (int i = 0; i < s.layers; i++)
         e->layers.push_back(Layer{
             Floats(s.hidden), Floats(s.hidden), Floats(s.head_dim), Floats(s.head_dim),
-            Matrix((s.heads + 2 * s.kv_heads) * s.head_dim, s.hidden), Matrix(s.hidden, s.heads * s.head_dim),
-            Matrix(2 * s.inner, s.hidden), Matrix(s.hidden, s.inner)});
+            Weights((s.heads + 2 * s.kv_heads) * s.head_dim, s.hidden, e->half), Weights(s.hidden, s.heads * s.head_dim, e->half),
+            Weights(2 * s.inner, s.hidden, e->half), Weights(s.hidden, s.inner, e->half)});
     return e.release();
 } catch (const std::bad_alloc&) {
     return nullptr;
@@ -139,12 +139,12 @@ void each_array(Engine& e, Plain plain, Packed packed) {
 extern "C" {
 
 void assay_load(Engine* e, const float* const* w) {
-    each_array(*e, [&](float* to, size_t n) { std::memcpy(to, *w++, n * 4); }, [&](Matrix& m) { m.pack(*w++); });
+    each_array(*e, [&](float* to, size_t n) { std::memcpy(to, *w++, n * 4); }, [&](Weights& m) { m.pack(*w++); });
 }
 
 // what the decode path multiplies with, as it was given
 void assay_read(Engine* e, float* const* w) {
-    each_array(*e, [&](float* from, size_t n) { std::memcpy(*w++, from, n * 4); }, [&](Matrix& m) { m.unpack(*w++); });
+    each_array(*e, [&](float* from, size_t n) { std::memcpy(*w++, from, n * 4); }, [&](Weights& m) { m.unpack(*w++); });
 }
 
 // n prompts pass through the model: ids of all behind one another, prompt i at [offsets[i], offsets[i + 1])
@@ -169,7 +169,7 @@ int32_t assay_prefill(Engine* e, int32_t n, const int64_t* ids, const int64_t* o
                 forward(*e, own.rows.data() + first, rows, own.work);
                 for (int r = 0; r < rows; r++)
                     if (int i = own.last[first + r]; i >= 0)
-                        linear(own.work.states(r), own.work.hidden, 1, e->head, out[i]->logits, e->logits_wide());
+                        own.work.product(own.work.states(r), own.work.hidden, 1, e->head, out[i]->logits, e->logits_wide());
             }
         });
     });

@@ -10,14 +10,28 @@
 #include <mutex>
 #include <vector>
 
-#include "linear.h"
+#include "half.h"
 #include "parts.h"
 
 namespace assay {
 
+struct Weights {  // of a matrix product, float32 or bfloat16
+    bool half = false;
+    Matrix full;
+    HalfMatrix rounded;
+
+    Weights() = default;
+    Weights(int n, int k, bool half) : half(half) {
+        if (half) rounded = HalfMatrix(n, k);
+        else full = Matrix(n, k);
+    }
+    void pack(const float* w) { half ? rounded.pack(w) : full.pack(w); }
+    void unpack(float* w) const { half ? rounded.unpack(w) : full.unpack(w); }
+};
+
 struct Layer {
     Floats norm1, norm2, q_norm, k_norm;
-    Matrix qkv, out, gate_up, down;
+    Weights qkv, out, gate_up, down;
 };
 
 struct Pages {  // keys and values of some positions; a page is [layer][kv head][keys: head_dim x PAGE, values: PAGE x head_dim]
@@ -45,9 +59,10 @@ struct Row {
 struct Engine {
     Shape s;
     int block;
+    bool half;
     std::vector<Layer> layers;
     Floats embedding, norm, cosine, sine;  // the last two [positions, head_dim / 2]
-    Matrix head;
+    Weights head;
     std::vector<Slot> slots;
 
     size_t head_floats() const { return static_cast<size_t>(2) * PAGE * s.head_dim; }
@@ -120,16 +135,21 @@ struct Borrowed {  // pages that go back when this ends
 
 struct Work {  // what one thread computes in, for up to `rows` rows
     int hidden, qkv, mixed, gate;
-    Floats x, normed, heads, attended, inner, scores;
+    Floats x, normed, heads, attended, inner, scores, halves;
 
     Work(const Engine& e, int rows)
         : hidden(up(e.s.hidden, PANEL)), qkv(up((e.s.heads + 2 * e.s.kv_heads) * e.s.head_dim, PANEL)),
           mixed(up(e.s.heads * e.s.head_dim, PANEL)), gate(up(2 * e.s.inner, PANEL)), x(size(rows, hidden)),
           normed(size(rows, hidden)), heads(size(rows, qkv)), attended(size(rows, mixed)), inner(size(rows, gate)),
-          scores(size(e.s.heads / e.s.kv_heads, e.s.positions + 2 * PAGE)) {}
+          scores(size(e.s.heads / e.s.kv_heads, e.s.positions + 2 * PAGE)),
+          halves(e.half ? size(rows, std::max({hidden, mixed, gate / 2}) / 2 + PANEL) : 0) {}
 
     static size_t size(int rows, int wide) { return static_cast<size_t>(rows) * wide; }
     float* states(int r) const { return normed + size(r, hidden); }
+    void product(const float* from, size_t ldx, int rows, const Weights& m, float* y, size_t ldy, bool add = false) const {
+        if (m.half) half_linear(from, ldx, rows, m.rounded, halves, y, ldy, add);
+        else linear(from, ldx, rows, m.full, y, ldy, add);
+    }
 };
 
 // ---- attention -------------------------------------------------------------------------------------------------------------
@@ -270,15 +290,15 @@ inline void forward(const Engine& e, const Row* rows, int n, Work& w) {
     for (int layer = 0; layer < s.layers; layer++) {
         const Layer& l = e.layers[layer];
         norm(l.norm1);
-        linear(w.normed, w.hidden, n, l.qkv, w.heads, w.qkv);
+        w.product(w.normed, w.hidden, n, l.qkv, w.heads, w.qkv);
         for (int r = 0; r < n; r++) place(e, layer, rows[r], w.heads + Work::size(r, w.qkv));
         for (int r = 0; r < n; r++)
             attend(e, layer, rows[r], w.heads + Work::size(r, w.qkv), w.attended + Work::size(r, w.mixed), w.scores);
-        linear(w.attended, w.mixed, n, l.out, w.x, w.hidden, true);
+        w.product(w.attended, w.mixed, n, l.out, w.x, w.hidden, true);
         norm(l.norm2);
-        linear(w.normed, w.hidden, n, l.gate_up, w.inner, w.gate);
+        w.product(w.normed, w.hidden, n, l.gate_up, w.inner, w.gate);
         for (int r = 0; r < n; r++) gate(w.inner + Work::size(r, w.gate), s.inner);
-        linear(w.inner, w.gate, n, l.down, w.x, w.hidden, true);
+        w.product(w.inner, w.gate, n, l.down, w.x, w.hidden, true);
     }
     norm(e.norm);
 }

@@ -40,7 +40,7 @@ class _Table(ctypes.Structure):
 
 
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
-    "assay_engine": (c_void_p, [POINTER(Sizes), c_void_p, c_void_p, c_int32]),
+    "assay_engine": (c_void_p, [POINTER(Sizes), c_void_p, c_void_p, c_int32, c_int32]),
     "assay_engine_free": (None, [c_void_p]),
     "assay_load": (None, [c_void_p, c_void_p]),
     "assay_read": (None, [c_void_p, c_void_p]),
@@ -75,10 +75,12 @@ def _leave(engine: _Engine, handles: ctypes.Array[c_void_p]) -> None:
 class _Engine:
     """The library's own record; freed behind the last prompts that it holds."""
 
-    def __init__(self, library: ctypes.CDLL, shape: DecoderShape) -> None:
+    def __init__(self, library: ctypes.CDLL, shape: DecoderShape, dtype: str) -> None:
         self.functions = declared(library, _SIGNATURES)
         cosine, sine = angles(shape)
-        self.pointer: int | None = self.functions.assay_engine(Sizes.of(shape), _address(cosine), _address(sine), _block(shape))
+        self.pointer: int | None = self.functions.assay_engine(
+            Sizes.of(shape), _address(cosine), _address(sine), _block(shape, dtype), dtype == "bfloat16"
+        )
         if self.pointer is None:
             raise MemoryError(f"the compiled decode path has no memory for {shape.parameters:,} weights")
         weakref.finalize(self, self.functions.assay_engine_free, self.pointer)
@@ -99,7 +101,7 @@ class CompiledRunner:
 
     def __init__(self, library: ctypes.CDLL, weights: ServedWeights) -> None:
         self.kinds = {}
-        self._weights, self._engine = weights, _Engine(library, weights.shape)
+        self._weights, self._engine = weights, _Engine(library, weights.shape, weights.dtype)
         self._functions = self._engine.functions
         self._pack()
 
@@ -116,7 +118,7 @@ class CompiledRunner:
 
     def digests(self) -> dict[str, str]:
         """As `Served.digests`, of what the library multiplies with, read back from it."""
-        back = ServedWeights(self._weights.shape, self._weights.tensors)
+        back = ServedWeights(self._weights.shape, self._weights.tensors, self._weights.dtype)
         back.tensors[HEAD] = back.tensors[HEAD].clone()  # the library packs a tied head apart
         self._functions.assay_read(self._engine.pointer, _arrays(back))
         return back.digests()
@@ -198,8 +200,11 @@ def _joined(rows: Sequence[Ids]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return np.concatenate([np.asarray(r, np.int64) for r in rows]) if rows else np.zeros(0, np.int64), offsets
 
 
-def _block(shape: DecoderShape) -> int:
-    """Rows of a block: few, whose keys and values stay in nearer caches, where weights are soon read again; else many, so that a
+def _block(shape: DecoderShape, dtype: str) -> int:
+    """Rows of a block: few, whose keys and values stay in nearer caches, while weights are soon read again; else many, so that a
     pass over the weights serves more of them.
     """
-    return 12 if shape.parameters < 2_000_000 else 72
+    half = dtype == "bfloat16"
+    if shape.parameters * (2 if half else 4) > 8_000_000:
+        return 72
+    return 24 if half else 12
