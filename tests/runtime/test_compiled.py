@@ -317,8 +317,11 @@ def test_under_sanitizers(tmp_path, library, kinds):
     environment = {
         **os.environ, "ASSAY_CXXFLAGS": f"-O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all -fsanitize={kinds}",
         "ASSAY_CACHE": str(tmp_path), "LD_PRELOAD": runtime, "PYTHONMALLOC": "malloc", "OMP_NUM_THREADS": "1",
-        "ASAN_OPTIONS": "detect_leaks=0", "TSAN_OPTIONS": "halt_on_error=1 exitcode=66 report_bugs=1",
+        "ASAN_OPTIONS": f"detect_leaks=0 log_path={tmp_path / 'found'}",
+        "TSAN_OPTIONS": f"halt_on_error=1 exitcode=66 log_path={tmp_path / 'found'} suppressions={tmp_path / 'known'}",
     }  # fmt: skip
+    # memory of threads' own variables that the C library hands from one of OpenMP's threads to the next, unseen by the sanitizer
+    (tmp_path / "known").write_text("race:_dl_deallocate_tls\n")
     here = Path(__file__)
     chosen = [f"{here}::{name}" for name in (
         "test_bits_do_not_depend_on_company_order_width_or_threads", "test_scores_of_rows_longer_than_a_block",
@@ -330,5 +333,6 @@ def test_under_sanitizers(tmp_path, library, kinds):
     )]  # fmt: skip
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", *chosen]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=here.parents[2])
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
+    found = "".join(file.read_text(errors="replace") for file in tmp_path.glob("found.*"))
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:] + found[-5000:]
     assert "10 passed" in done.stdout
