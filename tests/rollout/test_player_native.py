@@ -68,6 +68,42 @@ def test_a_rollout_does_not_depend_on_its_company() -> None:
     assert [ids(r) for r in alone] == [ids(r) for r in together[3:5]]
 
 
+@dataclass
+class OneByOne:
+    """Passes requests on singly: an engine that cannot be asked for many."""
+
+    engine: NativeEngine
+
+    def __getattr__(self, name: str) -> object:
+        if name == "generate_all":
+            raise AttributeError(name)
+        return getattr(self.engine, name)
+
+
+def test_one_call_attempts_are_the_same_asked_for_together_and_singly() -> None:
+    said = (Message("user", "1+2"),)
+    asked = [*contexts(), posed("taught", "1+2", score_messages=said, privileged=said)]
+    played = [
+        asyncio.run(replace(player(one, KeepAll()), source=Worlds()).collect(asked, 3)) for one in (engine(), OneByOne(engine()))
+    ]
+    for together, singly in zip(*played, strict=True):
+        assert (together.id, together.seed, together.stop) == (singly.id, singly.seed, singly.stop)
+        [here], [there] = together.calls, singly.calls
+        assert (here.text, here.thought, here.completion.stop) == (there.text, there.thought, there.completion.stop)
+        for name in ("prefix", "score_prefix", "privileged_prefix"):
+            np.testing.assert_array_equal(getattr(here, name), getattr(there, name))
+        np.testing.assert_array_equal(here.completion.ids, there.completion.ids)
+        np.testing.assert_array_equal(here.completion.logp_engine, there.completion.logp_engine)
+
+
+def test_an_environment_that_was_made_to_see_whether_there_is_one_is_played_with() -> None:
+    made: list[Echo] = []
+    source = Worlds(lambda: made.append(Echo()) or made[-1])
+    rollouts = asyncio.run(replace(player(engine(), KeepAll()), source=source).collect(contexts(), 2))
+    assert len(made) == len(rollouts) == 6
+    assert sum(world.steps for world in made) == sum(len(call.results) for r in rollouts for call in r.calls)
+
+
 @pytest.mark.parametrize("manager", [KeepAll(), LastTurns(1)])
 def test_a_world_that_breaks_once_changes_no_bit(manager: object) -> None:
     @dataclass

@@ -20,7 +20,7 @@ from assay.runtime.decode import DecodePath, KVCache, chunks
 from assay.runtime.draw import Draws, draw
 from assay.runtime.model import init_model
 from assay.runtime.settings import DecoderShape
-from assay.runtime.slots import Job, SlotTable
+from assay.runtime.slots import Job, Order, SlotTable
 from assay.runtime.tokenizer import char_tokenizer
 from assay.runtime.weights import ServedWeights
 
@@ -180,7 +180,7 @@ def test_rows_that_end_are_replaced_by_the_last_ones(case):
 def fill(n):
     loop = asyncio.new_event_loop()
     table = SlotTable()
-    jobs = [Job(request(i, [5] * (1 + i % 3), max_new_tokens=i + 1), loop.create_future(), b"") for i in range(n)]
+    jobs = [Job(request(i, [5] * (1 + i % 3), max_new_tokens=i + 1), Order(loop.create_future(), 1), 0, b"") for i in range(n)]
     for part in (jobs[: (n + 1) // 2], jobs[(n + 1) // 2 :]):
         if part:
             table.admit(part, 0)

@@ -287,6 +287,60 @@ def test_abort_returns_what_there_is(models):
         assert done[i].ids.tolist() == whole[i].ids.tolist()
 
 
+def test_many_at_once_are_what_they_are_one_by_one(models):
+    _, model = models
+    alone = run(NativeEngine(model), mixed(stop_ids=(1, 7)))
+    engine = NativeEngine(model, max_batch=5)
+    together = asyncio.run(engine.generate_all(mixed(stop_ids=(1, 7))))
+    for one, other in zip(alone, together, strict=True):
+        assert (one.ids.tolist(), one.spans, one.stop) == (other.ids.tolist(), other.spans, other.stop)
+        np.testing.assert_array_equal(one.logp_engine, other.logp_engine)
+        np.testing.assert_array_equal(one.columns["entropy"].values, other.columns["entropy"].values)
+        assert not other.ids.flags.writeable
+    assert asyncio.run(engine.generate_all([])) == []
+
+
+def test_of_many_at_once_some_are_cut_off(models):
+    _, model = models
+    engine = NativeEngine(model, max_batch=3)
+
+    async def go():
+        task = asyncio.create_task(engine.generate_all([request(i, [5, 6], max_new_tokens=12) for i in range(5)]))
+        await turns(engine, 4)
+        await engine.abort(["0", "4"])  # 0 runs, 4 waits
+        return await task
+
+    done = asyncio.run(go())
+    assert [c.stop for c in done] == [Stop.PARTIAL, *[Stop.LENGTH] * 3, Stop.PARTIAL]
+    assert [len(c.ids) for c in done] == [4, 12, 12, 12, 0]
+    assert done[4].spans == ()
+
+
+def test_a_cancelled_waiter_for_many_frees_their_rows(models):
+    _, model = models
+    engine = NativeEngine(model, max_batch=3)
+
+    async def go():
+        lost = asyncio.create_task(engine.generate_all([request(i, [5], max_new_tokens=50) for i in range(4)]))
+        await turns(engine, 3)
+        kept = asyncio.create_task(engine.generate(request(9, [5], max_new_tokens=10)))
+        lost.cancel()
+        return await kept
+
+    assert len(asyncio.run(go()).ids) == 10
+    assert engine.counters["sampled_tokens"] == 3 * 3 + 10
+
+
+def test_many_at_once_are_all_refused_with_one(models):
+    _, model = models
+    engine = NativeEngine(model)
+    for wrong, words in (([5, 41], "holds id 41"), ([5], "already running")):
+        with pytest.raises(DataError, match=words):
+            asyncio.run(engine.generate_all([request(1, [5]), request(2 if len(wrong) > 1 else 1, wrong)]))
+    assert len(asyncio.run(engine.generate_all([request(1, [5])]))[0].ids) == 4
+    assert engine.counters["prefill_prompts"] == 1
+
+
 def test_a_cancelled_waiter_frees_its_row(models):
     _, model = models
     engine = NativeEngine(model)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         CurriculumSpec,
         Engine,
         EngineInfo,
+        EngineOfMany,
         Environment,
         Guidance,
         Learner,
@@ -99,6 +100,7 @@ __all__ = [
     "Engine",
     "EngineError",
     "EngineInfo",
+    "EngineOfMany",
     "Environment",
     "Fault",
     "Forward",
@@ -207,8 +209,8 @@ _HOME = {
         "plan": "Forward Offers Plan Scope",
         "vocab": "FullEntropy VocabStat",
         "protocols": (
-            "BatchComposer ChatTokenizer ContextManager Curriculum CurriculumSpec Engine EngineInfo Environment Guidance "
-            "Learner LossProgram Obs Rehearsal Replay Request Restorable Sampler State Stats Step SwapMode TaskSource "
+            "BatchComposer ChatTokenizer ContextManager Curriculum CurriculumSpec Engine EngineInfo EngineOfMany Environment "
+            "Guidance Learner LossProgram Obs Rehearsal Replay Request Restorable Sampler State Stats Step SwapMode TaskSource "
             "Tokenizer Tool Tracker Verifier"
         ),
         "proportion": "wilson_bounds",

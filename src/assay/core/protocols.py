@@ -33,6 +33,7 @@ __all__ = [
     "CurriculumSpec",
     "Engine",
     "EngineInfo",
+    "EngineOfMany",
     "Environment",
     "Guidance",
     "Learner",
@@ -277,6 +278,15 @@ class Engine(Protocol):
         ...
 
     def info(self) -> EngineInfo: ...
+
+
+@runtime_checkable
+class EngineOfMany(Engine, Protocol):
+    """An engine that can be asked for many completions at once, and tells of them together."""
+
+    async def generate_all(self, requests: Sequence[Request]) -> list[Completion]:
+        """In the order of the requests."""
+        ...
 
 
 class Sampler(Protocol):

@@ -117,13 +117,14 @@ class Completion:
         n = len(self.ids)
         if len(self.logp_engine) != n:
             raise DataError(f"completion has {n} ids but {len(self.logp_engine)} log-probabilities")
-        edges = [0, *(s.end for s in self.spans)]
-        starts = [s.start for s in self.spans]
-        if starts != edges[:-1] or edges[-1] != n or any(s.end <= s.start for s in self.spans):
+        end = 0
+        for span in self.spans:
+            end = span.end if span.start == end < span.end else n + 1
+        if end != n:
             raise DataError(f"weight-version spans {self.spans} do not partition [0, {n})")
-        taken = RESERVED.intersection(self.columns)
-        if taken:
-            raise DataError(f"an engine column may not be called {sorted(taken)}: every row has these of its own")
+        if not RESERVED.isdisjoint(self.columns):
+            taken = sorted(RESERVED.intersection(self.columns))
+            raise DataError(f"an engine column may not be called {taken}: every row has these of its own")
         for name, column in self.columns.items():
             if len(column.values) != n:
                 raise DataError(f"column {name!r} has {len(column.values)} tokens, the completion has {n}")

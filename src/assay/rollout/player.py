@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from assay.core.errors import AssayError, ConfigError, DataError, EngineError
-from assay.core.protocols import ContextManager, Engine, Obs, Request, Step, TaskSource, Tokenizer
-from assay.core.rollout import Call, Ids, Rollout, Sampling, Stop
+from assay.core.protocols import (
+    ContextManager,
+    Engine,
+    EngineOfMany,
+    Environment,
+    Obs,
+    Request,
+    Step,
+    TaskSource,
+    Tokenizer,
+)
+from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, Stop
 from assay.core.score import Fault
 from assay.core.seeds import derive
 from assay.core.task import Context, Message
@@ -29,7 +40,8 @@ _HANGS = 3
 class Player:
     """Plays contexts to their end with one policy; implements `assay.core.protocols.Sampler`.
 
-    A task without environment is one call. With one, calls and environment steps alternate until the environment is done, the
+    A task without environment is one call; an engine that can (`EngineOfMany`) is asked for all of these together, where no task
+    has an environment. With one, calls and environment steps alternate until the environment is done, the
     policy is cut off, or ``max_turns`` turns are used up (stop ``length``). The next prefix is the last one, what the policy
     sampled, and what the environment answered; nothing is ever re-tokenised. Noise positions count on over the calls of a
     rollout, so no uniform is used twice.
@@ -64,6 +76,7 @@ class Player:
     manager: ContextManager = field(default_factory=KeepAll)
     deadline: float = 30.0
     _room: int = field(init=False, repr=False)
+    _many: EngineOfMany | None = field(init=False, repr=False)
     _reader: Reader = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -75,6 +88,7 @@ class Player:
             object.__setattr__(self, "sampling", replace(self.sampling, stop_ids=end_ids(self.tokenizer)))
         object.__setattr__(self, "_reader", Reader.of(self.tokenizer))
         object.__setattr__(self, "_room", self.engine.info().context)
+        object.__setattr__(self, "_many", self.engine if isinstance(self.engine, EngineOfMany) else None)
 
     async def collect(self, contexts: Sequence[Context], n: int) -> list[Rollout]:
         """``n`` rollouts of each context, context by context, with ids ``KEY/0 .. KEY/n-1``.
@@ -95,6 +109,8 @@ class Player:
         plays = [
             _Play(f"{c.key}/{i}", c, derive("rollout", self.seed, c.key, i), openings, []) for c in contexts for i in range(n)
         ]
+        if self._many is not None and all(play.is_one_call(self.source) for play in plays[::n]):
+            return await self._answered(plays, self._many)
         return _doubted(plays, await _all([self._play(play) for play in plays]))
 
     async def resume(self, rollout: Rollout) -> Rollout:
@@ -111,6 +127,23 @@ class Player:
             raise DataError(f"rollout {rollout.id} stopped as {rollout.stop.value!r}; only a partial one can go on")
         openings = _Openings(self.tokenizer)
         return await self._play(_Play(rollout.id, rollout.context, rollout.seed, openings, list(rollout.calls)))
+
+    async def _answered(self, plays: Sequence[_Play], engine: EngineOfMany) -> list[Rollout]:
+        """Attempts that one call ends."""
+        talks: dict[str, Conversation] = {}  # of a context; nobody goes on with it
+        for play in plays:
+            key = play.context.key
+            if key not in talks:
+                talks[key] = play.converse(Obs())
+                self._check_room(play.context, len(talks[key].prefix))
+        asked = [(play, talks[play.context.key]) for play in plays]
+        requests = [self._request(play, talk.prefix, talk.forced, self.sampling) for play, talk in asked]
+        with _blamed(requests):
+            completions = await engine.generate_all(requests)
+        for (play, talk), completion in zip(asked, completions, strict=True):
+            instead = (talk.score_prefix, talk.privileged_prefix)
+            play.calls.append(self._read(play, talk.prefix, talk.forced, completion, instead))
+        return [play.ended(play.calls[-1].completion.stop) for play in plays]
 
     # ---- one attempt ----------------------------------------------------------------------------------------------------
 
@@ -134,7 +167,7 @@ class Player:
 
     async def _sitting(self, play: _Play) -> Rollout:
         """One environment from its start until the attempt ends."""
-        world, shown = await opened(self.source, play.context, self.deadline)
+        world, shown = await opened(partial(play.environment, self.source), play.context, self.deadline)
         talk = play.converse(shown)
         if not play.recorded:
             self._check_room(play.context, len(talk.prefix))
@@ -177,17 +210,22 @@ class Player:
         self, play: _Play, prefix: Ids, said: Ids, room: int, instead: tuple[Ids | None, Ids | None]
     ) -> Call:  # fmt: skip
         sampling = self.sampling if room == self.sampling.max_new_tokens else replace(self.sampling, max_new_tokens=room)
-        request = Request(
+        request = self._request(play, prefix, said, sampling)
+        with _blamed([request]):
+            completion = await self.engine.generate(request)
+        return self._read(play, prefix, said, completion, instead)
+
+    def _request(self, play: _Play, prefix: Ids, said: Ids, sampling: Sampling) -> Request:
+        return Request(
             id=f"{play.id}#{len(play.calls)}", prompt=prefix, seed=play.seed, sampling=sampling, first=play.sampled,
             begun=len(said),
         )  # fmt: skip
-        try:
-            completion = await self.engine.generate(request)
-        except AssayError:
-            raise
-        except Exception as failure:
-            raise EngineError(f"request {request.id}: {sentence(failure)}") from failure
-        thought, text = self._reader.read(prefix[: len(prefix) - len(said)], joined(said, completion.ids), completion)
+
+    def _read(
+        self, play: _Play, prefix: Ids, said: Ids, completion: Completion, instead: tuple[Ids | None, Ids | None]
+    ) -> Call:  # fmt: skip
+        turn = joined(said, completion.ids) if len(said) else completion.ids
+        thought, text = self._reader.read(prefix[: len(prefix) - len(said)], turn, completion)
         return Call(
             id=len(play.calls), parent=len(play.calls) - 1 if play.calls else None, prefix=prefix, completion=completion,
             text=text, thought=thought, score_prefix=instead[0], privileged_prefix=instead[1],
@@ -230,6 +268,23 @@ class _Play:
     recorded: list[Call]
     calls: list[Call] = field(default_factory=list[Call])
     answers: int = 0
+    made: list[Environment] = field(default_factory=list[Environment])
+
+    def is_one_call(self, source: TaskSource) -> bool:
+        """Whether one answer ends the task. An environment that was made to find out is the first that is played with."""
+        if self.context.snapshot is not None:
+            return False
+        try:
+            world = source.environment(self.context.task)
+        except Exception:
+            return False  # it will fail again where somebody answers for it
+        if world is not None:
+            self.made.append(world)
+        return world is None
+
+    def environment(self, source: TaskSource) -> Environment | None:
+        """A fresh one."""
+        return self.made.pop() if self.made else source.environment(self.context.task)
 
     @property
     def sampled(self) -> int:
@@ -274,6 +329,18 @@ class _Play:
 
     def failed(self, fault: Fault, error: str) -> Rollout:
         return replace(self.ended(Stop.ERROR), error=error, fault=fault)
+
+
+@contextmanager
+def _blamed(requests: Sequence[Request]) -> Generator[None]:
+    """What an engine raises inside, as an error of assay that names a request."""
+    try:
+        yield
+    except AssayError:
+        raise
+    except Exception as failure:
+        others = f" and {len(requests) - 1} others" if len(requests) > 1 else ""
+        raise EngineError(f"request {requests[0].id}{others}: {sentence(failure)}") from failure
 
 
 def _doubted(plays: Sequence[_Play], rollouts: list[Rollout]) -> list[Rollout]:

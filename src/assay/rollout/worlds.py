@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from assay.core.errors import ConfigError
-from assay.core.protocols import Environment, Obs, Restorable, TaskSource
+from assay.core.protocols import Environment, Obs, Restorable
 from assay.core.task import Context
 
 __all__ = ["Broken", "answered", "opened", "sentence"]
@@ -28,15 +28,20 @@ class Broken(Exception):
         super().__init__(f"environment {f'step {turn}' if turn else 'start'}: {what}")
 
 
-async def opened(source: TaskSource, context: Context, deadline: float) -> tuple[Environment | None, Obs]:
+async def opened(make: Callable[[], Environment | None], context: Context, deadline: float) -> tuple[Environment | None, Obs]:
     """A fresh environment, and what it shows first: from the context's snapshot when that has one.
+
+    Args:
+        make: gives the environment of the context's task.
+        context: where it starts.
+        deadline: seconds for its start.
 
     Raises:
         ConfigError: the environment says that a setting is wrong, or nobody can start from the snapshot.
         Broken: it failed in another way.
     """
     try:
-        world = source.environment(context.task)
+        world = make()
     except ConfigError:
         raise
     except Exception as failure:

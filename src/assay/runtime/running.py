@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import replace
 from typing import Generic
 
@@ -17,7 +18,7 @@ from assay.core.parts import timed
 from assay.core.protocols import EngineInfo, Request, SwapMode
 from assay.core.rollout import Completion, Ids, Stop
 from assay.runtime.decode import chunks
-from assay.runtime.slots import Job, SlotTable
+from assay.runtime.slots import Job, Order, SlotTable
 from assay.runtime.stepping import P, Runner, Served
 from assay.runtime.stops import Watch
 
@@ -65,6 +66,7 @@ class RunningBatch(Generic[P]):
         self._pump: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._arrivals = 0
+        self._asked = copy_context()  # of the newest requests: a step counts as a part of what asked for it
 
     # ---- requests --------------------------------------------------------------------------------------------------
 
@@ -77,22 +79,45 @@ class RunningBatch(Generic[P]):
             DataError: an empty prompt, ids outside the vocabulary, a seed outside 64 bits, or an id that is already running.
             EngineError: generation failed; names the request.
         """
+        return (await self.generate_all([request]))[0]
+
+    async def generate_all(self, requests: Sequence[Request]) -> list[Completion]:
+        """Completes several prompts, and tells of them when the last has ended; in the order of the requests.
+
+        Raises:
+            ConfigError, DataError: as of `generate`, and none of them runs.
+            EngineError: generation failed; names a request.
+        """
+        if not requests:
+            return []
         loop = asyncio.get_running_loop()
         self._leave_dead_loops(loop)
-        self._check(request)
-        job = Job(request, loop.create_future(), request.prompt.tobytes(), watch=self._watch(request))
-        self._jobs[request.id] = job
-        self._arrivals += 1
+        jobs = self._ordered(requests, Order(loop.create_future(), len(requests)))
+        self._jobs |= {job.request.id: job for job in jobs}
+        self._arrivals += len(jobs)
         if self._held is not None:
-            self._held.append(job)
+            self._held += jobs
         else:
-            self._enqueue([job], loop)
+            self._enqueue(jobs, loop)
         try:
-            return await job.future
+            return await jobs[0].order.future
         except asyncio.CancelledError:
-            if self._jobs.get(request.id) is job:
-                self._end([job], Stop.PARTIAL)
+            self._end([job for job in jobs if self._jobs.get(job.request.id) is job], Stop.PARTIAL)
             raise
+
+    def _ordered(self, requests: Sequence[Request], order: Order) -> list[Job]:
+        """Requests that were checked, each on its own and against all others."""
+        keys: dict[int, bytes] = {}  # by the array: attempts at one task share it
+        running: set[str] = set()
+        for request in requests:
+            if request.id in self._jobs or request.id in running:
+                raise DataError(f"request {request.id!r} is already running; give every request its own id")
+            running.add(request.id)
+            self._check(request)
+            if id(request.prompt) not in keys:
+                self._check_ids(request.prompt, f"request {request.id!r}")
+                keys[id(request.prompt)] = request.prompt.tobytes()
+        return [Job(r, order, at, keys[id(r.prompt)], watch=self._watch(r)) for at, r in enumerate(requests)]
 
     def _watch(self, request: Request) -> Watch | None:
         stops, begun = request.sampling.stop, len(request.prompt) - request.begun
@@ -107,8 +132,6 @@ class RunningBatch(Generic[P]):
 
     def _check(self, request: Request) -> None:
         prompt, new = request.prompt, request.sampling.max_new_tokens
-        if request.id in self._jobs:
-            raise DataError(f"request {request.id!r} is already running; give every request its own id")
         if len(prompt) == 0:
             raise DataError(f"request {request.id!r} has an empty prompt; an engine needs at least one token to go on from")
         if len(prompt) + new > self._info.context:
@@ -116,7 +139,6 @@ class RunningBatch(Generic[P]):
                 f"request {request.id!r}: a prompt of {len(prompt)} tokens plus max_new_tokens={new} exceeds the context of "
                 f"{self._info.context}; shorten one of them or use a model with more max_positions"
             )
-        self._check_ids(prompt, f"request {request.id!r}")
         if not 0 <= request.seed < 2**64 or request.first < 0:
             raise DataError(
                 f"request {request.id!r}: seed={request.seed} and first={request.first} must be a 64-bit seed and a position"
@@ -138,6 +160,7 @@ class RunningBatch(Generic[P]):
         for job in jobs:
             self._queue.append(job)
             self._demand[job.key] += 1
+        self._asked = copy_context()
         if self._queue and (self._pump is None or self._pump.done()):
             self._pump = loop.create_task(self._run())
 
@@ -153,8 +176,7 @@ class RunningBatch(Generic[P]):
         try:
             await self._settle()
             while self._queue or len(self._table):
-                with timed("engine"):
-                    self._step()
+                self._asked.run(self._step)
                 await self._settle()
         except asyncio.CancelledError as error:
             self._fail(error)
@@ -171,6 +193,10 @@ class RunningBatch(Generic[P]):
             seen = self._arrivals
 
     def _step(self) -> None:
+        with timed("engine"):
+            self._advance()
+
+    def _advance(self) -> None:
         """Every running row goes on; waiting requests join first, as many as fit."""
         table = self._table
         joining = [self._queue.popleft() for _ in range(min(len(self._queue), self._max_batch - len(table)))]
@@ -184,10 +210,8 @@ class RunningBatch(Generic[P]):
         self.counters["sampled_tokens"] += int(table.count[: len(table)].sum()) - before
         if went.done.any() or went.cut.any():
             over = np.flatnonzero(went.done | went.cut).tolist()
-            ended = [(table.jobs[i], Stop.DONE if went.done[i] else Stop.LENGTH) for i in over]
-            for job, stop in ended:
-                self._resolve(job, stop)
-            self._remove([job.slot for job, _ in ended])
+            self._resolve([table.jobs[i] for i in over], [Stop.DONE if went.done[i] else Stop.LENGTH for i in over])
+            self._remove(over)
 
     def _admit(self, jobs: list[Job]) -> None:
         """Gives jobs slots behind the running rows, with their prompts' keys and values."""
@@ -196,7 +220,8 @@ class RunningBatch(Generic[P]):
         longest = max(len(j.request.prompt) + j.request.sampling.max_new_tokens for j in jobs)
         self._runner.join(prompts, len(self._table), longest)
         for job, (prefill, row) in zip(jobs, prompts, strict=True):
-            job.prompt = {name: of_prompts[row] for name, of_prompts in prefill.prompts.items()}
+            if prefill.prompts:
+                job.prompt = {name: of_prompts[row] for name, of_prompts in prefill.prompts.items()}
         self._table.admit(jobs, self._info.version)
         for job in jobs:
             self._release(job.key)
@@ -226,10 +251,10 @@ class RunningBatch(Generic[P]):
 
     # ---- ends ----------------------------------------------------------------------------------------------------------
 
-    def _resolve(self, job: Job, stop: Stop) -> None:
-        del self._jobs[job.request.id]
-        if not job.future.done():
-            job.future.set_result(self._table.completion(job, stop, self._columns))
+    def _resolve(self, jobs: Sequence[Job], stops: Sequence[Stop]) -> None:
+        for job, completion in zip(jobs, self._table.completions(jobs, stops, self._columns), strict=True):
+            del self._jobs[job.request.id]
+            job.order.put(job.at, completion)
 
     def _remove(self, slots: list[int]) -> None:
         source, target = self._table.remove(np.array(slots, np.int64))
@@ -238,8 +263,8 @@ class RunningBatch(Generic[P]):
 
     def _end(self, jobs: Sequence[Job], stop: Stop) -> None:
         """Ends jobs wherever they are; those that never ran return no tokens."""
+        self._resolve(jobs, [stop] * len(jobs))
         for job in jobs:
-            self._resolve(job, stop)
             if job.slot < 0 and self._held is not None and job in self._held:
                 self._held.remove(job)
             elif job.slot < 0:
@@ -254,13 +279,10 @@ class RunningBatch(Generic[P]):
         jobs, loop = list(self._jobs.values()), self._loop
         self._reset()
         self._loop = loop
-        for job in jobs:
-            if not job.future.done():
-                told = EngineError(
-                    f"request {job.request.id!r} failed with {len(jobs) - 1} others: {type(error).__name__}: {error}"
-                )
-                told.__cause__ = error
-                job.future.set_exception(told)
+        for order, job in {job.order: job for job in reversed(jobs)}.items():  # told of its first
+            told = EngineError(f"request {job.request.id!r} failed with {len(jobs) - 1} others: {type(error).__name__}: {error}")
+            told.__cause__ = error
+            order.fail(told)
 
     # ---- weights ----------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,12 +14,12 @@ from numpy.typing import NDArray
 
 from assay.core.columns import Array, TokenColumn
 from assay.core.protocols import Request
-from assay.core.rollout import Completion, Span, Stop, ids_of
+from assay.core.rollout import Completion, Span, Stop
 from assay.core.seeds import uniforms
 from assay.runtime.draw import Drawn, Draws
 from assay.runtime.stops import Watch
 
-__all__ = ["ColumnKind", "Job", "SlotTable"]
+__all__ = ["ColumnKind", "Job", "Order", "SlotTable"]
 
 
 class ColumnKind(NamedTuple):
@@ -31,13 +32,38 @@ class ColumnKind(NamedTuple):
     fill: int = 0
 
 
+class Order:
+    """Requests made together, whose completions are handed over together: one wake-up for whoever waits.
+
+    Attributes:
+        future: all completions, in the order of the requests.
+    """
+
+    def __init__(self, future: asyncio.Future[list[Completion]], size: int) -> None:
+        self.future = future
+        self._found: list[Completion | None] = [None] * size
+        self._open = size
+
+    def put(self, at: int, completion: Completion) -> None:
+        """The completion of request ``at``."""
+        self._found[at] = completion
+        self._open -= 1
+        if not self._open and not self.future.done():
+            self.future.set_result([c for c in self._found if c is not None])
+
+    def fail(self, error: BaseException) -> None:
+        """There will be no more."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
 @dataclass(slots=True, eq=False)
 class Job:
     """A request on its way.
 
     Attributes:
+        order, at: whom its completion goes to, and its place there.
         key: its prompt's bytes; equal prompts share a prefill.
-        future: where its completion goes.
         slot: row in the batch, -1 while it waits.
         marks: (first token, weight version), ascending.
         started: clock at admission.
@@ -46,7 +72,8 @@ class Job:
     """
 
     request: Request
-    future: asyncio.Future[Completion]
+    order: Order
+    at: int
     key: bytes
     slot: int = -1
     marks: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
@@ -106,19 +133,18 @@ class SlotTable:
     def admit(self, jobs: Sequence[Job], version: int) -> None:
         """Adds rows behind the running ones; their noise is read from the counter-based stream now."""
         n, m = len(self.jobs), len(jobs)
-        settings = [j.request.sampling for j in jobs]
-        self._reserve(n + m, max(s.max_new_tokens for s in settings), max(len(s.stop_ids) for s in settings))
+        alike = [(s, len(list(run))) for s, run in groupby(jobs, lambda job: job.request.sampling)]  # most often all are
+        self._reserve(n + m, max(s.max_new_tokens for s, _ in alike), max(len(s.stop_ids) for s, _ in alike))
         here = slice(n, n + m)
         self.count[here] = 0
         self.position[here] = [len(j.request.prompt) - 1 for j in jobs]
-        self.limit[here] = [s.max_new_tokens for s in settings]
-        self.temperature[here] = [s.temperature for s in settings]
-        self.top_k[here] = [s.top_k for s in settings]
-        self.top_p[here] = [s.top_p for s in settings]
         self.stop[here] = -1
-        for i, s in enumerate(settings):
-            if s.stop_ids:
-                self.stop[n + i, : len(s.stop_ids)] = s.stop_ids
+        start = n
+        for s, size in alike:
+            rows, start = slice(start, start + size), start + size
+            self.limit[rows], self.temperature[rows] = s.max_new_tokens, s.temperature
+            self.top_k[rows], self.top_p[rows] = s.top_k, s.top_p
+            self.stop[rows, : len(s.stop_ids)] = s.stop_ids
         self._noise(jobs, n)
         now = time.perf_counter()
         for i, job in enumerate(jobs):
@@ -186,34 +212,37 @@ class SlotTable:
         values: NDArray[Any] = getattr(self, name)
         return values[np.arange(n), self.count[:n] - 1]
 
-    def completion(self, job: Job, stop: Stop, columns: tuple[str, ...]) -> Completion:
-        """What a job has sampled so far, with the named columns: nothing while it waits."""
-        slot, t = job.slot, int(self.count[job.slot]) if job.slot >= 0 else 0
-        starts = [start for start, _ in job.marks]
-        spans = tuple(
-            Span(version, start, end) for (start, version), end in zip(job.marks, [*starts[1:], t], strict=False) if end > start
-        )
-        version = spans[0].version if len(spans) == 1 else -1
-        offered: dict[str, NDArray[Any]] = {"entropy": self.entropy, **self.told}
-        values = {name: offered[name] for name in columns}
+    def completions(self, jobs: Sequence[Job], stops: Sequence[Stop], columns: tuple[str, ...]) -> list[Completion]:
+        """What jobs have sampled so far, with the named columns: nothing where they wait."""
+        slots = np.array([job.slot for job in jobs], np.int64)
+        running = slots >= 0
+        count = np.zeros(len(jobs), np.int64)
+        count[running] = self.count[slots[running]]
+        longest = int(count.max(initial=0))
+        sampled: NDArray[np.bool_] = np.arange(longest) < count[running, None]
+        offered: dict[str, Array] = {"entropy": self.entropy, **self.told}
         fill = {name: kind.fill for name, kind in self._kinds.items()}
-        return Completion(
-            ids=ids_of(self.ids[slot, :t]) if t else ids_of([]),
-            logp_engine=self.logp[slot, :t].copy() if t else np.zeros(0, np.float32),
-            spans=spans,
-            stop=stop,
-            sampling=job.request.sampling,
-            duration=time.perf_counter() - job.started if t else 0.0,
-            columns={
-                n: TokenColumn(
-                    n, v[slot, :t].copy() if t else np.zeros((0, *v.shape[2:]), v.dtype), "engine", version, fill.get(n, 0)
-                )
-                for n, v in values.items()
-            },
-            prompt={
-                n: TokenColumn(n, v, "engine", job.marks[0][1], fill[n]) for n, v in job.prompt.items() if t and n in columns
-            },
-        )
+
+        def taken(values: Array) -> Array:
+            """The sampled tokens' values, jobs behind one another: one copy, of which each completion has its part."""
+            return values[slots[running], :longest][sampled]
+
+        ids, logp = taken(self.ids), taken(self.logp)
+        told: dict[str, Array] = {name: taken(offered[name]) for name in columns}
+        ids.setflags(write=False)
+        now, found = time.perf_counter(), list[Completion]()
+        for job, stop, (a, b) in zip(jobs, stops, pairwise([0, *np.cumsum(count).tolist()]), strict=True):
+            spans = _spans(job.marks, b - a)
+            version = spans[0].version if len(spans) == 1 else -1
+            prompt: Mapping[str, Array] = job.prompt if b > a else {}
+            completion = Completion(
+                ids=ids[a:b], logp_engine=logp[a:b], spans=spans, stop=stop, sampling=job.request.sampling,
+                duration=now - job.started if b > a else 0.0,
+                columns={n: TokenColumn(n, v[a:b], "engine", version, fill.get(n, 0)) for n, v in told.items()},
+                prompt={n: TokenColumn(n, v, "engine", job.marks[0][1], fill[n]) for n, v in prompt.items() if n in told},
+            )  # fmt: skip
+            found.append(completion)
+        return found
 
     def mark(self, version: int) -> None:
         """From here on the running rows are sampled by ``version``."""
@@ -239,3 +268,11 @@ class SlotTable:
             self.jobs[b].slot = b
         del self.jobs[kept:]
         return source, target
+
+
+def _spans(marks: Sequence[tuple[int, int]], count: int) -> tuple[Span, ...]:
+    """Which weights sampled which of ``count`` tokens."""
+    if len(marks) == 1:
+        return (Span(marks[0][1], 0, count),) if count else ()
+    ends = [*(start for start, _ in marks[1:]), count]
+    return tuple(Span(version, start, end) for (start, version), end in zip(marks, ends, strict=False) if end > start)
