@@ -10,9 +10,10 @@ import textwrap
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from foreign_code import LONG, act, alive, items, pids, task
@@ -23,7 +24,7 @@ from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.testing import attempt
-from assay.verify import ExactMatch, RewardFunction, ScoringPool, posed
+from assay.verify import ExactMatch, FormatIs, RewardFunction, ScoringPool, Together, posed
 from assay.verify.verdict import broken
 from assay.verify.worker import Keeper
 
@@ -33,6 +34,34 @@ def test_trusted_verifiers_start_no_process() -> None:
     assert pool._crew is None  # pyright: ignore
     assert {k: s.primary for k, s in pool.score(items("yes", "no")).items()} == {"r0": 1.0, "r1": 0.0}
     pool.close()
+
+
+class Counted(ExactMatch):
+    """Notes what it is asked."""
+
+    asked: ClassVar[list[str]] = []
+
+    def rule(self, gold: Any, text: str) -> Score:
+        self.asked.append(text)
+        return super().rule(gold, text)
+
+
+class Reading(Counted):
+    """Reads more of an attempt than its last text."""
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        return super().__call__(task, rollout)
+
+
+@pytest.mark.parametrize(("verifier", "asked"), [(Counted(), 3), (Together((Counted(), FormatIs("[a-z]*"))), 3), (Reading(), 5)])
+def test_attempts_that_end_alike_are_judged_once_where_nothing_else_counts(verifier: Any, asked: int) -> None:
+    Counted.asked.clear()
+    given = items("yes", "no", "yes", "no", "no", "yes")
+    one, cut = given[0][0], replace(given[5][1], stop=Stop.LENGTH)
+    with ScoringPool(verifier) as pool:
+        verdicts = pool.score([*((one, r) for _, r in given[:4]), given[4], (one, cut)])
+    assert [verdicts[f"r{i}"].components["correct"] for i in range(6)] == [1.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    assert len(Counted.asked) == asked
 
 
 def test_verdicts_are_keyed_by_rollout_and_in_the_order_asked() -> None:

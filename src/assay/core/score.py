@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import DataError
@@ -66,22 +67,22 @@ class Score:
 
     def __post_init__(self) -> None:
         for name, value in self.components.items():
-            if not abs(value) < float("inf"):
+            if not abs(value) < inf:
                 raise DataError(f"score component {name!r} is {value}; a verdict is a finite number or a fault")
         for name, value in self.columns.items():
             if name in ATTEMPT_COLUMNS:
                 raise DataError(
                     f"a score may not name a column {name!r}: every attempt has one of its own; call it something else"
                 )
-            if not abs(value) < float("inf"):
+            if not abs(value) < inf:
                 raise DataError(f"score column {name!r} is {value}; give a finite number, or leave the column out")
-        if self.fault in (Fault.NONE, Fault.POLICY) and not self.components:
+        if not self.components and self.valid:
             raise DataError("a score without fault needs at least one component")
 
     @property
     def valid(self) -> bool:
         """Whether the score may enter statistics and losses."""
-        return self.fault in (Fault.NONE, Fault.POLICY)
+        return self.fault is Fault.NONE or self.fault is Fault.POLICY
 
     @property
     def primary(self) -> float:

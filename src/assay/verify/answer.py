@@ -143,6 +143,11 @@ class AnswerVerifier(ABC):
         """Whether a task without an answer is an error; otherwise its gold is None."""
         return True
 
+    @property
+    def by_text(self) -> bool:
+        """Whether the verdict on a task depends on nothing but how an attempt ended and its last text: so `rule` has it."""
+        return type(self).__call__ is AnswerVerifier.__call__
+
     @abstractmethod
     def rule(self, gold: Any, text: str) -> Score:
         """The verdict on a text; ``gold`` is plain JSON data.

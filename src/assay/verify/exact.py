@@ -7,7 +7,7 @@ import string
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError
@@ -147,6 +147,7 @@ class FormatIs:
 
     pattern: str
     like_answer: bool = False
+    by_text: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         try:
@@ -227,11 +228,12 @@ class Together(Joint):
         columns: dict[str, float] = {}
         info: dict[str, object] = {}
         for score in scores:
-            twice = (components.keys() & score.components.keys()) | (columns.keys() & score.columns.keys())
-            if twice:
-                raise DataError(f"two verifiers gave the components or columns {sorted(twice)} for task {task.id!r}")
             components |= score.components
             columns |= score.columns
             spans += score.spans
-            info |= score.info
+            info |= score.info.items()
+        if len(components) + len(columns) < sum([len(s.components) + len(s.columns) for s in scores]):
+            every = Counter(name for s in scores for name in s.components) + Counter(name for s in scores for name in s.columns)
+            twice = sorted(name for name, n in every.items() if n > 1)
+            raise DataError(f"two verifiers gave the components or columns {twice} for task {task.id!r}")
         return Score(components=components, spans=spans, columns=columns, info=FrozenMap(info))

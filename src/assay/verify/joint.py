@@ -59,6 +59,11 @@ class Joint(ABC):
         return all(_trusted(part) for part in self.members)
 
     @property
+    def by_text(self) -> bool:
+        """Whether every part's verdict depends on nothing but how an attempt ended and its last text."""
+        return type(self).__call__ is Joint.__call__ and all(map(_by_text, self.members))
+
+    @property
     def deadline(self) -> float:
         """Seconds that the parts may take; without end where one of them does not say."""
         return sum(0.0 if _trusted(part) else float(getattr(part, "deadline", inf)) for part in self.members)
@@ -115,6 +120,10 @@ class Joint(ABC):
 
 def _trusted(part: Verifier) -> bool:
     return bool(getattr(part, "trusted", False))
+
+
+def _by_text(part: Verifier) -> bool:
+    return bool(getattr(part, "by_text", False))
 
 
 def _nothing() -> None:

@@ -44,6 +44,9 @@ class ScoringPool:
     is judged again is spread over several workers, so that deadlines run out side by side: an answer may be judged beside
     others as long as it has a core of its own or they sleep. A verifier whose answers are programs is spread from the first.
 
+    Of a built-in verifier whose verdict depends on nothing but how an attempt ended and its last text (``by_text``), attempts at
+    a task that end alike are judged once.
+
     What a function prints is not shown: its first 2,000 bytes per answer stand in ``info["printed"]`` of the verdict, and in
     the message of a `RewardError`; the rest, and what other programs and C code print, is dropped.
 
@@ -140,9 +143,14 @@ class ScoringPool:
     # ---- in this process
 
     def _inline(self, items: Sequence[_Pair]) -> list[Score]:
-        verdicts = [judge(self.verifier, task, rollout) for task, rollout in items]
-        self._learn(verdicts)
-        return verdicts
+        if not getattr(self.verifier, "by_text", False):
+            verdicts = [judge(self.verifier, task, rollout) for task, rollout in items]
+            self._learn(verdicts)
+            return verdicts
+        asked = [(id(task), rollout.stop, rollout.text) for task, rollout in items]
+        found = {key: judge(self.verifier, *item) for key, item in dict(zip(asked, items, strict=True)).items()}
+        self._learn(found.values())
+        return [found[key] for key in asked]
 
     # ---- in workers
 

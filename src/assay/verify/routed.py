@@ -79,6 +79,11 @@ class Routed(Joint):
         return at_once(self.route(task), task, rollout)
 
     @property
+    def by_text(self) -> bool:
+        """Whether every part's verdict depends on nothing but how an attempt ended and its last text."""
+        return all(getattr(part, "by_text", False) for part in self.members)
+
+    @property
     def deadline(self) -> float:
         """Seconds that the slowest part may take; without end where one of them does not say."""
         return max(0.0 if getattr(p, "trusted", False) else float(getattr(p, "deadline", inf)) for p in self.members)

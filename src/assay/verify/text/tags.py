@@ -47,6 +47,7 @@ class TagFormat:
     tags: tuple[str, ...] = ("think", "answer")
     filled: bool = False
     trusted: ClassVar[bool] = True
+    by_text: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         wrong = [t for t in self.tags if not _NAME.fullmatch(t)]
