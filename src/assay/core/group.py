@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from assay.core.errors import DataError
 from assay.core.rollout import Rollout
@@ -21,7 +22,7 @@ class Draw:
     propensity: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Group:
     """Graded rollouts with one ``group_key``.
 
@@ -45,12 +46,12 @@ class Group:
         if strangers:
             raise DataError(f"group {self.key} holds rollouts of groups {sorted(strangers)}")
 
-    @property
+    @cached_property
     def values(self) -> tuple[float, ...]:
         """Primary metric of the valid rollouts."""
-        return tuple(s.primary for s in self.scores if s.valid)
+        return tuple([s.primary for s in self.scores if s.valid])
 
-    @property
+    @cached_property
     def success(self) -> float | None:
         """Mean over valid rollouts of the primary metric, each clipped to [0, 1]; None when none is valid."""
         values = [min(1.0, max(0.0, v)) for v in self.values]

@@ -233,7 +233,7 @@ class Rollout:
     @property
     def length(self) -> int:
         """Sampled tokens over all calls."""
-        return sum(len(c.completion.ids) for c in self.calls)
+        return sum([len(c.completion.ids) for c in self.calls])
 
     def column(self, name: str) -> Array:
         """``[length, *trailing]`` the sampled tokens' values of one engine column, calls concatenated.

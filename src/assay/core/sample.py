@@ -140,7 +140,11 @@ def _chains(calls: tuple[Call, ...]) -> list[tuple[list[Call], set[int]]]:
 
 def segments(rollout: Rollout, policy: str = "policy") -> list[tuple[list[Segment], Call]]:
     """The rows of a rollout that hold a token with loss: the segments that follow one another in it, and its first call."""
-    rows = [([c], {c.id}) for c in rollout.calls] if len(rollout.calls) == 1 else _chains(rollout.calls)
+    if len(rollout.calls) == 1:  # as most attempts are
+        (call,) = rollout.calls
+        trains = call.policy == policy and len(call.completion.ids) > 0
+        return [([_opening(call), (call.completion.ids, 0, True, call.completion, _NOTHING)], call)] if trains else []
+    rows = _chains(rollout.calls)
     return [(_segments(chain, owned, policy), chain[0]) for chain, owned in rows if _trains(chain, owned, policy)]
 
 
@@ -150,10 +154,7 @@ def _trains(chain: list[Call], owned: set[int], policy: str) -> bool:
 
 def _segments(chain: list[Call], owned: set[int], policy: str) -> list[Segment]:
     root = chain[0]
-    if root.score_prefix is None:
-        out: list[Segment] = [(root.prefix, -1, False, None, _told(root, 0))]
-    else:
-        out = [(root.score_prefix, -1, False, None, _NOTHING)]
+    out = [_opening(root)]
     end = len(root.prefix)
     for call in chain:
         if len(call.prefix) > end:
@@ -161,6 +162,13 @@ def _segments(chain: list[Call], owned: set[int], policy: str) -> list[Segment]:
         out.append((call.completion.ids, call.id, call.id in owned and call.policy == policy, call.completion, _NOTHING))
         end = len(call.prefix) + len(call.completion.ids)
     return out
+
+
+def _opening(root: Call) -> Segment:
+    """What stands before a row's first call."""
+    if root.score_prefix is not None:
+        return root.score_prefix, -1, False, None, _NOTHING
+    return root.prefix, -1, False, None, _told(root, 0)
 
 
 def _told(call: Call, start: int) -> Mapping[str, TokenColumn]:
@@ -191,7 +199,7 @@ def laid_out(parts: Sequence[Segment]) -> dict[str, TokenColumn]:
         "call": TokenColumn("call", call, "rollout"),
     }
     sampled = call >= 0
-    done = [c for _, _, _, c, _ in parts if c is not None and len(c.ids)]
+    done = [part[3] for part in parts if part[3] is not None and len(part[3].ids)]
     spans = [span for c in done for span in c.spans]
     said = {
         "logp_engine": np.concatenate([c.logp_engine for c in done], dtype=np.float32),
@@ -212,14 +220,14 @@ def laid_out(parts: Sequence[Segment]) -> dict[str, TokenColumn]:
 def _engine_column(name: str, done: Sequence[Completion]) -> TokenColumn:
     given = [c.columns[name] for c in done if name in c.columns]
     model = given[0]
+    dtype, trailing = model.dtype, model.trailing
     for column in given:
-        if column.dtype != model.dtype or column.trailing != model.trailing:
+        if column.values.dtype != dtype or column.values.shape[1:] != trailing:
             raise DataError(
                 f"token column {name!r} is {column.dtype}{list(column.trailing)} in one call and "
-                f"{model.dtype}{list(model.trailing)} in another; engines give one type and shape"
+                f"{dtype}{list(trailing)} in another; engines give one type and shape"
             )
-    parts: list[Array] = []
-    for c in done:
-        shape = (len(c.ids), *model.trailing)
-        parts.append(c.columns[name].values if name in c.columns else np.full(shape, model.fill, model.dtype))
+    parts: list[Array] = [
+        c.columns[name].values if name in c.columns else np.full((len(c.ids), *trailing), model.fill, dtype) for c in done
+    ]
     return replace(model, values=np.concatenate(parts), version=common_version(given))

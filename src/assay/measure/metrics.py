@@ -6,6 +6,7 @@ A metric that has nothing to measure is NaN, never 0, and the two collectors at 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite, nan
 
@@ -49,10 +50,10 @@ def reward_stats(groups: Sequence[Group]) -> dict[str, float]:
     rollouts that carry them.
     """
     values = np.array([v for g in groups for v in g.values])
-    valid = [s for s in _scores(groups) if s.valid]
+    valid = [s.components for s in _scores(groups) if s.valid]
     out = {"reward/mean": float(values.mean()) if len(values) else nan, "reward/std": float(values.std()) if len(values) else nan}
-    for name in sorted({n for s in valid for n in s.components}):
-        out[f"reward/component/{name}"] = component_mean(groups, name)
+    for name in sorted({n for components in valid for n in components}):
+        out[f"reward/component/{name}"] = _mean([components[name] for components in valid if name in components])
     return out
 
 
@@ -78,16 +79,16 @@ def fault_rates(groups: Sequence[Group]) -> dict[str, float]:
     model's own and scores the floor. ``fault/rate/ARM`` is given for arms with such faults, since a broken task hides in a good
     average.
     """
-    by_arm: dict[str, list[Fault]] = {}
+    by_arm: dict[str, Counter[Fault]] = {}
     for group in groups:
-        by_arm.setdefault(group.task.arm, []).extend(s.fault for s in group.scores)
-    every = [f for of_arm in by_arm.values() for f in of_arm]
-    shares = {f: _mean([float(x == f) for x in every]) for f in (Fault.POLICY, Fault.VERIFIER, Fault.INFRA)}
+        by_arm.setdefault(group.task.arm, Counter()).update([s.fault for s in group.scores])
+    every = sum(by_arm.values(), Counter[Fault]())
+    shares = {f: every[f] / every.total() if every else nan for f in (Fault.POLICY, Fault.VERIFIER, Fault.INFRA)}
     out = {"fault/rate": shares[Fault.VERIFIER] + shares[Fault.INFRA]} | {f"fault/{f.value}": s for f, s in shares.items()}
     for arm, of_arm in sorted(by_arm.items()):
-        lost = _mean([float(f in (Fault.VERIFIER, Fault.INFRA)) for f in of_arm])
-        if lost > 0:
-            out[f"fault/rate/{arm}"] = lost
+        lost = of_arm[Fault.VERIFIER] + of_arm[Fault.INFRA]
+        if lost:
+            out[f"fault/rate/{arm}"] = lost / of_arm.total()
     return out
 
 
@@ -96,10 +97,10 @@ def length_stats(groups: Sequence[Group]) -> dict[str, float]:
 
     "Right" is a primary metric of at least 1; the two means show whether answers grow because length pays.
     """
-    pairs = [(r.length, s) for g in groups for r, s in zip(g.rollouts, g.scores, strict=True)]
-    lengths = [float(n) for n, _ in pairs]
-    right = [float(n) for n, s in pairs if s.valid and s.primary >= 1]
-    wrong = [float(n) for n, s in pairs if s.valid and s.primary < 1]
+    pairs = [(float(r.length), s.primary if s.valid else nan) for g in groups for r, s in zip(g.rollouts, g.scores, strict=True)]
+    lengths = [n for n, _ in pairs]
+    right = [n for n, value in pairs if value >= 1]
+    wrong = [n for n, value in pairs if value < 1]
     return {
         "length/mean": _mean(lengths),
         "length/max": max(lengths, default=nan),
