@@ -12,6 +12,7 @@ from tiny_runs import SHAPE, reinforce, tiny, warm_up
 
 from assay.core import FrozenMap, Message, Sampling, Task, Thinking, World, dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError, DataError
+from assay.rollout.saying import Reader
 from assay.runtime.chat import Chat
 from assay.runtime.hf import load_model, save_model
 from assay.runtime.model import init_model
@@ -87,7 +88,7 @@ def test_demonstrations_are_what_the_template_writes(tmp_path: Path) -> None:
     tokenizer = HubTokenizer.load(folder_of(FAMILIES["qwen"], tmp_path / "m"))
     tasks = KeyValue()
     task = next(t for i in range(20) if (t := tasks.task("keyvalue", 2, "train", i)))
-    row = trace_row(tasks, task, tokenizer, 0.0, 0, 0)
+    row = trace_row(tasks, task, Reader.of(tokenizer), 0.0, 0, 0)
     turns = tasks.trace(task, 0.0, np.random.default_rng(0))
     whole = tokenizer.render([*task.exposed().messages, *turns], answer=False).tolist()
     assert row.ids.tolist() == whole[: len(row.ids)]  # but for the line end behind the last turn
@@ -160,5 +161,5 @@ def test_oracles_think_before_they_answer() -> None:
     tokenizer = char_tokenizer("0123456789S<>\n").with_chat(Chat(thinking=THINKS))
     tasks = tiny().tasks
     task = tasks.task("sort", 1, "train", 0)
-    row = trace_row(tasks, task, tokenizer, 0.0, 0, 0)
+    row = trace_row(tasks, task, Reader.of(tokenizer), 0.0, 0, 0)
     assert tokenizer.decode(row.ids[row.mask]) == f"<>\n\n{task.private['answer']}"

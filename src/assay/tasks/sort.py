@@ -46,7 +46,7 @@ class SortDigits(SingleTurn):
 
     def ask(self, level: int, rng: np.random.Generator) -> str:
         """Digits drawn evenly and independently."""
-        return f"S{''.join(map(str, rng.integers(0, 10, level)))}>"
+        return f"S{''.join(map(str, rng.integers(0, 10, level).tolist()))}>"
 
     def solve(self, prompt: str) -> str:
         """The digits in order."""

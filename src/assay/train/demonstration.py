@@ -10,7 +10,6 @@ from typing import Any, cast
 import numpy as np
 
 from assay.core.errors import DataError, nearest
-from assay.core.protocols import Tokenizer
 from assay.core.rollout import Ids, ids_of
 from assay.core.sample import Sample, supervised
 from assay.core.task import TOOLS, Message
@@ -90,13 +89,13 @@ class Demonstration:
         turns = (Message("assistant", _text(row, answer, place)),) if isinstance(row[answer], str) else _turns(row, answer, place)
         return _checked(Demonstration(opening=opening, turns=turns, place=place), answer)
 
-    def row(self, key: str, tokenizer: Tokenizer, everything: bool = False) -> Sample:
+    def row(self, key: str, reader: Reader, everything: bool = False) -> Sample:
         """The training row; see `conversation_row`."""
-        return conversation_row(key, self.opening, self.turns, tokenizer, everything)
+        return conversation_row(key, self.opening, self.turns, reader, everything)
 
 
 def conversation_row(
-    key: str, opening: Sequence[Message], turns: Sequence[Message], tokenizer: Tokenizer, everything: bool = False
+    key: str, opening: Sequence[Message], turns: Sequence[Message], reader: Reader, everything: bool = False
 ) -> Sample:
     """A training row of a conversation: assistant turns and the tokens that end them carry loss.
 
@@ -107,13 +106,13 @@ def conversation_row(
         key: name of the row.
         opening: turns that are only read.
         turns: the others, the assistant's and those that answer it.
-        tokenizer: of the model.
+        reader: of the model's tokenizer.
         everything: all tokens but the first carry loss.
 
     Raises:
         DataError: the chat template cannot write a turn, or the tokenizer a character.
     """
-    reader, told = Reader.of(tokenizer), list(opening)
+    tokenizer, told = reader.tokenizer, list(opening)
     pieces: list[tuple[Ids, bool]] = [(tokenizer.render(told), False)]
     for said, run in groupby(turns, lambda turn: turn.role == "assistant"):
         these = list(run)

@@ -13,6 +13,7 @@ from assay.core.protocols import ChatTokenizer, TaskSource, Tokenizer, Verifier
 from assay.core.rollout import Sampling
 from assay.core.seeds import generator
 from assay.core.task import Message, Task
+from assay.rollout.saying import Reader
 from assay.runtime.anchors import check_vocabulary
 from assay.train.evaluate import held_out
 from assay.train.imitate import Imitations, demonstrations_of
@@ -197,7 +198,7 @@ def _check_turns(run: Run, task: Task, tokenizer: Tokenizer) -> None:
             f"{run.max_turns} cuts every attempt off before: raise max_turns, or leave the level out"
         )
     if said:
-        trace_row(run.tasks, task, tokenizer, 0.0, run.seed, task.index)
+        trace_row(run.tasks, task, Reader.of(tokenizer), 0.0, run.seed, task.index)
 
 
 def _check_heard(task: Task, tokenizer: ChatTokenizer) -> None:
@@ -266,7 +267,7 @@ def _short(text: str) -> str:
 
 
 def _check_trace(run: Run, stage: WarmUp, task: Task, tokenizer: Tokenizer, context: int) -> None:
-    tokens = len(trace_row(run.tasks, task, tokenizer, stage.noise, run.seed, task.index).ids)
+    tokens = len(trace_row(run.tasks, task, Reader.of(tokenizer), stage.noise, run.seed, task.index).ids)
     if tokens > context:
         raise ConfigError(
             f"task {task.id!r} (arm {task.arm!r}, level {task.level}) has an oracle trace of {tokens} tokens with its prompt; "

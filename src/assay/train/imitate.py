@@ -10,6 +10,7 @@ from assay.core.batch import Batch, pack_rows
 from assay.core.errors import ConfigError, DataError, PlanError
 from assay.core.protocols import Tokenizer
 from assay.core.sample import Sample
+from assay.rollout.saying import Reader
 from assay.train.data import rows_of
 from assay.train.demonstration import Demonstration
 from assay.train.given import in_order
@@ -44,6 +45,7 @@ class Imitations:
 
     def __init__(self, run: Run, stage: Imitate, tokenizer: Tokenizer) -> None:
         self._seed, self._stage, self._tokenizer = run.seed, stage, tokenizer
+        self._reader = Reader.of(tokenizer)
         self._rows = demonstrations_of(stage)
 
     def batch(self, step: int) -> Batch:
@@ -87,7 +89,7 @@ class Imitations:
     def _row(self, i: int) -> Sample:
         given = self._rows[i]
         try:
-            return given.row(f"imitation/{i}", self._tokenizer, self._stage.learn == "all")
+            return given.row(f"imitation/{i}", self._reader, self._stage.learn == "all")
         except (DataError, ConfigError) as error:  # of the template or the tokenizer
             raise DataError(f"{given.place}: {error}") from None
 

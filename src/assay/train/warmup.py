@@ -12,6 +12,7 @@ from assay.core.protocols import TaskSource, Tokenizer
 from assay.core.sample import Sample
 from assay.core.seeds import generator
 from assay.core.task import Task
+from assay.rollout.saying import Reader
 from assay.train.demonstration import conversation_row
 from assay.train.given import in_order
 from assay.train.levels import arms_of
@@ -25,7 +26,7 @@ class Demonstrations:
     """The traces of a warm-up: number ``i`` is a pure function of the run's seed and ``i``."""
 
     def __init__(self, run: Run, stage: WarmUp, tokenizer: Tokenizer) -> None:
-        self._run, self._stage, self._tokenizer = run, stage, tokenizer
+        self._run, self._stage, self._reader = run, stage, Reader.of(tokenizer)
         arms = arms_of(run.tasks, stage.levels)
         self._cells = [(arm, level) for arm, levels in arms.items() for level in levels]
         self._row = lru_cache(maxsize=None if stage.demonstrations else 1)(self._make)
@@ -40,10 +41,10 @@ class Demonstrations:
     def _make(self, i: int) -> Sample:
         arm, level = self._cells[i % len(self._cells)]
         task = self._run.tasks.task(arm, level, "train", i // len(self._cells))
-        return trace_row(self._run.tasks, task, self._tokenizer, self._stage.noise, self._run.seed, i)
+        return trace_row(self._run.tasks, task, self._reader, self._stage.noise, self._run.seed, i)
 
 
-def trace_row(source: TaskSource, task: Task, tokenizer: Tokenizer, noise: float, seed: int, index: int) -> Sample:
+def trace_row(source: TaskSource, task: Task, reader: Reader, noise: float, seed: int, index: int) -> Sample:
     """A training row of one oracle trace: prompt and tool turns are context, assistant turns and their end token carry loss.
 
     Raises:
@@ -55,4 +56,4 @@ def trace_row(source: TaskSource, task: Task, tokenizer: Tokenizer, noise: float
             f"task family {source.name!r} has no oracle traces, so it cannot be demonstrated: leave the WarmUp stage out, or "
             "give rows with an 'answer'"
         )
-    return conversation_row(f"trace/{task.id}/{index}", task.exposed().messages, turns, tokenizer)
+    return conversation_row(f"trace/{task.id}/{index}", task.exposed().messages, turns, reader)
