@@ -322,17 +322,26 @@ def _hashable(declared: Any) -> bool:
 
 def _found(name: str, declared: Any) -> Mapping[str, Any]:
     """The parts of a module that fit, by name."""
-    out: dict[str, Any] = {}
-    for module in _modules(name):
-        for word in getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]:
-            found = getattr(module, word)
-            if isinstance(found, type) and dataclasses.is_dataclass(found) and not isabstract(found) and _fits(found, declared):
-                out.setdefault(word, found)
-    return out
+    kinds = _parts_of_room(name) if name in _ROOMS else _parts_in(name)
+    return {word: kind for word, kind in kinds.items() if _fits(kind, declared)}
 
 
 _fitting = cache(_found)
 """The same of a room, whose names stay as they are; many places of a run are declared alike."""
+
+
+def _parts_in(name: str) -> Mapping[str, type[Any]]:
+    """The parts that a module names."""
+    out: dict[str, type[Any]] = {}
+    for module in _modules(name):
+        for word in getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]:
+            found = getattr(module, word)
+            if isinstance(found, type) and dataclasses.is_dataclass(found) and not isabstract(found):
+                out.setdefault(word, found)
+    return out
+
+
+_parts_of_room = cache(_parts_in)
 
 
 def _fits(kind: type[Any], declared: Any) -> bool:
@@ -352,6 +361,7 @@ def _fits_one(kind: type[Any], option: Any) -> bool:
     return all(hasattr(kind, m) and _called_alike(getattr(kind, m), getattr(option, m, None)) for m in methods)
 
 
+@cache
 def _members(protocol: type[Any]) -> set[str]:
     bases = [b for b in protocol.__mro__ if getattr(b, "_is_protocol", False)]
     named = {n for b in bases for n in (*vars(b), *get_annotations(b))}
