@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.cli.fit import check
+from assay.cli.garbage import Loading, loading
 from assay.cli.many import Study, go_on, train_many
 from assay.cli.mirror import option_rows, parse
 from assay.cli.recipe import first_line, reduced, settle, user_files
@@ -123,16 +124,18 @@ def train_command(args: list[str]) -> int:
     """``assay train RECIPE [options] [any field of the recipe]``."""
     if not args or args[0].startswith("-"):
         return usage("train", TrainOptions, args)
-    own, run = settle(TrainOptions, args[0], args[1:], "assay train")
-    if own.several:
-        return train_many(args[0], args[1:], own)
-    run = own.settled(run)
-    folder = own.folder or fresh_folder(Path("runs"), run.name)
-    refuse_used(folder)
-    check(run)
-    record = Record(recipe=args[0], args=tuple(args[1:]), files=user_files())
-    note(f"{run.name}: {run.steps} steps in {folder}")
-    return _work(lambda watch: train(run, folder, watch=watch, profile=own.profile), folder, own, record)
+    with loading() as loaded:
+        own, run = settle(TrainOptions, args[0], args[1:], "assay train")
+        if own.several:
+            loaded()
+            return train_many(args[0], args[1:], own)
+        run = own.settled(run)
+        folder = own.folder or fresh_folder(Path("runs"), run.name)
+        refuse_used(folder)
+        check(run)
+        record = Record(recipe=args[0], args=tuple(args[1:]), files=user_files())
+        note(f"{run.name}: {run.steps} steps in {folder}")
+        return _work(lambda watch: train(run, folder, watch=watch, profile=own.profile), folder, own, record, loaded)
 
 
 def resume_command(args: list[str]) -> int:
@@ -143,16 +146,16 @@ def resume_command(args: list[str]) -> int:
             raise ConfigError(f"{own.run} holds several runs; --steps, --ranks and --allow-inexact are for one: assay resume RUN")
         return go_on(own.run, study)
     run_folder(own.run, ("run.toml",))
-    record = Record.read(own.run)
-    run = made_again(own.run)
-    return _work(
-        lambda watch: resume(
-            own.run, run=run, steps=own.steps, ranks=own.ranks, allow_inexact=own.allow_inexact, watch=watch, profile=own.profile
-        ),
-        own.run,
-        own,
-        record,
-    )
+    with loading() as loaded:
+        record = Record.read(own.run)
+        run = made_again(own.run)
+        return _work(
+            lambda watch: resume(
+                own.run, run=run, steps=own.steps, ranks=own.ranks, allow_inexact=own.allow_inexact, watch=watch,
+                profile=own.profile,
+            ),
+            own.run, own, record, loaded,
+        )  # fmt: skip
 
 
 def usage(command: str, options: type[Any], args: Sequence[str]) -> int:
@@ -189,7 +192,9 @@ def fresh_folder(parent: Path, name: str) -> Path:
 # ---- working ----------------------------------------------------------------------------------------------------------
 
 
-def _work(job: Callable[[Watch], Outcome], folder: Path, own: ViewOptions, record: Record | None) -> int:
+def _work(
+    job: Callable[[Watch], Outcome], folder: Path, own: ViewOptions, record: Record | None, loaded: Callable[[], None]
+) -> int:
     """Runs a job with its trackers, then writes the report, whatever happened; says how to go on where there is a run."""
     for name in [n for n in ("tensorboard", "wandb") if getattr(own, n)]:
         if find_spec(name) is None:  # said now, not when the base has been built
@@ -200,7 +205,8 @@ def _work(job: Callable[[Watch], Outcome], folder: Path, own: ViewOptions, recor
         begun.append(where)
         if record:
             record.keep(folder)
-        return _trackers(run, where, first, where == folder, own)
+        loaded()
+        return [Loading(loaded), *_trackers(run, where, first, where == folder, own)]
 
     logging.getLogger("asyncio").addFilter(_no_interrupts)
     try:
