@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError
-from assay.core.seeds import content_split, derive, generator, uniforms
+from assay.core.seeds import content_split, derive, derive_each, generator, uniforms
 
 MASK = (1 << 64) - 1
 
@@ -65,6 +65,11 @@ def test_different_names_give_different_seeds(a: tuple, b: tuple) -> None:
 
 def test_neighbouring_seeds_and_indices_do_not_meet() -> None:
     assert len({derive("task", seed, "train", index) for seed in range(50) for index in range(50)}) == 2500
+
+
+@given(st.text(max_size=8), st.integers(-(2**70), 2**70), st.text(), st.integers(0, 130))
+def test_many_at_once_are_those_one_by_one(name, seed, split, count):
+    assert derive_each(name, seed, split, count) == [derive(name, seed, split, i) for i in range(count)]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from assay.core.canon import canonical
 from assay.core.errors import ConfigError
 
-__all__ = ["content_split", "derive", "generator", "text_split", "uniforms"]
+__all__ = ["content_split", "derive", "derive_each", "generator", "text_split", "uniforms"]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -37,6 +37,21 @@ def derive(name: str, seed: int, split: str = "", index: int | str = 0) -> int:
     False
     """
     return int.from_bytes(hashlib.blake2b(canonical([name, seed, split, index]), digest_size=8).digest(), "big")
+
+
+def derive_each(name: str, seed: int, split: str, count: int) -> list[int]:
+    """`derive` of the indices ``0 .. count - 1``; what they have in common is digested once.
+
+    >>> derive_each("rollout", 0, "s0/1", 3) == [derive("rollout", 0, "s0/1", i) for i in range(3)]
+    True
+    """
+    begun = hashlib.blake2b(canonical([name, seed, split, 0])[:-2], digest_size=8)
+    seeds: list[int] = []
+    for index in range(count):
+        text = begun.copy()
+        text.update(b"%d]" % index)
+        seeds.append(int.from_bytes(text.digest(), "big"))
+    return seeds
 
 
 def generator(name: str, seed: int, split: str = "", index: int | str = 0) -> np.random.Generator:

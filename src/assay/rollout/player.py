@@ -23,7 +23,7 @@ from assay.core.protocols import (
 )
 from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, Stop
 from assay.core.score import Fault
-from assay.core.seeds import derive
+from assay.core.seeds import derive_each
 from assay.core.task import Context, Message
 from assay.rollout.context import KeepAll
 from assay.rollout.conversation import Block, Conversation, check_prefix, forced_ids, joined, rendered
@@ -107,7 +107,9 @@ class Player:
             raise DataError(f"contexts share a key, so their rollouts would share ids and noise: {_repeated(keys)}")
         openings = _Openings(self.tokenizer)
         plays = [
-            _Play(f"{c.key}/{i}", c, derive("rollout", self.seed, c.key, i), openings, []) for c in contexts for i in range(n)
+            _Play(f"{c.key}/{i}", c, seed, openings, [])
+            for c in contexts
+            for i, seed in enumerate(derive_each("rollout", self.seed, c.key, n))
         ]
         if self._many is not None and all(play.is_one_call(self.source) for play in plays[::n]):
             return await self._answered(plays, self._many)
