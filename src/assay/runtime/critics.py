@@ -58,14 +58,16 @@ class Part(ABC):
         parameters: name to weights.
         target: name to target weights; empty without any.
         optimizer: how it moves.
+        kernel: as in `build_optimizer`.
     """
 
     def __init__(
         self, settings: ValueHead | Trunk, parameters: Mapping[str, torch.nn.Parameter], target: Mapping[str, Tensor],
-        optimizer: AdamW | Muon,
+        optimizer: AdamW | Muon, kernel: bool = False,
     ) -> None:  # fmt: skip
         self.name, self.period, self.tau = settings.name, settings.period, settings.tau
         self.parameters, self.target, self.moves_by = dict(parameters), dict(target), optimizer
+        self._kernel = kernel
         self.gradient = flat_gradient(self.parameters.values())
         self.optimizer = self.fresh()
 
@@ -81,7 +83,7 @@ class Part(ABC):
 
     def fresh(self) -> Optimizer:
         """An optimiser of its weights that has not stepped yet."""
-        return build_optimizer(self.moves_by, self.parameters)
+        return build_optimizer(self.moves_by, self.parameters, self._kernel)
 
     @torch.no_grad()
     def step(self, factor: float) -> None:
@@ -147,7 +149,7 @@ class TrunkPart(Part):
         weights = {n: p for n, p in self._now.trained().items() if n not in self._now.logits_only}
         self._then = decoder_of(start, whole).requires_grad_(False) if settings.tau else self._now
         target = {n: p.detach() for n, p in self._then.weights().items() if n in weights} if settings.tau else {}
-        super().__init__(settings, weights, target, settings.optimizer or others)
+        super().__init__(settings, weights, target, settings.optimizer or others, learner.kernel)
 
     @property
     def meaning(self) -> list[object]:

@@ -98,7 +98,7 @@ class TorchLearner:
         self.anchors = Copies(settings, model, self.policy, models or {}, version, ranks)
         self.parameters = self.policy.trained()
         self.gradient = gradient_of(self.policy, ranks)
-        self.optimizer = build_optimizer(settings.optimizer, self.parameters)
+        self.optimizer = build_optimizer(settings.optimizer, self.parameters, settings.kernel)
         self.heads = Heads(settings, model)
         self.passes = Passes(self.policy, self.anchors, self.heads, settings, ranks)
         self._layout = Layout(self.policy, self.anchors)

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from assay.core.errors import CheckpointError
+from assay.runtime.compiled import build
+from assay.runtime.compiled.muon import muon_step, suits
 from assay.runtime.settings import AdamW, Muon
 from assay.runtime.typed import l2_norm
 
@@ -109,9 +111,10 @@ class MuonOptimizer:
         settings: learning rate, momentum, decay, and the AdamW for the rest.
         parameters: name to parameter; hidden matrices are the two-dimensional ones in a numbered layer (``model.layers.3.``,
             ``transformer.h.3.``).
+        kernel: move float32 matrices on a CPU by the compiled library, where there is a compiler: the same up to rounding.
     """
 
-    def __init__(self, settings: Muon, parameters: Named) -> None:
+    def __init__(self, settings: Muon, parameters: Named, kernel: bool = False) -> None:
         self.settings = settings
         hidden = {n: p for n, p in parameters.items() if p.dim() == 2 and _IN_LAYER.search(n)}
         self.others = AdamWOptimizer(settings.others, {n: p for n, p in parameters.items() if n not in hidden})
@@ -120,23 +123,31 @@ class MuonOptimizer:
             self.names.setdefault(parameter.shape, []).append(name)
         self.hidden = hidden
         self.momenta = {s: torch.zeros(len(names), *s, device=hidden[names[0]].device) for s, names in self.names.items()}
+        self._library = build.kernel() if kernel and hidden and suits(list(hidden.values())) else None
 
     @torch.no_grad()
     def step(self, factor: float) -> None:
         """One update from the parameters' gradients, at ``factor`` times the learning rates."""
-        s = self.settings
-        for shape, names in self.names.items():
-            parameters = [self.hidden[n] for n in names]
-            grads = torch.stack([p.grad if p.grad is not None else torch.zeros_like(p) for p in parameters])
-            momentum = self.momenta[shape].lerp_(grads, 1.0 - s.momentum)
-            direction = newton_schulz(grads.lerp_(momentum, s.momentum) if s.nesterov else momentum)
-            rate = s.lr * factor
-            if s.weight_decay:
-                torch._foreach_mul_(parameters, 1.0 - rate * s.weight_decay)  # type: ignore[reportPrivateUsage]
-            scale = rate * max(1.0, shape[0] / shape[1]) ** 0.5
-            for parameter, move in zip(parameters, direction.unbind(), strict=True):
-                parameter.add_(move, alpha=-scale)
+        rate = self.settings.lr * factor
+        if self._library is None:
+            for shape, names in self.names.items():
+                self._move([self.hidden[n] for n in names], self.momenta[shape], rate)
+        else:
+            matrices = [self.hidden[n] for names in self.names.values() for n in names]
+            momenta = [m for s in self.names for m in self.momenta[s].unbind()]
+            muon_step(self._library, self.settings, rate, matrices, [p.grad for p in matrices], momenta)
         self.others.step(factor)
+
+    def _move(self, parameters: list[torch.nn.Parameter], momenta: Tensor, rate: float) -> None:
+        s, shape = self.settings, momenta.shape[1:]
+        grads = torch.stack([p.grad if p.grad is not None else torch.zeros_like(p) for p in parameters])
+        momentum = momenta.lerp_(grads, 1.0 - s.momentum)
+        direction = newton_schulz(grads.lerp_(momentum, s.momentum) if s.nesterov else momentum)
+        if s.weight_decay:
+            torch._foreach_mul_(parameters, 1.0 - rate * s.weight_decay)  # type: ignore[reportPrivateUsage]
+        scale = rate * max(1.0, shape[0] / shape[1]) ** 0.5
+        for parameter, move in zip(parameters, direction.unbind(), strict=True):
+            parameter.add_(move, alpha=-scale)
 
     def tensors(self) -> dict[str, Tensor]:
         """The whole state as ``NAME/PARAMETER`` to tensor."""
@@ -160,9 +171,9 @@ Optimizer = AdamWOptimizer | MuonOptimizer
 """Steps parameters by their gradients; its state can be saved and restored exactly."""
 
 
-def build_optimizer(settings: AdamW | Muon, parameters: Named) -> Optimizer:
-    """The optimiser that ``settings`` describe."""
-    return MuonOptimizer(settings, parameters) if isinstance(settings, Muon) else AdamWOptimizer(settings, parameters)
+def build_optimizer(settings: AdamW | Muon, parameters: Named, kernel: bool = False) -> Optimizer:
+    """The optimiser that ``settings`` describe; ``kernel`` as in `MuonOptimizer`, AdamW has no use for it."""
+    return MuonOptimizer(settings, parameters, kernel) if isinstance(settings, Muon) else AdamWOptimizer(settings, parameters)
 
 
 def check_tensors(place: str, wanted: Mapping[str, Sequence[int]], found: Mapping[str, Tensor]) -> None:

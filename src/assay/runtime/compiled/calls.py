@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from ctypes import c_float, c_int32
+from ctypes import c_float, c_int32, c_void_p
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from assay.runtime.kernels import frequencies
 from assay.runtime.settings import DecoderShape
 from assay.runtime.typed import array_of
 
-__all__ = ["NO_MEMORY", "Sizes", "angles", "declared"]
+__all__ = ["NO_MEMORY", "Sizes", "addresses", "angles", "declared"]
 
 NO_MEMORY = 1
 """What a function says for which memory did not suffice; any other number but 0: the system started no further thread."""
@@ -40,6 +41,11 @@ def angles(shape: DecoderShape) -> tuple[NDArray[np.float32], NDArray[np.float32
     """``[max_positions, head_dim / 2]`` cosines and sines of the rotary turns."""
     angle = torch.outer(torch.arange(shape.max_positions).float(), frequencies(shape))
     return array_of(angle.cos().contiguous()), array_of(angle.sin().contiguous())
+
+
+def addresses(tensors: Sequence[Tensor | None]) -> ctypes.Array[c_void_p]:
+    """Where they lie, as an array of pointers; null for None."""
+    return (c_void_p * len(tensors))(*(None if t is None else t.data_ptr() for t in tensors))
 
 
 def declared(library: ctypes.CDLL, signatures: Mapping[str, tuple[Any, Sequence[Any]]]) -> Any:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from assay.core.errors import EngineError
-from assay.runtime.compiled.calls import NO_MEMORY, Sizes, angles, declared
+from assay.runtime.compiled.calls import NO_MEMORY, Sizes, addresses, angles, declared
 from assay.runtime.packing import Packing
 from assay.runtime.settings import DecoderShape
 
@@ -82,7 +82,7 @@ class CompiledPasses:
 
     def load(self, weights: Sequence[Tensor], keep: bool) -> int:
         """Packs weights, for a backward pass too with ``keep``; how often that was done."""
-        self._done(self.functions.assay_train_load(self._pointer, _addresses(weights), keep))
+        self._done(self.functions.assay_train_load(self._pointer, addresses(weights), keep))
         self._loads += 1
         return self._loads
 
@@ -105,7 +105,7 @@ class CompiledPasses:
         if tape.loaded != self._loads:
             tape.loaded = self.load(weights, True)
         grad, found = grad.contiguous(), [torch.empty_like(w) for w in weights]
-        self._done(self.functions.assay_train_backward(tape.pointer, grad.data_ptr(), torch.get_num_threads(), _addresses(found)))
+        self._done(self.functions.assay_train_backward(tape.pointer, grad.data_ptr(), torch.get_num_threads(), addresses(found)))
         return found
 
     def _done(self, status: int) -> None:
@@ -139,7 +139,3 @@ class _States(torch.autograd.Function):
         tape: _Tape = ctx.tape
         found = tape.passes.backward(tape, ctx.saved_tensors, grads[0])
         return (None,) * 5 + tuple(g if needed else None for g, needed in zip(found, ctx.needs_input_grad[5:], strict=True))
-
-
-def _addresses(tensors: Sequence[Tensor]) -> ctypes.Array[c_void_p]:
-    return (c_void_p * len(tensors))(*(t.data_ptr() for t in tensors))
