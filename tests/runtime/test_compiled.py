@@ -309,7 +309,7 @@ def test_other_instruction_sets_give_the_same_up_to_rounding(model, tmp_path, mo
 @pytest.mark.prove
 @pytest.mark.parametrize(("library", "kinds"), [("libasan.so", "address,undefined"), ("libtsan.so", "thread")])
 def test_under_sanitizers(tmp_path, library, kinds):
-    """Tests of this file, of the training passes and of Muon, with every access to memory looked at."""
+    """Tests of this file, of the training passes, the head and optimisers, with every access to memory looked at."""
     compiler = builds.compiler()
     runtime = subprocess.run([compiler, f"-print-file-name={library}"], capture_output=True, text=True, check=True).stdout.strip()
     if not Path(runtime).is_absolute():
@@ -334,8 +334,11 @@ def test_under_sanitizers(tmp_path, library, kinds):
     chosen += [f"{here.with_name('test_compiled_muon.py')}::{name}" for name in (
         "test_bits_do_not_depend_on_threads", "test_either_path_goes_on_from_the_others_state",
     )]  # fmt: skip
+    chosen += [f"{here.with_name('test_compiled_head.py')}::{name}" for name in (
+        "test_bits_do_not_depend_on_threads", "test_positions_do_not_depend_on_the_others", "test_no_positions_are_no_numbers",
+    )]  # fmt: skip
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", *chosen]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=here.parents[2])
     found = "".join(file.read_text(errors="replace") for file in tmp_path.glob("found.*"))
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:] + found[-5000:]
-    assert "13 passed" in done.stdout
+    assert "16 passed" in done.stdout

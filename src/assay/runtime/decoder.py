@@ -130,8 +130,8 @@ class Decoder(Causal):
     def __init__(self, shape: DecoderShape, kernel: bool = False) -> None:
         super().__init__()
         self._shape = shape
-        library = build.kernel() if kernel else None
-        self._passes = None if library is None else CompiledPasses(library, shape)
+        self._library = build.kernel() if kernel else None
+        self._passes = None if self._library is None else CompiledPasses(self._library, shape)
         self.model = _Body(shape)
         if not shape.tied:
             self.lm_head = _Weight(shape.vocab_size, shape.hidden_size)
@@ -147,7 +147,7 @@ class Decoder(Causal):
     @property
     def head(self) -> Head:
         """What gives logits: the embedding when tied."""
-        return Head(self.model.embed_tokens.weight if self.shape.tied else self.lm_head.weight)
+        return Head(self.model.embed_tokens.weight if self.shape.tied else self.lm_head.weight, library=self._library)
 
     @property
     def shares(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from assay.core.vocab import VocabStat
+from assay.runtime.compiled.head import LARGEST, compiled_columns
 from assay.runtime.settings import head_rows
 
 __all__ = ["Beside", "Head", "add_product", "head_columns", "head_statistics", "product"]
@@ -31,6 +33,8 @@ class Head:
         cap: soft bound of their size (Gemma 2's); 0 for none.
         half: whether products take their operands rounded to bfloat16: logits, and what the gradients of states and weight are
             made of. Sums, logits, softmax and gradients stay float32. None: on CUDA under bfloat16 autocast.
+        library: the compiled one, which gives log-probabilities and entropies where it can: of a plain head in float32 on a CPU,
+            over a small vocabulary.
     """
 
     weight: Tensor
@@ -38,6 +42,7 @@ class Head:
     scale: float = 1.0
     cap: float = 0.0
     half: bool | None = None
+    library: ctypes.CDLL | None = None
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -209,8 +214,15 @@ def head_columns(hidden: Tensor, head: Head, targets: Tensor, entropy: bool = Fa
         ``[M]`` log-probabilities, and ``[M]`` entropies (``[0]`` when not asked).
     """
     head = head.decided()
+    if head.library is not None and _compiled(hidden, head):
+        return compiled_columns(head.library, hidden, head.weight, targets, entropy)
     with torch.autocast(hidden.device.type, enabled=False):
         return cast(Any, _HeadColumns).apply(hidden, head.weight, head.bias, head, targets, entropy)
+
+
+def _compiled(hidden: Tensor, head: Head) -> bool:
+    plain = head.plain and not head.half and len(head) <= LARGEST
+    return plain and all(t.dtype == torch.float32 and t.device.type == "cpu" for t in (hidden, head.weight))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
