@@ -133,6 +133,7 @@ class Decoder(Causal):
         self._library = build.kernel() if kernel else None
         self._passes = None if self._library is None else CompiledPasses(self._library, shape)
         self.model = _Body(shape)
+        self._weights = tuple(self.model.parameters())  # to walk through the modules takes longer than to pack what they hold
         if not shape.tied:
             self.lm_head = _Weight(shape.vocab_size, shape.hidden_size)
         cos, sin = _turns(shape)
@@ -170,7 +171,7 @@ class Decoder(Causal):
     def hidden(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
         """Hidden states after the final norm, as `Causal.hidden` says."""
         if self.shares and self._passes is not None:
-            return self._passes.hidden(list(self.model.parameters()), ids, packing, wanted)
+            return self._passes.hidden(self._weights, ids, packing, wanted)
         x = functional.embedding(ids, self.model.embed_tokens.weight)
         turn = (self.cos[packing.positions].unsqueeze(1), self.sin[packing.positions].unsqueeze(1))
         last = self.shape.num_layers - 1

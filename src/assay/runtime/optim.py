@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from assay.core.errors import CheckpointError
 from assay.runtime.compiled import build
-from assay.runtime.compiled.muon import muon_step, suits
+from assay.runtime.compiled.adamw import adamw_step
+from assay.runtime.compiled.calls import suits
+from assay.runtime.compiled.muon import muon_step
 from assay.runtime.settings import AdamW, Muon
 from assay.runtime.typed import l2_norm
 
@@ -53,9 +55,10 @@ class AdamWOptimizer:
     Args:
         settings: learning rate, moments, decay.
         parameters: name to parameter.
+        kernel: move float32 tensors on a CPU by the compiled library, where there is a compiler: the same up to rounding.
     """
 
-    def __init__(self, settings: AdamW, parameters: Named) -> None:
+    def __init__(self, settings: AdamW, parameters: Named, kernel: bool = False) -> None:
         self.settings, self.parameters = settings, dict(parameters)
         matrices = [p for p in self.parameters.values() if p.dim() > 1]
         scales = [p for p in self.parameters.values() if p.dim() <= 1]
@@ -67,12 +70,25 @@ class AdamWOptimizer:
             [g for g in groups if g["params"]],
             lr=settings.lr, betas=(settings.beta1, settings.beta2), eps=settings.eps, fused=True,
         )  # fmt: skip
+        self._library = build.kernel() if kernel and suits(list(self.parameters.values())) else None
 
+    @torch.no_grad()
     def step(self, factor: float) -> None:
         """One update from the parameters' gradients, at ``factor`` times the learning rate."""
+        if self._library is not None:
+            moved = {p: p.grad for p in self.parameters.values() if p.grad is not None}
+            states = [self.inner.state[p] or self._begun(p) for p in moved]
+            adamw_step(self._library, self.settings, self.settings.lr * factor, list(moved), list(moved.values()), states)
+            return
         for group in self.inner.param_groups:
             group["lr"] = self.settings.lr * factor
         self.inner.step()
+
+    def _begun(self, parameter: torch.nn.Parameter) -> dict[str, Tensor]:
+        self.inner.state[parameter] = made = {
+            "step": torch.zeros(()), "exp_avg": torch.zeros_like(parameter), "exp_avg_sq": torch.zeros_like(parameter),
+        }  # fmt: skip
+        return made
 
     def tensors(self) -> dict[str, Tensor]:
         """The whole state as ``NAME/PARAMETER`` to tensor; empty before the first step."""
@@ -117,13 +133,13 @@ class MuonOptimizer:
     def __init__(self, settings: Muon, parameters: Named, kernel: bool = False) -> None:
         self.settings = settings
         hidden = {n: p for n, p in parameters.items() if p.dim() == 2 and _IN_LAYER.search(n)}
-        self.others = AdamWOptimizer(settings.others, {n: p for n, p in parameters.items() if n not in hidden})
+        self.others = AdamWOptimizer(settings.others, {n: p for n, p in parameters.items() if n not in hidden}, kernel)
         self.names: dict[torch.Size, list[str]] = {}
         for name, parameter in hidden.items():
             self.names.setdefault(parameter.shape, []).append(name)
         self.hidden = hidden
         self.momenta = {s: torch.zeros(len(names), *s, device=hidden[names[0]].device) for s, names in self.names.items()}
-        self._library = build.kernel() if kernel and hidden and suits(list(hidden.values())) else None
+        self._library = build.kernel() if kernel and suits(list(hidden.values())) else None
 
     @torch.no_grad()
     def step(self, factor: float) -> None:
@@ -172,8 +188,9 @@ Optimizer = AdamWOptimizer | MuonOptimizer
 
 
 def build_optimizer(settings: AdamW | Muon, parameters: Named, kernel: bool = False) -> Optimizer:
-    """The optimiser that ``settings`` describe; ``kernel`` as in `MuonOptimizer`, AdamW has no use for it."""
-    return MuonOptimizer(settings, parameters, kernel) if isinstance(settings, Muon) else AdamWOptimizer(settings, parameters)
+    """The optimiser that ``settings`` describe; ``kernel``: by the compiled library where it can be."""
+    made = MuonOptimizer if isinstance(settings, Muon) else AdamWOptimizer
+    return cast(Any, made)(settings, parameters, kernel)
 
 
 def check_tensors(place: str, wanted: Mapping[str, Sequence[int]], found: Mapping[str, Tensor]) -> None:

@@ -429,7 +429,7 @@ class LearnerSettings:
             frozen are then held in bf16.
         adapter: train a `Lora` instead of all weights.
         checkpointing: keep only the layers' inputs and compute the rest again in the backward pass: less memory, more time.
-        kernel: compute float32 passes of assay's own decoder, and steps of `Muon` on a CPU, by the library that is compiled for
+        kernel: compute float32 passes of assay's own decoder, and optimisers' steps on a CPU, by the library that is compiled for
             this processor on first use, where there is a C++ compiler: the same up to rounding as with PyTorch, but faster.
         compile: compile the layers (`assay.runtime.compiling`): worth its minutes on CUDA, in bf16 and in long runs alone. Their
             activations take about six tenths of the memory.

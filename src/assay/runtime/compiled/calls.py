@@ -16,7 +16,7 @@ from assay.runtime.kernels import frequencies
 from assay.runtime.settings import DecoderShape
 from assay.runtime.typed import array_of
 
-__all__ = ["NO_MEMORY", "Sizes", "addresses", "angles", "declared"]
+__all__ = ["NO_MEMORY", "Sizes", "addresses", "angles", "declared", "suits"]
 
 NO_MEMORY = 1
 """What a function says for which memory did not suffice; any other number but 0: the system started no further thread."""
@@ -45,7 +45,12 @@ def angles(shape: DecoderShape) -> tuple[NDArray[np.float32], NDArray[np.float32
 
 def addresses(tensors: Sequence[Tensor | None]) -> ctypes.Array[c_void_p]:
     """Where they lie, as an array of pointers; null for None."""
-    return (c_void_p * len(tensors))(*(None if t is None else t.data_ptr() for t in tensors))
+    return (c_void_p * len(tensors))(*[None if t is None else t.data_ptr() for t in tensors])
+
+
+def suits(tensors: Sequence[Tensor]) -> bool:
+    """Whether the library can change them: float32 on a CPU, number behind number; and there are some."""
+    return bool(tensors) and all(t.device.type == "cpu" and t.dtype == torch.float32 and t.is_contiguous() for t in tensors)
 
 
 def declared(library: ctypes.CDLL, signatures: Mapping[str, tuple[Any, Sequence[Any]]]) -> Any:

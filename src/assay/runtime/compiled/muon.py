@@ -14,7 +14,7 @@ from assay.core.errors import EngineError
 from assay.runtime.compiled.calls import NO_MEMORY, addresses, declared
 from assay.runtime.settings import Muon
 
-__all__ = ["muon_step", "suits"]
+__all__ = ["muon_step"]
 
 
 class _Moves(ctypes.Structure):
@@ -24,11 +24,6 @@ class _Moves(ctypes.Structure):
 _SIGNATURES: dict[str, tuple[Any, Sequence[Any]]] = {
     "assay_muon_step": (c_int32, [POINTER(_Moves), c_int32, *[c_void_p] * 5, c_int32]),
 }
-
-
-def suits(matrices: Sequence[Tensor]) -> bool:
-    """Whether the library can move them: float32 on a CPU, row by row."""
-    return all(m.device.type == "cpu" and m.dtype == torch.float32 and m.is_contiguous() for m in matrices)
 
 
 def muon_step(
