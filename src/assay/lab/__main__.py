@@ -12,7 +12,8 @@ __all__ = ["main"]
 USAGE = """usage:
   python -m assay.lab cell MODULE:FUNCTION KIND SEED OUT [STEPS]   one cell of a study
   python -m assay.lab evidence [STUDY ...]                         its page in docs/evidence, or all pages, made anew
-  python -m assay.lab audit CELL OUT                               one cell of the study of verifiers"""
+  python -m assay.lab audit CELL OUT                               one cell of the study of verifiers
+  python -m assay.lab scale KIND OUT                               one measurement of the page of scale"""
 
 
 def main(args: list[str]) -> int:
@@ -31,6 +32,11 @@ def main(args: list[str]) -> int:
         from assay.lab.audits.running import one
 
         one(args[1], Path(args[2]))
+        return 0
+    if args[:1] == ["scale"] and len(args) == 3:
+        from assay.lab.scale_page import one as measured
+
+        measured(args[1], Path(args[2]))
         return 0
     print(USAGE, file=sys.stderr)
     return 2

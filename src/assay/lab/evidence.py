@@ -24,6 +24,7 @@ from assay.lab import (
     mismatch_page,
     mixed_page,
     rung_page,
+    scale_page,
 )
 from assay.lab.audits import page as verifiers_page
 from assay.lab.cells import WORKERS, run_cells
@@ -85,6 +86,7 @@ STUDIES: Mapping[str, Callable[[Path], list[str]]] = {
     "mismatch": mismatch_page.make_page,
     "tasks": families_page.make_page,
     "gpu": gpu_page.make_page,
+    "scale": scale_page.make_page,
     "verifiers": verifiers_page.make_page,
 }
 """Study to what writes its page and says what is wrong."""
