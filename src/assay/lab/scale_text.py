@@ -215,7 +215,7 @@ medians over repeats.
 {held[-1].step:,} steps of a tiny model, {1000 * spent:.1f} CPU-ms each, with evaluations and checkpoints on the way and the
 attempts of each step written down. What the process holds was looked at every {held[2].step - held[1].step} steps. The last
 column compares, from step {FIRST:,} on, each thousand steps with the thousand before: the mean difference with Student's
-interval.
+interval. Of the objects, one per look is this measurement's own.
 
 {chr(10).join(rows)}
 """
