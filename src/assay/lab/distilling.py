@@ -229,7 +229,7 @@ async def _turns(source: TaskSource, rollout: Rollout) -> list[Turn]:
     Raises:
         Broken: it did not answer this time.
     """
-    world, shown = await opened(source, rollout.context, _SECONDS)
+    world, shown = await opened(partial(source.environment, rollout.context.task), rollout.context, _SECONDS)
     turns: list[Turn] = [[m.role, m.content, None] for m in shown.messages]
     for number, call in enumerate(rollout.calls, 1):
         turns.append(["assistant", call.text, call.thought])

@@ -189,7 +189,7 @@ class ServerTeacher:
 
     async def _play(self, source: TaskSource, task: Task, number: int) -> Rollout:
         context = posed(task)
-        world, shown = await opened(source, context, self.deadline)
+        world, shown = await opened(partial(source.environment, context.task), context, self.deadline)
         talk = [*context.messages, *shown.messages]
         said: list[tuple[str | None, str, tuple[ToolResult, ...]]] = []
         stop = Stop.LENGTH
