@@ -41,8 +41,8 @@ CPU revision\t: 1
 MIDR = "0x00000000413fd0c1\n"
 
 PYTHON = """#!/bin/sh
-export QEMU_LD_PREFIX="{folder}/root" PYTHONHOME="{folder}/root/usr" PYTHONPATH="{folder}/site:$PYTHONPATH"
-exec qemu-aarch64-static -cpu "${{ASSAY_ARM64_CPU:-{cpu}}}" "{folder}/root/usr/bin/python{version}" "$@"
+export QEMU_LD_PREFIX="{folder}/system" PYTHONHOME="{folder}/system/usr" PYTHONPATH="{folder}/site:$PYTHONPATH"
+exec qemu-aarch64-static -cpu "${{ASSAY_ARM64_CPU:-{cpu}}}" "{folder}/system/usr/bin/python{version}" "$@"
 """
 COMPILER = """#!/bin/sh
 unset PYTHONHOME PYTHONPATH
@@ -63,10 +63,10 @@ def main(args: list[str]) -> int:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     debian = ["mmdebstrap", "--quiet", "--variant=extract", "--architectures=arm64", f"--include={DEBIAN}"]
-    subprocess.run([*debian, RELEASE, str(folder / "root")], check=True)
+    subprocess.run([*debian, RELEASE, str(folder / "system")], check=True)
     wheels(folder / "site")
-    write(folder / "root" / "proc" / "cpuinfo", CPUINFO)
-    write(folder / "root" / "sys" / "devices" / "system" / "cpu" / "cpu0" / "regs" / "identification" / "midr_el1", MIDR)
+    write(folder / "system" / "proc" / "cpuinfo", CPUINFO)
+    write(folder / "system" / "sys" / "devices" / "system" / "cpu" / "cpu0" / "regs" / "identification" / "midr_el1", MIDR)
     write(folder / "g++", COMPILER, 0o755)
     write(folder / "python", PYTHON.format(folder=folder, cpu=CPU, version=VERSION), 0o755)
     return subprocess.run([str(folder / "python"), "-c", "import torch"], check=False).returncode
