@@ -18,8 +18,6 @@ import argparse
 import asyncio
 import copy
 import json
-import os
-import platform
 import statistics
 import tempfile
 import time
@@ -35,6 +33,7 @@ from transformers.generation.configuration_utils import ContinuousBatchingConfig
 from assay.core.protocols import Request
 from assay.core.rollout import Ids, Sampling, ids_of
 from assay.core.seeds import derive, generator
+from assay.lab.machine import load, machine
 from assay.runtime.any_model import AnyModel
 from assay.runtime.compiled.build import identity
 from assay.runtime.engine import NativeEngine
@@ -219,7 +218,7 @@ def compare(sides: Sides, size: str, case: str, threads: int, asked: argparse.Na
 def _row(sides: Sides, engine: str, found: dict[str, list[Spent]], products: list[float], row: dict[str, Any]) -> dict[str, Any]:
     ours, peers = found[engine], {side: found[side] for side in PEERS if side in found}
     rate = [2 * sides.parameters * s.tokens / s.cpu / 1e9 for s in ours]
-    row |= {"engine": engine, "parameters": sides.parameters, "load": round(os.getloadavg()[0], 1)}
+    row |= {"engine": engine, "parameters": sides.parameters, "load": load(), "repeats": len(ours)}
     for side, spans in {engine: ours, **peers}.items():
         row[f"{'assay' if side == engine else side}_tokens_per_s"] = round(statistics.median(s.tokens / s.wall for s in spans))
         row[f"{'assay' if side == engine else side}_tokens_per_cpu_s"] = round(statistics.median(s.tokens / s.cpu for s in spans))
@@ -252,8 +251,7 @@ def main() -> None:
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     warnings.simplefilter("ignore")
-    versions = {"torch": torch.__version__, "transformers": transformers.__version__, "machine": platform.processor()}
-    print(json.dumps({**versions, "decoder": identity(), "cores": os.cpu_count()}))
+    print(json.dumps({"machine": machine(), "decoder": identity(), "batch": asked.batch, "new": asked.new}), flush=True)
     for size in asked.models:
         sides = Sides(size, asked.engines)
         for threads in asked.threads:

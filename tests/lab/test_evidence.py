@@ -33,10 +33,13 @@ def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any
     for seed in SEEDS:
         folder = tmp_path / "cache" / "studies" / "quickstart" / f"rl-{seed}"
         folder.mkdir(parents=True)
-        lines = [
+        lines: list[dict[str, Any]] = [
             {"step": s, "metrics": {"eval/greedy/all": s / 400, "eval/sampled/all": s / 500, "eval/greedy/level_10": s / 600}}
-            for s in (0, 400)
+            for s in (0, 200, 360, 400)
         ]
+        for line in lines[1:]:
+            line["metrics"] |= {"time/cpu": 0.1 * line["step"]}
+        lines = lines[:2] if seed == 2 else lines  # one that ends before it is good
         (folder / "metrics.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines), encoding="utf-8")
 
     def run(maker: str, wanted: Sequence[tuple[str, int, int | None]], out: Path, workers: int) -> list[dict[str, Any]]:
@@ -53,7 +56,8 @@ def test_the_page_says_what_was_measured(cells: list[dict[str, Any]], tmp_path: 
         "Machine: Abacus, 2 cores. One thread per run, 2 runs at a time.",
         "load average was 0.5 to\n4.5 when a cell began or ended",
         "Median 102, range 100 to 104.",
-        "| 3 | 0.400 | **0.960** | 0.96 | 103 |",
+        "| 2 | 0.400 | **0.960** | 0.96 | never | 102 |",
+        "| 3 | 0.400 | **0.960** | 0.96 | 56 | 103 |",
         "| inverted | 1 | 400 | 0.400 | 0.100 |",
         "All bars are met.",
     ):
@@ -61,7 +65,8 @@ def test_the_page_says_what_was_measured(cells: list[dict[str, Any]], tmp_path: 
     data = json.loads((tmp_path / "docs" / "quickstart.json").read_text(encoding="utf-8"))
     assert len(data["cells"]) == len(SEEDS) + 2 * len(CONTROLS)
     assert data["cells"][0]["load"] == [0.5, 2.25]
-    assert data["curves"]["4"]["hardest"] == [0.0, 400 / 600]
+    assert data["curves"]["4"]["hardest"] == [0.0, 200 / 600, 360 / 600, 400 / 600]
+    assert data["cpu_seconds_to_bar"] == {"0": 56.0, "1": 56.0, "2": None, "3": 56.0, "4": 56.0}
     assert (tmp_path / "docs" / "quickstart.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 

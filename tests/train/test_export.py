@@ -110,6 +110,7 @@ def test_large_weights_lie_in_shards(whole, tmp_path):
     assert files.reloaded(model, tmp_path / "out", [np.array(ROWS[0])], []).worst < 1e-4
 
 
+@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")  # PEFT asks transformers for it
 def test_an_adapter_is_added_or_stays_apart(adapted, tmp_path):
     from peft import PeftModel
 
