@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.rollout.context import KeepAll, LastTurns
     from assay.rollout.player import Player
+    from assay.rollout.saying import Reader
 
-__all__ = ["KeepAll", "LastTurns", "Player"]
+__all__ = ["KeepAll", "LastTurns", "Player", "Reader"]
 
-_HOME = {"KeepAll": "context", "LastTurns": "context", "Player": "player"}
+_HOME = {"KeepAll": "context", "LastTurns": "context", "Player": "player", "Reader": "saying"}
 
 
 def __getattr__(name: str) -> object:

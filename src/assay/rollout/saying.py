@@ -44,6 +44,10 @@ class Reader:
         tokenizer: of the policy.
         thinking: the tags of its thoughts; None: a turn is read as it is.
         begun: what the chat template has begun of each turn's thought.
+
+    >>> from assay.runtime import char_tokenizer
+    >>> Reader.of(char_tokenizer("0123456789+=")).taught("42")
+    '42'
     """
 
     tokenizer: Tokenizer
