@@ -44,6 +44,8 @@ _SCORES = 3.5
 """Matrices of scores that attention with soft caps keeps."""
 _BLOCK, _LANE, _LANES = 384, 1024, 8
 """Tokens that compiled passes take through all layers at once, those that are worth a sum of gradients, and most such sums."""
+_POSITIONS, _SMALL = 96, 4096
+"""Positions that the compiled head takes at once, and tokens of the largest vocabulary that it is for."""
 _CHUNKS = 4
 """Chunks of logits that live together in the head's backward pass, with entropies or other statistics; two without any."""
 
@@ -267,8 +269,15 @@ def _compiled_activations(tokens: int, shape: DecoderShape) -> tuple[int, int]:
 
 
 def head_of(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: Weights) -> int:
-    """Bytes of the logits that live at once, and of the head's gradient before it is added, beyond what layers need later on."""
+    """Bytes of the logits that live at once, and of the head's gradient before it is added, beyond what layers need later on.
+
+    Of log-probabilities and entropies; other statistics of a small vocabulary take some megabytes more.
+    """
     cuda = _on_cuda(learner)
+    if isinstance(shape, DecoderShape) and learner.kernel and not cuda and shape.vocab_size <= _SMALL:
+        copies = 2 + max(1, min(_LANES, learner.micro_tokens // _LANE))  # packed, sums, and the gradient as it is handed over
+        needed = 2 * _POSITIONS * shape.vocab_size + copies * shape.vocab_size * shape.hidden_size
+        return max(0, _FLOAT * needed - _activations(learner, shape, weights)[1])
     chunk = min(learner.micro_tokens, head_rows(shape.vocab_size, "cuda" if cuda else "cpu")) * shape.vocab_size
     matrix = shape.vocab_size * shape.hidden_size if learner.adapter is None else 0
     rounded = _HALF * matrix if cuda and learner.precision == "bf16" else 0  # the weight as products take it there
