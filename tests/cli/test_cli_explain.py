@@ -45,7 +45,7 @@ def test_sizes_of_a_tiny_run(assay, mine):
     kept = 2 * 48 + 80 + 48 + 80 + 4 * 48
     passing = 384 * (3 * 48 + 2 * 48 + 80 + 48 + 3 * 80 + 2 * 16)  # of the tokens that go through all layers at once
     acts = 4 * (2048 * kept + passing + 5 * PARAMETERS)  # weights packed for two passes, two sums of gradients, and these
-    head = 4 * (4 * 2048 * 14 + 14 * 16)
+    head = 4 * (2 * 96 * 14 + 3 * 14 * 16)  # compiled: a block's logits; the weight packed, its gradient summed and handed over
     assert found["memory"] == {
         "weights": four, "gradients": four, "optimiser": 2 * four, "anchors": four, "activations": acts, "head": head,
         "engine": 2 * four, "cache": cache, "total": 7 * four + acts + head + cache,  # the engine's as tensors and packed

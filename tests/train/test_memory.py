@@ -195,13 +195,23 @@ def test_logits_on_cuda_are_told_by_the_chunks_that_are_computed_there(monkeypat
     settings = LearnerSettings(precision="bf16", device="cuda", micro_tokens=1024)
     told = head_of(settings, shape, Weights(0, ()))
     assert told == 4 * (4 * 256 * 4096 + 4096 * 32) + 2 * 4096 * 32
-    assert head_of(replace(settings, device="cpu", precision="fp32"), shape, Weights(0, ())) == told - 2 * 4096 * 32
+    here = replace(settings, device="cpu", precision="fp32")
+    assert head_of(replace(here, kernel=False), shape, Weights(0, ())) == told - 2 * 4096 * 32
+    large = replace(shape, vocab_size=4097)
+    assert head_of(here, large, Weights(0, ())) == head_of(replace(here, kernel=False), large, Weights(0, ()))
     hidden, weight = (torch.from_numpy(generator("head", n).standard_normal((n, 32), np.float32)) for n in (1024, 4096))
     hidden.requires_grad_(), weight.requires_grad_()
     with LiveBytes() as live:
         logp, entropy = head_columns(hidden, Head(weight, half=True), torch.arange(1024), True)
         (logp.sum() + entropy.sum()).backward()
     assert told / 1.5 < live.peak < told * 1.5
+
+
+def test_the_compiled_head_holds_a_block_of_logits_and_sums_of_its_gradient():
+    """2 ** 27 products are worth eight sums; what a layer needs later on is not counted twice."""
+    shape = DecoderShape(vocab_size=4096, hidden_size=32, num_layers=1, num_heads=2, num_kv_heads=2, head_dim=8)
+    settings = LearnerSettings(precision="bf16", device="cpu", micro_tokens=1024)
+    assert head_of(settings, shape, Weights(0, ())) == 4 * (2 * 96 * 4096 + 10 * 4096 * 32)
 
 
 @pytest.mark.parametrize("there", [["NVIDIA"], []])

@@ -44,8 +44,8 @@ _SCORES = 3.5
 """Matrices of scores that attention with soft caps keeps."""
 _BLOCK, _LANE, _LANES = 384, 1024, 8
 """Tokens that compiled passes take through all layers at once, those that are worth a sum of gradients, and most such sums."""
-_POSITIONS, _SMALL = 96, 4096
-"""Positions that the compiled head takes at once, and tokens of the largest vocabulary that it is for."""
+_SMALL, _POSITIONS, _PRODUCTS = 4096, 96, 1 << 24
+"""Of the compiled head: tokens of the largest vocabulary, positions at once, and products that are worth a sum of gradients."""
 _CHUNKS = 4
 """Chunks of logits that live together in the head's backward pass, with entropies or other statistics; two without any."""
 
@@ -275,8 +275,9 @@ def head_of(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: W
     """
     cuda = _on_cuda(learner)
     if isinstance(shape, DecoderShape) and learner.kernel and not cuda and shape.vocab_size <= _SMALL:
-        copies = 2 + max(1, min(_LANES, learner.micro_tokens // _LANE))  # packed, sums, and the gradient as it is handed over
-        needed = 2 * _POSITIONS * shape.vocab_size + copies * shape.vocab_size * shape.hidden_size
+        matrix = shape.vocab_size * shape.hidden_size
+        copies = 2 + max(1, min(_LANES, learner.micro_tokens * matrix // _PRODUCTS))  # packed, sums, and as it is handed over
+        needed = 2 * _POSITIONS * shape.vocab_size + copies * matrix
         return max(0, _FLOAT * needed - _activations(learner, shape, weights)[1])
     chunk = min(learner.micro_tokens, head_rows(shape.vocab_size, "cuda" if cuda else "cpu")) * shape.vocab_size
     matrix = shape.vocab_size * shape.hidden_size if learner.adapter is None else 0
