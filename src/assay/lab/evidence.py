@@ -25,7 +25,6 @@ from assay.lab import (
     mixed_page,
     rung_page,
     scale_page,
-    speed_page,
 )
 from assay.lab.audits import page as verifiers_page
 from assay.lab.cells import WORKERS, run_cells
@@ -92,7 +91,6 @@ STUDIES: Mapping[str, Callable[[Path], list[str]]] = {
     "tasks": families_page.make_page,
     "gpu": gpu_page.make_page,
     "scale": scale_page.make_page,
-    "speed": speed_page.make_page,
     "verifiers": verifiers_page.make_page,
 }
 """Study to what writes its page and says what is wrong."""
