@@ -111,7 +111,9 @@ def test_other_instruction_sets_give_the_same_up_to_rounding(tmp_path, monkeypat
     found = pair(SHAPE)[0]
     weight = torch.randn(len(ids), SHAPE.hidden_size, generator=torch.Generator().manual_seed(0))
     (states, a), (theirs, b) = (gradients(d, ids, offsets, None, weight) for d in (found, wanted))
-    assert 0 < off(states, theirs.double()) < 1e-5
+    gap = off(states, theirs.double())
+    assert gap < 1e-5
+    assert gap > 0 or level == "x86-64-v3"  # which may be this processor's own
     assert max(off(a[n], b[n].double()) for n in a) < 2e-5
 
 
@@ -130,6 +132,16 @@ def test_bits_do_not_depend_on_threads(threads):
     again, found = gradients(compiled, ids, offsets, None, weight)
     assert torch.equal(states, again)
     assert all(torch.equal(kept[n], found[n]) for n in kept)
+
+
+@pytest.mark.prove
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names instruction sets of x86-64")
+@pytest.mark.parametrize("processor", ["znver3", "haswell"])
+def test_states_do_not_depend_on_the_other_rows_where_the_compiler_tunes_for(processor, tmp_path, monkeypatch):
+    monkeypatch.setenv("ASSAY_CXXFLAGS", f"-march=x86-64-v3 -mtune={processor}")
+    library = builds.build(tmp_path)
+    monkeypatch.setattr(builds, "kernel", lambda: library)
+    test_states_do_not_depend_on_the_other_rows()
 
 
 def test_states_do_not_depend_on_the_other_rows():

@@ -133,9 +133,28 @@ struct Borrowed {  // pages that go back when this ends
     }
 };
 
+// What a row attends to: pages of the prompt, then its own. Of each prompt's and each row's last page only some positions count.
+struct Reach {
+    std::vector<float*> at;
+    int before, own, split;  // positions of the prompt, of the row; where the row's begin among whole pages
+
+    void take(const Row& row) {
+        before = row.before ? row.before->length : 0, own = row.position + 1 - before, split = up(before, PAGE);
+        at.clear();
+        if (before) at.insert(at.end(), row.before->at.begin(), row.before->at.begin() + split / PAGE);
+        at.insert(at.end(), row.own->at.begin(), row.own->at.begin() + up(own, PAGE) / PAGE);
+    }
+    int pages() const { return static_cast<int>(at.size()); }
+    int counts(int page) const {
+        int first = page * PAGE;
+        return std::min(PAGE, first < split ? before - first : own - (first - split));
+    }
+};
+
 struct Work {  // what one thread computes in, for up to `rows` rows
     int hidden, qkv, mixed, gate;
     Floats x, normed, heads, attended, inner, scores, halves;
+    Reach reach;
 
     Work(const Engine& e, int rows)
         : hidden(up(e.s.hidden, PANEL)), qkv(up((e.s.heads + 2 * e.s.kv_heads) * e.s.head_dim, PANEL)),
@@ -157,7 +176,7 @@ struct Work {  // what one thread computes in, for up to `rows` rows
 // Keys and values of many rows do not fit into the second cache. Whoever reads a head's asks for those of the next head, which lie
 // 2 * PAGE * dim behind them.
 
-// `out` beyond what the last page holds is for the caller to cut off
+// scores of one query with whole pages
 template <int PAGES>
 inline void score_some(int pages, const float* q, int dim, float* const* at, size_t offset, float scale, float* out) {
     if constexpr (PAGES > 1)
@@ -176,43 +195,55 @@ inline void score_some(int pages, const float* q, int dim, float* const* at, siz
         for (int v = 0; v < PAGE_VECTORS; v++) store(out + p * PAGE + v * VL, sums[p][v] * scale);
 }
 
-// scores of one query with `count` positions; what stands behind them up to a whole page is -inf
-inline void score(const float* q, int dim, const Pages& kv, int count, size_t offset, float scale, float* out) {
+// scores of one query; -inf at positions that do not count
+inline void score(const float* q, int dim, const Reach& reach, size_t offset, float scale, float* out) {
     constexpr int SOME = 8 / PAGE_VECTORS;  // as many sums as hide the latency of an addition
-    int pages = up(count, PAGE) / PAGE;
+    int pages = reach.pages();
     for (int p = 0; p < pages; p += SOME)
-        score_some<SOME>(std::min(SOME, pages - p), q, dim, kv.at.data() + p, offset, scale, out + p * PAGE);
-    std::fill(out + count, out + pages * PAGE, NOTHING);
+        score_some<SOME>(std::min(SOME, pages - p), q, dim, reach.at.data() + p, offset, scale, out + p * PAGE);
+    std::fill(out + reach.before, out + reach.split, NOTHING);
+    std::fill(out + reach.split + reach.own, out + pages * PAGE, NOTHING);
 }
 
-// adds the values of `count` positions, times their weights, to out [VECTORS * VL]; values lie `dim` apart
+// the sum of values times weights, of VECTORS * VL numbers; values lie `dim` apart
 template <int VECTORS>
-inline void mix_some(const float* weights, size_t dim, const Pages& kv, int count, size_t offset, float* out) {
-    Vector sums[4][VECTORS] = {};  // four chains, for the latency of an addition
-    for (int v = 0; v < VECTORS; v++) sums[0][v] = load(out + v * VL);
-    for (int first = 0; first < count; first += PAGE) {
-        const float *values = kv.at[first / PAGE] + offset, *w = weights + first;
+inline void mix_some(const float* weights, size_t dim, const Reach& reach, size_t offset, float scale, float* out) {
+    constexpr int CHAINS = 8 / VECTORS;  // for the latency of an addition
+    Vector sums[CHAINS][VECTORS] = {};
+    for (int p = 0; p < reach.pages(); p++, weights += PAGE) {
+        const float* values = reach.at[p] + offset;
         auto add = [&](int i, Vector* to) {
-            Vector a = splat(w[i]);
+            Vector a = splat(weights[i]);
 #pragma GCC unroll 4
             for (int v = 0; v < VECTORS; v++) to[v] += a * load(values + i * dim + v * VL);
             for (int f = 0; f < VECTORS * VL; f += LINE) soon(values + (2 * PAGE + i) * dim + f);
         };
-        int n = std::min(PAGE, count - first), i = 0;
-        for (; i + 4 <= n; i += 4) add(i, sums[0]), add(i + 1, sums[1]), add(i + 2, sums[2]), add(i + 3, sums[3]);
-        if (i < n) add(i, sums[0]);
-        if (i + 1 < n) add(i + 1, sums[1]);
-        if (i + 2 < n) add(i + 2, sums[2]);
+        int n = reach.counts(p), i = 0;
+        for (; i + CHAINS <= n; i += CHAINS)
+#pragma GCC unroll 8
+            for (int c = 0; c < CHAINS; c++) add(i + c, sums[c]);
+        for (; i < n; i++) add(i, sums[0]);
     }
-    for (int v = 0; v < VECTORS; v++) store(out + v * VL, (sums[0][v] + sums[1][v]) + (sums[2][v] + sums[3][v]));
+#pragma GCC unroll 3
+    for (int c = CHAINS / 2; c; c /= 2)
+#pragma GCC unroll 4
+        for (int k = 0; k < c; k++)
+            for (int v = 0; v < VECTORS; v++) sums[k][v] += sums[k + c][v];
+    for (int v = 0; v < VECTORS; v++) store(out + v * VL, sums[0][v] * scale);
 }
 
-inline void mix(const float* weights, int dim, const Pages& kv, int count, size_t offset, float* out) {
+inline void mix(const float* weights, int dim, const Reach& reach, size_t offset, float scale, float* out) {
     int d = 0;
-    for (; d + 2 * VL <= dim; d += 2 * VL) mix_some<2>(weights, dim, kv, count, offset + d, out + d);
-    for (; d + VL <= dim; d += VL) mix_some<1>(weights, dim, kv, count, offset + d, out + d);
-    for (; d < dim; d++)
-        for (int i = 0; i < count; i++) out[d] += weights[i] * kv.at[i / PAGE][offset + static_cast<size_t>(i % PAGE) * dim + d];
+    for (; d + 4 * VL <= dim; d += 4 * VL) mix_some<4>(weights, dim, reach, offset + d, scale, out + d);
+    for (; d + 2 * VL <= dim; d += 2 * VL) mix_some<2>(weights, dim, reach, offset + d, scale, out + d);
+    for (; d + VL <= dim; d += VL) mix_some<1>(weights, dim, reach, offset + d, scale, out + d);
+    for (; d < dim; d++) {
+        float total = 0.0f;
+        for (int p = 0; p < reach.pages(); p++)
+            for (int i = 0; i < reach.counts(p); i++)
+                total += weights[p * PAGE + i] * reach.at[p][offset + static_cast<size_t>(i) * dim + d];
+        out[d] = total * scale;
+    }
 }
 
 inline float softmax(float* a, int n) {  // in place, but for the division by what it returns
@@ -228,21 +259,17 @@ inline float softmax(float* a, int n) {  // in place, but for the division by wh
     return sum(total);
 }
 
-inline void attend(const Engine& e, int layer, const Row& row, const float* q, float* out, float* scores) {
+inline void attend(const Engine& e, int layer, const Row& row, const float* q, float* out, Reach& reach, float* scores) {
     const Shape& s = e.s;
-    int share = s.heads / s.kv_heads, before = row.before ? row.before->length : 0, own = row.position + 1 - before;
-    int split = up(before, PAGE), all = split + up(own, PAGE);
+    reach.take(row);
+    int share = s.heads / s.kv_heads;
     float scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
     for (int h = 0; h < s.heads; h++, q += s.head_dim, out += s.head_dim) {
         size_t keys = (static_cast<size_t>(layer) * s.kv_heads + h / share) * e.head_floats();
         size_t values = keys + static_cast<size_t>(PAGE) * s.head_dim;
-        if (before) score(q, s.head_dim, *row.before, before, keys, scale, scores);
-        score(q, s.head_dim, *row.own, own, keys, scale, scores + split);
-        float norm = 1.0f / softmax(scores, all);
-        std::memset(out, 0, s.head_dim * 4);
-        if (before) mix(scores, s.head_dim, *row.before, before, values, out);
-        mix(scores + split, s.head_dim, *row.own, own, values, out);
-        for (int i = 0; i < s.head_dim; i++) out[i] *= norm;
+        score(q, s.head_dim, reach, keys, scale, scores);
+        float total = softmax(scores, reach.pages() * PAGE);
+        mix(scores, s.head_dim, reach, values, 1.0f / total, out);
     }
 }
 
@@ -293,7 +320,7 @@ inline void forward(const Engine& e, const Row* rows, int n, Work& w) {
         w.product(w.normed, w.hidden, n, l.qkv, w.heads, w.qkv);
         for (int r = 0; r < n; r++) place(e, layer, rows[r], w.heads + Work::size(r, w.qkv));
         for (int r = 0; r < n; r++)
-            attend(e, layer, rows[r], w.heads + Work::size(r, w.qkv), w.attended + Work::size(r, w.mixed), w.scores);
+            attend(e, layer, rows[r], w.heads + Work::size(r, w.qkv), w.attended + Work::size(r, w.mixed), w.reach, w.scores);
         w.product(w.attended, w.mixed, n, l.out, w.x, w.hidden, true);
         norm(l.norm2);
         w.product(w.normed, w.hidden, n, l.gate_up, w.inner, w.gate);

@@ -36,7 +36,13 @@ inline Vector load(const float* p) { return *reinterpret_cast<const Vector*>(p);
 inline void store(float* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; }
 inline Vector splat(float x) { return Vector{} + x; }
 constexpr int LINE = 16;  // floats
-inline void soon(const float* p) { __builtin_prefetch(p); }  // p may lie anywhere
+inline void soon(const float* p) {  // asks for what lies there, which may be anywhere, where that is sooner: not on Zen 3
+#if defined(__AVX512F__)
+    __builtin_prefetch(p);
+#else
+    (void)p;
+#endif
+}
 inline Vector larger(Vector a, Vector b) { return a > b ? a : b; }
 
 // v with its lanes swapped in blocks of BY
