@@ -25,6 +25,7 @@ from assay.lab import (
     mixed_page,
     rung_page,
     scale_page,
+    speed_page,
 )
 from assay.lab.audits import page as verifiers_page
 from assay.lab.cells import WORKERS, run_cells
@@ -91,6 +92,7 @@ STUDIES: Mapping[str, Callable[[Path], list[str]]] = {
     "tasks": families_page.make_page,
     "gpu": gpu_page.make_page,
     "scale": scale_page.make_page,
+    "speed": speed_page.make_page,
     "verifiers": verifiers_page.make_page,
 }
 """Study to what writes its page and says what is wrong."""
@@ -159,7 +161,7 @@ A 0.34M-parameter base is shown noisy traces of sorting few digits, then improve
 seed has a base of its own. 512 held-out items (64 per level), greedy answers unless stated; a prompt is held out by a hash of its
 text.
 
-    python -m assay.lab evidence quickstart        # about 20 minutes on two cores; cells that are done are read, not run
+    python -m assay.lab evidence quickstart        # three minutes on two quiet cores; cells that are done are read, not run
 
 Machine: {"; ".join(sorted({r["machine"] for r in records}))}. One thread per run, {WORKERS} runs at a time.
 CPU-seconds are warm-up and RL steps together, evaluation left out: of the whole run, and until the first evaluation that

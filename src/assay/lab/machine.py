@@ -7,10 +7,13 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-__all__ = ["load", "machine"]
+__all__ = ["load", "machine", "processor"]
 
 PACKAGES = ("torch", "transformers")
 """Libraries whose versions change numbers."""
+
+INSTRUCTIONS = {"avx512_bf16": "AVX-512 with bfloat16", "avx512f": "AVX-512", "avx2": "AVX2", "sve": "SVE", "asimd": "NEON"}
+"""Flags of a processor that decide how fast it multiplies, best first: machines that are lent say no more than a maker's name."""
 
 
 def machine(vllm: str = "") -> str:
@@ -42,9 +45,21 @@ def _versions() -> dict[str, str]:
     return found
 
 
+def processor(cpuinfo: str) -> str:
+    """Name and widest vectors of a processor, from the text of ``/proc/cpuinfo``.
+
+    >>> processor("model name : AMD EPYC" + chr(10) + "flags : fpu sse2 avx2")
+    'AMD EPYC (AVX2)'
+    """
+    found = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in cpuinfo.splitlines())}
+    name = found.get("model name", platform.machine())
+    flags = found.get("flags", found.get("Features", "")).split()
+    widest = next((told for flag, told in INSTRUCTIONS.items() if flag in flags), "")
+    return f"{name} ({widest})" if widest else name
+
+
 def _processor() -> str:
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return processor(Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     except OSError:
         return platform.processor() or platform.machine()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
