@@ -15,7 +15,13 @@ from assay.lab.processes import Job, Processes, last_words, own_cores
 
 CORE = min(os.sched_getaffinity(0))
 WHERE = "import os; print(sorted(os.sched_getaffinity(0)), os.getsid(0) == os.getpid(), os.environ['SAID'])"
-SLEEPS = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)"
+SLEEPS = """
+import os, sys, time
+with open("pid.part", "w") as part:
+    part.write(str(os.getpid()))
+os.rename("pid.part", sys.argv[1])
+time.sleep(60)
+"""
 PARENT = """
 import sys, time
 from pathlib import Path
@@ -95,7 +101,7 @@ def test_no_job_is_left_behind_a_block() -> None:
 
 def test_a_job_ends_with_a_parent_that_was_killed() -> None:
     parent = subprocess.Popen([sys.executable, "-c", PARENT])
-    while not Path("pid").exists() or not Path("pid").read_text():
+    while not Path("pid").exists():
         time.sleep(0.01)
     parent.kill()
     parent.wait()
