@@ -3,7 +3,10 @@
 import pkgutil
 import re
 from importlib import import_module
+from typing import Any
 
+from docutils import nodes
+from sphinx.addnodes import toctree
 from sphinx.application import Sphinx
 
 import assay
@@ -92,6 +95,40 @@ def _run_examples(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = _EXAMPLE.sub(r"```{doctest}\n\2```\n", source[0] + "\n")
 
 
+_TITLES: dict[str, nodes.bullet_list] = {}
+
+
+def _titles(contents: nodes.bullet_list) -> nodes.bullet_list:
+    """The contents of a page without its sections, classes and functions: its title and the pages below it."""
+    contents = contents.deepcopy()
+    for entry in contents.children:
+        if len(entry) > 1:
+            below = list(entry.findall(toctree))
+            entry[1:] = [nodes.bullet_list("", *below)] if below else []
+    return contents
+
+
+def _render_titles(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: nodes.document | None) -> None:
+    """Let the sidebar, which shows titles alone, be made of titles.
+
+    Most of a build's time would go into copying all contents of all pages, for each of hundreds of pages, to drop them.
+    """
+    render = context["toctree"]
+    if not _TITLES:
+        _TITLES.update({name: _titles(contents) for name, contents in app.env.tocs.items()})
+
+    def sidebar(**settings: Any) -> str:
+        whole = app.env.tocs
+        app.env.tocs = _TITLES if settings.get("titles_only") else whole
+        try:
+            return render(**settings)
+        finally:
+            app.env.tocs = whole
+
+    context["toctree"] = sidebar
+
+
 def setup(app: Sphinx) -> None:
     """Sphinx calls this."""
     app.connect("source-read", _run_examples)
+    app.connect("html-page-context", _render_titles, priority=1)  # before the theme's own
