@@ -15,7 +15,7 @@ LIGHT := $(addprefix tests/,attacks core curate guide measure sandbox tasks test
 # Proofs use the machine as a user does: one process, its own threads.
 PROVE_WORKERS ?= 0
 # But for these, which are many small ones and know no threads: they run in parallel, as tests do.
-PROVED_APART := tests/objective tests/tasks
+PROVED_APART := tests/objective tests/tasks tests/verify
 # Each worker steals from the other when it has no tests left, so that a file's tests mostly share its fixtures. Compiled modules
 # are kept even where the environment says otherwise: the tests start many processes that would compile them anew.
 # COV=1 makes `make test` record coverage, for `make floors` to judge.
