@@ -147,13 +147,13 @@ def test_what_another_machine_misses_is_told_and_fails_nothing(
 ) -> None:
     slow = [decoded("native", "1M", 1, 2.5), *lines[0][1:]]
     (tmp_path / "speed").mkdir()
-    write(tmp_path / "speed" / "old", "Slide rule, 1 core", slow, lines[1])
+    write(tmp_path / "speed" / "Slide rule", "Slide rule, 1 core", slow, lines[1])
     code, text = page(tmp_path, lines)
     assert code == 0
-    first, _, other = text.partition("\n## On another machine\n")
+    first, _, other = text.partition("\n## On another machine: Slide rule\n")
     assert "All bars are met." in first
     assert "Slide rule" not in first
-    assert "Slide rule, 1 core. Load average 1.0 to 2.5." in other
+    assert "Slide rule, 1 core. Library: C++ 0123. Load average 1.0 to 2.5." in other
     assert "these are not met here:\n\n- native, 1M, one thread: 2.5 times as fast, asked 3.0\n" in other
 
 

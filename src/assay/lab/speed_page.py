@@ -50,7 +50,8 @@ class Measured(NamedTuple):
 def make_page(folder: Path) -> list[str]:
     """Writes ``speed.md`` from ``speed/decode.jsonl``, ``speed/step.jsonl`` and ``quickstart.json``; measures nothing.
 
-    Folders in ``speed`` hold the same two files of other machines: the page tells what is not met there.
+    Folders in ``speed``, each named for a processor, hold the same two files of other machines: the page tells what is not met
+    there.
 
     Returns:
         The bars that are not met or were not measured, in words; those of other machines are not among them.
@@ -59,10 +60,10 @@ def make_page(folder: Path) -> list[str]:
         DataError: one of the files is missing.
     """
     here = _measured(folder / "speed")
-    others = [_measured(path) for path in sorted((folder / "speed").iterdir()) if path.is_dir()]
+    others = {path.name: _measured(path) for path in sorted((folder / "speed").iterdir(), reverse=True) if path.is_dir()}
     soon = read_json(folder / "quickstart.json")["cpu_seconds_to_bar"]
     failures = [*here.failures(), *_quickstart_failures(soon)]
-    write_text(folder / "speed.md", "\n".join([_page(here, soon, failures), *map(_other, others)]))
+    write_text(folder / "speed.md", "\n".join([_page(here, soon, failures), *(_other(name, there) for name, there in others.items())]))
     return failures
 
 
@@ -134,6 +135,7 @@ def _page(here: Measured, soon: Mapping[str, float | None], failures: Sequence[s
     return f"""# Speed: beside what else there is
 
 The same weights, prompts and lengths on both sides, in turn. Ratios say how many times as fast assay is. {verdict}
+That is said of the first machine; what others fall short of stands at the end.
 
     export OMP_WAIT_POLICY=PASSIVE
     python benchmarks/decode.py --models 1M 4M 12M --cases even joining --threads 1 2 --generate-batch \\
@@ -190,13 +192,13 @@ The bar is {QUICKSTART:.0f} for each. A machine's first run compiles the library
 """
 
 
-def _other(there: Measured) -> str:
+def _other(name: str, there: Measured) -> str:
     head, rows, steps = there.decode[0], there.decode[1:], there.step[1:]
     failures = there.failures()
     verdict = "these are not met here:\n\n- " + "\n- ".join(failures) if failures else "all are met here."
-    return f"""## On another machine
+    return f"""## On another machine: {name}
 
-{head["machine"]}. Load average {_loads([*rows, *steps])}. Of the bars above, {verdict}
+{head["machine"]}. Library: {head["decoder"]}. Load average {_loads([*rows, *steps])}. Of the bars above, {verdict}
 
 Decoding in float32:
 
