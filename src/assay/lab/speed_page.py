@@ -63,7 +63,9 @@ def make_page(folder: Path) -> list[str]:
     others = {path.name: _measured(path) for path in sorted((folder / "speed").iterdir(), reverse=True) if path.is_dir()}
     soon = read_json(folder / "quickstart.json")["cpu_seconds_to_bar"]
     failures = [*here.failures(), *_quickstart_failures(soon)]
-    write_text(folder / "speed.md", "\n".join([_page(here, soon, failures), *(_other(name, there) for name, there in others.items())]))
+    write_text(
+        folder / "speed.md", "\n".join([_page(here, soon, failures), *(_other(name, there) for name, there in others.items())])
+    )
     return failures
 
 
