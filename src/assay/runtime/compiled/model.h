@@ -205,6 +205,17 @@ inline void score(const float* q, int dim, const Reach& reach, size_t offset, fl
     std::fill(out + reach.split + reach.own, out + pages * PAGE, NOTHING);
 }
 
+// all sums in the first, by halves
+template <int COUNT, int VECTORS>
+inline void fold(Vector (*sums)[VECTORS]) {
+    constexpr int HALF = COUNT / 2;
+    if constexpr (HALF) {
+        for (int k = 0; k < HALF; k++)
+            for (int v = 0; v < VECTORS; v++) sums[k][v] += sums[k + HALF][v];
+        fold<HALF>(sums);
+    }
+}
+
 // the sum of values times weights, of VECTORS * VL numbers; values lie `dim` apart
 template <int VECTORS>
 inline void mix_some(const float* weights, size_t dim, const Reach& reach, size_t offset, float scale, float* out) {
@@ -224,11 +235,7 @@ inline void mix_some(const float* weights, size_t dim, const Reach& reach, size_
             for (int c = 0; c < CHAINS; c++) add(i + c, sums[c]);
         for (; i < n; i++) add(i, sums[0]);
     }
-#pragma GCC unroll 3
-    for (int c = CHAINS / 2; c; c /= 2)
-#pragma GCC unroll 4
-        for (int k = 0; k < c; k++)
-            for (int v = 0; v < VECTORS; v++) sums[k][v] += sums[k + c][v];
+    fold<CHAINS>(sums);
     for (int v = 0; v < VECTORS; v++) store(out + v * VL, sums[0][v] * scale);
 }
 
