@@ -57,7 +57,8 @@ def test_any_sizes_give_the_columns_and_gradients_of_pytorch(seed, positions, hi
     truth = columns(None, given_, entropy, torch.float64)
     for ours, other, right in zip(found, theirs, truth, strict=True):
         assert ours.shape == other.shape
-        assert off(ours, right) < 5e-6 + 4 * off(other, right)
+        # A gradient by states adds up multiples of large weights that nearly cancel, each rounded.
+        assert off(ours, right) < 5e-6 * max(1, spread / 3) + 4 * off(other, right)
 
 
 def test_numbers_by_hand():
