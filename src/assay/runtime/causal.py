@@ -18,6 +18,7 @@ from assay.runtime.readout import Beside, Head, head_columns, head_statistics
 from assay.runtime.settings import DecoderShape, HubShape
 
 if TYPE_CHECKING:
+    from assay.runtime.compiled.trail import Trail
     from assay.runtime.replay import Replay
 
 __all__ = ["Causal", "copy_in"]
@@ -47,6 +48,14 @@ class Causal(nn.Module, ABC):
     def shares(self) -> bool:
         """Whether what rows of a pass begin with is computed once."""
         return False
+
+    @property
+    def follows(self) -> bool:
+        """Whether its passes can take over what a sampler has computed (`follow`)."""
+        return False
+
+    def follow(self, trail: Trail | None) -> None:
+        """Takes states from this trail from now on, where they are there and the weights are the same; None: from none."""
 
     @property
     def replay(self) -> Replay | None:

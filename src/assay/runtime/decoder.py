@@ -12,6 +12,7 @@ from torch.nn import functional
 from assay.core.errors import ConfigError
 from assay.runtime.causal import Causal, copy_in
 from assay.runtime.compiled import build
+from assay.runtime.compiled.trail import Trail
 from assay.runtime.compiled.training import CompiledPasses
 from assay.runtime.kernels import frequencies, pad_rows, rms_norm, rotate, unpad_rows
 from assay.runtime.packing import Packing
@@ -154,6 +155,16 @@ class Decoder(Causal):
     def shares(self) -> bool:
         """Whether what rows of a pass begin with is computed once: where the pass is compiled, which is in float32."""
         return self._passes is not None and not torch.is_autocast_enabled("cpu") and self.embedding.dtype == torch.float32
+
+    @property
+    def follows(self) -> bool:
+        """Where passes are compiled."""
+        return self._passes is not None
+
+    def follow(self, trail: Trail | None) -> None:
+        """As `Causal.follow`."""
+        if self._passes is not None:
+            self._passes.trail = trail
 
     @property
     def embedding(self) -> Tensor:

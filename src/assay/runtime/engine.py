@@ -7,6 +7,7 @@ from typing import Any
 from assay.core.protocols import EngineInfo
 from assay.runtime.compiled import build
 from assay.runtime.compiled.path import CompiledRunner
+from assay.runtime.compiled.trail import Trail
 from assay.runtime.decode import DecodePath
 from assay.runtime.model import Model
 from assay.runtime.running import RunningBatch, check_settings
@@ -31,8 +32,11 @@ class NativeEngine(RunningBatch[Any]):
             sides and add up in float32, all else is float32; PyTorch's products are float32 of the rounded weights.
         kernel: decode with the library that is compiled for this processor on first use, several tokens of each row at a time;
             PyTorch decodes otherwise, and where there is no C++ compiler, which one warning says.
+        recall: bytes of states that the library leaves on the `trail`, in float32.
 
     Attributes:
+        trail: what was computed of the tokens that were sampled while it was open, for a learner that follows it; None where
+            nothing is left.
         counters: what was computed so far: ``prefill_prompts``, ``prefill_tokens`` (without padding), ``steps``,
             ``decode_tokens`` (rows times steps behind the prefill), ``sampled_tokens``.
 
@@ -55,7 +59,7 @@ class NativeEngine(RunningBatch[Any]):
 
     def __init__(
         self, model: Model, *, max_batch: int = 512, columns: tuple[str, ...] = ("entropy",), dtype: str = "float32",
-        kernel: bool = True,
+        kernel: bool = True, recall: int = 0,
     ) -> None:  # fmt: skip
         check_settings("NativeEngine", max_batch, columns, ["entropy"])
         self.weights = ServedWeights(model.shape, model.tensors, dtype)
@@ -63,7 +67,12 @@ class NativeEngine(RunningBatch[Any]):
             version=0, vocabulary=model.shape.vocab_size, context=model.shape.max_positions, dtype=dtype, columns=columns
         )
         built = build.kernel() if kernel else None
-        runner: Any = CompiledRunner(built, self.weights) if built else Stepwise(DecodePath(self.weights, max_batch))
+        runner: Any
+        if built:
+            runner = CompiledRunner(built, self.weights, recall if dtype == "float32" else 0)
+        else:
+            runner = Stepwise(DecodePath(self.weights, max_batch))
+        self.trail: Trail | None = runner.trail if built else None
         super().__init__(
             runner, runner if built else self.weights, info, max_batch=max_batch, columns=columns,
             decode=model.tokenizer.decode,

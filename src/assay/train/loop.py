@@ -46,7 +46,8 @@ async def step(s: Session) -> StepResult:
     stage, curriculum, replay = s.rl.stage, s.rl.curriculum, s.rl.replay
     draws = curriculum.draw(stage.groups)
     tasks = [s.counter.next(s.run.tasks, draw) for draw in draws]
-    groups = await attempt(s, tasks, draws, clock)
+    with s.recorded():
+        groups = await attempt(s, tasks, draws, clock)
     curriculum.observe(groups)
     found = Checked()
     if s.checker:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -189,6 +189,13 @@ class Session:
         from assay.runtime.lagged import Lagged
 
         return self.engine if isinstance(self.engine, Lagged) else None
+
+    def recorded(self) -> AbstractContextManager[None]:
+        """Inside, what the engine computes of what it samples is kept for the gradient pass, where both can (`Native.recall`)."""
+        from assay.runtime.engine import NativeEngine
+
+        trail = self.engine.trail if isinstance(self.engine, NativeEngine) else None
+        return trail.open() if trail else nullcontext()
 
     def close(self) -> None:
         """Ends the processes that share the learner; what the next stage takes over stays."""

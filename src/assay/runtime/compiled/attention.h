@@ -7,31 +7,15 @@
 
 #include "forest.h"
 #include "linear.h"
-#include "parts.h"
+#include "trail.h"
 
 namespace assay {
 
 constexpr int QUERIES = 4 * TILE_ROWS;  // whose scores exist at once
 
 struct Heads {  // what one thread computes in
-    Floats q, k, v, kt, vt, dq, dk, dv, weights, slopes, mixed, dmixed;
+    Floats q, k, v, kt, vt, dq, dk, dv, weights, over, slopes, mixed, dmixed;
 };
-
-// weights of scale * a over the first `valid`, 0 behind them up to `all`
-inline void softmax(float* a, int valid, int all, float scale) {
-    std::fill(a + valid, a + all, NOTHING);
-    Vector high = splat(NOTHING), total = {};
-    for (int i = 0; i < all; i += VL) high = larger(high, load(a + i));
-    float most = largest(high) * scale;
-    for (int i = 0; i < all; i += VL) {
-        Vector z = load(a + i) * scale - most;
-        Vector e = z < LOWEST ? Vector{} : exponential(z);
-        total += e;
-        store(a + i, e);
-    }
-    float over = 1.0f / sum(total);
-    for (int i = 0; i < all; i += VL) store(a + i, load(a + i) * over);
-}
 
 // in d, gradients by the weights p: gradients by what these were made of
 inline void softmax_back(const float* p, float* d, int valid, int all, float scale) {
@@ -71,16 +55,16 @@ class Attention {
         for (const Span& span : f.spans) longest = std::max(longest, span.before + span.count);
         ld = up(longest, PANEL) + PANEL;
         h.q.room(head * s.heads), h.k.room(head * s.kv_heads), h.v.room(head * s.kv_heads);
-        h.kt.room(turned * wide * s.kv_heads), h.weights.room(QUERIES * ld), h.mixed.room(QUERIES * wide);
+        h.kt.room(turned * wide * s.kv_heads), h.weights.room(QUERIES * ld), h.over.room(QUERIES), h.mixed.room(QUERIES * wide);
         if (!backward) return;
         h.vt.room(turned * wide * s.kv_heads), h.slopes.room(QUERIES * ld), h.dmixed.room(QUERIES * wide);
         h.dq.room(head * s.heads), h.dk.room(head * s.kv_heads), h.dv.room(head * s.kv_heads);
     }
 
     // reads queries, keys and values of each node from its row of qkv; norms, where there are any, and turns the first two
-    void place(const float* qkv, size_t ldq, const float* q_norm, const float* k_norm) {
+    void place(const StateRows& qkv, const float* q_norm, const float* k_norm) {
         each_head([&](int node, bool query, bool value, size_t column, float* to, float*) {
-            const float* from = qkv + node * ldq + column;
+            const float* from = qkv[node] + column;
             if (value || !s.qk_norm) std::memcpy(to, from, dim * sizeof(float));
             else rms_norm(from, query ? q_norm : k_norm, dim, s.eps, to);
             if (!value) rotate(to, angle(cosine, node), angle(sine, node), dim / 2);
@@ -99,14 +83,16 @@ class Attention {
             each_range(span, first + count, [&](int start, int nodes, int seen) {
                 product<false>(h.weights + seen, ld, count, h.v + kv * head + at(start), wide, nodes, wide, h.mixed, wide, true);
             });
-            for (int j = 0; j < count; j++)
-                std::memcpy(mixed + (span.start + first + j) * ldm + static_cast<size_t>(i) * dim, h.mixed + at(j), dim * sizeof(float));
+            for (int j = 0; j < count; j++) {
+                float* to = mixed + (span.start + first + j) * ldm + static_cast<size_t>(i) * dim;
+                for (int d = 0; d < dim; d++) to[d] = h.mixed[at(j) + d] * h.over[j];
+            }
         });
     }
 
     // of what `forward` gave; leaves gradients by what `place` read in dqkv, and adds those by the norms to their sums
     void backward(
-        const float* dmixed, size_t ldm, const float* qkv, float* dqkv, size_t ldq, const float* q_norm, const float* k_norm,
+        const float* dmixed, size_t ldm, const StateRows& qkv, float* dqkv, size_t ldq, const float* q_norm, const float* k_norm,
         float* dq_norm, float* dk_norm) {
         std::memset(h.dq, 0, head * s.heads * sizeof(float));
         std::memset(h.dk, 0, head * s.kv_heads * sizeof(float)), std::memset(h.dv, 0, head * s.kv_heads * sizeof(float));
@@ -114,6 +100,9 @@ class Attention {
         each_chunk([&](const Span& span, int i, int kv, int first, int count) {
             const float* q = h.q + i * head + at(span.start + first);
             weigh(span, first, count, q, kv);
+            for (int j = 0; j < count; j++)
+                for (int k = 0; k < up(span.before + first + count, VL); k += VL)
+                    store(h.weights + j * ld + k, load(h.weights + j * ld + k) * h.over[j]);
             for (int j = 0; j < count; j++)
                 std::memcpy(h.dmixed + at(j), dmixed + (span.start + first + j) * ldm + static_cast<size_t>(i) * dim, dim * sizeof(float));
             each_range(span, first + count, [&](int start, int nodes, int seen) {
@@ -139,7 +128,7 @@ class Attention {
                 return;
             }
             std::memset(to, 0, dim * sizeof(float));
-            rms_norm_back(qkv + node * ldq + column, query ? q_norm : k_norm, dim, s.eps, from, to, query ? dq_norm : dk_norm);
+            rms_norm_back(qkv[node] + column, query ? q_norm : k_norm, dim, s.eps, from, to, query ? dq_norm : dk_norm);
         });
     }
 
@@ -192,12 +181,13 @@ class Attention {
         visit(span.start, own, seen);
     }
 
+    // leaves e^score in h.weights, and in h.over what makes weights of them
     void weigh(const Span& span, int first, int count, const float* q, int kv) {
         each_range(span, first + count, [&](int start, int nodes, int seen) {
             product<false>(q, wide, count, h.kt + kv * turned * wide + start, turned, wide, nodes, h.weights + seen, ld, false);
         });
         for (int j = 0; j < count; j++)
-            softmax(h.weights + j * ld, span.before + first + j + 1, up(span.before + first + count, VL), scale);
+            h.over[j] = 1.0f / exponentials(h.weights + j * ld, span.before + first + j + 1, up(span.before + first + count, VL), scale);
     }
 
     void turn(const float* from, float* to) const {

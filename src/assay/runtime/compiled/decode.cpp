@@ -35,7 +35,9 @@ void step(Engine& e, const Table& t, Thread& own, std::vector<int>& live, int8_t
         Slot& s = e.slots[slot];
         int at = static_cast<int>(t.count[slot]) - 1, before = s.prefix->pages.length;
         e.reserve(s.own, at + 1);
-        own.rows.push_back({static_cast<int>(t.token[slot]), before + at, &s.prefix->pages, &s.own});
+        float* keep = s.path ? s.path->more(static_cast<int>(t.token[slot])) : nullptr;
+        if (!keep) s.path = nullptr;
+        own.rows.push_back({static_cast<int>(t.token[slot]), before + at, &s.prefix->pages, &s.own, keep});
     }
     if (!own.rows.empty()) {
         forward(e, own.rows.data(), static_cast<int>(own.rows.size()), own.work);
@@ -139,7 +141,45 @@ void each_array(Engine& e, Plain plain, Packed packed) {
 extern "C" {
 
 void assay_load(Engine* e, const float* const* w) {
+    if (e->trail) {
+        e->trail->forget();
+        for (Slot& slot : e->slots) slot.path = nullptr;  // they go on from keys and values of other weights
+    }
     each_array(*e, [&](float* to, size_t n) { std::memcpy(to, *w++, n * 4); }, [&](Weights& m) { m.pack(*w++); });
+}
+
+// A trail of at most so many bytes, which the engine leaves from now on while it is open; null where memory does not suffice. It
+// outlives the engine, and is given back by `assay_trail_free`.
+std::shared_ptr<Trail>* assay_trail(Engine* e, int64_t most) try {
+    auto trail = std::make_shared<Trail>(e->s, most);
+    auto add = [&](const float* data, size_t n) { trail->weights.push_back({data, n}); };
+    auto matrix = [&](const Weights& m) { add(m.full.data, m.full.floats()); };
+    add(e->embedding, static_cast<size_t>(e->s.vocabulary) * e->s.hidden);
+    for (Layer& l : e->layers) {
+        add(l.norm1, e->s.hidden), matrix(l.qkv), matrix(l.out);
+        if (e->s.qk_norm) add(l.q_norm, e->s.head_dim), add(l.k_norm, e->s.head_dim);
+        add(l.norm2, e->s.hidden), matrix(l.gate_up), matrix(l.down);
+    }
+    add(e->norm, e->s.hidden);
+    auto handle = std::make_unique<std::shared_ptr<Trail>>(trail);
+    e->trail = trail;
+    return handle.release();
+} catch (const std::bad_alloc&) {
+    return nullptr;
+}
+
+void assay_trail_free(std::shared_ptr<Trail>* trail) { delete trail; }
+
+// what is sampled from now on is kept, or no longer; what was kept is forgotten where it begins anew
+void assay_trail_open(std::shared_ptr<Trail>* trail, int32_t open) {
+    if (open && !(*trail)->open) (*trail)->forget();
+    (*trail)->open = open != 0;
+}
+
+// paths that are kept, their tokens, and the bytes that were made for states
+void assay_trail_size(std::shared_ptr<Trail>* trail, int64_t* out) {
+    out[0] = static_cast<int64_t>((*trail)->paths.size()), out[1] = 0, out[2] = (*trail)->sheets->bytes();
+    for (auto& path : (*trail)->paths) out[1] += path->length();
 }
 
 // what the decode path multiplies with, as it was given
@@ -159,8 +199,13 @@ int32_t assay_prefill(Engine* e, int32_t n, const int64_t* ids, const int64_t* o
                 out[i]->logits = Floats(e->logits_wide());
                 int length = static_cast<int>(offsets[i + 1] - offsets[i]);
                 e->reserve(out[i]->pages, length);
+                std::shared_ptr<Path>& path = out[i]->path;
+                if (e->trail && e->trail->open) path = e->trail->begin();
+                for (int k = 0; path && k < length; k++)
+                    if (!path->more(static_cast<int>(ids[offsets[i] + k]))) path = nullptr;
                 for (int k = 0; k < length; k++) {
-                    own.rows.push_back({static_cast<int>(ids[offsets[i] + k]), k, nullptr, &out[i]->pages});
+                    float* keep = path ? path->at(k) : nullptr;
+                    own.rows.push_back({static_cast<int>(ids[offsets[i] + k]), k, nullptr, &out[i]->pages, keep});
                     own.last.push_back(k == length - 1 ? i : -1);
                 }
             }
@@ -187,7 +232,10 @@ int32_t assay_open(Engine* e, int32_t first, int32_t n, Prefix* const* prefixes)
         for (int i = 0; i < n; i++) {
             e->close(e->slots[first + i]);
             prefixes[i]->users++;
-            e->slots[first + i].prefix = prefixes[i];
+            Slot& slot = e->slots[first + i];
+            slot.prefix = prefixes[i];
+            if (e->trail && e->trail->open && prefixes[i]->path && prefixes[i]->path->era == e->trail->era)
+                slot.path = e->trail->begin(prefixes[i]->path);
         }
         return DONE;
     });
@@ -231,7 +279,7 @@ int32_t assay_score(Engine* e, int32_t n, const int64_t* ids, const int64_t* off
                 Pages& p = lent.pages[i - starts[unit]];
                 int length = static_cast<int>(offsets[i + 1] - offsets[i]);
                 e->reserve(p, length);
-                for (int k = 0; k < length; k++) own.rows.push_back({static_cast<int>(ids[offsets[i] + k]), k, nullptr, &p});
+                for (int k = 0; k < length; k++) own.rows.push_back({static_cast<int>(ids[offsets[i] + k]), k, nullptr, &p, nullptr});
             }
             score_rows(*e, own, out + offsets[starts[unit]]);
         });

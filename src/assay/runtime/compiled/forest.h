@@ -10,12 +10,20 @@
 
 namespace assay {
 
-struct Rows {  // row i is ids[offsets[i]:offsets[i + 1]]
+struct Rows {  // row i begins at ids[offsets[i]]; what stands behind the last of its tokens that is read does not count
     const int64_t *ids, *offsets;
+    std::vector<int> lengths;
 
-    int length(int row) const { return static_cast<int>(offsets[row + 1] - offsets[row]); }
+    // at: places of the tokens that are read, in all that the rows hold
+    Rows(const int64_t* ids, const int64_t* offsets, int n, const int64_t* at, int64_t wanted) : ids(ids), offsets(offsets), lengths(n, 0) {
+        for (int64_t i = 0; i < wanted; i++) {
+            int row = static_cast<int>(std::upper_bound(offsets, offsets + n + 1, at[i]) - offsets) - 1;
+            lengths[row] = std::max(lengths[row], static_cast<int>(at[i] - offsets[row]) + 1);
+        }
+    }
+    int length(int row) const { return lengths[row]; }
     const int64_t* begin(int row) const { return ids + offsets[row]; }
-    const int64_t* end(int row) const { return ids + offsets[row + 1]; }
+    const int64_t* end(int row) const { return begin(row) + lengths[row]; }
     int shared(int a, int b) const {  // tokens that both begin with
         int n = std::min(length(a), length(b));
         return static_cast<int>(std::mismatch(begin(a), begin(a) + n, begin(b)).first - begin(a));
@@ -40,11 +48,14 @@ struct Forest {
     int nodes() const { return static_cast<int>(ids.size()); }
 };
 
-// Rows in lexical order, in parts of at most `most` nodes; a longer row by itself. A part ends where the next row shares least with
-// it, in its second half.
-inline std::vector<std::vector<int>> parted(const Rows& rows, int n, int most) {
-    std::vector<int> order(n), common(n + 1, 0);
-    std::iota(order.begin(), order.end(), 0);
+// Rows of which something is read in lexical order, in parts of at most `most` nodes; a longer row by itself. A part ends where the
+// next row shares least with it, in its second half.
+inline std::vector<std::vector<int>> parted(const Rows& rows, int most) {
+    std::vector<int> order;
+    for (int i = 0; i < static_cast<int>(rows.lengths.size()); i++)
+        if (rows.length(i)) order.push_back(i);
+    int n = static_cast<int>(order.size());
+    std::vector<int> common(static_cast<size_t>(n) + 1, 0);
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
         return std::lexicographical_compare(rows.begin(a), rows.end(a), rows.begin(b), rows.end(b));
     });

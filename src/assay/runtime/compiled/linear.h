@@ -14,8 +14,9 @@ struct Matrix {  // [outputs, inputs] as [panel][input][PANEL], zeros behind the
     Floats data;
 
     Matrix() = default;
-    Matrix(int n, int k) : outputs(n), inputs(k), data(static_cast<size_t>(up(n, PANEL)) * k) {}
+    Matrix(int n, int k) : outputs(n), inputs(k), data(floats()) {}
 
+    size_t floats() const { return static_cast<size_t>(up(outputs, PANEL)) * inputs; }
     float& at(int output, int input) const {
         return data[(static_cast<size_t>(output / PANEL) * inputs + input) * PANEL + output % PANEL];
     }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "half.h"
-#include "parts.h"
+#include "trail.h"
 
 namespace assay {
 
@@ -43,17 +43,20 @@ struct Prefix {  // a prompt
     Pages pages;
     Floats logits;  // behind its last token
     std::atomic<int> users{1};
+    std::shared_ptr<Path> path;  // null where its states are not kept
 };
 
 struct Slot {
     Prefix* prefix = nullptr;
     Pages own;
+    std::shared_ptr<Path> path;
 };
 
 struct Row {
     int id, position;
     const Pages* before;  // shared pages, positions [0, length); null for none
     Pages* own;           // the row's keys and values are written at position - length of `before`
+    float* keep;          // where its states go; null for nowhere
 };
 
 struct Engine {
@@ -64,6 +67,7 @@ struct Engine {
     Floats embedding, norm, cosine, sine;  // the last two [positions, head_dim / 2]
     Weights head;
     std::vector<Slot> slots;
+    std::shared_ptr<Trail> trail;  // null for none
 
     size_t head_floats() const { return static_cast<size_t>(2) * PAGE * s.head_dim; }
     size_t page_floats() const { return head_floats() * s.layers * s.kv_heads; }
@@ -88,11 +92,15 @@ struct Engine {
         delete prefix;
     }
     void close(Slot& slot) {
+        if (trail) trail->keep(std::move(slot.path));
+        slot.path = nullptr;
         give(slot.own);
         leave(slot.prefix);
         slot.prefix = nullptr;
     }
     ~Engine() {
+        if (trail) trail->weights.clear(), trail->forget();
+        trail = nullptr;
         for (Slot& slot : slots) close(slot);
         for (float* page : spare_) std::free(page);
     }
@@ -151,6 +159,8 @@ struct Reach {
     }
 };
 
+constexpr int TOGETHER = 4;  // heads whose values are mixed at once
+
 struct Work {  // what one thread computes in, for up to `rows` rows
     int hidden, qkv, mixed, gate;
     Floats x, normed, heads, attended, inner, scores, halves;
@@ -160,9 +170,10 @@ struct Work {  // what one thread computes in, for up to `rows` rows
         : hidden(up(e.s.hidden, PANEL)), qkv(up((e.s.heads + 2 * e.s.kv_heads) * e.s.head_dim, PANEL)),
           mixed(up(e.s.heads * e.s.head_dim, PANEL)), gate(up(2 * e.s.inner, PANEL)), x(size(rows, hidden)),
           normed(size(rows, hidden)), heads(size(rows, qkv)), attended(size(rows, mixed)), inner(size(rows, gate)),
-          scores(size(e.s.heads / e.s.kv_heads, e.s.positions + 2 * PAGE)),
+          scores(TOGETHER * scores_wide(e)),
           halves(e.half ? size(rows, std::max({hidden, mixed, gate / 2}) / 2 + PANEL) : 0) {}
 
+    static size_t scores_wide(const Engine& e) { return static_cast<size_t>(e.s.positions) + 2 * PAGE; }
     static size_t size(int rows, int wide) { return static_cast<size_t>(rows) * wide; }
     float* states(int r) const { return normed + size(r, hidden); }
     void product(const float* from, size_t ldx, int rows, const Weights& m, float* y, size_t ldy, bool add = false) const {
@@ -173,14 +184,13 @@ struct Work {  // what one thread computes in, for up to `rows` rows
 
 // ---- attention -------------------------------------------------------------------------------------------------------------
 
-// Keys and values of many rows do not fit into the second cache. Whoever reads a head's asks for those of the next head, which lie
-// 2 * PAGE * dim behind them.
+// Keys and values of many rows do not fit into the second cache: whoever reads some asks for those that are read next.
 
-// scores of one query with whole pages
+// products of one query with the keys of whole pages; asks for the values, which are read next
 template <int PAGES>
-inline void score_some(int pages, const float* q, int dim, float* const* at, size_t offset, float scale, float* out) {
+inline void score_some(int pages, const float* q, int dim, float* const* at, size_t offset, float* out) {
     if constexpr (PAGES > 1)
-        if (pages < PAGES) return score_some<PAGES - 1>(pages, q, dim, at, offset, scale, out);
+        if (pages < PAGES) return score_some<PAGES - 1>(pages, q, dim, at, offset, out);
     Vector sums[PAGES][PAGE_VECTORS] = {};
     for (int d = 0; d < dim; d++) {
         Vector a = splat(q[d]);
@@ -189,94 +199,89 @@ inline void score_some(int pages, const float* q, int dim, float* const* at, siz
 #pragma GCC unroll 4
             for (int v = 0; v < PAGE_VECTORS; v++) sums[p][v] += a * load(at[p] + offset + d * PAGE + v * VL);
 #pragma GCC unroll 8
-        for (int p = 0; p < PAGES; p++) soon(at[p] + offset + (2 * dim + d) * PAGE);
+        for (int p = 0; p < PAGES; p++) soon(at[p] + offset + (dim + d) * PAGE);
     }
     for (int p = 0; p < PAGES; p++)
-        for (int v = 0; v < PAGE_VECTORS; v++) store(out + p * PAGE + v * VL, sums[p][v] * scale);
+        for (int v = 0; v < PAGE_VECTORS; v++) store(out + p * PAGE + v * VL, sums[p][v]);
 }
 
-// scores of one query; -inf at positions that do not count
-inline void score(const float* q, int dim, const Reach& reach, size_t offset, float scale, float* out) {
+// products of one query with the keys of all positions, in their order
+inline void score(const float* q, int dim, const Reach& reach, size_t offset, float* out) {
     constexpr int SOME = 8 / PAGE_VECTORS;  // as many sums as hide the latency of an addition
     int pages = reach.pages();
-    for (int p = 0; p < pages; p += SOME)
-        score_some<SOME>(std::min(SOME, pages - p), q, dim, reach.at.data() + p, offset, scale, out + p * PAGE);
-    std::fill(out + reach.before, out + reach.split, NOTHING);
-    std::fill(out + reach.split + reach.own, out + pages * PAGE, NOTHING);
+    for (int p = 0; p < pages; p += SOME) score_some<SOME>(std::min(SOME, pages - p), q, dim, reach.at.data() + p, offset, out + p * PAGE);
+    if (reach.split > reach.before) std::memmove(out + reach.before, out + reach.split, static_cast<size_t>(reach.own) * sizeof(float));
 }
 
-// all sums in the first, by halves
-template <int COUNT, int VECTORS>
-inline void fold(Vector (*sums)[VECTORS]) {
-    constexpr int HALF = COUNT / 2;
-    if constexpr (HALF) {
-        for (int k = 0; k < HALF; k++)
-            for (int v = 0; v < VECTORS; v++) sums[k][v] += sums[k + HALF][v];
-        fold<HALF>(sums);
-    }
-}
-
-// the sum of values times weights, of VECTORS * VL numbers; values lie `dim` apart
-template <int VECTORS>
-inline void mix_some(const float* weights, size_t dim, const Reach& reach, size_t offset, float scale, float* out) {
-    constexpr int CHAINS = 8 / VECTORS;  // for the latency of an addition
-    Vector sums[CHAINS][VECTORS] = {};
-    for (int p = 0; p < reach.pages(); p++, weights += PAGE) {
-        const float* values = reach.at[p] + offset;
-        auto add = [&](int i, Vector* to) {
-            Vector a = splat(weights[i]);
-#pragma GCC unroll 4
-            for (int v = 0; v < VECTORS; v++) to[v] += a * load(values + i * dim + v * VL);
-            for (int f = 0; f < VECTORS * VL; f += LINE) soon(values + (2 * PAGE + i) * dim + f);
-        };
-        int n = reach.counts(p), i = 0;
-        for (; i + CHAINS <= n; i += CHAINS)
+// the sums of values times weights of HEADS heads, VECTORS * VL numbers of each, in the order of positions; heads together hide the
+// latency of an addition. Asks for the keys that are read next, `ahead` behind the values.
+template <int HEADS, int VECTORS>
+inline void mix_some(
+    const float* weights, size_t ld, int dim, const Reach& reach, const size_t* offsets, size_t ahead, const float* scales, float* out) {
+    Vector sums[HEADS][VECTORS] = {};
+    for (int p = 0; p < reach.pages(); p++) {
+        const float* values[HEADS];
 #pragma GCC unroll 8
-            for (int c = 0; c < CHAINS; c++) add(i + c, sums[c]);
-        for (; i < n; i++) add(i, sums[0]);
+        for (int h = 0; h < HEADS; h++) values[h] = reach.at[p] + offsets[h];
+        int n = reach.counts(p);
+        for (int i = 0; i < n; i++, weights++)
+#pragma GCC unroll 8
+            for (int h = 0; h < HEADS; h++) {
+                Vector a = splat(weights[h * ld]);
+#pragma GCC unroll 4
+                for (int v = 0; v < VECTORS; v++) sums[h][v] += a * load(values[h] + i * dim + v * VL);
+                for (int f = 0; f < VECTORS * VL; f += LINE) soon(values[h] + ahead + i * dim + f);
+            }
     }
-    fold<CHAINS>(sums);
-    for (int v = 0; v < VECTORS; v++) store(out + v * VL, sums[0][v] * scale);
+    for (int h = 0; h < HEADS; h++)
+        for (int v = 0; v < VECTORS; v++) store(out + h * dim + v * VL, sums[h][v] * scales[h]);
 }
 
-inline void mix(const float* weights, int dim, const Reach& reach, size_t offset, float scale, float* out) {
+template <int HEADS>
+inline void mix(
+    const float* weights, size_t ld, int dim, const Reach& reach, const size_t* offsets, size_t ahead, const float* scales, float* out) {
+    size_t at[HEADS];
+    auto some = [&](auto vectors, int d) {
+        constexpr int VECTORS = decltype(vectors)::value;
+        for (int h = 0; h < HEADS; h++) at[h] = offsets[h] + d;
+        mix_some<HEADS, VECTORS>(weights, ld, dim, reach, at, ahead, scales, out + d);
+    };
     int d = 0;
-    for (; d + 4 * VL <= dim; d += 4 * VL) mix_some<4>(weights, dim, reach, offset + d, scale, out + d);
-    for (; d + 2 * VL <= dim; d += 2 * VL) mix_some<2>(weights, dim, reach, offset + d, scale, out + d);
-    for (; d + VL <= dim; d += VL) mix_some<1>(weights, dim, reach, offset + d, scale, out + d);
-    for (; d < dim; d++) {
-        float total = 0.0f;
-        for (int p = 0; p < reach.pages(); p++)
-            for (int i = 0; i < reach.counts(p); i++)
-                total += weights[p * PAGE + i] * reach.at[p][offset + static_cast<size_t>(i) * dim + d];
-        out[d] = total * scale;
-    }
-}
-
-inline float softmax(float* a, int n) {  // in place, but for the division by what it returns
-    Vector high = splat(NOTHING), total = {};
-    for (int i = 0; i < n; i += VL) high = larger(high, load(a + i));
-    float most = largest(high);
-    for (int i = 0; i < n; i += VL) {
-        Vector z = load(a + i) - most;
-        Vector e = z < LOWEST ? Vector{} : exponential(z);
-        total += e;
-        store(a + i, e);
-    }
-    return sum(total);
+    if constexpr (HEADS <= 2)
+        for (; d + 4 * VL <= dim; d += 4 * VL) some(std::integral_constant<int, 4>{}, d);
+    if constexpr (HEADS <= 4)
+        for (; d + 2 * VL <= dim; d += 2 * VL) some(std::integral_constant<int, 2>{}, d);
+    for (; d + VL <= dim; d += VL) some(std::integral_constant<int, 1>{}, d);
+    for (int h = 0; h < HEADS; h++)
+        for (int i = d; i < dim; i++) {
+            const float* w = weights + h * ld;
+            float total = 0.0f;
+            for (int p = 0; p < reach.pages(); p++)
+                for (int k = 0; k < reach.counts(p); k++) total += *w++ * reach.at[p][offsets[h] + static_cast<size_t>(k) * dim + i];
+            out[h * dim + i] = total * scales[h];
+        }
 }
 
 inline void attend(const Engine& e, int layer, const Row& row, const float* q, float* out, Reach& reach, float* scores) {
     const Shape& s = e.s;
     reach.take(row);
-    int share = s.heads / s.kv_heads;
-    float scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
-    for (int h = 0; h < s.heads; h++, q += s.head_dim, out += s.head_dim) {
-        size_t keys = (static_cast<size_t>(layer) * s.kv_heads + h / share) * e.head_floats();
-        size_t values = keys + static_cast<size_t>(PAGE) * s.head_dim;
-        score(q, s.head_dim, reach, keys, scale, scores);
-        float total = softmax(scores, reach.pages() * PAGE);
-        mix(scores, s.head_dim, reach, values, 1.0f / total, out);
+    int share = s.heads / s.kv_heads, n = row.position + 1, dim = s.head_dim;
+    float scale = 1.0f / std::sqrt(static_cast<float>(dim));
+    size_t ld = Work::scores_wide(e), keys[TOGETHER], values[TOGETHER];
+    float over[TOGETHER];
+    for (int first = 0; first < s.heads; first += TOGETHER, q += TOGETHER * dim, out += TOGETHER * dim) {
+        int heads = std::min(TOGETHER, s.heads - first);
+        for (int h = 0; h < heads; h++) {
+            keys[h] = (static_cast<size_t>(layer) * s.kv_heads + (first + h) / share) * e.head_floats();
+            values[h] = keys[h] + static_cast<size_t>(PAGE) * dim;
+            score(q + h * dim, dim, reach, keys[h], scores + h * ld);
+            over[h] = 1.0f / exponentials(scores + h * ld, n, up(n, VL), scale);
+        }
+        size_t ahead = (static_cast<size_t>(heads + share - 1) / share * 2 - 1) * PAGE * dim;
+        if (heads == 4) mix<4>(scores, ld, dim, reach, values, ahead, over, out);
+        else if (heads == 3) mix<3>(scores, ld, dim, reach, values, ahead, over, out);
+        else if (heads == 2) mix<2>(scores, ld, dim, reach, values, ahead, over, out);
+        else mix<1>(scores, ld, dim, reach, values, ahead, over, out);
     }
 }
 
@@ -316,24 +321,40 @@ inline void gate(float* g, int inner) {  // silu(g) * up, in the place of g
 // states behind the final norm in w.normed; rows of one sequence stand in the order of their positions
 inline void forward(const Engine& e, const Row* rows, int n, Work& w) {
     const Shape& s = e.s;
+    bool keeps = e.trail && std::any_of(rows, rows + n, [](const Row& row) { return row.keep != nullptr; });
+    size_t layer_cell = 0;
+    auto keep = [&](const float* from, int ld, size_t cell, int count) {
+        if (!keeps) return;
+        for (int r = 0; r < n; r++)
+            if (rows[r].keep) put_away(rows[r].keep + layer_cell + cell, from + Work::size(r, ld), count);
+    };
     for (int r = 0; r < n; r++)
         std::memcpy(w.x + Work::size(r, w.hidden), e.embedding + Work::size(rows[r].id, s.hidden), s.hidden * 4);
     auto norm = [&](const float* weight) {
         for (int r = 0; r < n; r++) rms_norm(w.x + Work::size(r, w.hidden), weight, s.hidden, s.eps, w.states(r));
     };
-    for (int layer = 0; layer < s.layers; layer++) {
+    const Cells none{Shape{}}, &c = keeps ? e.trail->cells : none;
+    for (int layer = 0; layer < s.layers; layer++, layer_cell += c.layer) {
         const Layer& l = e.layers[layer];
+        keep(w.x, w.hidden, c.x, s.hidden);
         norm(l.norm1);
         w.product(w.normed, w.hidden, n, l.qkv, w.heads, w.qkv);
+        keep(w.heads, w.qkv, c.qkv, (s.heads + 2 * s.kv_heads) * s.head_dim);
         for (int r = 0; r < n; r++) place(e, layer, rows[r], w.heads + Work::size(r, w.qkv));
         for (int r = 0; r < n; r++)
             attend(e, layer, rows[r], w.heads + Work::size(r, w.qkv), w.attended + Work::size(r, w.mixed), w.reach, w.scores);
+        keep(w.attended, w.mixed, c.mixed, s.heads * s.head_dim);
         w.product(w.attended, w.mixed, n, l.out, w.x, w.hidden, true);
+        keep(w.x, w.hidden, c.middle, s.hidden);
         norm(l.norm2);
         w.product(w.normed, w.hidden, n, l.gate_up, w.inner, w.gate);
+        keep(w.inner, w.gate, c.gate_up, 2 * s.inner);
         for (int r = 0; r < n; r++) gate(w.inner + Work::size(r, w.gate), s.inner);
         w.product(w.inner, w.gate, n, l.down, w.x, w.hidden, true);
     }
+    layer_cell = 0;
+    keep(w.x, w.hidden, c.last, s.hidden);
+    if (keeps) settled();
     norm(e.norm);
 }
 

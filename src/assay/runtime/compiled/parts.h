@@ -31,6 +31,25 @@ inline void rms_norm(const float* x, const float* w, int n, float eps, float* y)
     for (; i < n; i++) y[i] = x[i] * scale * w[i];
 }
 
+// e^(scale * a - the largest) of the first `valid`, 0 behind them up to `all`; returns their sum
+inline float exponentials(float* a, int valid, int all, float scale) {
+    std::fill(a + valid, a + all, NOTHING);
+    Vector high = splat(NOTHING), total = {};
+    for (int i = 0; i < all; i += VL) {
+        Vector z = load(a + i) * scale;
+        store(a + i, z);
+        high = larger(high, z);
+    }
+    float most = largest(high);
+    for (int i = 0; i < all; i += VL) {
+        Vector z = load(a + i) - most;
+        Vector e = z < LOWEST ? Vector{} : exponential(z);
+        total += e;
+        store(a + i, e);
+    }
+    return sum(total);
+}
+
 // BACK is the turn's transpose
 template <bool BACK = false>
 inline void rotate(float* x, const float* cosine, const float* sine, int half) {

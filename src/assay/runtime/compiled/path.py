@@ -17,6 +17,7 @@ from assay.core.errors import EngineError
 from assay.core.manifest import Manifest
 from assay.core.rollout import Ids
 from assay.runtime.compiled.calls import NO_MEMORY, Sizes, angles, declared
+from assay.runtime.compiled.trail import Trail
 from assay.runtime.settings import DecoderShape
 from assay.runtime.slots import ColumnKind, SlotTable
 from assay.runtime.stepping import Went
@@ -78,12 +79,13 @@ class _Engine:
     def __init__(self, library: ctypes.CDLL, shape: DecoderShape, dtype: str) -> None:
         self.functions = declared(library, _SIGNATURES)
         cosine, sine = angles(shape)
-        self.pointer: int | None = self.functions.assay_engine(
+        pointer: int | None = self.functions.assay_engine(
             Sizes.of(shape), _address(cosine), _address(sine), _block(shape, dtype), dtype == "bfloat16"
         )
-        if self.pointer is None:
+        if pointer is None:
             raise MemoryError(f"the compiled decode path has no memory for {shape.parameters:,} weights")
-        weakref.finalize(self, self.functions.assay_engine_free, self.pointer)
+        self.pointer = pointer
+        weakref.finalize(self, self.functions.assay_engine_free, pointer)
 
 
 class CompiledRunner:
@@ -92,6 +94,10 @@ class CompiledRunner:
     Args:
         library: of `assay.runtime.compiled.build`.
         weights: what is served; packed anew behind each load.
+        recall: bytes of states that are left on a trail while that is open; 0 for none.
+
+    Attributes:
+        trail: where they are left.
 
     Raises:
         MemoryError: it does not suffice for the weights.
@@ -99,9 +105,10 @@ class CompiledRunner:
 
     kinds: Mapping[str, ColumnKind]
 
-    def __init__(self, library: ctypes.CDLL, weights: ServedWeights) -> None:
+    def __init__(self, library: ctypes.CDLL, weights: ServedWeights, recall: int = 0) -> None:
         self.kinds = {}
         self._weights, self._engine = weights, _Engine(library, weights.shape, weights.dtype)
+        self.trail = Trail(library, self._engine.pointer, recall) if recall else None
         self._functions = self._engine.functions
         self._pack()
 

@@ -3,7 +3,8 @@
 // Rows are cut into blocks, each a forest that a thread takes through all layers, forward and later backward; a beginning that rows
 // of a block share is computed once, and gets the sum of their gradients. Numbers of the forward pass do not depend on what else
 // there is. Gradients of blocks are added up in lanes, as many as the number of nodes says, and these in their order: so that
-// nothing depends on the number of threads.
+// nothing depends on the number of threads. States that a sampler left on its trail, by the same weights, have the same bits: a block
+// of which all are there is not computed again.
 
 #include <cstring>
 #include <memory>
@@ -20,6 +21,8 @@ constexpr int BLOCK = 384;         // most nodes of a block, that its states sta
 constexpr int LANE = 1024;         // nodes that are worth a lane
 constexpr int64_t LANES = 8;       // most
 constexpr int64_t SUMS = 1 << 26;  // most weights of all lanes
+constexpr int64_t CHECKED = 4096;  // recalled nodes on which a row is computed too
+constexpr int32_t RECALLED_OTHERWISE = 4;  // beside the states of share.h
 constexpr int SOME = 128;          // rows of a product whose results are summed over them: a panel of these stays in the first cache
 
 size_t wide(int n) { return up(n, PANEL) + VL; }  // floats from row to row: by no power of two, which would share few cache lines
@@ -97,6 +100,8 @@ struct States {
 
 struct Block {
     Forest forest;
+    std::vector<std::shared_ptr<const Path>> paths;  // that hold what `kept` points to
+    std::vector<const float*> kept;                  // a sampler's states of each node; none where one is missing
     std::vector<int> read;                     // nodes whose states are wanted, ascending
     std::vector<std::pair<int64_t, int>> out;  // places in the result, and in `read`
     std::unique_ptr<States> states;
@@ -104,7 +109,7 @@ struct Block {
 
 struct Work {
     Heads heads;
-    Floats normed, act, dx, dnormed, dact, dgate_up, dmixed, dqkv;
+    Floats normed, act, mixed, dx, dnormed, dact, dgate_up, dmixed, dqkv;
 };
 
 template <class T>
@@ -145,6 +150,7 @@ struct Trainer {
     Spares<States> states;
     Spares<Work> work;
     Spares<Sums> sums;
+    int64_t unchecked = 0;  // nodes recalled since a row of them was computed too
 
     int mixed() const { return s.heads * s.head_dim; }
     int qkv() const { return (s.heads + 2 * s.kv_heads) * s.head_dim; }
@@ -153,7 +159,7 @@ struct Trainer {
 struct Tape {  // blocks between their two passes
     Trainer& t;
     std::vector<Block> blocks;
-    int64_t nodes = 0;
+    int64_t nodes = 0, recalled = 0;  // of all blocks; of those that are not computed again
 
     explicit Tape(Trainer& t) : t(t) {}
     ~Tape() {
@@ -172,13 +178,13 @@ struct Borrowed {  // a thread's room, which goes back when this ends
     ~Borrowed() { t.work.give(std::move(work)); }
 };
 
-void norm_rows(const Shape& s, const float* x, int n, const float* w, float* y) {
-    for (int r = 0; r < n; r++) rms_norm(x + r * wide(s.hidden), w, s.hidden, s.eps, y + r * wide(s.hidden));
+void norm_rows(const Shape& s, const StateRows& x, int n, const float* w, float* y) {
+    for (int r = 0; r < n; r++) rms_norm(x[r], w, s.hidden, s.eps, y + r * wide(s.hidden));
 }
 
-void norm_rows_back(const Shape& s, const float* x, int n, const float* w, const float* dy, float* dx, float* dw) {
+void norm_rows_back(const Shape& s, const StateRows& x, int n, const float* w, const float* dy, float* dx, float* dw) {
     size_t ld = wide(s.hidden);
-    for (int r = 0; r < n; r++) rms_norm_back(x + r * ld, w, s.hidden, s.eps, dy + r * ld, dx + r * ld, dw);
+    for (int r = 0; r < n; r++) rms_norm_back(x[r], w, s.hidden, s.eps, dy + r * ld, dx + r * ld, dw);
 }
 
 // act = silu(g) * u
@@ -208,6 +214,23 @@ void gate_back(const float* g, const float* u, int n, const float* dact, float* 
     }
 }
 
+// states behind the final norm of the nodes that are read
+void finish(const Trainer& t, const Block& b, Work& w, float* out) {
+    const Shape& s = t.s;
+    size_t hidden = wide(s.hidden);
+    norm_rows(s, {b.states->last, hidden}, static_cast<int>(b.read.size()), t.norm, w.normed);
+    for (auto [to, from] : b.out) std::memcpy(out + to * s.hidden, w.normed + from * hidden, s.hidden * sizeof(float));
+}
+
+// the same of a block whose states a sampler left
+void recall(const Trainer& t, const Block& b, Work& w, float* out) {
+    size_t hidden = wide(t.s.hidden), rows = b.read.size();
+    b.states->last.room(rows * hidden), w.normed.room(rows * hidden);
+    for (size_t r = 0; r < rows; r++)
+        std::memcpy(b.states->last + r * hidden, b.kept[b.read[r]] + Cells(t.s).last, t.s.hidden * sizeof(float));
+    finish(t, b, w, out);
+}
+
 void forward(const Trainer& t, Block& b, Work& w, bool keep, float* out) {
     const Shape& s = t.s;
     int n = b.forest.nodes(), m = static_cast<int>(b.read.size());
@@ -229,9 +252,9 @@ void forward(const Trainer& t, Block& b, Work& w, bool keep, float* out) {
         bool last = i == s.layers - 1;
         rows = last ? m : n;
         k.qkv.room(n * qkv), k.mixed.room(n * mixed), k.middle.room(n * hidden), k.gate_up.room(rows * both);
-        norm_rows(s, k.x, n, l.norm1, w.normed);
+        norm_rows(s, {k.x, hidden}, n, l.norm1, w.normed);
         linear(w.normed, hidden, n, l.qkv, k.qkv, qkv);
-        attention.place(k.qkv, qkv, l.q_norm, l.k_norm);
+        attention.place(StateRows{k.qkv, qkv}, l.q_norm, l.k_norm);
         attention.forward(k.mixed, mixed);
         for (int r = 0; r < rows; r++) {  // behind the last attention no node needs another: go on with those that are read
             int from = last ? b.read[r] : r;
@@ -239,7 +262,7 @@ void forward(const Trainer& t, Block& b, Work& w, bool keep, float* out) {
             if (from != r) std::memcpy(k.mixed + r * mixed, k.mixed + from * mixed, mixed * sizeof(float));
         }
         linear(k.mixed, mixed, rows, l.out, k.middle, hidden, true);
-        norm_rows(s, k.middle, rows, l.norm2, w.normed);
+        norm_rows(s, {k.middle, hidden}, rows, l.norm2, w.normed);
         linear(w.normed, hidden, rows, l.gate_up, k.gate_up, both);
         for (int r = 0; r < rows; r++) gate(k.gate_up + r * both, k.gate_up + r * both + s.inner, s.inner, w.act + r * inner);
         Floats& next = last ? kept.last : states(i + 1).x;
@@ -247,8 +270,7 @@ void forward(const Trainer& t, Block& b, Work& w, bool keep, float* out) {
         std::memcpy(next, k.middle, rows * hidden * sizeof(float));
         linear(w.act, inner, rows, l.down, next, hidden, true);
     }
-    norm_rows(s, kept.last, m, t.norm, w.normed);
-    for (auto [to, from] : b.out) std::memcpy(out + to * s.hidden, w.normed + from * hidden, s.hidden * sizeof(float));
+    finish(t, b, w, out);
 }
 
 // rows 0 to m - 1 of x go where `read` says, zeros where it says nothing
@@ -270,36 +292,51 @@ void backward(const Trainer& t, const Block& b, Work& w, const float* grad, Sums
     const States& kept = *b.states;
     w.normed.room(n * hidden), w.act.room(n * inner), w.dx.room(n * hidden), w.dnormed.room(n * hidden), w.dact.room(n * inner);
     w.dgate_up.room(n * both), w.dmixed.room(n * mixed), w.dqkv.room(n * qkv);
+    if (!b.kept.empty()) w.mixed.room(n * mixed);
     float* dx = w.dx;
     std::memset(dx, 0, m * hidden * sizeof(float)), std::memset(w.dnormed, 0, m * hidden * sizeof(float));
     for (auto [from, to] : b.out)
         for (int i = 0; i < s.hidden; i++) w.dnormed[to * hidden + i] += grad[from * s.hidden + i];
-    norm_rows_back(s, kept.last, m, t.norm, w.dnormed, dx, g.norm);
+    norm_rows_back(s, {kept.last, hidden}, m, t.norm, w.dnormed, dx, g.norm);
     Attention attention(s, t.cosine, t.sine, b.forest, w.heads, true);
+    const Cells c(s);
     for (int i = s.layers - 1; i >= 0; i--) {
         const Layer& l = t.layers[i];
-        const LayerStates& k = kept.layers[i];
         LayerSums& sums = g.layers[i];
+        // of the last layer there is, behind the attention, what is read
+        auto states = [&](Floats LayerStates::*of, size_t ld, size_t cell, bool behind) {
+            if (b.kept.empty()) return StateRows{kept.layers[i].*of, ld};
+            return StateRows{nullptr, 0, b.kept.data(), c.layer * i + cell, behind && i == s.layers - 1 ? b.read.data() : nullptr};
+        };
+        StateRows x = states(&LayerStates::x, hidden, c.x, false), middle = states(&LayerStates::middle, hidden, c.middle, true);
+        StateRows qkvs = states(&LayerStates::qkv, qkv, c.qkv, false), gates = states(&LayerStates::gate_up, both, c.gate_up, true);
+        StateRows attended = states(&LayerStates::mixed, mixed, c.mixed, true);
         linear(dx, hidden, rows, l.down_back, w.dact, inner);
         for (int r = 0; r < rows; r++) {
-            float *up_to = k.gate_up + r * both, *to = w.dgate_up + r * both;
-            gate_back(up_to, up_to + s.inner, s.inner, w.dact + r * inner, w.act + r * inner, to, to + s.inner);
+            const float* gate_up = gates[r];
+            float* to = w.dgate_up + r * both;
+            gate_back(gate_up, gate_up + s.inner, s.inner, w.dact + r * inner, w.act + r * inner, to, to + s.inner);
         }
         sums.down.add(dx, hidden, w.act, inner, rows);
-        norm_rows(s, k.middle, rows, l.norm2, w.normed);
+        norm_rows(s, middle, rows, l.norm2, w.normed);
         sums.gate_up.add(w.dgate_up, both, w.normed, hidden, rows);
         linear(w.dgate_up, both, rows, l.gate_up_back, w.dnormed, hidden);
-        norm_rows_back(s, k.middle, rows, l.norm2, w.dnormed, dx, sums.norm2);
-        sums.out.add(dx, hidden, k.mixed, mixed, rows);
+        norm_rows_back(s, middle, rows, l.norm2, w.dnormed, dx, sums.norm2);
+        const float* mix = attended.base;
+        if (!mix) {
+            for (int r = 0; r < rows; r++) std::memcpy(w.mixed + r * mixed, attended[r], t.mixed() * sizeof(float));
+            mix = w.mixed;
+        }
+        sums.out.add(dx, hidden, mix, mixed, rows);
         linear(dx, hidden, rows, l.out_back, w.dmixed, mixed);
         if (rows < n) spread(dx, hidden, b.read, n), spread(w.dmixed, mixed, b.read, n);
         rows = n;
-        attention.place(k.qkv, qkv, l.q_norm, l.k_norm);
-        attention.backward(w.dmixed, mixed, k.qkv, w.dqkv, qkv, l.q_norm, l.k_norm, sums.q_norm, sums.k_norm);
-        norm_rows(s, k.x, n, l.norm1, w.normed);
+        attention.place(qkvs, l.q_norm, l.k_norm);
+        attention.backward(w.dmixed, mixed, qkvs, w.dqkv, qkv, l.q_norm, l.k_norm, sums.q_norm, sums.k_norm);
+        norm_rows(s, x, n, l.norm1, w.normed);
         sums.qkv.add(w.dqkv, qkv, w.normed, hidden, n);
         linear(w.dqkv, qkv, n, l.qkv_back, w.dnormed, hidden);
-        norm_rows_back(s, k.x, n, l.norm1, w.dnormed, dx, sums.norm1);
+        norm_rows_back(s, x, n, l.norm1, w.dnormed, dx, sums.norm1);
     }
     for (int r = 0; r < rows; r++) {
         float* sum = g.embedding + static_cast<size_t>(b.forest.ids[s.layers ? r : b.read[r]]) * hidden;
@@ -307,15 +344,32 @@ void backward(const Trainer& t, const Block& b, Work& w, const float* grad, Sums
     }
 }
 
+// takes a sampler's states for those of a block, where it left all of them
+void follow(Block& b, const Rows& rows, const std::vector<int>& part, const std::vector<int>& node_of, Trail& trail) {
+    b.kept.assign(b.forest.nodes(), nullptr);
+    for (int row : part) {
+        std::shared_ptr<const Path> path = trail.find(rows.begin(row), rows.length(row));
+        if (!path) {
+            b.kept.clear(), b.paths.clear();
+            return;
+        }
+        for (int k = 0; k < rows.length(row); k++) b.kept[node_of[rows.offsets[row] + k]] = path->at(k);
+        b.paths.push_back(std::move(path));
+    }
+}
+
 // blocks of the rows, with what is wanted of each: `at` counts the tokens of all rows
-void lay_out(Tape& tape, const Rows& rows, int n, int64_t wanted, const int64_t* at) {
+void lay_out(Tape& tape, const Rows& rows, int n, int64_t wanted, const int64_t* at, Trail* trail) {
     std::vector<int> node_of(rows.offsets[n]), block_of(rows.offsets[n]);
-    for (const std::vector<int>& part : parted(rows, n, BLOCK)) {
+    for (const std::vector<int>& part : parted(rows, BLOCK)) {
         for (int row : part)
-            std::fill(block_of.begin() + rows.offsets[row], block_of.begin() + rows.offsets[row + 1], static_cast<int>(tape.blocks.size()));
+            std::fill_n(block_of.begin() + rows.offsets[row], rows.length(row), static_cast<int>(tape.blocks.size()));
         tape.blocks.emplace_back();
-        tape.blocks.back().forest = forest_of(rows, part, node_of);
-        tape.nodes += tape.blocks.back().forest.nodes();
+        Block& b = tape.blocks.back();
+        b.forest = forest_of(rows, part, node_of);
+        tape.nodes += b.forest.nodes();
+        if (trail) follow(b, rows, part, node_of, *trail);
+        if (!b.kept.empty()) tape.recalled += b.forest.nodes();
     }
     std::vector<std::vector<int>> place;
     for (const Block& b : tape.blocks) place.emplace_back(b.forest.nodes(), -1);
@@ -327,6 +381,45 @@ void lay_out(Tape& tape, const Rows& rows, int n, int64_t wanted, const int64_t*
             tape.blocks[i].read.push_back(node);
         }
     for (int64_t i = 0; i < wanted; i++) tape.blocks[block_of[at[i]]].out.push_back({i, place[block_of[at[i]]][node_of[at[i]]]});
+}
+
+// whether a sampler multiplied with the trainer's weights, bit by bit
+bool same_weights(const Trainer& t, const Trail& trail) {
+    if (std::memcmp(&t.s, &trail.s, sizeof t.s) || trail.weights.empty()) return false;
+    auto next = trail.weights.begin();
+    bool same = true;
+    auto plain = [&](const float* data, size_t n) {
+        same = same && n == next->second && !std::memcmp(data, next->first, n * sizeof(float));
+        next++;
+    };
+    auto matrix = [&](const Matrix& m) { plain(m.data, m.floats()); };
+    plain(t.embedding, static_cast<size_t>(t.s.vocabulary) * t.s.hidden);
+    for (const Layer& l : t.layers) {
+        plain(l.norm1, t.s.hidden), matrix(l.qkv), matrix(l.out);
+        if (t.s.qk_norm) plain(l.q_norm, t.s.head_dim), plain(l.k_norm, t.s.head_dim);
+        plain(l.norm2, t.s.hidden), matrix(l.gate_up), matrix(l.down);
+    }
+    plain(t.norm, t.s.hidden);
+    return same;
+}
+
+// whether the states `out` of the first row of a recalled block have the bits that they have when they are computed
+bool checked(Trainer& t, const Rows& rows, const int64_t* at, const Block& b, Work& w, const float* out) {
+    int64_t any = at[b.out.front().first];
+    int row = static_cast<int>(std::upper_bound(rows.offsets, rows.offsets + rows.lengths.size() + 1, any) - rows.offsets) - 1;
+    std::vector<int64_t> places, there;
+    for (auto [i, node] : b.out)
+        if (at[i] >= rows.offsets[row] && at[i] < rows.offsets[row + 1]) places.push_back(i), there.push_back(at[i] - rows.offsets[row]);
+    int64_t offsets[] = {0, rows.offsets[row + 1] - rows.offsets[row]}, wanted = static_cast<int64_t>(there.size());
+    Tape alone(t);
+    lay_out(alone, Rows(rows.begin(row), offsets, 1, there.data(), wanted), 1, wanted, there.data(), nullptr);
+    Floats found(static_cast<size_t>(wanted) * t.s.hidden);
+    Block& again = alone.blocks.front();
+    again.states = t.states.take([] { return std::make_unique<States>(); });
+    forward(t, again, w, false, found);
+    for (int64_t i = 0; i < wanted; i++)
+        if (std::memcmp(found + i * t.s.hidden, out + places[i] * t.s.hidden, t.s.hidden * sizeof(float))) return false;
+    return true;
 }
 
 int64_t weights(const Shape& s) {
@@ -387,27 +480,37 @@ int32_t assay_train_load(Trainer* t, const float* const* w, int32_t back) {
 int64_t assay_bytes() { return bytes_held; }
 
 // States behind the final norm of the tokens `at`, [wanted, hidden], counted over n rows, which stand behind one another: row i is
-// ids[offsets[i]:offsets[i + 1]]. A null `tape` asks for no backward pass.
+// ids[offsets[i]:offsets[i + 1]]. What a sampler left on the trail, unless that is null, is not computed again where its weights are
+// those loaded last. A null `tape` asks for no backward pass.
 int32_t assay_train_forward(
-    Trainer* t, int32_t n, const int64_t* ids, const int64_t* offsets, int64_t wanted, const int64_t* at, int32_t threads, float* out,
-    Tape** tape) {
+    Trainer* t, int32_t n, const int64_t* ids, const int64_t* offsets, int64_t wanted, const int64_t* at, std::shared_ptr<Trail>* trail,
+    int32_t threads, float* out, Tape** tape) {
     return guarded([&] {
         auto made = std::make_unique<Tape>(*t);
-        lay_out(*made, Rows{ids, offsets}, n, wanted, at);
+        Rows rows(ids, offsets, n, at, wanted);
+        lay_out(*made, rows, n, wanted, at, trail && same_weights(*t, **trail) ? trail->get() : nullptr);
+        const Block* check = nullptr;
+        if ((t->unchecked += made->recalled) >= CHECKED)
+            for (const Block& b : made->blocks)
+                if (!b.kept.empty()) check = &b, t->unchecked = 0;
+        std::atomic<bool> differs{false};
         auto pass = [&](int i, Borrowed& own) {
             Block& b = made->blocks[i];
             b.states = t->states.take([] { return std::make_unique<States>(); });
-            forward(*t, b, *own.work, tape != nullptr, out);
+            if (b.kept.empty()) forward(*t, b, *own.work, tape != nullptr, out);
+            else recall(*t, b, *own.work, out);
+            if (&b == check && !checked(*t, rows, at, b, *own.work, out)) differs = true;
             if (!tape) t->states.give(std::move(b.states));
         };
         int32_t status = share_out(static_cast<int>(made->blocks.size()), threads, [t] { return Borrowed(*t); }, pass);
+        if (status == DONE && differs) return int32_t{RECALLED_OTHERWISE};
         if (tape && status == DONE) *tape = made.release();
         return status;
     });
 }
 
-// nodes that the forward pass computed: tokens, but what several begin with once
-int64_t assay_train_nodes(const Tape* tape) { return tape->nodes; }
+// nodes of the forward pass: tokens, but what several begin with once; of these, those that a sampler had computed
+void assay_train_nodes(const Tape* tape, int64_t* out) { out[0] = tape->nodes, out[1] = tape->recalled; }
 
 void assay_train_forget(Tape* tape) { delete tape; }
 

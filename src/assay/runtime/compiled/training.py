@@ -14,19 +14,22 @@ from torch.autograd.function import once_differentiable
 
 from assay.core.errors import EngineError
 from assay.runtime.compiled.calls import NO_MEMORY, Sizes, addresses, angles, declared
+from assay.runtime.compiled.trail import Trail
 from assay.runtime.packing import Packing
 from assay.runtime.settings import DecoderShape
 
 __all__ = ["CompiledPasses"]
+
+_RECALLED_OTHERWISE = 4
 
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "assay_train": (c_void_p, [POINTER(Sizes), c_void_p, c_void_p]),
     "assay_train_free": (None, [c_void_p]),
     "assay_train_load": (c_int32, [c_void_p, c_void_p, c_int32]),
     "assay_train_forward": (
-        c_int32, [c_void_p, c_int32, c_void_p, c_void_p, c_int64, c_void_p, c_int32, c_void_p, c_void_p],
+        c_int32, [c_void_p, c_int32, c_void_p, c_void_p, c_int64, c_void_p, c_void_p, c_int32, c_void_p, c_void_p],
     ),
-    "assay_train_nodes": (c_int64, [c_void_p]),
+    "assay_train_nodes": (None, [c_void_p, c_void_p]),
     "assay_train_forget": (None, [c_void_p]),
     "assay_bytes": (c_int64, []),
     "assay_train_backward": (c_int32, [c_void_p, c_void_p, c_int32, c_void_p]),
@@ -36,22 +39,25 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 class CompiledPasses:
     """Forward and backward pass of a decoder without its head, in float32.
 
-    What rows of a call begin with is computed once. States do not depend on what else a call asks for, and nothing on the number
-    of threads.
+    What rows of a call begin with is computed once, what stands behind the last token that is read not at all, and what is on the
+    `trail` neither. States do not depend on what else a call asks for, and nothing on the number of threads.
 
     Args:
         library: of `assay.runtime.compiled.build`.
         shape: of the decoder.
 
     Attributes:
-        nodes: tokens that the last call with a gradient computed, those that rows share counted once.
+        trail: what a sampler with the same weights has left; None for nothing.
+        nodes: tokens of the last call with a gradient, those that rows share counted once.
+        recalled: of these, those whose states were on the trail.
 
     Raises:
         MemoryError: it does not suffice for the weights.
     """
 
     def __init__(self, library: ctypes.CDLL, shape: DecoderShape) -> None:
-        self.shape, self.nodes, self._loads = shape, 0, 0
+        self.shape, self.nodes, self.recalled, self._loads = shape, 0, 0, 0
+        self.trail: Trail | None = None
         self.functions = declared(library, _SIGNATURES)
         cosine, sine = angles(shape)
         self._pointer: int | None = self.functions.assay_train(Sizes.of(shape), cosine.ctypes.data, sine.ctypes.data)
@@ -68,7 +74,7 @@ class CompiledPasses:
 
         Raises:
             MemoryError: it does not suffice for what a gradient needs.
-            EngineError: the system starts no further thread.
+            EngineError: the system starts no further thread; or what the sampler left is not what its weights give.
             IndexError: a row has more tokens than the shape has positions, or there is no such id or token.
         """
         at = torch.arange(len(ids)) if wanted is None else wanted.contiguous()
@@ -91,13 +97,15 @@ class CompiledPasses:
         out, found = torch.empty(len(at), self.shape.hidden_size), c_void_p()
         self._done(
             self.functions.assay_train_forward(
-                self._pointer, len(ends) - 1, ids.data_ptr(), ends.data_ptr(), len(at), at.data_ptr(), torch.get_num_threads(),
-                out.data_ptr(), byref(found) if keep else None,
+                self._pointer, len(ends) - 1, ids.data_ptr(), ends.data_ptr(), len(at), at.data_ptr(),
+                self.trail.pointer if self.trail else None, torch.get_num_threads(), out.data_ptr(), byref(found) if keep else None,
             )
         )  # fmt: skip
         if not keep:
             return out, None
-        self.nodes = int(self.functions.assay_train_nodes(found))
+        counts = (c_int64 * 2)()
+        self.functions.assay_train_nodes(found, counts)
+        self.nodes, self.recalled = counts
         return out, _Tape(self, found, self._loads)
 
     def backward(self, tape: _Tape, weights: Sequence[Tensor], grad: Tensor) -> list[Tensor]:
@@ -111,6 +119,11 @@ class CompiledPasses:
     def _done(self, status: int) -> None:
         if status == NO_MEMORY:
             raise MemoryError("the compiled passes have no memory for what a gradient needs; lower LearnerSettings.micro_tokens")
+        if status == _RECALLED_OTHERWISE:
+            raise EngineError(
+                "what the sampler left of a row is not what its own weights give: memory of this process was written over, or the "
+                "library is broken; Native(recall=0) computes everything again"
+            )
         if status:
             raise EngineError("the compiled passes stopped: the system starts no further thread; lower Run.threads")
 
