@@ -33,6 +33,7 @@ class Work:
         lr: learning rate of AdamW.
         micro: attempts in TRL's micro-batch.
         attention: what TRL's model attends with.
+        recall: MiB of states that assay's learner may take over from its sampler.
         cache: TRL's keys and values while it samples: ``dynamic``, ``static``, or ``paged``, which is ``generate_batch``.
         first: folder for the attempts that both learn from in their first step, and for its gradients; empty: each samples alone.
     """
@@ -48,6 +49,7 @@ class Work:
     micro: int
     attention: str
     cache: str
+    recall: int
     first: str
 
     @property

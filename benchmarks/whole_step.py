@@ -7,7 +7,9 @@ and `--cache`: each combination is tried for three steps, and the least CPU-time
 `assay train --profile`: tasks, sampling, the reward in its own process, credit, update, publishing, proof of weights, journal.
 Cases:
 
-- `same`: every group is paid at random, so that every attempt carries a gradient, and both compute all.
+- `same`: every group is paid at random, so that every attempt carries a gradient, and both learn from all. TRL computes the
+  forward pass again; assay takes over the states that its sampler computed, which have the same bits (`Native.recall`).
+- `again`: as `same`, and assay computes the forward pass again too.
 - `third`: 6 of 16 groups are; the others are paid 0. TRL computes all attempts, assay those with a gradient.
 - `long`: as `same`, prompts of 128 tokens instead of 16.
 
@@ -47,8 +49,10 @@ from decode import SIZES, shape
 from paced import Side, Work
 
 HERE = Path(__file__).parent
-CASES = {"same": (16, 16), "third": (16, 6), "long": (128, 16)}
-"""Name to the tokens of a prompt, and how many of the 16 groups have a gradient."""
+RECALL = 512
+"""MiB, as `Native` has it."""
+CASES = {"same": (16, 16, RECALL), "again": (16, 16, 0), "third": (16, 6, RECALL), "long": (128, 16, RECALL)}
+"""Name to the tokens of a prompt, how many of the 16 groups have a gradient, and MiB of states that are taken over."""
 GROUPS, SIZE = 16, 8
 CHARACTERS = "".join(map(chr, range(32, 127)))
 
@@ -123,7 +127,8 @@ def same(check: Mapping[str, Any], work: Work) -> dict[str, Any]:
     apart, whole = (
         math.sqrt(sum(float(x.double().square().sum()) for x in of)) for of in ([a[n] - b[n] for n in b], list(b.values()))
     )
-    return {"gradient_norm": whole, "gradients_differ_by": apart / whole, "rows_computed": again["rows/computed"]}
+    return {"gradient_norm": whole, "gradients_differ_by": apart / whole, "rows_computed": again["rows/computed"],
+            "tokens_recalled": again["time/tokens_recalled"]}  # fmt: skip
 
 
 def spread(a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -169,11 +174,11 @@ def main() -> None:
             form = replace(shape(size), qk_norm=not asked.llama)
             save_model(init_model(form, char_tokenizer(CHARACTERS), 0, init="fan_in"), place / "model")
             for case in asked.cases:
-                length, mixed = CASES[case]
+                length, mixed, recall = CASES[case]
                 work = Work(
                     model=str(place / "model"), prompts=prompts(length), mixed=[i < mixed for i in range(GROUPS)],
                     group_size=SIZE, new=asked.new, steps=asked.repeats + 1, threads=threads, lr=asked.lr,
-                    micro=asked.micro[0], attention=asked.attention[0], cache=asked.cache[0], first=str(place),
+                    micro=asked.micro[0], attention=asked.attention[0], cache=asked.cache[0], recall=recall, first=str(place),
                 )  # fmt: skip
                 work, tried = tuned(work, asked, place)
                 row = {"model": size, "parameters": form.parameters, "llama": asked.llama, "case": case, "threads": threads}

@@ -18,7 +18,7 @@ import torch
 from assay.core.rollout import Sampling
 from assay.guide import Uniform
 from assay.objective.methods import grpo
-from assay.runtime import AdamW, LearnerSettings
+from assay.runtime import AdamW, LearnerSettings, Native
 from assay.tasks import Rows
 from assay.train import train
 from assay.train.loop import StepResult, step
@@ -64,7 +64,7 @@ def run_of(work: Work) -> Run:
         ),
         sampling=Sampling(max_new_tokens=work.new, stop_ids=NEVER),
         evaluation=Evaluation(every=0, final_per_level=1, kl_to_base=False),
-        threads=work.threads, checkpoint_every=10**6,
+        threads=work.threads, checkpoint_every=10**6, engine=Native(recall=work.recall),
     )  # fmt: skip
 
 
@@ -103,7 +103,9 @@ class Told:
             for p in ("profile_cpu", "profile")
         )
         kept = {
-            k: metrics[k] for k in ("loss/total", "grad/norm", "rows/computed", "tokens/sampled", "proof/state") if k in metrics
+            k: metrics[k]
+            for k in ("loss/total", "grad/norm", "rows/computed", "tokens/sampled", "time/tokens_recalled", "proof/state")
+            if k in metrics
         }
         self.pace.tell(**(self.pace.spent() if step else {"ready": True}), parts=parts, parts_wall=wall, metrics=kept)
 

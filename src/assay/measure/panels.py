@@ -165,7 +165,7 @@ def training_figures(run: RunView) -> Iterator[str]:
 
 def _time_figure(history: History) -> Iterator[str]:
     whole = history["time/step"].finite().values.sum()
-    apart = {"time/step", "time/cpu", "time/evaluate", "time/other", "time/tokens_per_second"}
+    apart = {"time/step", "time/cpu", "time/evaluate", "time/other", "time/tokens_per_second", "time/tokens_recalled"}
     parts = {
         n.removeprefix("time/").replace("_", " "): float(history[n].finite().values.sum())
         for n in history.names("time/")

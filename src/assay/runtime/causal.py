@@ -54,6 +54,11 @@ class Causal(nn.Module, ABC):
         """Whether its passes can take over what a sampler has computed (`follow`)."""
         return False
 
+    @property
+    def recalled(self) -> int:
+        """Tokens of the last pass with a gradient whose states were taken over, those that rows share counted once."""
+        return 0
+
     def follow(self, trail: Trail | None) -> None:
         """Takes states from this trail from now on, where they are there and the weights are the same; None: from none."""
 

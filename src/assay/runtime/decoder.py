@@ -161,6 +161,11 @@ class Decoder(Causal):
         """Where passes are compiled."""
         return self._passes is not None
 
+    @property
+    def recalled(self) -> int:
+        """As `Causal.recalled`."""
+        return self._passes.recalled if self.shares and self._passes is not None else 0
+
     def follow(self, trail: Trail | None) -> None:
         """As `Causal.follow`."""
         if self._passes is not None:

@@ -55,6 +55,7 @@ class _Tally:
     tokens: int = 0
     loss_tokens: int = 0
     useful: float = 0.0
+    recalled: int = 0
     seconds: float = 0.0
 
     def add(self, micro: Batch, packing: Packing, loss: float) -> None:
@@ -199,6 +200,7 @@ class TorchLearner:
             "waste/attention_padding": 1.0 - tally.useful / tally.tokens if tally.tokens else 0.0,
             "tokens/trained": float(tally.loss_tokens),
             "tokens/computed": float(tally.tokens),
+            "time/tokens_recalled": float(tally.recalled),
             "time/prepare": scored - begin,
             "time/forward_backward": tally.seconds,
             "time/optimizer": _now(self.policy.device) - optimizing,
@@ -277,6 +279,7 @@ class TorchLearner:
         begin = _now(self.policy.device)
         with timed("forward"), self.passes.autocast():
             found = self.passes.live((ids, packing, where), micro, plan)
+            recalled = self.policy.recalled
         if totals is None:
             _back(_nothing(found))
             return
@@ -299,6 +302,7 @@ class TorchLearner:
             value = _nothing(found)  # the other ranks wait for this one's backward pass
         if value.requires_grad:
             _back(value)
+        tally.recalled += recalled
         tally.seconds += _now(self.policy.device) - begin
         tally.add(micro, packing, number)
         for name, amount in metrics.items():

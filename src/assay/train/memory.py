@@ -7,8 +7,9 @@ are measured on random models of twelve families and hold within a factor of 1.5
 that live). For comparison: Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models", count ``34
 h`` bytes a token for a layer of GPT in 16 bits, whose sum is ``18 h``: 1.9 each, without what a float32 residual stream adds.
 
-assay's compiled passes keep less: the stream twice, what attention reads and gives, and the gates. Beside that they hold the
-weights packed for either pass, and as many sums of gradients as a micro-batch has thousands of tokens, eight at most.
+assay's compiled passes keep less: the stream twice, what attention reads and gives, and the gates; of what the engine has kept
+(`Native.recall`) nothing. Beside that they hold the weights packed for either pass, and as many sums of gradients as a
+micro-batch has thousands of tokens, eight at most.
 
 With checkpointing the input of each layer is kept, ``4 h`` bytes, and one layer at a time is computed again. Attention with soft
 caps (Gemma 2) keeps three and a half matrices ``[heads, row, row]`` of scores besides. Compiled layers keep six tenths: the
@@ -44,6 +45,8 @@ _SCORES = 3.5
 """Matrices of scores that attention with soft caps keeps."""
 _BLOCK, _LANE, _LANES = 384, 1024, 8
 """Tokens that compiled passes take through all layers at once, those that are worth a sum of gradients, and most such sums."""
+_LINE = 16
+"""Numbers of a line of memory, and tokens for whose states room is made at once."""
 _SMALL, _POSITIONS, _PRODUCTS = 4096, 96, 1 << 24
 """Of the compiled head: tokens of the largest vocabulary, positions at once, and products that are worth a sum of gradients."""
 _CHUNKS = 4
@@ -60,6 +63,7 @@ class Memory:
         head: a chunk of logits, and the gradient of the head's weights, as far as these need more than a layer does.
         engine: its weights, with those that wait there under a `Reinforce.lag`.
         cache: the most keys and values that the engine can need.
+        recalled: states of sampled tokens that wait for the gradient pass (`Native.recall`), at most.
     """
 
     weights: int
@@ -70,6 +74,7 @@ class Memory:
     head: int
     engine: int
     cache: int
+    recalled: int
 
     @property
     def total(self) -> int:
@@ -83,6 +88,7 @@ class Memory:
             "weights": self.weights, "gradients": self.gradients, "optimiser": self.optimiser, "anchors": self.anchors,
             "activations of a micro-batch, about": self.activations, "logits beyond that": self.head,
             "engine's weights": self.engine, "key-value cache at most": self.cache,
+            "states of sampled tokens at most": self.recalled,
         }  # fmt: skip
 
 
@@ -214,7 +220,26 @@ def memory_of(run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: W
             else served * weights.count + _FLOAT * trained
         ),
         cache=here * served * rows * context * per_token,
+        recalled=_recalled(run, stage, shape, learner),
     )
+
+
+def _recalled(run: Run, stage: Stage, shape: DecoderShape | HubShape, learner: LearnerSettings) -> int:
+    """Bytes of states that the native engine keeps of a step's attempts and of their prompts, all as long as can be."""
+    engine = Native() if isinstance(run.engine, Auto) else run.engine
+    kept = isinstance(engine, Native) and engine.kernel and engine.dtype == "float32" and run.mesh.size == 1
+    if not (kept and isinstance(shape, DecoderShape) and isinstance(stage, Reinforce) and not stage.lag and _compiled(learner)):
+        return 0
+
+    def up(n: int) -> int:
+        return -(-n // _LINE) * _LINE
+
+    q, kv = shape.num_heads * shape.head_dim, 2 * shape.num_kv_heads * shape.head_dim
+    layer = 2 * up(shape.hidden_size) + up(q + kv) + up(q) + up(2 * shape.intermediate_size)
+    token = _FLOAT * (shape.num_layers * layer + up(shape.hidden_size))
+    new = run.sampling.max_new_tokens
+    tokens = stage.groups * (stage.group_size * up(new) + up(shape.max_positions - new))
+    return min(engine.recall << 20, tokens * token)
 
 
 def _packed(run: Run, shape: DecoderShape | HubShape, learner: LearnerSettings) -> int:
@@ -305,7 +330,10 @@ def savings(
     if isinstance(engine, Native | InProcess) and engine.max_batch > 1:
         most = engine.max_batch // 2
         tried.append((f"{type(engine).__name__}(max_batch={most})", replace(run, engine=replace(engine, max_batch=most)), stage))
-    elif isinstance(engine, Auto):
+    if isinstance(engine, Auto | Native):
+        least = Native(recall=0) if isinstance(engine, Auto) else replace(engine, recall=0)
+        tried.append(("Native(recall=0)", replace(run, engine=least), stage))
+    if isinstance(engine, Auto):
         tried.append(("Run.engine=InProcess(max_batch=32)", replace(run, engine=InProcess(max_batch=32)), stage))
     if isinstance(stage, Reinforce) and stage.group_size > 2:
         tried.append((f"group_size={stage.group_size // 2}", run, replace(stage, group_size=stage.group_size // 2)))

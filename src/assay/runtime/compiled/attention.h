@@ -11,7 +11,7 @@
 
 namespace assay {
 
-constexpr int QUERIES = 4 * TILE_ROWS;  // whose scores exist at once
+constexpr int QUERIES = 2 * TILE_ROWS;  // whose scores exist at once
 
 struct Heads {  // what one thread computes in
     Floats q, k, v, kt, vt, dq, dk, dv, weights, over, slopes, mixed, dmixed;
@@ -64,6 +64,7 @@ class Attention {
     // reads queries, keys and values of each node from its row of qkv; norms, where there are any, and turns the first two
     void place(const StateRows& qkv, const float* q_norm, const float* k_norm) {
         each_head([&](int node, bool query, bool value, size_t column, float* to, float*) {
+            if (!column && node + 1 < n) qkv.ask(node + 1, 0, (s.heads + 2 * s.kv_heads) * dim);
             const float* from = qkv[node] + column;
             if (value || !s.qk_norm) std::memcpy(to, from, dim * sizeof(float));
             else rms_norm(from, query ? q_norm : k_norm, dim, s.eps, to);

@@ -1,5 +1,6 @@
 // Matrix products of bfloat16: both factors are rounded to it, sums are float32. A number of the result is summed in the order of
-// the inputs, two at a time, whatever rows stand beside it.
+// the inputs, whatever rows stand beside it. Where the processor multiplies pairs of bfloat16, two inputs at a time; elsewhere what
+// is rounded stays float32, and products are those of `linear`.
 
 #pragma once
 
@@ -32,6 +33,8 @@ inline float widened(uint32_t upper) {  // what the upper half stands for
     return x;
 }
 
+#if defined(__AVX512BF16__)
+
 // y [pairs of numbers] = x [n]; behind the last of an odd number stands 0
 inline void pairs_of(const float* x, int n, uint32_t* y) {
     auto* to = reinterpret_cast<uint16_t*>(y);
@@ -41,7 +44,6 @@ inline void pairs_of(const float* x, int n, uint32_t* y) {
     if (n & 1) to[n] = 0;
 }
 
-#if defined(__AVX512BF16__)
 struct Inputs {  // two of them, for VL outputs
     __m512bh both;
     explicit Inputs(const uint32_t* w) : both((__m512bh)_mm512_loadu_si512(w)) {}
@@ -49,20 +51,6 @@ struct Inputs {  // two of them, for VL outputs
 inline Vector with_pair(Vector sum, uint32_t x, const Inputs& w) {
     return (Vector)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32(static_cast<int>(x)), w.both);
 }
-#else
-struct Inputs {
-    Vector first, second;
-    explicit Inputs(const uint32_t* w) {
-        Bits both = *reinterpret_cast<const Bits*>(w), lower = both << 16, upper = both & 0xffff0000u;
-        first = reinterpret_cast<Vector&>(lower), second = reinterpret_cast<Vector&>(upper);
-    }
-};
-inline Vector with_pair(Vector sum, uint32_t x, const Inputs& w) {
-    sum += widened(x << 16) * w.first;
-    return sum + widened(x) * w.second;
-}
-#endif
-
 class HalfMatrix {  // [outputs, inputs] as [panel][pair of inputs][PANEL], zeros behind the last output and the last input
   public:
     int outputs = 0, inputs = 0;
@@ -123,5 +111,41 @@ inline void half_linear(const float* x, size_t ldx, int rows, const HalfMatrix& 
             half_tile<TILE_ROWS>(
                 std::min(TILE_ROWS, rows - r), halves + r * wide, wide, m.panel(first), m.pairs(), y + r * ldy + first, ldy, add);
 }
+
+#else
+
+class HalfMatrix {  // [outputs, inputs], rounded
+  public:
+    HalfMatrix() = default;
+    HalfMatrix(int n, int k) : data_(n, k) {}
+
+    const Matrix& data() const { return data_; }
+    void pack(const float* w) {
+        for (int i = 0; i < data_.outputs; i++)
+            for (int j = 0; j < data_.inputs; j++) data_.at(i, j) = widened(uint32_t{rounded(*w++)} << 16);
+    }
+    void unpack(float* w) const { data_.unpack(w); }
+
+  private:
+    Matrix data_;
+};
+
+// As `linear`; `room` holds the rows rounded.
+inline void half_linear(const float* x, size_t ldx, int rows, const HalfMatrix& m, float* room, float* y, size_t ldy, bool add) {
+    int n = m.data().inputs;
+    for (int r = 0; r < rows; r++) {
+        const float* from = x + r * ldx;
+        float* to = room + static_cast<size_t>(r) * n;
+        int i = 0;
+        for (; i + VL <= n; i += VL) {
+            Bits upper = rounded(load(from + i)) << 16;
+            store(to + i, reinterpret_cast<Vector&>(upper));
+        }
+        for (; i < n; i++) to[i] = widened(uint32_t{rounded(from[i])} << 16);
+    }
+    linear(room, n, rows, m.data(), y, ldy, add);
+}
+
+#endif
 
 }  // namespace assay

@@ -53,7 +53,7 @@ inline void tile(const float* x, size_t ldx, const float* w, size_t ldw, int inp
         const float* a = ACROSS ? x + i * ldx : x + i;
 #pragma GCC unroll 16
         for (int r = 0; r < ROWS; r++) {
-            float factor = ACROSS ? a[r] : a[r * ldx];  // no vector here: making one of it takes an addition
+            float factor = ACROSS ? a[r] : a[r * ldx];
 #pragma GCC unroll 4
             for (int v = 0; v < VECTORS; v++) sums[r][v] += factor * b[v];
         }

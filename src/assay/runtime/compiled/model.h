@@ -164,14 +164,14 @@ constexpr int TOGETHER = 4;  // heads whose values are mixed at once
 struct Work {  // what one thread computes in, for up to `rows` rows
     int hidden, qkv, mixed, gate;
     Floats x, normed, heads, attended, inner, scores, halves;
-    Reach reach;
+    Reach reach, next;
 
     Work(const Engine& e, int rows)
         : hidden(up(e.s.hidden, PANEL)), qkv(up((e.s.heads + 2 * e.s.kv_heads) * e.s.head_dim, PANEL)),
           mixed(up(e.s.heads * e.s.head_dim, PANEL)), gate(up(2 * e.s.inner, PANEL)), x(size(rows, hidden)),
           normed(size(rows, hidden)), heads(size(rows, qkv)), attended(size(rows, mixed)), inner(size(rows, gate)),
           scores(TOGETHER * scores_wide(e)),
-          halves(e.half ? size(rows, std::max({hidden, mixed, gate / 2}) / 2 + PANEL) : 0) {}
+          halves(e.half ? size(rows, std::max({hidden, mixed, gate / 2})) : 0) {}
 
     static size_t scores_wide(const Engine& e) { return static_cast<size_t>(e.s.positions) + 2 * PAGE; }
     static size_t size(int rows, int wide) { return static_cast<size_t>(rows) * wide; }
@@ -213,75 +213,74 @@ inline void score(const float* q, int dim, const Reach& reach, size_t offset, fl
     if (reach.split > reach.before) std::memmove(out + reach.before, out + reach.split, static_cast<size_t>(reach.own) * sizeof(float));
 }
 
-// the sums of values times weights of HEADS heads, VECTORS * VL numbers of each, in the order of positions; heads together hide the
-// latency of an addition. Asks for the keys that are read next, `ahead` behind the values.
+struct Mixing {  // values of some heads with weights, and what is read behind them
+    const float* weights;  // [heads, ld]
+    size_t ld;
+    int dim;
+    const Reach &reach, &next;
+    const size_t *values, *keys;  // of each head: values in a page of `reach`, the keys that are read next in one of `next`
+    const float* scales;
+};
+
+// their sums, VECTORS * VL numbers of each head, in the order of positions; heads together hide the latency of an addition
 template <int HEADS, int VECTORS>
-inline void mix_some(
-    const float* weights, size_t ld, int dim, const Reach& reach, const size_t* offsets, size_t ahead, const float* scales, float* out) {
+inline void mix_some(const Mixing& m, int first, float* out) {
     Vector sums[HEADS][VECTORS] = {};
-    for (int p = 0; p < reach.pages(); p++) {
-        const float* values[HEADS];
+    const float* weights = m.weights;
+    for (int p = 0; p < m.reach.pages(); p++) {
+        const float *values[HEADS], *keys[HEADS], *next = m.next.at[std::min(p, m.next.pages() - 1)];
 #pragma GCC unroll 8
-        for (int h = 0; h < HEADS; h++) values[h] = reach.at[p] + offsets[h];
-        int n = reach.counts(p);
+        for (int h = 0; h < HEADS; h++) values[h] = m.reach.at[p] + m.values[h] + first, keys[h] = next + m.keys[h] + first;
+        int n = m.reach.counts(p);
         for (int i = 0; i < n; i++, weights++)
 #pragma GCC unroll 8
             for (int h = 0; h < HEADS; h++) {
-                Vector a = splat(weights[h * ld]);
+                Vector a = splat(weights[h * m.ld]);
 #pragma GCC unroll 4
-                for (int v = 0; v < VECTORS; v++) sums[h][v] += a * load(values[h] + i * dim + v * VL);
-                for (int f = 0; f < VECTORS * VL; f += LINE) soon(values[h] + ahead + i * dim + f);
+                for (int v = 0; v < VECTORS; v++) sums[h][v] += a * load(values[h] + i * m.dim + v * VL);
+                for (int f = 0; f < VECTORS * VL; f += LINE) soon(keys[h] + i * m.dim + f);
             }
     }
     for (int h = 0; h < HEADS; h++)
-        for (int v = 0; v < VECTORS; v++) store(out + h * dim + v * VL, sums[h][v] * scales[h]);
+        for (int v = 0; v < VECTORS; v++) store(out + h * m.dim + first + v * VL, sums[h][v] * m.scales[h]);
 }
 
 template <int HEADS>
-inline void mix(
-    const float* weights, size_t ld, int dim, const Reach& reach, const size_t* offsets, size_t ahead, const float* scales, float* out) {
-    size_t at[HEADS];
-    auto some = [&](auto vectors, int d) {
-        constexpr int VECTORS = decltype(vectors)::value;
-        for (int h = 0; h < HEADS; h++) at[h] = offsets[h] + d;
-        mix_some<HEADS, VECTORS>(weights, ld, dim, reach, at, ahead, scales, out + d);
-    };
+inline void mix(const Mixing& m, int heads, float* out) {
+    if constexpr (HEADS > 1)
+        if (heads < HEADS) return mix<HEADS - 1>(m, heads, out);
     int d = 0;
     if constexpr (HEADS <= 2)
-        for (; d + 4 * VL <= dim; d += 4 * VL) some(std::integral_constant<int, 4>{}, d);
-    if constexpr (HEADS <= 4)
-        for (; d + 2 * VL <= dim; d += 2 * VL) some(std::integral_constant<int, 2>{}, d);
-    for (; d + VL <= dim; d += VL) some(std::integral_constant<int, 1>{}, d);
+        for (; d + 4 * VL <= m.dim; d += 4 * VL) mix_some<HEADS, 4>(m, d, out);
+    for (; d + 2 * VL <= m.dim; d += 2 * VL) mix_some<HEADS, 2>(m, d, out);
+    for (; d + VL <= m.dim; d += VL) mix_some<HEADS, 1>(m, d, out);
     for (int h = 0; h < HEADS; h++)
-        for (int i = d; i < dim; i++) {
-            const float* w = weights + h * ld;
+        for (int i = d; i < m.dim; i++) {
+            const float* w = m.weights + h * m.ld;
             float total = 0.0f;
-            for (int p = 0; p < reach.pages(); p++)
-                for (int k = 0; k < reach.counts(p); k++) total += *w++ * reach.at[p][offsets[h] + static_cast<size_t>(k) * dim + i];
-            out[h * dim + i] = total * scales[h];
+            for (int p = 0; p < m.reach.pages(); p++)
+                for (int k = 0; k < m.reach.counts(p); k++) total += *w++ * m.reach.at[p][m.values[h] + static_cast<size_t>(k) * m.dim + i];
+            out[h * m.dim + i] = total * m.scales[h];
         }
 }
 
-inline void attend(const Engine& e, int layer, const Row& row, const float* q, float* out, Reach& reach, float* scores) {
+// next: what is attended to behind this
+inline void attend(const Engine& e, int layer, int position, const float* q, float* out, const Reach& reach, const Reach& next, float* scores) {
     const Shape& s = e.s;
-    reach.take(row);
-    int share = s.heads / s.kv_heads, n = row.position + 1, dim = s.head_dim;
-    float scale = 1.0f / std::sqrt(static_cast<float>(dim));
+    int share = s.heads / s.kv_heads, n = position + 1, dim = s.head_dim;
+    float scale = 1.0f / std::sqrt(static_cast<float>(dim)), over[TOGETHER];
     size_t ld = Work::scores_wide(e), keys[TOGETHER], values[TOGETHER];
-    float over[TOGETHER];
+    auto keys_of = [&](int head) { return (static_cast<size_t>(layer) * s.kv_heads + head / share) * e.head_floats(); };
     for (int first = 0; first < s.heads; first += TOGETHER, q += TOGETHER * dim, out += TOGETHER * dim) {
-        int heads = std::min(TOGETHER, s.heads - first);
+        int heads = std::min(TOGETHER, s.heads - first), behind = first + TOGETHER;
+        bool last = behind >= s.heads;
         for (int h = 0; h < heads; h++) {
-            keys[h] = (static_cast<size_t>(layer) * s.kv_heads + (first + h) / share) * e.head_floats();
-            values[h] = keys[h] + static_cast<size_t>(PAGE) * dim;
-            score(q + h * dim, dim, reach, keys[h], scores + h * ld);
+            size_t of = keys_of(first + h);
+            values[h] = of + static_cast<size_t>(PAGE) * dim, keys[h] = keys_of(last ? h : std::min(behind + h, s.heads - 1));
+            score(q + h * dim, dim, reach, of, scores + h * ld);
             over[h] = 1.0f / exponentials(scores + h * ld, n, up(n, VL), scale);
         }
-        size_t ahead = (static_cast<size_t>(heads + share - 1) / share * 2 - 1) * PAGE * dim;
-        if (heads == 4) mix<4>(scores, ld, dim, reach, values, ahead, over, out);
-        else if (heads == 3) mix<3>(scores, ld, dim, reach, values, ahead, over, out);
-        else if (heads == 2) mix<2>(scores, ld, dim, reach, values, ahead, over, out);
-        else mix<1>(scores, ld, dim, reach, values, ahead, over, out);
+        mix<TOGETHER>({scores, ld, dim, reach, last ? next : reach, values, keys, over}, heads, out);
     }
 }
 
@@ -341,8 +340,13 @@ inline void forward(const Engine& e, const Row* rows, int n, Work& w) {
         w.product(w.normed, w.hidden, n, l.qkv, w.heads, w.qkv);
         keep(w.heads, w.qkv, c.qkv, (s.heads + 2 * s.kv_heads) * s.head_dim);
         for (int r = 0; r < n; r++) place(e, layer, rows[r], w.heads + Work::size(r, w.qkv));
-        for (int r = 0; r < n; r++)
-            attend(e, layer, rows[r], w.heads + Work::size(r, w.qkv), w.attended + Work::size(r, w.mixed), w.reach, w.scores);
+        w.next.take(rows[0]);
+        for (int r = 0; r < n; r++) {
+            std::swap(w.reach, w.next);
+            w.next.take(rows[std::min(r + 1, n - 1)]);
+            float *q = w.heads + Work::size(r, w.qkv), *to = w.attended + Work::size(r, w.mixed);
+            attend(e, layer, rows[r].position, q, to, w.reach, w.next, w.scores);
+        }
         keep(w.attended, w.mixed, c.mixed, s.heads * s.head_dim);
         w.product(w.attended, w.mixed, n, l.out, w.x, w.hidden, true);
         keep(w.x, w.hidden, c.middle, s.hidden);

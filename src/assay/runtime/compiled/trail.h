@@ -43,6 +43,11 @@ struct StateRows {
     size_t cell = 0;
     const int* read = nullptr;  // the node of each row; null: the nodes are the rows
 
+    // asks for n floats of a row that is read soon, where a sampler left it: far away
+    void ask(int r, int from, int n) const {
+        if (kept)
+            for (int i = from; i < from + n; i += LINE) soon((*this)[r] + i);
+    }
     const float* operator[](int r) const { return kept ? kept[read ? read[r] : r] + cell : base + r * ld; }
 };
 

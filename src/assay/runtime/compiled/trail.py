@@ -38,11 +38,10 @@ class Left(NamedTuple):
 class Trail:
     """States of sampled tokens, by the tokens that lead to them.
 
-    A forward pass of `assay.runtime.compiled.training.CompiledPasses` that follows it takes the states of a row from here where two
-    things are so: the row's tokens are the beginning of what was sampled, and the sampler's weights are the learner's, bit by bit.
-    Sums are made in one order on both sides, so the states have the bits that computing them would give; of every few
-    thousand tokens one row is computed as well, and a difference is an error. New weights in the engine, and a trail
-    that is opened again, forget what was left.
+    A pass of `assay.runtime.compiled.training.CompiledPasses` that follows it takes a row's states from here where two things are
+    so: the row's tokens are the beginning of what was sampled, and the sampler's weights are the learner's, bit by bit. Both
+    sides add up in one order, so these are the bits that computing them would give; of some thousand tokens one row is computed
+    as well, and a difference is an error. New weights in the engine forget what was left, and so does opening the trail again.
 
     Args:
         library: of `assay.runtime.compiled.build`.

@@ -179,7 +179,10 @@ struct Borrowed {  // a thread's room, which goes back when this ends
 };
 
 void norm_rows(const Shape& s, const StateRows& x, int n, const float* w, float* y) {
-    for (int r = 0; r < n; r++) rms_norm(x[r], w, s.hidden, s.eps, y + r * wide(s.hidden));
+    for (int r = 0; r < n; r++) {
+        if (r + 1 < n) x.ask(r + 1, 0, s.hidden);
+        rms_norm(x[r], w, s.hidden, s.eps, y + r * wide(s.hidden));
+    }
 }
 
 void norm_rows_back(const Shape& s, const StateRows& x, int n, const float* w, const float* dy, float* dx, float* dw) {
@@ -314,6 +317,7 @@ void backward(const Trainer& t, const Block& b, Work& w, const float* grad, Sums
         linear(dx, hidden, rows, l.down_back, w.dact, inner);
         for (int r = 0; r < rows; r++) {
             const float* gate_up = gates[r];
+            if (r + 1 < rows) gates.ask(r + 1, 0, 2 * s.inner);
             float* to = w.dgate_up + r * both;
             gate_back(gate_up, gate_up + s.inner, s.inner, w.dact + r * inner, w.act + r * inner, to, to + s.inner);
         }
@@ -324,7 +328,10 @@ void backward(const Trainer& t, const Block& b, Work& w, const float* grad, Sums
         norm_rows_back(s, middle, rows, l.norm2, w.dnormed, dx, sums.norm2);
         const float* mix = attended.base;
         if (!mix) {
-            for (int r = 0; r < rows; r++) std::memcpy(w.mixed + r * mixed, attended[r], t.mixed() * sizeof(float));
+            for (int r = 0; r < rows; r++) {
+                if (r + 1 < rows) attended.ask(r + 1, 0, t.mixed());
+                std::memcpy(w.mixed + r * mixed, attended[r], t.mixed() * sizeof(float));
+            }
             mix = w.mixed;
         }
         sums.out.add(dx, hidden, mix, mixed, rows);

@@ -98,7 +98,8 @@ class CompiledPasses:
         self._done(
             self.functions.assay_train_forward(
                 self._pointer, len(ends) - 1, ids.data_ptr(), ends.data_ptr(), len(at), at.data_ptr(),
-                self.trail.pointer if self.trail else None, torch.get_num_threads(), out.data_ptr(), byref(found) if keep else None,
+                self.trail.pointer if self.trail else None, torch.get_num_threads(), out.data_ptr(),
+                byref(found) if keep else None,
             )
         )  # fmt: skip
         if not keep:
@@ -121,8 +122,8 @@ class CompiledPasses:
             raise MemoryError("the compiled passes have no memory for what a gradient needs; lower LearnerSettings.micro_tokens")
         if status == _RECALLED_OTHERWISE:
             raise EngineError(
-                "what the sampler left of a row is not what its own weights give: memory of this process was written over, or the "
-                "library is broken; Native(recall=0) computes everything again"
+                "what the sampler left of a row is not what its own weights give: memory of this process was written over, or "
+                "the library is broken; Native(recall=0) computes everything again"
             )
         if status:
             raise EngineError("the compiled passes stopped: the system starts no further thread; lower Run.threads")

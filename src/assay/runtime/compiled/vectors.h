@@ -34,7 +34,7 @@ typedef double Doubles __attribute__((vector_size(VL * 8), aligned(8), may_alias
 
 inline Vector load(const float* p) { return *reinterpret_cast<const Vector*>(p); }
 inline void store(float* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; }
-inline Vector splat(float x) { return Vector{} + x; }
+inline Vector splat(float x) { return x - Vector{}; }  // a sum with zero would be computed: it turns -0 into 0
 constexpr int LINE = 16;  // floats
 inline void soon(const float* p) {  // asks for what lies there, which may be anywhere, where that is sooner: not on Zen 3
 #if defined(__AVX512F__)
