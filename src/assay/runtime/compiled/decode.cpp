@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "draw.h"
+#include "forward.h"
 #include "share.h"
 
 using namespace assay;
