@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,21 +13,22 @@ from typing import Any
 import pytest
 import torch
 from test_lag import lagging, opened, series
-from tiny_runs import SHAPE, only_rl, reinforce, tiny
+from tiny_runs import SHAPE, tiny
 
 from assay.core.errors import ConfigError
 from assay.core.rollout import Sampling
 from assay.guide import Compose
 from assay.objective.methods import grpo
 from assay.runtime import Native
+from assay.runtime.compiled.trail import Left
 from assay.runtime.compiled.training import CompiledPasses
 from assay.runtime.engine import NativeEngine
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.tasks import KeyValue
 from assay.train import loop, models
-from assay.train.driver import resume, train
-from assay.train.record import run_digest
+from assay.train.driver import train
 from assay.train.run import Run
+from assay.train.session import Session
 
 
 @pytest.fixture(autouse=True)
@@ -107,9 +107,7 @@ def test_a_term_that_reads_a_reference(tmp_path: Path, counted: Counter[str]) ->
     """The reference has other weights from the first update on, and follows nothing."""
     recalled, nodes = both(coins(objective=grpo(kl=0.1), epochs=2), tmp_path, counted)
     assert 0 < recalled < nodes
-    names = json.loads((tmp_path / "512" / "metrics.jsonl").read_text().splitlines()[2])["metrics"]
-    print(names)
-    assert 0
+    assert max(series(tmp_path / "512", "kl/kl_ref")) > 0.0
 
 
 def test_two_threads(tmp_path: Path, counted: Counter[str]) -> None:
@@ -122,7 +120,7 @@ def test_groups_that_are_left_out(tmp_path: Path, counted: Counter[str]) -> None
     recalled, nodes = both(run, tmp_path, counted)
     assert recalled == nodes > 0
     dropped = series(tmp_path / "512", "waste/rows_filtered")
-    assert 0.0 < max(dropped) and min(dropped) < 1.0
+    assert max(dropped) > 0.0 and min(dropped) < 1.0
 
 
 def test_small_micro_batches(tmp_path: Path, counted: Counter[str]) -> None:
@@ -144,30 +142,41 @@ def test_without_a_kernel_nothing_is_recalled(tmp_path: Path, counted: Counter[s
     assert both(coins(learner=settings, steps=2), tmp_path, counted) == (0, 0)
 
 
-def test_a_sampler_that_lags_leaves_nothing(
-    tmp_path: Path, counted: Counter[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its weights are the learner's in the first step alone."""
-    s = opened(lagging(2))
-    assert s.lagged is not None and isinstance(s.lagged.engine, NativeEngine)
-    trail = s.lagged.engine.trail
-    assert trail is not None
-    with s.recorded():
-        asyncio.run(s.player.collect([], 1))
-    asyncio.run(loop.step(s))
-    assert trail.left() == (0, 0, 0)
+def left_at_updates(run: Run, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Left], Left]:
+    """What is on the trail as each of three steps updates the weights, and behind the last."""
+    s = opened(replace(run, prove_weights=False))
+    engine = s.lagged.engine if s.lagged else s.engine
+    assert isinstance(engine, NativeEngine) and engine.trail is not None
+    trail, update, found = engine.trail, loop.update, list[Left]()
+
+    def noting(s: Session, batch: Any) -> Any:
+        found.append(trail.left())
+        return update(s, batch)
+
+    async def walk() -> None:
+        await s.serve()
+        for _ in range(3):
+            await loop.step(s)
+            s.step += 1
+
+    monkeypatch.setattr(loop, "update", noting)
+    asyncio.run(walk())
+    return found, trail.left()
+
+
+def test_attempts_are_there_until_new_weights_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four groups of four, of prompts of three tokens or more, with answers of five."""
+    found, after = left_at_updates(coins(), monkeypatch)
+    assert [left.paths for left in found] == [16] * 3
+    assert all(16 * (3 + 4) <= left.tokens <= 16 * (6 + 4) for left in found)
+    assert (after.paths, after.tokens) == (0, 0)
+
+
+def test_a_sampler_that_lags_leaves_nothing(tmp_path: Path, counted: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    found, after = left_at_updates(lagging(2), monkeypatch)
+    assert [*found, after] == [(0, 0, 0)] * 4
     recalled, nodes = both(lagging(2), tmp_path, counted)
     assert recalled == 0 < nodes
-
-
-def test_a_session_keeps_what_is_sampled_in_a_step_until_the_next() -> None:
-    s = opened(coins())
-    assert isinstance(s.engine, NativeEngine) and s.engine.trail is not None
-    left = s.engine.trail.left
-    asyncio.run(s.serve())
-    assert left() == (0, 0, 0)
-    with s.recorded():
-        asyncio.run(loop.attempt(s, [], [], Clock()))
 
 
 @pytest.mark.parametrize("recall", [-1, -512])

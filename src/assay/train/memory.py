@@ -227,8 +227,9 @@ def memory_of(run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: W
 def _recalled(run: Run, stage: Stage, shape: DecoderShape | HubShape, learner: LearnerSettings) -> int:
     """Bytes of states that the native engine keeps of a step's attempts and of their prompts, all as long as can be."""
     engine = Native() if isinstance(run.engine, Auto) else run.engine
-    kept = isinstance(engine, Native) and engine.kernel and engine.dtype == "float32" and run.mesh.size == 1
-    if not (kept and isinstance(shape, DecoderShape) and isinstance(stage, Reinforce) and not stage.lag and _compiled(learner)):
+    if not (isinstance(engine, Native) and engine.kernel and engine.dtype == "float32" and run.mesh.size == 1):
+        return 0
+    if not (isinstance(shape, DecoderShape) and isinstance(stage, Reinforce) and not stage.lag and _compiled(learner)):
         return 0
 
     def up(n: int) -> int:
