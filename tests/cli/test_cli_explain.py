@@ -45,10 +45,13 @@ def test_sizes_of_a_tiny_run(assay, mine):
     kept = 2 * 48 + 80 + 48 + 80 + 4 * 48
     passing = 384 * (3 * 48 + 2 * 48 + 80 + 48 + 3 * 80 + 2 * 16)  # of the tokens that go through all layers at once
     acts = 4 * (2048 * kept + passing + 5 * PARAMETERS)  # weights packed for two passes, two sums of gradients, and these
+    token = 4 * (2 * 16 + 48 + 16 + 64 + 16)  # the same of a sampled token, on whole lines, and the last state of the stream
+    recalled = token * 2 * (2 * 16 + 32)  # of two prompts and of two answers to each, in sheets of sixteen tokens
     head = 4 * (2 * 96 * 14 + 3 * 14 * 16)  # compiled: a block's logits; the weight packed, its gradient summed and handed over
     assert found["memory"] == {
         "weights": four, "gradients": four, "optimiser": 2 * four, "anchors": four, "activations": acts, "head": head,
-        "engine": 2 * four, "cache": cache, "total": 7 * four + acts + head + cache,  # the engine's as tensors and packed
+        "engine": 2 * four, "cache": cache, "recalled": recalled,
+        "total": 7 * four + acts + head + cache + recalled,  # the engine's weights as tensors and packed
     }  # fmt: skip
     assert list(found["less"])[:2] == ["precision='bf16'", "micro_tokens=1024"]
     assert found["base"] is None
@@ -260,6 +263,7 @@ def test_memory_is_that_of_the_stage_that_needs_most():
             found.memory.head,
             found.memory.engine,
             found.memory.cache,
+            found.memory.recalled,
         )
     )
     assert found.base is not None
@@ -268,7 +272,9 @@ def test_memory_is_that_of_the_stage_that_needs_most():
     older = derive(replace(run, stages=(stage,)))
     copy = 4 * found.parameters
     assert (found.memory.engine, older.memory.engine) == (2 * copy, 5 * copy), "three wait beside what is served, and packed"
-    assert Memory(weights=1, gradients=2, optimiser=3, anchors=4, activations=5, head=6, engine=7, cache=8).total == 36
+    assert (
+        Memory(weights=1, gradients=2, optimiser=3, anchors=4, activations=5, head=6, engine=7, cache=8, recalled=9).total == 45
+    )
 
 
 @pytest.mark.parametrize(

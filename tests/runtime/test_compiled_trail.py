@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import subprocess
+import sys
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -249,10 +253,12 @@ def test_every_token_that_is_read_counts_and_no_other(decoder):
     engine = engine_of(decoder)
     (row,) = sampled(engine, [request(0, [5, 6, 7, 8], max_new_tokens=20)])
     for at in range(len(row)):
-        other = row.copy()
-        other[at] = (other[at] + 1) % 12
-        found = recalled(decoder, [other], engine.trail)
-        assert found == ((23, 23) if at == 23 else (0, 23)), at
+        for token in set(range(12)) - {row[at]}:
+            other = row.copy()
+            other[at] = token
+            found = recalled(decoder, [other], engine.trail)
+            assert found == ((23, 23) if at == 23 else (0, 23)), (at, token)
+    assert recalled(decoder, [row, np.array([9, 5])], engine.trail) == (0, 24)
 
 
 @pytest.mark.parametrize("length", [2, 4, 5, 16, 17, 18, 36, 44])
@@ -347,7 +353,10 @@ def test_a_sign_of_zero_is_a_bit():
     assert recalled(decoder, rows, engine.trail)[0] == 0
 
 
-@pytest.mark.parametrize("sizes", [{"norm_eps": 1e-5}, {"max_positions": 100}, {"num_layers": 1}, {"num_kv_heads": 4}])
+@pytest.mark.parametrize(
+    "sizes",
+    [{"norm_eps": 1e-5}, {"max_positions": 100}, {"num_layers": 1}, {"num_kv_heads": 4}, {"rope_theta": 9.0}, {"rope_pairs": 1}],
+)
 def test_another_shape_takes_nothing(decoder, sizes):
     engine = engine_of(decoder)
     rows = sampled(engine, posed())
@@ -572,7 +581,7 @@ def test_an_engine_outlives_its_trail(decoder):
     asyncio.run(engine.swap(manifest(model_of(decoder), 1)))
 
 
-# ---- a fault -------------------------------------------------------------------------------------------------------------------
+# ---- faults -------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -597,3 +606,41 @@ def test_states_that_the_weights_do_not_give_are_an_error(threads):
             ):
                 passed(other, rows, trail)
         assert passed(other, rows, None) == right
+
+
+OUT_OF_MEMORY = """
+import asyncio, resource, sys
+from dataclasses import replace
+from test_compiled_trail import SHAPE, counts, engine_of, pair, passed, request, rows_of, run
+
+decoder = pair(replace(SHAPE, num_layers=8, num_heads=4, num_kv_heads=4, head_dim=80, max_positions=200))[0]
+engine, requests = engine_of(decoder), [request(i, [5, 6, 7], max_new_tokens=40) for i in range(12)]
+passed(decoder, [[1, 2, 3]], None)
+
+async def cut_off():
+    tasks = [asyncio.create_task(engine.generate(r)) for r in requests]
+    while engine.counters["steps"] < 16 and not tasks[0].done():
+        await asyncio.sleep(0)
+    size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + int(sys.argv[1]), resource.RLIM_INFINITY))
+    done = await asyncio.gather(*tasks, return_exceptions=True)
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+    return done
+
+with engine.trail.open():
+    assert all("MemoryError" in str(error) for error in asyncio.run(cut_off()))
+    rows = rows_of(requests, run(engine, requests))
+for row in rows:
+    for n in range(5, len(row) + 1):
+        plain = passed(decoder, [row[:n]], None)
+        assert passed(decoder, [row[:n]], engine.trail) == plain, (n, counts(decoder))
+print("the same")
+"""
+
+
+def test_states_that_memory_did_not_suffice_for_are_not_there():
+    """What such a step had begun to leave is forgotten, and the same requests leave it anew."""
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", OUT_OF_MEMORY, str(3 << 20)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.stdout.endswith("the same\n"), done.stderr

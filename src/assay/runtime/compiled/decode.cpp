@@ -144,7 +144,7 @@ extern "C" {
 void assay_load(Engine* e, const float* const* w) {
     if (e->trail) {
         e->trail->forget();
-        for (Slot& slot : e->slots) slot.path = nullptr;  // they go on from keys and values of other weights
+        for (Slot& slot : e->slots) slot.path = nullptr;  // it goes on from keys and values of other weights
     }
     each_array(*e, [&](float* to, size_t n) { std::memcpy(to, *w++, n * 4); }, [&](Weights& m) { m.pack(*w++); });
 }
@@ -162,6 +162,8 @@ std::shared_ptr<Trail>* assay_trail(Engine* e, int64_t most) try {
         add(l.norm2, e->s.hidden), matrix(l.gate_up), matrix(l.down);
     }
     add(e->norm, e->s.hidden);
+    size_t turns = static_cast<size_t>(e->s.positions) * (e->s.head_dim / 2);
+    add(e->cosine, turns), add(e->sine, turns);
     auto handle = std::make_unique<std::shared_ptr<Trail>>(trail);
     e->trail = trail;
     return handle.release();
@@ -261,12 +263,15 @@ void assay_keep(Engine* e, int32_t moves, const int64_t* from, const int64_t* to
 int32_t assay_advance(Engine* e, int32_t n, const Table* table, int32_t tokens, int32_t threads, int8_t* ended) {
     forget(*e, n);
     int blocks = std::max(up(n, e->block) / e->block, std::min(threads, n));
-    return share_out(blocks, threads, [e] { return Thread(*e); }, [&](int block, Thread& own) {
+    int32_t status = share_out(blocks, threads, [e] { return Thread(*e); }, [&](int block, Thread& own) {
         int first = static_cast<int>(int64_t{n} * block / blocks), last = static_cast<int>(int64_t{n} * (block + 1) / blocks);
         std::vector<int> live(static_cast<size_t>(last - first));
         std::iota(live.begin(), live.end(), first);
         for (int i = 0; i < tokens && !live.empty(); i++) step(*e, *table, own, live, ended);
     });
+    if (status != DONE)
+        for (int i = 0; i < n; i++) e->slots[i].path = nullptr;  // its last states may not have been written
+    return status;
 }
 
 // log-probability of each token given those before it, at temperature 1; 0 for the first of a sequence

@@ -146,7 +146,7 @@ struct Trail {
     std::shared_ptr<Sheets> sheets;
     bool open = false;
     int64_t era = 0;
-    std::vector<std::pair<const float*, size_t>> weights;  // that the sampler multiplies with: embedding, layers, norm
+    std::vector<std::pair<const float*, size_t>> weights;  // of the sampler: embedding, layers, norm; cosines, sines
     std::vector<std::shared_ptr<const Path>> paths;
 
     Trail(const Shape& s, int64_t most) : s(s), cells(s), sheets(std::make_shared<Sheets>(cells.token, most)) {}

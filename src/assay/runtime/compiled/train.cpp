@@ -62,7 +62,7 @@ void lay_out(Tape& tape, const Rows& rows, int n, int64_t wanted, const int64_t*
     for (int64_t i = 0; i < wanted; i++) tape.blocks[block_of[at[i]]].out.push_back({i, place[block_of[at[i]]][node_of[at[i]]]});
 }
 
-// whether a sampler multiplied with the trainer's weights, bit by bit
+// whether a sampler multiplied with the trainer's weights, and turned by its angles, bit by bit
 bool same_weights(const Trainer& t, const Trail& trail) {
     if (std::memcmp(&t.s, &trail.s, sizeof t.s) || trail.weights.empty()) return false;
     auto next = trail.weights.begin();
@@ -79,6 +79,8 @@ bool same_weights(const Trainer& t, const Trail& trail) {
         plain(l.norm2, t.s.hidden), matrix(l.gate_up), matrix(l.down);
     }
     plain(t.norm, t.s.hidden);
+    size_t turns = static_cast<size_t>(t.s.positions) * (t.s.head_dim / 2);
+    plain(t.cosine, turns), plain(t.sine, turns);
     return same;
 }
 
