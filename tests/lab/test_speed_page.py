@@ -73,6 +73,14 @@ def test_the_page_says_what_was_measured(lines: tuple[Rows, Rows, dict[str, floa
         assert said in text, said
 
 
+def test_it_says_which_lines_computed_every_pass(lines: tuple[Rows, Rows, dict[str, float | None]], tmp_path: Path) -> None:
+    said = "The library of these lines computed every\nforward pass again."
+    assert said in page(tmp_path, lines)[1]
+    for row in lines[1]:
+        row["tokens_recalled"] = 0.0
+    assert said not in page(tmp_path, lines)[1]
+
+
 def slow_peer(lines: tuple[Rows, Rows, dict[str, float | None]]) -> None:
     lines[0][0]["to_generate_batch_wall"][0] = 2.9
 

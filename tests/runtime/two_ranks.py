@@ -97,9 +97,11 @@ def rank_of_two(rank: int, folder: Path) -> Iterator[dist.Store]:
     torch.set_num_threads(1)  # where MKL_NUM_THREADS says otherwise, torch heeds that
     store = dist.FileStore(str(folder / "store"), 2)  # pyright: ignore[reportPrivateImportUsage]
     dist.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=timedelta(minutes=5))
-    yield store
-    dist.barrier()
-    dist.destroy_process_group()
+    try:
+        yield store
+        dist.barrier()
+    finally:  # else its threads abort a process that ends by an error
+        dist.destroy_process_group()
 
 
 def kept(rank: int, folder: Path, out: Results) -> None:

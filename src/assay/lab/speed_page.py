@@ -211,7 +211,7 @@ In bfloat16:
 
 {_decode_table(rows, BFLOAT16)}
 
-A whole step:{_recalled(steps)}
+A whole step.{_recalled(steps)}
 
 {_step_table(steps)}
 """
