@@ -21,6 +21,9 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
+_MOST = (1 << 63) - 1
+
+
 class Left(NamedTuple):
     """What is on a trail.
 
@@ -54,7 +57,7 @@ class Trail:
 
     def __init__(self, library: ctypes.CDLL, engine: int, most: int) -> None:
         self._functions = declared(library, _SIGNATURES)
-        self.pointer: int | None = self._functions.assay_trail(engine, most)
+        self.pointer: int | None = self._functions.assay_trail(engine, min(most, _MOST))
         if self.pointer is None:
             raise MemoryError("no memory for what the compiled decode path leaves")
         weakref.finalize(self, self._functions.assay_trail_free, self.pointer)
