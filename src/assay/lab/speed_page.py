@@ -177,8 +177,8 @@ micro-batches and kinds of attention. assay's step also scores in a process of i
 its journal. `same`: every attempt carries a gradient, and both learn from all; assay takes over the states that its sampler
 computed, unless it is said that it did not. `again`: it computes them a second time. `third`: 6 of 16 groups have a
 gradient; TRL computes all attempts, assay those. `long`: as `same`, prompts of 128 tokens instead of 16. Ratios are geometric
-means over pairs of steps in turn, with Student's 95 % interval. The first step's gradients, from the same attempts, are compared: the
-norm of their difference over that of TRL's.{_recalled(steps)}
+means over pairs of steps in turn, with Student's 95 % interval. The first step's gradients, from the same attempts, are
+compared: the norm of their difference over that of TRL's.{_recalled(steps)}
 
 {_step_table(steps)}
 
