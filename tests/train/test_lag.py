@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tiny_runs import in_child, only_rl, reinforce, resumed, trained
+from tiny_runs import in_child, manifest_for, only_rl, reinforce, resumed, trained
 
 from assay.core.batch import Batch
 from assay.core.errors import CheckpointError, ConfigError, EngineError, WeightProofError
@@ -120,7 +120,7 @@ def batches_of(run: Run, steps: int = 3) -> list[tuple[Batch, dict[str, float], 
         await s.serve()
         out: list[dict[str, float]] = []
         if s.proof:
-            await s.proof.calibrate(s.learner.publish(), s.engine, s.learner)
+            await s.proof.calibrate(s.published(), s.engine, s.learner)
         for _ in range(steps):
             out.append(dict((await loop.step(s)).metrics))
             s.step, s.stage_step = s.step + 1, s.stage_step + 1
@@ -257,15 +257,15 @@ async def published(s: Session, engine: Any, updates: int = 6, lr: float = 1e-2)
     from assay.runtime.model import with_arrays
 
     model = models.load(s.run.model, lambda run, folder: folder)
-    arrays = {n: np.array(a) for n, a in (s.learner.publish().payload or {}).items()}
+    arrays = {n: np.array(a) for n, a in (s.published().payload or {}).items()}
     assert s.proof is not None
-    await engine.swap(s.learner.publish())
-    await s.proof.calibrate(s.learner.publish(), engine, s.learner)
+    await engine.swap(s.published())
+    await s.proof.calibrate(s.published(), engine, s.learner)
     found: list[tuple[int, bool]] = []
     for version in range(1, updates + 1):
         rng = np.random.default_rng(version)
         arrays = {n: (a + lr * rng.choice([-1.0, 1.0], a.shape)).astype(np.float32) for n, a in arrays.items()}
-        manifest = manifest_of(version, arrays)
+        manifest = manifest_for(engine, version, arrays)
         await engine.swap(manifest)
         learner = TorchLearner(with_arrays(model, arrays), LearnerSettings(), total_steps=1)
         found.append((engine.info().version, await s.proof.check(manifest, engine, learner)))
@@ -412,7 +412,7 @@ def test_what_a_lagged_engine_refuses() -> None:
     s = opened(lagging(2))
     with pytest.raises(ConfigError, match=r"Lagged: lag=0; use at least 1"):
         Lagged(native(s), 0)
-    full = s.learner.publish()
+    full = s.published()
     delta = manifest_of(1, {"model.norm.weight": np.ones(32, np.float32)}, base=full.digest)
     engine = Lagged(native(s), 2)
 
@@ -432,17 +432,17 @@ def test_waiting_weights_are_copies_and_requests_go_through() -> None:
     s = opened(lagging(1))
     engine = s.lagged
     assert engine is not None
-    arrays = {n: np.array(a) for n, a in (s.learner.publish().payload or {}).items()}
-    first = manifest_of(0, arrays)
+    arrays = {n: np.array(a) for n, a in (s.published().payload or {}).items()}
+    first = manifest_for(engine, 0, arrays)
     request = Request(id="a", prompt=s.tokenizer.encode("S1"), seed=1, sampling=Sampling(max_new_tokens=3))
 
     async def walk() -> Completion:
         await engine.swap(first)
-        second = manifest_of(1, arrays)
+        second = manifest_for(engine, 1, arrays)
         await engine.swap(second)
         for array in arrays.values():
             array += 1.0  # the learner goes on
-        await engine.swap(manifest_of(2, arrays))
+        await engine.swap(manifest_for(engine, 2, arrays))
         wanted = {n: t.digest for n, t in second.tensors.items()}
         served = await engine.checksums() or {}
         assert {n: served[n] for n in wanted} == wanted

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tiny_runs import reinforce, tiny
+from tiny_runs import manifest_for, reinforce, tiny
 
 from assay.core.errors import WeightProofError
-from assay.core.manifest import manifest_of
+from assay.core.manifest import Manifest
 from assay.core.protocols import Engine
 from assay.core.rollout import Ids
 from assay.lab.controls import RandomReward, Rewarded
@@ -50,13 +50,13 @@ class Nudged:
 
     def __init__(self, s: Session, lr: float) -> None:
         self.s, self.lr, self.version = s, lr, 0
-        self.arrays = {n: np.array(a) for n, a in (s.learner.publish().payload or {}).items()}
+        self.arrays = {n: np.array(a) for n, a in (s.published().payload or {}).items()}
 
-    def step(self) -> Any:
+    def step(self) -> Manifest:
         rng = np.random.default_rng(self.version)
         self.version += 1
         self.arrays = {n: (a + self.lr * rng.choice([-1.0, 1.0], a.shape)).astype(np.float32) for n, a in self.arrays.items()}
-        return manifest_of(self.version, self.arrays)
+        return manifest_for(self.s.engine, self.version, self.arrays)
 
 
 def session(tmp_path: Path, lr: float = 1e-3) -> tuple[Run, Session]:
@@ -72,7 +72,7 @@ async def proved_steps(s: Session, engine: Engine, proof: WeightProof, lr: float
 
     model = models.load(s.run.model, lambda run, folder: folder)
     nudged = Nudged(s, lr)
-    await proof.calibrate(s.learner.publish(), engine, s.learner)
+    await proof.calibrate(s.published(), engine, s.learner)
     found: list[bool] = []
     for _ in range(steps):
         manifest = nudged.step()
@@ -117,9 +117,9 @@ def test_rounding_of_trained_weights_is_no_fault_and_more_is_one(tmp_path: Path,
             return [x + np.float32(gap) for x in await score(rows)]
 
         monkeypatch.setattr(s.engine, "score", noisy)
-        return asyncio.run(proof.check(s.learner.publish(), s.engine, s.learner))
+        return asyncio.run(proof.check(s.published(), s.engine, s.learner))
 
-    asyncio.run(proof.calibrate(s.learner.publish(), s.engine, s.learner))
+    asyncio.run(proof.calibrate(s.published(), s.engine, s.learner))
     assert proof.noise < 2e-6
     assert off_by(2e-5)
     with pytest.raises(WeightProofError, match="other weights"):
@@ -146,9 +146,9 @@ def test_a_rehearsal_sees_each_tensor_that_never_arrives(tmp_path: Path, names: 
     proof, before = replace_probes(s), s.learner.state_digest()
     assert asyncio.run(proved_steps(s, Unseen(s.engine, names), proof, lr=1e-6)) == [True] * 4
     assert (proof.blind, proof.steady, s.learner.state_digest()) == ((), True, before)
-    for name in sorted(s.learner.publish().tensors):
+    for name in sorted(s.published().tensors):
         engine = Unseen(StaleTensor(session(tmp_path)[1].engine, name), names)
-        asyncio.run(engine.swap(s.learner.publish()))
+        asyncio.run(engine.swap(s.published()))
         with pytest.raises(WeightProofError, match=rf"in all of them: {name} did not arrive|tensors differ"):
             asyncio.run(proved_steps(s, engine, replace_probes(s), lr=1e-6))
 

@@ -5,17 +5,23 @@ from __future__ import annotations
 import os
 import signal
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 import assay.runtime.engine
 import assay.runtime.hf
 import assay.runtime.learner  # noqa: F401
+from assay.core.manifest import Manifest
+from assay.core.protocols import Engine
 from assay.core.rollout import Sampling
 from assay.guide import Compose, Recent, SuccessVariance
 from assay.objective.methods import dpo, grpo
+from assay.runtime.publishing import published
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule
 from assay.tasks import SortDigits
 from assay.train import storage
@@ -214,3 +220,9 @@ def resumed(folder: Path, run: Run | None = None, **options: Any) -> str:
 
     assert in_child(work) == 0
     return digest_of(folder)
+
+
+def manifest_for(engine: Engine, version: int, arrays: Mapping[str, Any]) -> Manifest:
+    """Of weights that no learner made, as the engine takes them."""
+    told = engine.info()
+    return published(version, {n: torch.from_numpy(np.asarray(a)) for n, a in arrays.items()}, told.dtype, told.digests)

@@ -82,7 +82,9 @@ class Native:
             what = "an adapter" if learner.settings.adapter else getattr(model.shape, "architecture", "what this learner trains")
             raise ConfigError(f"Run.engine=Native() cannot serve {what}; use InProcess(), or Auto() to have it chosen")
         recall = self.recall << 20 if learner.policy.follows and learner.settings.precision == "fp32" else 0
-        engine = NativeEngine(model, max_batch=self.max_batch, dtype=self.dtype, kernel=self.kernel, recall=recall)
+        engine = NativeEngine(
+            model, max_batch=self.max_batch, dtype=self.dtype, kernel=self.kernel, recall=recall, digests="mixed"
+        )  # fmt: skip
         learner.policy.follow(engine.trail)
         return engine
 

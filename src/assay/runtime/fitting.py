@@ -17,7 +17,7 @@ _STORED = {"float32": np.dtype(np.float32), "bfloat16": np.dtype(np.uint16)}
 
 
 def fitting(
-    manifest: Manifest, sizes: Mapping[str, tuple[int, ...]], dtype: str, identity: Callable[[], str]
+    manifest: Manifest, sizes: Mapping[str, tuple[int, ...]], dtype: str, kind: str, identity: Callable[[str], str]
 ) -> Mapping[str, Array]:
     """The payload of a manifest, checked to fit: all tensors of a full one, some of a delta.
 
@@ -25,7 +25,9 @@ def fitting(
         manifest: as received.
         sizes: shape of each tensor that is served.
         dtype: ``float32``, or ``bfloat16`` for uint16 bit patterns that the manifest names so (`Manifest.rounded`).
-        identity: gives the `Manifest.digest` of what is served now; asked only for a delta.
+        kind: of the digests that the engine makes of itself.
+        identity: gives the `Manifest.digest` of what is served now by digests of a kind; asked only for a delta, which may name
+            what it changes by either.
 
     Raises:
         EngineError: no payload, one that is not what the manifest names, a delta on other weights than the served ones, or
@@ -37,9 +39,9 @@ def fitting(
     said = f"weight version {manifest.version}"
     if manifest.payload is None:
         raise EngineError(f"{said} carries no arrays; an engine in this process takes manifests whose arrays travel with them")
-    if manifest.kind == "delta" and manifest.base != (served := identity()):
+    if manifest.kind == "delta" and manifest.base not in (served := {of: identity(of) for of in ("mixed", "blake2b")}).values():
         raise EngineError(
-            f"{said} changes the weights with digest {manifest.base}, but the engine serves those with digest {served}; "
+            f"{said} changes the weights with digest {manifest.base}, but the engine serves those with digest {served[kind]}; "
             "swap a full manifest in first"
         )
     laid = manifest.payload if isinstance(manifest.payload, Laid) else None

@@ -9,13 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from assay.core.canon import array_digests
 from assay.core.columns import Array
 from assay.core.errors import ConfigError
-from assay.core.manifest import Manifest, TensorInfo
+from assay.core.manifest import Manifest
 from assay.runtime.fitting import fitting
-from assay.runtime.mixed import mixed_digests
-from assay.runtime.publishing import Laid, bits_of
+from assay.runtime.publishing import Laid, check_kind, digests_of, published
 from assay.runtime.typed import tensor_of
 
 __all__ = ["ModuleWeights"]
@@ -43,9 +41,7 @@ class ModuleWeights:
     ) -> None:  # fmt: skip
         if dtype not in ("float32", "bfloat16"):
             raise ConfigError(f"an engine serves float32 or bfloat16, not dtype={dtype!r}")
-        if kind not in ("blake2b", "mixed"):
-            raise ConfigError(f"an engine's checksums are made by 'blake2b' or 'mixed', not by digests={kind!r}")
-        self.dtype, self.kind, self._module = dtype, kind, cast(Any, module)
+        self.dtype, self.kind, self._module = dtype, check_kind(kind), cast(Any, module)
         named = dict(module.named_parameters())
         unknown = sorted({*(trained or ())} - named.keys())
         if unknown:
@@ -79,7 +75,7 @@ class ModuleWeights:
         Raises:
             EngineError: as `assay.runtime.fitting.fitting` says.
         """
-        return fitting(manifest, self.sizes, self.dtype, lambda: self._known_as(manifest.base))
+        return fitting(manifest, self.sizes, self.dtype, self.kind, self.identity)
 
     @torch.no_grad()
     def load(self, arrays: Mapping[str, Array]) -> None:
@@ -93,15 +89,10 @@ class ModuleWeights:
             given = tensor_of(array if array.flags.writeable else np.array(array))
             tensors[name].copy_(given.view(torch.bfloat16) if self.dtype == "bfloat16" else given)
 
-    def _digests(self, tensors: Mapping[str, Tensor], kind: str) -> dict[str, str]:
-        if kind == "mixed":
-            return mixed_digests((name, t.detach()) for name, t in tensors.items())
-        return array_digests({name: bits_of(t.detach().cpu()) for name, t in tensors.items()})
-
     def digests(self) -> dict[str, str]:
         """Digest of each served tensor; that of a tied head, as the module multiplies with it, also as ``lm_head.weight``."""
         tensors = self.tensors
-        found = self._digests(tensors, self.kind)
+        found = digests_of(tensors, self.kind)
         head, embedding = (
             getattr(part, "weight", None) for part in (self._module.get_output_embeddings(), self._module.get_input_embeddings())
         )
@@ -109,17 +100,6 @@ class ModuleWeights:
             found[HEAD] = next(digest for name, digest in found.items() if tensors[name] is head)
         return found
 
-    def identity(self, digests: str = "") -> str:
-        """The `Manifest.digest` of what is served, computed anew from the parameters; ``digests`` of the own kind when empty."""
-        kind = self.dtype if self.dtype == "bfloat16" else np.dtype(np.float32).str
-        found, sizes = self._digests(self.tensors, digests or self.kind), self.sizes
-        tensors = {name: TensorInfo(kind, sizes[name], found[name]) for name in found}
-        return Manifest(version=0, tensors=tensors).digest
-
-    def _known_as(self, base: str | None) -> str:
-        """``base`` where that names what is served, digested in either way; else `identity`."""
-        own = self.identity()
-        if own == base or self.kind == "blake2b":
-            return own
-        other = self.identity("blake2b")
-        return other if other == base else own
+    def identity(self, kind: str = "") -> str:
+        """The `Manifest.digest` of what is served, computed anew from the parameters, by digests of that kind; empty: its own."""
+        return published(0, self.tensors, self.dtype, kind or self.kind).digest

@@ -19,6 +19,8 @@ from torch import Tensor
 
 from assay.core.canon import digest
 from assay.core.manifest import MIXED
+from assay.runtime.compiled import build
+from assay.runtime.compiled.digest import mixed_total
 from assay.runtime.typed import array_of
 
 __all__ = ["mixed_digests"]
@@ -44,16 +46,18 @@ def mixed_digests(tensors: Iterable[tuple[str, Tensor]]) -> dict[str, str]:
     >>> found["a"] == found["c"], found["a"] == found["b"], found["a"] == found["d"], found["a"][:6]
     (True, False, False, 'mixed:')
     """
-    told: list[tuple[str, str, list[int], int]] = []
-    sums: list[Tensor] = []
+    told: list[tuple[str, str, list[int], int | list[Tensor]]] = []
     for name, tensor in tensors:
-        parts = _sums(tensor.detach())
-        told.append((name, str(tensor.dtype), list(tensor.shape), sum(map(len, parts))))
-        sums += parts
-    words = array_of(torch.cat(sums)).view(np.uint64) if sums else np.zeros(0, np.uint64)
-    ends = np.cumsum([count for *_, count in told])
-    found = [_total(words[end - count : end]) for end, (*_, count) in zip(ends, told, strict=True)]
-    return {name: MIXED + digest([kind, shape, value]) for (name, kind, shape, _), value in zip(told, found, strict=True)}
+        library = build.kernel() if tensor.device.type == "cpu" else None
+        found = _sums(tensor.detach()) if library is None else mixed_total(library, tensor.detach().contiguous(), ROW)
+        told.append((name, str(tensor.dtype), list(tensor.shape), found))
+    waiting = [part for *_, parts in told if isinstance(parts, list) for part in parts]
+    words = iter(array_of(torch.cat(waiting)).view(np.uint64) if waiting else ())
+    out: dict[str, str] = {}
+    for name, kind, shape, found in told:
+        total = found if isinstance(found, int) else _total(np.fromiter(words, np.uint64, sum(map(len, found))))
+        out[name] = MIXED + digest([kind, shape, total])
+    return out
 
 
 def _sums(tensor: Tensor) -> list[Tensor]:

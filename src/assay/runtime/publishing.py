@@ -9,13 +9,14 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from assay.core.canon import array_digests
 from assay.core.columns import Array
 from assay.core.errors import ConfigError
 from assay.core.manifest import Manifest, TensorInfo, manifest_of
 from assay.runtime.mixed import mixed_digests
 from assay.runtime.typed import array_of
 
-__all__ = ["Laid", "bits_of", "published", "served"]
+__all__ = ["Laid", "bits_of", "check_kind", "digests_of", "published", "served"]
 
 SERVED = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -63,13 +64,25 @@ def published(version: int, weights: Mapping[str, Tensor], dtype: str, digests: 
         ConfigError: another dtype or digest.
     """
     kind = served(dtype)
-    if digests not in ("blake2b", "mixed"):
-        raise ConfigError(f"weights are digested by 'blake2b' or 'mixed', not by {digests!r}")
-    if digests == "mixed":
+    if check_kind(digests) == "mixed":
         found = mixed_digests((name, tensor.detach().to(kind)) for name, tensor in weights.items())
         infos = {n: TensorInfo(_told(dtype), tuple(t.shape), found[n]) for n, t in weights.items()}
         return Manifest(version=version, tensors=infos, payload=Laid(weights, dtype))
     return manifest_of(version, _arrays(weights, dtype), dtype=None if dtype == "float32" else dtype)
+
+
+def digests_of(tensors: Mapping[str, Tensor], kind: str) -> dict[str, str]:
+    """Of each tensor as it is served, by name."""
+    if kind == "mixed":
+        return mixed_digests((name, tensor.detach()) for name, tensor in tensors.items())
+    return array_digests({name: bits_of(tensor.detach().cpu()) for name, tensor in tensors.items()})
+
+
+def check_kind(digests: str) -> str:
+    """The kind of digest; ConfigError for any but blake2b and mixed."""
+    if digests not in ("blake2b", "mixed"):
+        raise ConfigError(f"weights are digested by 'blake2b' or 'mixed', not by {digests!r}")
+    return digests
 
 
 def served(dtype: str) -> torch.dtype:

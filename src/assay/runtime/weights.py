@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from assay.core.canon import array_digests
 from assay.core.columns import Array
-from assay.core.manifest import Manifest, manifest_of
+from assay.core.manifest import Manifest
 from assay.runtime.fitting import fitting
 from assay.runtime.model import parameter_shapes
-from assay.runtime.publishing import bits_of, served
+from assay.runtime.publishing import check_kind, digests_of, published, served
 from assay.runtime.settings import DecoderShape
 from assay.runtime.typed import split
 
@@ -53,15 +52,18 @@ class ServedWeights:
 
     Args:
         shape: of the decoder.
-        source: name to float32 tensor; copied.
+        source: name to float32 tensor; copied. Zeros where a name is missing.
         dtype: ``float32``, or ``bfloat16``: manifests hold such arrays, and the tensors the same numbers as float32.
+        kind: of the digests, as in `EngineInfo.digests`.
 
     Raises:
-        ConfigError: another dtype.
+        ConfigError: another dtype or digest.
     """
 
-    def __init__(self, shape: DecoderShape, source: Mapping[str, torch.Tensor], dtype: str = "float32") -> None:
-        self.shape, self.dtype, self._served = shape, dtype, served(dtype)
+    def __init__(
+        self, shape: DecoderShape, source: Mapping[str, torch.Tensor], dtype: str = "float32", kind: str = "blake2b"
+    ) -> None:  # fmt: skip
+        self.shape, self.dtype, self.kind, self._served = shape, dtype, check_kind(kind), served(dtype)
         self.tensors: dict[str, torch.Tensor] = {}
         sizes = parameter_shapes(shape)
         self.embedding = self._one(EMBEDDING, sizes)
@@ -72,7 +74,7 @@ class ServedWeights:
         else:
             self._one(HEAD, sizes)
         self._digests: dict[str, str] | None = None
-        for name in sizes:
+        for name in sizes.keys() & source.keys():
             self.tensors[name].copy_(source[name].to(self._served))
 
     @property
@@ -116,7 +118,7 @@ class ServedWeights:
             EngineError: no payload, one that is not what the manifest names, a delta on other weights than the served ones, or
                 names, shapes or types that differ from the served ones.
         """
-        return fitting(manifest, parameter_shapes(self.shape), self.dtype, self.identity)
+        return fitting(manifest, parameter_shapes(self.shape), self.dtype, self.kind, self.identity)
 
     def load(self, arrays: Mapping[str, Array]) -> None:
         """Copies verified arrays into the served ones."""
@@ -127,17 +129,13 @@ class ServedWeights:
             else:
                 np.left_shift(array, np.uint32(16), out=self.tensors[name].numpy().view(np.uint32), dtype=np.uint32)
 
-    def digests(self) -> dict[str, str]:
-        """Digest of each served array, computed from the arrays themselves once per `load`."""
-        if self._digests is None:
-            self._digests = array_digests({n: self._array(n) for n in self.tensors})
+    def digests(self, anew: bool = False) -> dict[str, str]:
+        """Digest of each served array, computed from the arrays themselves once per `load`, or ``anew``."""
+        if self._digests is None or anew:
+            self._digests = digests_of({n: t.to(self._served) for n, t in self.tensors.items()}, self.kind)
         return dict(self._digests)
 
-    def identity(self) -> str:
-        """The `Manifest.digest` of what is served, computed anew from the arrays."""
-        arrays = {name: self._array(name) for name in parameter_shapes(self.shape)}
-        return manifest_of(0, arrays, dtype=None if self.dtype == "float32" else self.dtype).digest
-
-    def _array(self, name: str) -> Array:
-        """As manifests have it."""
-        return bits_of(self.tensors[name].to(self._served))
+    def identity(self, kind: str = "") -> str:
+        """The `Manifest.digest` of what is served, computed anew from the arrays, by digests of that kind; empty: its own."""
+        tensors = {name: self.tensors[name] for name in parameter_shapes(self.shape)}
+        return published(0, tensors, self.dtype, kind or self.kind).digest

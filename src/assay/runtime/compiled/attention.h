@@ -187,8 +187,9 @@ class Attention {
         each_range(span, first + count, [&](int start, int nodes, int seen) {
             product<false>(q, wide, count, h.kt + kv * turned * wide + start, turned, wide, nodes, h.weights + seen, ld, false);
         });
-        for (int j = 0; j < count; j++)
-            h.over[j] = 1.0f / exponentials(h.weights + j * ld, span.before + first + j + 1, up(span.before + first + count, VL), scale);
+        int valid = span.before + first + 1, all = up(span.before + first + count, VL), j = 0;
+        for (; j + ABREAST <= count; j += ABREAST) exponentials<ABREAST>(h.weights + j * ld, ld, valid + j, 1, all, scale, h.over + j);
+        for (; j < count; j++) exponentials<1>(h.weights + j * ld, ld, valid + j, 1, all, scale, h.over + j);
     }
 
     void turn(const float* from, float* to) const {

@@ -20,7 +20,8 @@ from assay.core.places import cache_folder
 
 __all__ = ["FLAGS", "SOURCES", "BuildError", "build", "compiler", "identity", "kernel"]
 
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("decode.cpp", "train.cpp", "head.cpp", "muon.cpp", "adamw.cpp"))
+_PARTS = ("decode", "train", "head", "muon", "adamw", "digest")
+SOURCES = tuple(Path(__file__).with_name(f"{name}.cpp") for name in _PARTS)
 
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
 """Exact but for products that are added, which are rounded once: the same program gives the same bits on one processor.

@@ -73,7 +73,7 @@ struct Draw {  // one thread's room for drawing
         bool greedy = temperature == 0.0f;
         if (!greedy && temperature != 1.0f)
             for (int i = 0; i < n; i++) z[i] /= temperature;
-        if (!finite(z, n)) return {0, std::nanf(""), std::nanf("")};
+        if (!finite(z, n, wide)) return {0, std::nanf(""), std::nanf("")};
         if (!greedy && (t.top_k[slot] > 0 || t.top_p[slot] < 1.0)) truncate(z, n, t.top_k[slot], t.top_p[slot], order);
         Odds o = odds(z, n, wide, p);
         if (greedy) return {static_cast<int>(std::find(z, z + n, o.most) - z), 0.0f, 0.0f};
@@ -90,10 +90,11 @@ struct Draw {  // one thread's room for drawing
     }
 
   private:
-    static bool finite(const float* z, int n) {
-        float wrong = 0.0f;
-        for (int i = 0; i < n; i++) wrong += z[i] * 0.0f;  // what is not finite leaves NaN
-        return wrong == 0.0f;
+    static bool finite(float* z, int n, int wide) {
+        Vector wrong = {};
+        std::fill(z + n, z + wide, 0.0f);
+        for (int i = 0; i < wide; i += VL) wrong += load(z + i) * 0.0f;  // what is not finite leaves NaN
+        return sum(wrong) == 0.0f;
     }
 };
 

@@ -102,7 +102,7 @@ struct Engine {
         if (trail) trail->weights.clear(), trail->forget();
         trail = nullptr;
         for (Slot& slot : slots) close(slot);
-        for (float* page : spare_) std::free(page);
+        for (float* page : spare_) Slabs::give(page, page_floats() * sizeof(float));
     }
 
   private:
@@ -121,12 +121,12 @@ struct Engine {
             made_++;
             if (spare_.capacity() < static_cast<size_t>(made_)) spare_.reserve(2 * static_cast<size_t>(made_));
         }
-        void* fresh = std::aligned_alloc(64, (page_floats() * 4 + 63) / 64 * 64);
+        void* fresh = Slabs::take(page_floats() * sizeof(float));
         if (!fresh) {
             made_--;
             throw std::bad_alloc();
         }
-        std::memset(fresh, 0, page_floats() * 4);
+        std::memset(fresh, 0, page_floats() * sizeof(float));
         return static_cast<float*>(fresh);
     }
 };
@@ -165,6 +165,8 @@ struct Work {  // what one thread computes in, for up to `rows` rows
     int hidden, qkv, mixed, gate;
     Floats x, normed, heads, attended, inner, scores, halves;
     Reach reach, next;
+    Asking asking;
+    std::vector<float*> kept;
 
     Work(const Engine& e, int rows)
         : hidden(up(e.s.hidden, PANEL)), qkv(up((e.s.heads + 2 * e.s.kv_heads) * e.s.head_dim, PANEL)),
@@ -176,9 +178,10 @@ struct Work {  // what one thread computes in, for up to `rows` rows
     static size_t scores_wide(const Engine& e) { return static_cast<size_t>(e.s.positions) + 2 * PAGE; }
     static size_t size(int rows, int wide) { return static_cast<size_t>(rows) * wide; }
     float* states(int r) const { return normed + size(r, hidden); }
-    void product(const float* from, size_t ldx, int rows, const Weights& m, float* y, size_t ldy, bool add = false) const {
+    void product(
+        const float* from, size_t ldx, int rows, const Weights& m, float* y, size_t ldy, bool add = false, const Beside& beside = {}) const {
         if (m.half) half_linear(from, ldx, rows, m.rounded, halves, y, ldy, add);
-        else linear(from, ldx, rows, m.full, y, ldy, add);
+        else linear(from, ldx, rows, m.full, y, ldy, add, beside);
     }
 };
 

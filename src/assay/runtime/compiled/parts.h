@@ -31,23 +31,37 @@ inline void rms_norm(const float* x, const float* w, int n, float eps, float* y)
     for (; i < n; i++) y[i] = x[i] * scale * w[i];
 }
 
-// e^(scale * a - the largest) of the first `valid`, 0 behind them up to `all`; returns their sum
-inline float exponentials(float* a, int valid, int all, float scale) {
-    std::fill(a + valid, a + all, NOTHING);
-    Vector high = splat(NOTHING), total = {};
-    for (int i = 0; i < all; i += VL) {
-        Vector z = load(a + i) * scale;
-        store(a + i, z);
-        high = larger(high, z);
+constexpr int ABREAST = 4;  // rows whose sums do not wait for one another
+
+// In each row e^(scale * a - the largest) of the first numbers, `valid` of the first row and `more` of each that follows, 0 behind
+// them up to `all`; `over` gets the inverse of their sum.
+template <int ROWS>
+inline void exponentials(float* a, size_t ld, int valid, int more, int all, float scale, float* over) {
+    Vector high[ROWS], total[ROWS];
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; r++) {
+        std::fill(a + r * ld + valid + r * more, a + r * ld + all, NOTHING);
+        high[r] = splat(NOTHING), total[r] = Vector{};
     }
-    float most = largest(high);
-    for (int i = 0; i < all; i += VL) {
-        Vector z = load(a + i) - most;
-        Vector e = z < LOWEST ? Vector{} : exponential(z);
-        total += e;
-        store(a + i, e);
-    }
-    return sum(total);
+    for (int i = 0; i < all; i += VL)
+#pragma GCC unroll 4
+        for (int r = 0; r < ROWS; r++) {
+            Vector z = load(a + r * ld + i) * scale;
+            store(a + r * ld + i, z);
+            high[r] = larger(high[r], z);
+        }
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; r++) high[r] = splat(largest(high[r]));
+    for (int i = 0; i < all; i += VL)
+#pragma GCC unroll 4
+        for (int r = 0; r < ROWS; r++) {
+            Vector z = load(a + r * ld + i) - high[r];
+            Vector e = z < LOWEST ? Vector{} : exponential(z);
+            total[r] += e;
+            store(a + r * ld + i, e);
+        }
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; r++) over[r] = 1.0f / sum(total[r]);
 }
 
 // BACK is the turn's transpose

@@ -10,7 +10,7 @@
 
 namespace assay::training {
 
-constexpr int SOME = 128;  // rows of a product whose results are summed over them: a panel of these stays in the first cache
+constexpr int SOME = 192;  // rows of a product whose results are summed over them: a panel of these stays in the first cache
 
 inline size_t wide(int n) { return up(n, PANEL) + VL; }  // floats from row to row: by no power of two, which would share few cache lines
 
@@ -184,9 +184,11 @@ inline void gate(const float* g, const float* u, int n, float* act) {
 }
 
 // the same, and gradients by both
-inline void gate_back(const float* g, const float* u, int n, const float* dact, float* act, float* dg, float* du) {
+inline void gate_back(
+    const float* g, const float* u, int n, const float* dact, float* act, float* dg, float* du, const float* next) {
     int i = 0;
     for (; i + VL <= n; i += VL) {
+        if (next && i % LINE == 0) soon(next + i), soon(next + n + i);
         Vector a = load(g + i), b = load(u + i), d = load(dact + i), share = 1.0f / (1.0f + exponential(-a)), silu = a * share;
         store(act + i, silu * b);
         store(dg + i, d * b * (share + silu * (1.0f - share)));
@@ -300,9 +302,9 @@ inline void backward(const Trainer& t, const Block& b, Work& w, const float* gra
         linear(dx, hidden, rows, l.down_back, w.dact, inner);
         for (int r = 0; r < rows; r++) {
             const float* gate_up = gates[r];
-            if (r + 1 < rows) gates.ask(r + 1, 0, 2 * s.inner);
+            const float* next = gates.kept && r + 1 < rows ? gates[r + 1] : nullptr;
             float* to = w.dgate_up + r * both;
-            gate_back(gate_up, gate_up + s.inner, s.inner, w.dact + r * inner, w.act + r * inner, to, to + s.inner);
+            gate_back(gate_up, gate_up + s.inner, s.inner, w.dact + r * inner, w.act + r * inner, to, to + s.inner, next);
         }
         sums.down.add(dx, hidden, w.act, inner, rows);
         norm_rows(s, middle, rows, l.norm2, w.normed);

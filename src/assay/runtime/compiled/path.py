@@ -107,6 +107,7 @@ class CompiledRunner:
 
     def __init__(self, library: ctypes.CDLL, weights: ServedWeights, recall: int = 0) -> None:
         self.kinds = {}
+        self._back: ServedWeights | None = None
         self._weights, self._engine = weights, _Engine(library, weights.shape, weights.dtype)
         self.trail = Trail(library, self._engine.pointer, recall) if recall else None
         self._functions = self._engine.functions
@@ -125,10 +126,12 @@ class CompiledRunner:
 
     def digests(self) -> dict[str, str]:
         """As `Served.digests`, of what the library multiplies with, read back from it."""
-        back = ServedWeights(self._weights.shape, self._weights.tensors, self._weights.dtype)
-        back.tensors[HEAD] = back.tensors[HEAD].clone()  # the library packs a tied head apart
-        self._functions.assay_read(self._engine.pointer, _arrays(back))
-        return back.digests()
+        if self._back is None:  # made once: fresh memory costs as much as all else here
+            served = self._weights
+            self._back = ServedWeights(served.shape, {}, served.dtype, served.kind)
+            self._back.tensors[HEAD] = torch.zeros_like(self._back.tensors[HEAD])  # the library packs a tied head apart
+        self._functions.assay_read(self._engine.pointer, _arrays(self._back))
+        return self._back.digests(anew=True)
 
     def _pack(self) -> None:
         self._functions.assay_load(self._engine.pointer, _arrays(self._weights))

@@ -12,11 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "memory.h"
 #include "parts.h"
-
-#if defined(__AVX__)
-#include <immintrin.h>
-#endif
 
 namespace assay {
 
@@ -51,29 +48,13 @@ struct StateRows {
     const float* operator[](int r) const { return kept ? kept[read ? read[r] : r] + cell : base + r * ld; }
 };
 
-// copies whole lines, past the caches where the processor can; `settled` comes before another thread reads them
-inline void put_away(float* to, const float* from, int n) {
-#if defined(__AVX512F__)
-    for (int i = 0; i < n; i += LINE) _mm512_stream_ps(to + i, _mm512_loadu_ps(from + i));
-#elif defined(__AVX__)
-    for (int i = 0; i < up(n, LINE); i += 8) _mm256_stream_ps(to + i, _mm256_loadu_ps(from + i));
-#else
-    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(float));
-#endif
-}
-inline void settled() {
-#if defined(__AVX__)
-    _mm_sfence();
-#endif
-}
-
 class Sheets {  // room for the states of PAGE tokens each, as many as the budget allows; what was made once is used again
   public:
     const size_t floats;
 
     Sheets(size_t token, int64_t most) : floats(token * PAGE), most_(most) {}
     ~Sheets() {
-        for (float* sheet : spare_) std::free(sheet);
+        for (float* sheet : spare_) Slabs::give(sheet, size());
     }
     float* take() {  // null where there is no more room
         std::lock_guard<std::mutex> held(lock_);
@@ -82,9 +63,9 @@ class Sheets {  // room for the states of PAGE tokens each, as many as the budge
             spare_.pop_back();
             return found;
         }
-        if ((made_ + 1) * static_cast<int64_t>(floats * sizeof(float)) > most_) return nullptr;
+        if ((made_ + 1) * static_cast<int64_t>(size()) > most_) return nullptr;
         spare_.reserve(static_cast<size_t>(made_) + 1);  // so that giving one back cannot fail
-        auto* fresh = static_cast<float*>(std::aligned_alloc(64, floats * sizeof(float)));
+        auto* fresh = static_cast<float*>(Slabs::take(size()));
         if (fresh) made_++;
         return fresh;
     }
@@ -95,13 +76,15 @@ class Sheets {  // room for the states of PAGE tokens each, as many as the budge
     }
     int64_t bytes() {
         std::lock_guard<std::mutex> held(lock_);
-        return made_ * static_cast<int64_t>(floats * sizeof(float));
+        return made_ * static_cast<int64_t>(size());
     }
 
   private:
     std::mutex lock_;
     std::vector<float*> spare_;
     int64_t most_, made_ = 0;
+
+    size_t size() const { return floats * sizeof(float); }
 };
 
 struct Path {

@@ -1,15 +1,16 @@
-// Vectors as wide as the processor's, exponentials, and zeroed arrays.
+// Vectors as wide as the processor's, and exponentials.
 
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <new>
 #include <utility>
+
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
 
 namespace assay {
 
@@ -35,14 +36,37 @@ typedef double Doubles __attribute__((vector_size(VL * 8), aligned(8), may_alias
 inline Vector load(const float* p) { return *reinterpret_cast<const Vector*>(p); }
 inline void store(float* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; }
 inline Vector splat(float x) { return x - Vector{}; }  // a sum with zero would be computed: it turns -0 into 0
+inline int up(int n, int m) { return (n + m - 1) / m * m; }
+
 constexpr int LINE = 16;  // floats
-inline void soon(const float* p) {  // asks for what lies there, which may be anywhere, where that is sooner: not on Zen 3
 #if defined(__AVX512F__)
-    __builtin_prefetch(p);
+constexpr bool ASKS = true;
 #else
-    (void)p;
+constexpr bool ASKS = false;  // on Zen 3 nothing is won by it
+#endif
+inline void soon(const float* p) {  // asks for what lies there, which may be anywhere
+    if (ASKS) __builtin_prefetch(p);
+}
+inline void nearer(const float* p) {  // the same, into the second cache
+    if (ASKS) __builtin_prefetch(p, 0, 2);
+}
+
+// copies whole lines, past the caches where the processor can; `settled` comes before another thread reads them
+inline void put_away(float* to, const float* from, int n) {
+#if defined(__AVX512F__)
+    for (int i = 0; i < n; i += LINE) _mm512_stream_ps(to + i, _mm512_loadu_ps(from + i));
+#elif defined(__AVX__)
+    for (int i = 0; i < up(n, LINE); i += 8) _mm256_stream_ps(to + i, _mm256_loadu_ps(from + i));
+#else
+    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(float));
 #endif
 }
+inline void settled() {
+#if defined(__AVX__)
+    _mm_sfence();
+#endif
+}
+
 inline Vector larger(Vector a, Vector b) { return a > b ? a : b; }
 
 // v with its lanes swapped in blocks of BY
@@ -88,44 +112,5 @@ inline Vector exponential(Vector x) {
     Bits power = (reinterpret_cast<Bits&>(shifted) - reinterpret_cast<const Bits&>(shift) + 127u) << 23;
     return p * reinterpret_cast<Vector&>(power);
 }
-
-inline int up(int n, int m) { return (n + m - 1) / m * m; }
-
-inline std::atomic<int64_t> bytes_held{0};  // by all Floats
-
-class Floats {  // zeros, on a cache line
-  public:
-    Floats() = default;
-    explicit Floats(size_t n) { room(n); }
-    Floats(Floats&& other) noexcept : data_(other.data_), size_(other.size_) { other.data_ = nullptr, other.size_ = 0; }
-    Floats& operator=(Floats&& other) noexcept {
-        std::swap(data_, other.data_), std::swap(size_, other.size_);
-        return *this;
-    }
-    ~Floats() { drop(); }
-    operator float*() const { return data_; }
-
-    void zero() {
-        if (size_) std::memset(data_, 0, size_ * 4);
-    }
-    void room(size_t n) {  // for n at least; zeros where there was less, else what stood there
-        if (n <= size_) return;
-        drop();
-        data_ = static_cast<float*>(std::aligned_alloc(64, (n * 4 + 127) / 64 * 64));
-        if (!data_) throw std::bad_alloc();
-        size_ = n;
-        bytes_held += static_cast<int64_t>(n * sizeof(float));
-        zero();
-    }
-
-  private:
-    void drop() {
-        std::free(data_);
-        bytes_held -= static_cast<int64_t>(size_ * sizeof(float));
-        data_ = nullptr, size_ = 0;
-    }
-    float* data_ = nullptr;
-    size_t size_ = 0;
-};
 
 }  // namespace assay
