@@ -26,9 +26,8 @@ inline void softmax_back(const float* p, float* d, int valid, int all, float sca
     for (int i = 0; i < all; i += VL) store(d + i, load(p + i) * (load(d + i) - mean) * scale);
 }
 
-// dx += and dw +=, of y = x * rms_scale(x) * w
-inline void rms_norm_back(const float* x, const float* w, int n, float eps, const float* dy, float* dx, float* dw) {
-    float scale = rms_scale(x, n, eps);
+// dx += and dw +=, of y = x * scale * w, where scale is rms_scale(x)
+inline void rms_norm_back(const float* x, const float* w, int n, float scale, const float* dy, float* dx, float* dw) {
     Vector sums = {};
     int i = 0;
     for (; i + VL <= n; i += VL) {
@@ -63,14 +62,19 @@ class Attention {
 
     // reads queries, keys and values of each node from its row of qkv; norms, where there are any, and turns the first two
     void place(const StateRows& qkv, const float* q_norm, const float* k_norm) {
-        each_head([&](int node, bool query, bool value, size_t column, float* to, float*) {
-            if (!column && node + 1 < n) qkv.ask(node + 1, 0, (s.heads + 2 * s.kv_heads) * dim);
-            const float* from = qkv[node] + column;
-            if (value || !s.qk_norm) std::memcpy(to, from, dim * sizeof(float));
-            else rms_norm(from, query ? q_norm : k_norm, dim, s.eps, to);
-            if (!value) rotate(to, angle(cosine, node), angle(sine, node), dim / 2);
-            std::fill(to + dim, to + wide, 0.0f);
-        });
+        int keys = s.heads * dim, values = keys + s.kv_heads * dim, all = values + s.kv_heads * dim;
+        for (int node = 0; node < n; node++) {
+            if (node + 1 < n) qkv.ask(node + 1, 0, all);
+            const float *from = qkv[node], *c = angle(cosine, node), *t = angle(sine, node);
+            norm_heads(from, s.qk_norm ? q_norm : nullptr, s.heads, dim, s.eps, c, t, h.q + at(node), head);
+            norm_heads(from + keys, s.qk_norm ? k_norm : nullptr, s.kv_heads, dim, s.eps, c, t, h.k + at(node), head);
+            for (int i = 0; i < s.kv_heads; i++) std::memcpy(h.v + i * head + at(node), from + values + i * dim, dim * sizeof(float));
+            for (int i = 0; dim < wide && i < s.heads + 2 * s.kv_heads; i++) {
+                float* of = i < s.heads ? h.q + i * head : i < s.heads + s.kv_heads ? h.k + (i - s.heads) * head
+                                                                                  : h.v + (i - s.heads - s.kv_heads) * head;
+                std::fill(of + at(node) + dim, of + at(node) + wide, 0.0f);
+            }
+        }
         for (int i = 0; i < s.kv_heads; i++) {
             turn(h.k + i * head, h.kt + i * turned * wide);
             if (backward_) turn(h.v + i * head, h.vt + i * turned * wide);
@@ -121,16 +125,13 @@ class Attention {
                 product<true>(h.slopes + seen, ld, nodes, q, wide, count, wide, h.dk + kv * head + at(start), wide, true);
             });
         });
-        each_head([&](int node, bool query, bool value, size_t column, float*, float* from) {
-            float* to = dqkv + node * ldq + column;
-            if (!value) rotate<true>(from, angle(cosine, node), angle(sine, node), dim / 2);
-            if (value || !s.qk_norm) {
-                std::memcpy(to, from, dim * sizeof(float));
-                return;
-            }
-            std::memset(to, 0, dim * sizeof(float));
-            rms_norm_back(qkv[node] + column, query ? q_norm : k_norm, dim, s.eps, from, to, query ? dq_norm : dk_norm);
-        });
+        int keys = s.heads * dim, values = keys + s.kv_heads * dim;
+        for (int node = 0; node < n; node++) {
+            float* to = dqkv + node * ldq;
+            place_back(node, qkv[node], s.heads, h.dq, q_norm, to, dq_norm);
+            place_back(node, qkv[node] + keys, s.kv_heads, h.dk, k_norm, to + keys, dk_norm);
+            for (int i = 0; i < s.kv_heads; i++) std::memcpy(to + values + i * dim, h.dv + i * head + at(node), dim * sizeof(float));
+        }
     }
 
   private:
@@ -147,17 +148,19 @@ class Attention {
     size_t at(int node) const { return static_cast<size_t>(node) * wide; }
     const float* angle(const float* of, int node) const { return of + static_cast<size_t>(f.positions[node]) * (dim / 2); }
 
-    // visits all heads of each node, in the order in which they stand in its row: the node, whether it is a query or a value, the column
-    // where it begins, itself, and its gradient
-    template <class F>
-    void each_head(F visit) {
-        for (int node = 0; node < n; node++) {
-            size_t column = 0;
-            auto some = [&](int heads, bool query, bool value, float* of, float* gradients) {
-                for (int i = 0; i < heads; i++, column += dim)
-                    visit(node, query, value, column, of + i * head + at(node), backward_ ? gradients + i * head + at(node) : nullptr);
-            };
-            some(s.heads, true, false, h.q, h.dq), some(s.kv_heads, false, false, h.k, h.dk), some(s.kv_heads, false, true, h.v, h.dv);
+    // of what `norm_heads` gave of a node's heads x: from their gradients d, which are turned back, those by x, and by the norm w
+    void place_back(int node, const float* x, int heads, float* d, const float* w, float* to, float* dw) {
+        for (int first = 0; first < heads; first += ABREAST) {
+            int last = std::min(heads, first + ABREAST);
+            float scales[ABREAST];
+            for (int i = first; s.qk_norm && i < last; i++) scales[i - first] = rms_scale(x + i * dim, dim, s.eps);
+            for (int i = first; i < last; i++) rotate<true>(d + i * head + at(node), angle(cosine, node), angle(sine, node), dim / 2);
+            if (s.qk_norm) std::memset(to + first * dim, 0, (last - first) * dim * sizeof(float));
+            for (int i = first; i < last; i++) {
+                const float* from = d + i * head + at(node);
+                if (s.qk_norm) rms_norm_back(x + i * dim, w, dim, scales[i - first], from, to + i * dim, dw);
+                else std::memcpy(to + i * dim, from, dim * sizeof(float));
+            }
         }
     }
 

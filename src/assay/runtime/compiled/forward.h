@@ -129,12 +129,10 @@ inline void place(const Engine& e, int layer, const Row& row, float* qkv) {
     int at = row.position - (row.before ? row.before->length : 0), i = at % PAGE;
     float* page = row.own->at[at / PAGE] + static_cast<size_t>(layer) * s.kv_heads * e.head_floats();
     const float *cosine = e.cosine + static_cast<size_t>(row.position) * half, *sine = e.sine + static_cast<size_t>(row.position) * half;
-    for (int h = 0; h < s.heads + s.kv_heads; h++) {
-        float* x = qkv + static_cast<size_t>(h) * s.head_dim;
-        if (s.qk_norm) rms_norm(x, h < s.heads ? l.q_norm : l.k_norm, s.head_dim, s.eps, x);
-        rotate(x, cosine, sine, half);
-    }
-    const float* keys = qkv + static_cast<size_t>(s.heads) * s.head_dim;
+    float* keys = qkv + static_cast<size_t>(s.heads) * s.head_dim;
+    auto norm = [&](const Floats& w) { return s.qk_norm ? static_cast<const float*>(w) : nullptr; };
+    norm_heads(qkv, norm(l.q_norm), s.heads, s.head_dim, s.eps, cosine, sine, qkv, s.head_dim);
+    norm_heads(keys, norm(l.k_norm), s.kv_heads, s.head_dim, s.eps, cosine, sine, keys, s.head_dim);
     const float* values = keys + static_cast<size_t>(s.kv_heads) * s.head_dim;
     for (int h = 0; h < s.kv_heads; h++, page += e.head_floats(), keys += s.head_dim, values += s.head_dim) {
         for (int d = 0; d < s.head_dim; d++) page[static_cast<size_t>(d) * PAGE + i] = keys[d];

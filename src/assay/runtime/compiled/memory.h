@@ -37,30 +37,40 @@ inline void* aligned(size_t align, size_t bytes) {
     return found;
 }
 
-// Pieces of some kilobytes lie behind one another in slabs. A slab goes with its last piece.
+// Pieces of some kilobytes lie behind one another in slabs, and are taken again by who wants as much. A slab goes with the last of its
+// pieces that is in use.
 class Slabs {
   public:
     static void* take(size_t bytes) {  // on a cache line; null where there is none
         if (bytes < SMALL) return aligned(64, bytes);
         if (bytes > PIECE) return aligned(bytes < LARGE_PAGE ? 64 : LARGE_PAGE, bytes);
-        size_t whole = (bytes + 63) / 64 * 64;
-        std::lock_guard<std::mutex> held(lock());
-        Slab*& slab = newest();
-        if (!slab || slab->used + whole > SLAB) {
-            auto* fresh = static_cast<Slab*>(aligned(SLAB, SLAB));
+        Slabs& s = all();
+        std::lock_guard<std::mutex> held(s.lock_);
+        size_t whole = lines(bytes);
+        for (Spare** at = &s.spares_; *at; at = &(*at)->next)
+            if ((*at)->bytes == whole) {
+                void* found = *at;
+                *at = (*at)->next;
+                slab_of(found)->used++;
+                return found;
+            }
+        if (!s.newest_ || s.newest_->end + whole > SLAB) {
+            void* fresh = aligned(SLAB, SLAB);
             if (!fresh) return nullptr;
-            if (slab) leave(slab);
-            slab = new (fresh) Slab;
+            if (s.newest_) s.leave(s.newest_);
+            s.newest_ = new (fresh) Slab;
         }
-        slab->pieces++;
-        void* found = reinterpret_cast<char*>(slab) + slab->used;
-        slab->used += whole;
+        s.newest_->used++;
+        void* found = reinterpret_cast<char*>(s.newest_) + s.newest_->end;
+        s.newest_->end += whole;
         return found;
     }
     static void give(void* piece, size_t bytes) {
         if (bytes < SMALL || bytes > PIECE) return std::free(piece);
-        std::lock_guard<std::mutex> held(lock());
-        leave(reinterpret_cast<Slab*>(reinterpret_cast<uintptr_t>(piece) & ~(SLAB - 1)));
+        Slabs& s = all();
+        std::lock_guard<std::mutex> held(s.lock_);
+        s.spares_ = new (piece) Spare{s.spares_, lines(bytes)};
+        s.leave(slab_of(piece));
     }
 
   private:
@@ -70,20 +80,31 @@ class Slabs {
     static constexpr size_t PIECE = 1 << 20;
 #endif
     static constexpr size_t SMALL = 4 << 10, SLAB = 8 << 20;  // bytes
+
     struct Slab {
-        size_t used = 64, pieces = 1;  // bytes, these among them; and pieces that live, one more while it is the newest
+        size_t end = 64, used = 1;  // bytes, these among them; and pieces in use, one more while it is the newest
+    };
+    struct Spare {  // in the place of a piece
+        Spare* next;
+        size_t bytes;
     };
 
-    static std::mutex& lock() {
-        static std::mutex one;
-        return one;
+    std::mutex lock_;
+    Slab* newest_ = nullptr;
+    Spare* spares_ = nullptr;
+
+    static Slabs& all() {
+        static Slabs* one = new Slabs;  // for ever: others may end behind it
+        return *one;
     }
-    static Slab*& newest() {
-        static Slab* one = nullptr;
-        return one;
-    }
-    static void leave(Slab* slab) {
-        if (!--slab->pieces) std::free(slab);
+    static size_t lines(size_t bytes) { return (bytes + 63) / 64 * 64; }
+    static Slab* slab_of(void* piece) { return reinterpret_cast<Slab*>(reinterpret_cast<uintptr_t>(piece) & ~(SLAB - 1)); }
+    void leave(Slab* slab) {
+        if (--slab->used) return;
+        for (Spare** at = &spares_; *at;)
+            if (slab_of(*at) == slab) *at = (*at)->next;
+            else at = &(*at)->next;
+        std::free(slab);
     }
 };
 

@@ -170,7 +170,7 @@ inline void norm_rows(const Shape& s, const StateRows& x, int n, const float* w,
 
 inline void norm_rows_back(const Shape& s, const StateRows& x, int n, const float* w, const float* dy, float* dx, float* dw) {
     size_t ld = wide(s.hidden);
-    for (int r = 0; r < n; r++) rms_norm_back(x[r], w, s.hidden, s.eps, dy + r * ld, dx + r * ld, dw);
+    for (int r = 0; r < n; r++) rms_norm_back(x[r], w, s.hidden, rms_scale(x[r], s.hidden, s.eps), dy + r * ld, dx + r * ld, dw);
 }
 
 // act = silu(g) * u
