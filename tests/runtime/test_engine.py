@@ -19,6 +19,7 @@ from assay.runtime.compiled import path
 from assay.runtime.engine import NativeEngine
 from assay.runtime.hf import load_model
 from assay.runtime.model import with_arrays
+from assay.runtime.publishing import published
 
 
 @pytest.fixture(autouse=True)
@@ -682,3 +683,36 @@ def test_a_second_swap_may_not_overtake_a_draining_one(models, other):
     assert done.spans == (Span(0, 0, 8),)
     assert (held.stop, len(held.ids)) == (Stop.PARTIAL, 0)
     assert engine.info().version == 0
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_digests_may_be_mixed(tmp_path, tied, dtype, kernel):
+    model = load_model(write(hub_model(tied=tied), tmp_path / "m"))
+    engine = NativeEngine(model, dtype=dtype, kernel=kernel, digests="mixed")
+    told = published(0, model.tensors, dtype, "mixed")
+    assert engine.info().digests == "mixed" and engine.weights.identity() == told.digest
+    for version in (1, 2):
+        moved = {n: t * (1.0 + version / 8) for n, t in model.tensors.items()}
+        asyncio.run(engine.swap(told := published(version, moved, dtype, "mixed")))
+        found = asyncio.run(engine.checksums())
+        assert {n: found[n] for n in told.tensors} == {n: info.digest for n, info in told.tensors.items()}
+        assert found["lm_head.weight"].startswith("mixed:")
+    spoil(engine, "model.norm.weight", 1.5)
+    wrong = asyncio.run(engine.checksums())
+    assert [n for n, info in told.tensors.items() if wrong[n] != info.digest] == ["model.norm.weight"]
+    with pytest.raises(ConfigError, match="not by 'sha256'"):
+        NativeEngine(model, digests="sha256")
+
+
+@pytest.mark.parametrize("kind", ["blake2b", "mixed"])
+@pytest.mark.parametrize("own", ["blake2b", "mixed"])
+def test_a_delta_names_what_it_changes_by_either_digest(models, own, kind):
+    engine = NativeEngine(models[1], digests=own)
+    base = published(0, models[1].tensors, "float32", kind).digest
+    ones = {"model.norm.weight": np.ones(models[1].shape.hidden_size, np.float32)}
+    asyncio.run(engine.swap(manifest_of(1, ones, base=base)))
+    assert (engine.weights.tensors["model.norm.weight"] == 1.0).all()
+    with pytest.raises(EngineError, match="swap a full manifest in first"):
+        asyncio.run(engine.swap(manifest_of(2, ones, base=base)))
