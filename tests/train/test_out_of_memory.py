@@ -95,7 +95,7 @@ CASES = {
 
 @pytest.mark.parametrize("part", CASES)
 def test_the_part_that_asked_is_named_with_what_would_help(part, tmp_path):
-    limited(160 << 20, lambda: train(CASES[part], tmp_path / "run"), tmp_path / "told")
+    limited(185 << 20, lambda: train(CASES[part], tmp_path / "run"), tmp_path / "told")
     name, text = json.loads((tmp_path / "told").read_text())
     assert name == "OutOfMemoryError" and text.startswith(f"{part} asked for more memory than there is (")
     assert "this stage needs about " in text and "what would take less, in a new run: " in text

@@ -11,9 +11,7 @@
 #include <new>
 #include <utility>
 
-#if defined(__linux__)
 #include <sys/mman.h>
-#endif
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -25,25 +23,39 @@
 
 namespace assay {
 
-constexpr size_t LARGE_PAGE = 2 << 20;  // bytes
-
-// at an address that `align` divides; null where there is none
-inline void* aligned(size_t align, size_t bytes) {
-    void* found = nullptr;
-    if (posix_memalign(&found, align, bytes)) return nullptr;
+// Memory of the system's own, at an address that `align` divides, on large pages where it has them; null where there is none. The C
+// library would hold as much again for what is ahead of that address.
+inline size_t whole_pages(size_t bytes) { return (bytes + 0xffff) & ~size_t{0xffff}; }  // of any system
+inline void* mapped(size_t bytes, size_t align) {
+    size_t whole = whole_pages(bytes);
+    auto anywhere = [](size_t n) {
+        void* found = mmap(nullptr, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return found == MAP_FAILED ? uintptr_t{0} : reinterpret_cast<uintptr_t>(found);
+    };
+    auto leave = [](uintptr_t from, size_t n) {
+        if (n) munmap(reinterpret_cast<void*>(from), n);
+    };
+    uintptr_t begin = anywhere(whole);  // often just below the one before, at such an address
+    if (begin % align) {
+        leave(begin, whole);
+        uintptr_t from = anywhere(whole + align);
+        begin = (from + align - 1) / align * align;
+        if (from) leave(from, begin - from), leave(begin + whole, from + align - begin);
+    }
 #if defined(MADV_HUGEPAGE)
-    if (bytes >= LARGE_PAGE) madvise(found, bytes, MADV_HUGEPAGE);
+    if (begin) madvise(reinterpret_cast<void*>(begin), whole, MADV_HUGEPAGE);
 #endif
-    return found;
+    return reinterpret_cast<void*>(begin);
 }
+inline void unmapped(void* from, size_t bytes) { munmap(from, whole_pages(bytes)); }
 
 // Pieces of some kilobytes lie behind one another in slabs, and are taken again by who wants as much. A slab goes with the last of its
 // pieces that is in use.
 class Slabs {
   public:
     static void* take(size_t bytes) {  // on a cache line; null where there is none
-        if (bytes < SMALL) return aligned(64, bytes);
-        if (bytes > PIECE) return aligned(bytes < LARGE_PAGE ? 64 : LARGE_PAGE, bytes);
+        if (bytes < SMALL || (bytes > PIECE && bytes < LARGE)) return std::aligned_alloc(64, lines(bytes));
+        if (bytes > PIECE) return mapped(bytes, LARGE);
         Slabs& s = all();
         std::lock_guard<std::mutex> held(s.lock_);
         size_t whole = lines(bytes);
@@ -55,7 +67,7 @@ class Slabs {
                 return found;
             }
         if (!s.newest_ || s.newest_->end + whole > SLAB) {
-            void* fresh = aligned(SLAB, SLAB);
+            void* fresh = mapped(SLAB, SLAB);
             if (!fresh) return nullptr;
             if (s.newest_) s.leave(s.newest_);
             s.newest_ = new (fresh) Slab;
@@ -66,7 +78,8 @@ class Slabs {
         return found;
     }
     static void give(void* piece, size_t bytes) {
-        if (bytes < SMALL || bytes > PIECE) return std::free(piece);
+        if (bytes < SMALL || (bytes > PIECE && bytes < LARGE)) return std::free(piece);
+        if (bytes > PIECE) return unmapped(piece, bytes);
         Slabs& s = all();
         std::lock_guard<std::mutex> held(s.lock_);
         s.spares_ = new (piece) Spare{s.spares_, lines(bytes)};
@@ -75,9 +88,9 @@ class Slabs {
 
   private:
 #if defined(ASSAY_SANITIZED)
-    static constexpr size_t PIECE = 0;  // each by itself, so that what is read beside it is seen
+    static constexpr size_t PIECE = 0, LARGE = SIZE_MAX;  // each by itself, so that what is read beside it is seen
 #else
-    static constexpr size_t PIECE = 1 << 20;
+    static constexpr size_t PIECE = 1 << 20, LARGE = 2 << 20;
 #endif
     static constexpr size_t SMALL = 4 << 10, SLAB = 8 << 20;  // bytes
 
@@ -104,7 +117,7 @@ class Slabs {
         for (Spare** at = &spares_; *at;)
             if (slab_of(*at) == slab) *at = (*at)->next;
             else at = &(*at)->next;
-        std::free(slab);
+        unmapped(slab, SLAB);
     }
 };
 
