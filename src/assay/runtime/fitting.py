@@ -17,7 +17,7 @@ _STORED = {"float32": np.dtype(np.float32), "bfloat16": np.dtype(np.uint16)}
 
 
 def fitting(
-    manifest: Manifest, sizes: Mapping[str, tuple[int, ...]], dtype: str, kind: str, identity: Callable[[str], str]
+    manifest: Manifest, sizes: Mapping[str, tuple[int, ...]], dtype: str, digests: str, identity: Callable[[str], str]
 ) -> Mapping[str, Array]:
     """The payload of a manifest, checked to fit: all tensors of a full one, some of a delta.
 
@@ -25,7 +25,7 @@ def fitting(
         manifest: as received.
         sizes: shape of each tensor that is served.
         dtype: ``float32``, or ``bfloat16`` for uint16 bit patterns that the manifest names so (`Manifest.rounded`).
-        kind: of the digests that the engine makes of itself.
+        digests: the kind that the engine makes of itself.
         identity: gives the `Manifest.digest` of what is served now by digests of a kind; asked only for a delta, which may name
             what it changes by either.
 
@@ -41,7 +41,7 @@ def fitting(
         raise EngineError(f"{said} carries no arrays; an engine in this process takes manifests whose arrays travel with them")
     if manifest.kind == "delta" and manifest.base not in (served := {of: identity(of) for of in ("mixed", "blake2b")}).values():
         raise EngineError(
-            f"{said} changes the weights with digest {manifest.base}, but the engine serves those with digest {served[kind]}; "
+            f"{said} changes the weights with digest {manifest.base}, but the engine serves those with digest {served[digests]}; "
             "swap a full manifest in first"
         )
     laid = manifest.payload if isinstance(manifest.payload, Laid) else None
