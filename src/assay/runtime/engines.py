@@ -54,7 +54,7 @@ class Native:
         kernel: decode with the library that is compiled for this processor on first use, where there is a C++ compiler;
             else with PyTorch, several times slower.
         recall: MiB of states of sampled tokens that are kept until the gradient pass, which then computes them no second time:
-            same results, bit by bit, and a sixth to a fifth less of a step. What does not fit is computed again. Only
+            same results, bit by bit, and a fifth less of a step. What does not fit is computed again. Only
             where both sides are compiled and in float32; 0 keeps nothing.
     """
 
