@@ -11,6 +11,7 @@ Cases:
   forward pass again; assay takes over the states that its sampler computed, which have the same bits (`Native.recall`).
 - `again`: as `same`, and assay computes the forward pass again too.
 - `third`: 6 of 16 groups are; the others are paid 0. TRL computes all attempts, assay those with a gradient.
+- `quarter`: 4 of 16 groups are.
 - `long`: as `same`, prompts of 128 tokens instead of 16.
 
 The first step, which is not counted, learns on both sides from the attempts that assay sampled. The gradients that both come to
@@ -51,7 +52,9 @@ from paced import Side, Work
 HERE = Path(__file__).parent
 RECALL = 512
 """MiB, as `Native` has it."""
-CASES = {"same": (16, 16, RECALL), "again": (16, 16, 0), "third": (16, 6, RECALL), "long": (128, 16, RECALL)}
+CASES = {
+    "same": (16, 16, RECALL), "again": (16, 16, 0), "third": (16, 6, RECALL), "quarter": (16, 4, RECALL), "long": (128, 16, RECALL),
+}  # fmt: skip
 """Name to the tokens of a prompt, how many of the 16 groups have a gradient, and MiB of states that are taken over."""
 GROUPS, SIZE = 16, 8
 CHARACTERS = "".join(map(chr, range(32, 127)))

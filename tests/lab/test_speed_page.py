@@ -65,7 +65,7 @@ def test_the_page_says_what_was_measured(lines: tuple[Rows, Rows, dict[str, floa
         "Machine: Abacus, 2 cores.\nLibrary: C++ 0123. Load average 1.5 to 2.5",
         f"| 1M | even | 1 | 12,345 | {spread} | {spread} | {spread} | {spread} | 0.80 |",
         "3.0 (1M, one thread), 1.8 (4M, one thread), 1.5 (12M, one thread), 5.0 (1M, 2 threads); 0.75 of",
-        "| 1M | third | 5.50 [5.00, 6.00] | 5.50 [5.00, 6.00] | 500 | 1,700 | 2.0e-06 |",
+        "| 1M | third | 1 | 5.50 [5.00, 6.00] | 5.50 [5.00, 6.00] | 500 | 1,700 | 2.0e-06 |",
         "| 4M | same | 120 | 130 | 240 | 1 | 9 | 670 | 369 | 640 | 21 |",
         "take\n1.8% to 1.8% of assay's step; the bar is 2%.",
         "31, 60 for seeds 0, 1.",

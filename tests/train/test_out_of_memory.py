@@ -126,7 +126,7 @@ def test_a_model_that_does_not_fit_frees_the_folder(tmp_path):
 
 def test_models_of_anchors_are_counted(tmp_path):
     train(only_rl(steps=1), tmp_path / "teacher")
-    learner = LearnerSettings(anchors=(Anchor(), Anchor("teacher", model=str(tmp_path / "teacher"))))
+    learner = LearnerSettings(anchors=(Anchor(), Anchor("teacher", model=str(tmp_path / "teacher"))), micro_tokens=512)
     run = replace(only_rl(), stages=(reinforce(steps=1, learner=learner),))
     train(run, tmp_path / "run")
     alone = advice(only_rl(), only_rl().stages[0], SHAPE, tmp_path / "teacher")

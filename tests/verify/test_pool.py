@@ -320,7 +320,7 @@ def test_a_keeper_that_ends_before_it_answers_is_replaced() -> None:
 
 
 def test_workers_that_cannot_be_forked_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost(self: Keeper, printed: int) -> tuple[int, Connection]:
+    def lost(self: Keeper, printed: int, verdicts: int) -> tuple[int, Connection]:
         raise EOFError
 
     with ScoringPool(RewardFunction(act), LONG) as pool:
@@ -358,12 +358,41 @@ def test_an_interrupt_leaves_nothing_and_loses_no_later_verdict(monkeypatch: pyt
     with ScoringPool(RewardFunction(act), LONG) as pool:
         pool.score(items("yes"))
         worker = pids(pool)[1]
-        monkeypatch.setattr(pool._crew, "_next", lambda worker, clock: (_ for _ in ()).throw(KeyboardInterrupt))  # pyright: ignore
+        monkeypatch.setattr(pool._crew, "_answers", lambda worker, calls: (_ for _ in ()).throw(KeyboardInterrupt))  # pyright: ignore
         with pytest.raises(KeyboardInterrupt):
             pool.score(items("no", "yes"))
         monkeypatch.undo()
         assert not alive(worker)
         assert [s.primary for s in pool.score(items("yes", "no")).values()] == [1.0, 0.0]
+
+
+def test_a_batch_may_take_many_deadlines() -> None:
+    def slow(prompt: str, completion: str, row: dict[str, Any]) -> float:
+        time.sleep(0.3 if completion == "slow" else 0.0)
+        return act(prompt, "yes" if completion == "slow" else completion, row)
+
+    with ScoringPool(RewardFunction(slow), 1.0) as pool:
+        verdicts = pool.score(items(*["slow"] * 5, "no", *["slow"] * 3))
+        assert [s.primary for s in verdicts.values()] == [*[1.0] * 5, 0.0, *[1.0] * 3]
+        assert pool.counts == Counter()
+        verdicts = pool.score(items(*["slow"] * 5, "sleep", "no", "slow", "die"))
+        assert [s.primary for s in verdicts.values()] == [*[1.0] * 5, 0.0, 0.0, 1.0, 0.0]
+        assert [s.fault for s in verdicts.values()] == [*[Fault.NONE] * 5, Fault.POLICY, Fault.NONE, Fault.NONE, Fault.POLICY]
+        assert pool.counts == Counter(hung=2, died=2, retried=2)
+
+
+def test_a_copy_of_the_worker_that_a_function_forks_judges_nothing() -> None:
+    def forks(prompt: str, completion: str, row: dict[str, Any]) -> dict[str, float]:
+        if completion == "fork":
+            os.fork()
+        return {"correct": act(prompt, completion, row), "pid": float(os.getpid())}
+
+    with ScoringPool(RewardFunction(forks), LONG) as pool:
+        for _ in range(3):
+            verdicts = pool.score(items("fork", "yes", "no", "fork", "yes"))
+            assert [s.components["correct"] for s in verdicts.values()] == [0.0, 1.0, 0.0, 0.0, 1.0]
+            assert {s.components["pid"] for s in verdicts.values()} == {float(pids(pool)[1])}
+        assert pool.counts == Counter()
 
 
 SCRIPT = """

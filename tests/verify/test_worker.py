@@ -1,16 +1,22 @@
 """The loops on the far side of a scoring pool, run in this process."""
 
+import itertools
 import os
+import pickle
 import signal
 import socket
 import struct
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
-from multiprocessing.connection import Pipe
+from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
 import pytest
 from foreign_code import LONG, act, alive, items, task, threaded
+from hypothesis import given
+from hypothesis import strategies as st
 
 from assay.core.canon import FrozenMap
 from assay.core.rollout import Rollout
@@ -19,6 +25,7 @@ from assay.core.task import Task
 from assay.testing import attempt
 from assay.verify import ExactMatch, RewardFunction
 from assay.verify.printed import Printed
+from assay.verify.verdicts import Verdicts, room
 from assay.verify.worker import keep, serve, views
 
 
@@ -29,82 +36,119 @@ def output() -> Iterator[int]:
         yield file.fileno()
 
 
-def test_the_workers_loop(output: int) -> None:
+@pytest.fixture
+def verdicts() -> Iterator[int]:
+    """An empty file for a worker's verdicts."""
+    with room() as file:
+        yield file.fileno()
+
+
+class Near:
+    """What a pool has of a worker."""
+
+    def __init__(self, connection: Connection, verdicts: int) -> None:
+        self.connection, self.verdicts = connection, Verdicts(verdicts)
+
+    def judged(self, items: list[Any], together: bool = False) -> list[Any]:
+        """The verdicts on a batch."""
+        self.verdicts.begin()
+        self.connection.send((items, together))
+        assert [self.connection.recv(), self.connection.recv()] == [None, None]
+        return [pickle.loads(data) for _, data in self.verdicts.new()]
+
+
+def served(verifier: Any, printed: Printed, verdicts: int) -> tuple[Near, threading.Thread]:
     near, far = Pipe()
-    thread = threaded(serve, far, RewardFunction(act), Printed(output))
-    near.send(([("p", "yes", {"answer": "yes"}), ("p", "exit", {})], False))
-    assert near.recv() is None
-    assert near.recv().primary == 1.0
-    assert near.recv().fault is Fault.VERIFIER
-    near.send(([("p", "yes", {"answer": "yes"}), ("p", "no", {"answer": "yes"})], True))
-    assert [near.recv(), [s.primary for s in near.recv()]] == [None, [1.0, 0.0]]
-    near.send(([("p", "exit", {})], True))
-    assert [near.recv(), near.recv().fault] == [None, Fault.VERIFIER]
-    near.close()
+    return Near(near, verdicts), threaded(serve, far, verifier, printed, Verdicts(verdicts))
+
+
+def test_the_workers_loop(output: int, verdicts: int) -> None:
+    near, thread = served(RewardFunction(act), Printed(output), verdicts)
+    right, wrong = near.judged([("p", "yes", {"answer": "yes"}), ("p", "exit", {})])
+    assert (right.primary, wrong.fault) == (1.0, Fault.VERIFIER)
+    (both,) = near.judged([("p", "yes", {"answer": "yes"}), ("p", "no", {"answer": "yes"})], together=True)
+    assert [s.primary for s in both] == [1.0, 0.0]
+    assert near.judged([("p", "exit", {})], together=True)[0].fault is Fault.VERIFIER
+    near.connection.close()
     thread.join(LONG)
     assert not thread.is_alive()
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_what_is_printed_stands_in_the_verdict_of_its_call(output: int, together: bool) -> None:
+def test_what_is_printed_stands_in_the_verdict_of_its_call(output: int, verdicts: int, together: bool) -> None:
     printed = Printed(output)
 
     def loud(prompts: list[str], completions: list[str], rows: list[dict[str, Any]]) -> list[float]:
         printed.add("".join(completions).encode())
         return [1.0] * len(prompts)
 
-    near, far = Pipe()
-    threaded(serve, far, RewardFunction(loud, batched=True), printed)
-    near.send(([("p", "one", {}), ("p", "", {}), ("p", "two", {})], together))
-    assert near.recv() is None
-    verdicts = near.recv() if together else [near.recv() for _ in range(3)]
-    assert [s.info.get("printed") for s in verdicts] == (["onetwo", None, None] if together else ["one", None, "two"])
-    near.close()
+    near, _ = served(RewardFunction(loud, batched=True), printed, verdicts)
+    found = near.judged([("p", "one", {}), ("p", "", {}), ("p", "two", {})], together)
+    told = [s.info.get("printed") for s in (found[0] if together else found)]
+    assert told == (["onetwo", None, None] if together else ["one", None, "two"])
+    near.connection.close()
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_a_verdict_without_a_main_component_is_a_fault(output: int, together: bool) -> None:
+def test_a_verdict_without_a_main_component_is_a_fault(output: int, verdicts: int, together: bool) -> None:
     function = RewardFunction(lambda p, c, r: [{"accuracy": 1.0, "style": 0.5}] * len(p), batched=True)
-    near, far = Pipe()
-    threaded(serve, far, function, Printed(output))
-    near.send(([("p", "yes", {})] * 2, together))
-    assert near.recv() is None
-    verdicts = near.recv() if together else [near.recv() for _ in range(2)]
-    assert [s.fault for s in verdicts] == [Fault.VERIFIER] * 2
-    assert "['accuracy', 'style'], and none of them says how good the answer is" in verdicts[0].info["error"]
-    near.close()
+    near, _ = served(function, Printed(output), verdicts)
+    found = near.judged([("p", "yes", {})] * 2, together)
+    both = found[0] if together else found
+    assert [s.fault for s in both] == [Fault.VERIFIER] * 2
+    assert "['accuracy', 'style'], and none of them says how good the answer is" in both[0].info["error"]
+    near.connection.close()
 
 
-def test_a_verdict_that_cannot_be_pickled_is_a_fault(output: int) -> None:
+def test_a_verdict_that_cannot_be_pickled_is_a_fault(output: int, verdicts: int) -> None:
     class Odd:
         def __call__(self, task: Task, rollout: Rollout) -> Score:
             return Score(components={"x": 1.0}, info=FrozenMap({"f": lambda: 0}))
 
-    near, far = Pipe()
-    threaded(serve, far, Odd(), Printed(output))
-    near.send((items("x"), False))
-    assert near.recv() is None
-    assert "cannot leave its process" in near.recv().info["error"]
-    near.close()
+    near, _ = served(Odd(), Printed(output), verdicts)
+    (verdict,) = near.judged(items("x"))
+    assert "cannot leave its process" in verdict.info["error"]
+    near.connection.close()
+
+
+@given(st.lists(st.lists(st.binary(max_size=70), max_size=4), max_size=4), st.data())
+def test_verdicts_are_read_whole_and_once(batches: list[list[bytes]], data: st.DataObject) -> None:
+    with room() as file, room() as torn:
+        writer, reader, late = Verdicts(file.fileno()), Verdicts(file.fileno()), Verdicts(torn.fileno())
+        for batch in batches:
+            writer.clear()
+            reader.begin()
+            late.begin()
+            before = time.monotonic()
+            for verdict in batch:
+                writer.add(verdict)
+                if data.draw(st.booleans()):
+                    assert all(before <= at <= time.monotonic() for at, _ in reader.new())
+            written, found = os.pread(file.fileno(), 1 << 20, 0), list[bytes]()
+            os.ftruncate(torn.fileno(), 0)
+            cuts = sorted({*data.draw(st.lists(st.integers(0, len(written)), max_size=5)), len(written)})
+            for a, b in itertools.pairwise([0, *cuts]):  # as it stands there at some moments
+                os.pwrite(torn.fileno(), written[a:b], a)
+                found += [verdict for _, verdict in late.new()]
+            assert found == batch
 
 
 @pytest.mark.parametrize("quits", [True, False])
-def test_the_keepers_loop_ends_its_workers(monkeypatch: pytest.MonkeyPatch, output: int, quits: bool) -> None:
+def test_the_keepers_loop_ends_its_workers(monkeypatch: pytest.MonkeyPatch, output: int, verdicts: int, quits: bool) -> None:
     monkeypatch.setattr("assay.verify.worker._GLANCE", 0.05)
     near, far = socket.socketpair()
     thread = threaded(keep, far, RewardFunction(act))
     order = struct.Struct("!cq")
 
     def told(fd: int | None, *message: Any) -> int:
-        socket.send_fds(near, [order.pack(*message)], [] if fd is None else [fd, output])
+        socket.send_fds(near, [order.pack(*message)], [] if fd is None else [fd, output, verdicts])
         return struct.unpack("!q", near.recv(8))[0]
 
     one, two, (_, one_more) = Pipe(), Pipe(), Pipe()
     first, second = (told(pipe[1].fileno(), b"S", 0) for pipe in (one, two))
     for _, end in (one, two):
         end.close()
-    one[0].send(([("p", "yes", {"answer": "yes"})], False))
-    assert [one[0].recv(), one[0].recv().primary] == [None, 1.0]
+    assert Near(one[0], verdicts).judged([("p", "yes", {"answer": "yes"})])[0].primary == 1.0
     os.kill(first, signal.SIGTERM)
     os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
     assert told(None, b"K", first) == -signal.SIGTERM  # it had ended by itself

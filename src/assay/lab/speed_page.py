@@ -132,7 +132,8 @@ def _page(here: Measured, soon: Mapping[str, float | None], failures: Sequence[s
     verdict = "Not met: " + "; ".join(failures) + "." if failures else "All bars are met."
     versions = "; ".join(sorted({", ".join(f"{k} {v}" for k, v in r["versions"].items()) for r in steps}))
     told = ", ".join("never" if x is None else f"{x:.0f}" for x in soon.values())
-    published = [_published(r) for r in steps]
+    alone = [r for r in steps if r["threads"] == 1]
+    published = [_published(r) for r in alone]
     few = ", ".join(f"{bar} ({model}, `{case}`)" for (model, case), bar in STEP.items())
     return f"""# Speed: beside what else there is
 
@@ -142,8 +143,8 @@ That is said of the first machine; what others fall short of stands at the end.
     export OMP_WAIT_POLICY=PASSIVE
     python benchmarks/decode.py --models 1M 4M 12M --cases even joining --threads 1 2 --generate-batch \\
         --engines native "native, bfloat16" > docs/evidence/speed/decode.jsonl
-    python benchmarks/whole_step.py --trl TRL/bin/python --models 1M 4M --cases same again third long \\
-        > docs/evidence/speed/step.jsonl                  # TRL in an environment of its own
+    python benchmarks/whole_step.py --trl TRL/bin/python --models 1M 4M --cases same again third quarter long \\
+        --repeats 16 > docs/evidence/speed/step.jsonl     # TRL in an environment of its own; --threads 1 2 for two as well
     python -m assay.lab evidence quickstart speed         # this page, from the lines and from quickstart.json
 
 ## Decoding
@@ -172,20 +173,20 @@ Bars, likewise: {_bars(ROUNDED)}.
 
 Beside TRL's `GRPOTrainer` ({versions}).
 Machine: {here.step[0]["machine"]}. Load average {_loads(steps)}. 16 prompts with 8
-attempts of 64 tokens, GRPO without a reference, one update, AdamW, float32, one thread; TRL runs as it is quickest of several
+attempts of 64 tokens, GRPO without a reference, one update, AdamW, float32; TRL runs as it is quickest of several
 micro-batches and kinds of attention. assay's step also scores in a process of its own, proves the sampler's weights and writes
 its journal. `same`: every attempt carries a gradient, and both learn from all; assay takes over the states that its sampler
-computed, unless it is said that it did not. `again`: it computes them a second time. `third`: 6 of 16 groups have a
-gradient; TRL computes all attempts, assay those. `long`: as `same`, prompts of 128 tokens instead of 16. Ratios are geometric
-means over pairs of steps in turn, with Student's 95 % interval. The first step's gradients, from the same attempts, are
-compared: the norm of their difference over that of TRL's.{_recalled(steps)}
+computed, unless it is said that it did not. `again`: it computes them a second time. `third` and `quarter`: 6 and 4
+of 16 groups have a gradient; TRL computes all attempts, assay those. `long`: as `same`, prompts of 128 tokens instead of 16.
+Ratios are geometric means over pairs of steps in turn, with Student's 95 % interval. The first step's gradients, from the
+same attempts, are compared: the norm of their difference over that of TRL's.{_recalled(steps)}
 
 {_step_table(steps)}
 
-Bars, for the lower end: {few}. New weights, copied by the learner, digested, and packed by the engine, take
+Bars, for the lower end, on one thread: {few}. New weights, copied by the learner, digested, and packed by the engine, take
 {min(published):.1%} to {max(published):.1%} of assay's step; the bar is {PUBLISH:.0%}. Where a step goes, CPU-ms:
 
-{_parts_table(steps)}
+{_parts_table(alone)}
 
 ## The quickstart
 
@@ -247,14 +248,15 @@ def _shown(spread: Sequence[float] | None) -> str:
 
 def _step_table(rows: Sequence[Row]) -> str:
     lines = [
-        "| weights | case | CPU | clock | assay, CPU-ms | TRL, CPU-ms | gradients differ by |",
-        "|---|---|---|---|---|---|---|",
+        "| weights | case | threads | CPU | clock | assay, CPU-ms | TRL, CPU-ms | gradients differ by |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for r in rows:
         pairs = (r["trl_over_assay_cpu"], r["trl_over_assay_wall"])
         ratios = " | ".join(f"{x:.2f} [{low:.2f}, {high:.2f}]" for x, low, high in pairs)
         spent = f"{r['assay_cpu_ms']:,.0f} | {r['trl_cpu_ms']:,.0f}"
-        lines.append(f"| {r['model']} | {r['case']} | {ratios} | {spent} | {r['gradients_differ_by']:.1e} |")
+        first = f"| {r['model']} | {r['case']} | {r['threads']}"
+        lines.append(f"{first} | {ratios} | {spent} | {r['gradients_differ_by']:.1e} |")
     return "\n".join(lines)
 
 

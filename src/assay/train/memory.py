@@ -290,7 +290,8 @@ def _compiled_activations(tokens: int, shape: DecoderShape) -> tuple[int, int]:
     qkv, both = wide(shape.num_heads * shape.head_dim + 2 * kv), wide(2 * shape.intermediate_size)
     kept = shape.num_layers * (2 * h + qkv + q + both) + 4 * h  # states behind the last layer, and their gradients
     passing = min(tokens, _BLOCK) * (3 * h + 2 * m + both + q + 3 * qkv + 2 * kv)
-    copies = 3 + max(1, min(_LANES, tokens // _LANE))  # packed for either pass, sums, and gradients as they are handed over
+    lanes = max(1, min(_LANES, tokens // _LANE))
+    copies = 3 + (1 << lanes.bit_length() - 1)  # packed for either pass, sums, and gradients as they are handed over
     return _FLOAT * (tokens * kept + passing + copies * shape.parameters), 0  # what was made once is kept
 
 

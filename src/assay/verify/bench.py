@@ -17,6 +17,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.task import Task
 from assay.verify.printed import printed_in
+from assay.verify.verdicts import Verdicts, room
 from assay.verify.worker import Keeper, views
 
 __all__ = ["Bench", "Worker"]
@@ -31,14 +32,16 @@ class Worker:
 
     Attributes:
         pid: its process id.
-        connection: batches go in, verdicts come out.
-        output: the file for what it prints.
+        connection: batches go in; out comes a word when one has been read, and when it is judged.
+        verdicts: what it has said of the answers of its batch.
+        files: for what it prints, and for its verdicts.
         keeper: whose child it is.
     """
 
     pid: int
     connection: Connection
-    output: IO[bytes]
+    verdicts: Verdicts
+    files: tuple[IO[bytes], IO[bytes]]
     keeper: Keeper
 
     def end(self) -> tuple[str, str]:
@@ -49,8 +52,15 @@ class Worker:
             how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
         except (EOFError, OSError):
             how = "its keeper is gone"
-        with self.output:
-            return how, printed_in(self.output.fileno())
+        printed = printed_in(self.files[0].fileno())
+        self.close()
+        return how, printed
+
+    def close(self) -> None:
+        """Let go of it."""
+        self.connection.close()
+        for file in self.files:
+            file.close()
 
 
 class Bench:
@@ -88,6 +98,7 @@ class Bench:
             try:
                 with self._lock:
                     worker = self._idle.pop() if self._idle else self._hire()
+                worker.verdicts.begin()
                 worker.connection.send_bytes(data)
                 if worker.connection.poll(_ARRIVAL):
                     worker.connection.recv()
@@ -134,19 +145,21 @@ class Bench:
     def _hire(self) -> Worker:
         if not self._finalizer.alive:
             raise RewardError("this ScoringPool is closed; make a new one")
-        output = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as its worker
+        files = tempfile.TemporaryFile(buffering=0), room()  # noqa: SIM115 - they live as long as their worker
+        printed, verdicts = (file.fileno() for file in files)
         try:
             try:
-                pid, connection = self._keeper.spawn(output.fileno())
+                pid, connection = self._keeper.spawn(printed, verdicts)
             except (EOFError, OSError):  # somebody killed the keeper: start another
                 self._finalizer.detach()
                 self._keeper.close()
                 self._appoint()
-                pid, connection = self._keeper.spawn(output.fileno())
+                pid, connection = self._keeper.spawn(printed, verdicts)
         except BaseException:
-            output.close()
+            for file in files:
+                file.close()
             raise
-        self._workers.append(Worker(pid=pid, connection=connection, output=output, keeper=self._keeper))
+        self._workers.append(Worker(pid, connection, Verdicts(verdicts), files, self._keeper))
         return self._workers[-1]
 
 
@@ -154,7 +167,5 @@ def _shut(keeper: Keeper, workers: list[Worker], owner: int) -> None:
     if os.getpid() != owner:  # a forked copy of the training process
         return
     while workers:  # they die with their keeper
-        worker = workers.pop()
-        worker.connection.close()
-        worker.output.close()
+        workers.pop().close()
     keeper.close()

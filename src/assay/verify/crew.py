@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -80,28 +81,15 @@ class Crew:
 
     def call(self, items: Sequence[_Pair]) -> list[Score] | Outcome:
         """All items in one call: their scores, or how the call failed."""
-        worker = self.bench.hand(items, together=True)
-        answer = self._next(worker, Clock(worker.pid, self._deadline))
-        if isinstance(answer, list) or not answer.stopped:
-            self.bench.rest(worker)
+        (answer,) = self._answers(self.bench.hand(items, together=True), 1)
         return answer
 
     def pipeline(self, items: Sequence[_Pair], fresh: bool = False) -> list[Outcome]:
         """The items in order on one worker that never waits for us; ends early, after the first that stops it."""
-        outcomes: list[Outcome] = []
         if not items:
-            return outcomes
-        worker = self.bench.hand(items, fresh=fresh)
-        clock = Clock(worker.pid, self._deadline)
-        for _ in items:
-            clock.again()
-            outcome = self._next(worker, clock)
-            assert isinstance(outcome, Outcome)
-            outcomes.append(outcome)
-            if outcome.stopped:
-                return outcomes
-        self.bench.rest(worker)
-        return outcomes
+            return []
+        found = self._answers(self.bench.hand(items, fresh=fresh), len(items))
+        return [outcome for outcome in found if isinstance(outcome, Outcome)]
 
     def deal(self, items: Sequence[_Pair], queue: deque[Job]) -> Iterator[tuple[int, Outcome]]:
         """The jobs one by one to as many workers as there is room for; the caller may append jobs in between."""
@@ -120,31 +108,43 @@ class Crew:
                     yield index, outcome
         self.bench.shrink(self._room.width if self.wide else 1)
 
-    def _seen(self, worker: Worker, clock: Clock) -> Outcome | None:
-        if worker.connection.poll():  # first of all: a verdict that came while we were busy elsewhere is in time
-            outcome = self._receive(worker)
-            assert isinstance(outcome, Outcome)
-            if not outcome.stopped:
-                self.bench.rest(worker)
-            return outcome
-        return self._hung(worker) if clock.left() <= 0.0 else None
+    def _answers(self, worker: Worker, calls: int) -> list[Outcome | list[Score]]:
+        """What the calls of a batch came to, in order, up to the first that stops the worker, which else rests then.
 
-    def _next(self, worker: Worker, clock: Clock) -> Outcome | list[Score]:
-        left = self._deadline
-        while not worker.connection.poll(left):
+        The worker writes down each verdict with its time. So it is enough to look when it is through, and when the call that it
+        was last seen at has had its deadline: most often it has long been at a later one.
+        """
+        clock, left = Clock(worker.pid, self._deadline), self._deadline
+        found: list[Outcome | list[Score]] = []
+        while True:
+            through = worker.connection.poll(left)
+            for at, data in worker.verdicts.new():
+                found.append(_read(data))
+                clock.again(at)
+            if through:
+                return self._rested(worker, found, calls)
             left = clock.left()
             if left <= 0.0:
-                return self._hung(worker)
-        return self._receive(worker)
+                return [*found, self._hung(worker)]
 
-    def _receive(self, worker: Worker) -> Outcome | list[Score]:
+    def _rested(self, worker: Worker, found: list[Outcome | list[Score]], calls: int) -> list[Outcome | list[Score]]:
         try:
-            message: Score | list[Score] = worker.connection.recv()
+            worker.connection.recv()
         except (EOFError, OSError):
-            self._counts["died"] += 1
             how, printed = self.bench.end(worker)
-            return _stopped(End.DIED, "died", f"the scoring process ended without a verdict ({how})", printed)
-        return message if isinstance(message, list) else Outcome(End.VERDICT, message)
+            if len(found) == calls:
+                return found
+            self._counts["died"] += 1
+            return [*found, _stopped(End.DIED, "died", f"the scoring process ended without a verdict ({how})", printed)]
+        self.bench.rest(worker)
+        return found
+
+    def _seen(self, worker: Worker, clock: Clock) -> Outcome | None:
+        if worker.connection.poll():  # first of all: a verdict that came while we were busy elsewhere is in time
+            (outcome,) = self._rested(worker, [_read(data) for _, data in worker.verdicts.new()], 1)
+            assert isinstance(outcome, Outcome)
+            return outcome
+        return self._hung(worker) if clock.left() <= 0.0 else None
 
     def _hung(self, worker: Worker) -> Outcome:
         self._counts["hung"] += 1
@@ -155,6 +155,11 @@ class Crew:
 def _stopped(end: End, verdict: str, error: str, printed: str) -> Outcome:
     info = {"verdict": verdict, "error": error, "ended": end.value} | ({"printed": printed} if printed else {})
     return Outcome(end, Score(components={}, fault=Fault.INFRA, info=FrozenMap(info)))
+
+
+def _read(data: bytes) -> Outcome | list[Score]:
+    verdict: Score | list[Score] = pickle.loads(data)
+    return verdict if isinstance(verdict, list) else Outcome(End.VERDICT, verdict)
 
 
 def _none(answers: int) -> None:

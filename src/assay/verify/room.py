@@ -38,9 +38,9 @@ class Clock:
         self.again()
         self._waited = waited(pid)
 
-    def again(self) -> None:
-        """The next verdict begins."""
-        self.began = monotonic()
+    def again(self, at: float | None = None) -> None:
+        """The next verdict begins, or began (`time.monotonic`)."""
+        self.began = monotonic() if at is None else at
 
     def left(self) -> float:
         """Seconds left to the present verdict. Waits since the clock was made count: to read them costs microseconds."""

@@ -14,6 +14,7 @@ import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -27,6 +28,7 @@ from assay.verify.child import flush, fork_keeper, fork_worker
 from assay.verify.function import RewardFunction, prompt_of, row_of
 from assay.verify.printed import Printed, capture
 from assay.verify.verdict import broken, checked, judge
+from assay.verify.verdicts import Verdicts
 
 __all__ = ["Item", "Keeper", "keep", "serve", "views"]
 
@@ -54,11 +56,11 @@ class Keeper:
         self.pid = fork_keeper(self._control, far, lambda: keep(far, verifier))
         far.close()
 
-    def spawn(self, printed: int) -> tuple[int, Connection]:
-        """A new worker: its process id and a connection to it. ``printed`` is the file for what it prints (`Printed`)."""
+    def spawn(self, printed: int, verdicts: int) -> tuple[int, Connection]:
+        """A new worker: its process id and a connection to it; with files for what it prints and for its verdicts."""
         near, far = socket.socketpair()
         try:
-            socket.send_fds(self._control, [_ORDER.pack(_SPAWN, 0)], [far.fileno(), printed])
+            socket.send_fds(self._control, [_ORDER.pack(_SPAWN, 0)], [far.fileno(), printed, verdicts])
             pid = self._answer()
         except BaseException:
             near.close()
@@ -88,22 +90,28 @@ class Keeper:
         return int(_ANSWER.unpack(data)[0])
 
 
-def serve(connection: Connection, verifier: Verifier, printed: Printed) -> None:
-    """The worker's loop: batches in, one message per verdict out, until the other side closes.
+def serve(connection: Connection, verifier: Verifier, printed: Printed, verdicts: Verdicts) -> None:
+    """The worker's loop: batches in, a word when each has been read and one when it is judged, until the other side closes.
 
     What the verifier prints on an answer stands in the verdict's ``info["printed"]``; of a batched call, in its first verdict's.
+    A copy of this process that a verifier forks and lets return ends there: it must not judge the rest of the batch once more.
     """
+    own = os.getpid()
     while True:
         try:
             items, together = connection.recv()
         except EOFError:
             return
+        verdicts.clear()
         connection.send(None)  # the batch is here: the clock of the first item starts
         calls: list[list[Item]] = [items] if together else [[item] for item in items]
         for call in calls:
             printed.clear()
             verdict = _judge_together(verifier, call) if together else _judge(verifier, call[0])
-            _reply(connection, _with(printed.text(), verdict))
+            if os.getpid() != own:
+                os._exit(0)
+            verdicts.add(_pickled(_with(printed.text(), verdict)))
+        connection.send(None)
 
 
 def views(verifier: Verifier, items: Sequence[tuple[Task, Rollout]]) -> list[Item]:
@@ -144,12 +152,11 @@ def _with(printed: str, verdict: list[Score] | Score) -> list[Score] | Score:
     return [first, *rest] if isinstance(verdict, list) else first
 
 
-def _reply(connection: Connection, verdict: list[Score] | Score) -> None:
+def _pickled(verdict: list[Score] | Score) -> bytes:
     try:
-        data = pickle.dumps(verdict)
+        return pickle.dumps(verdict, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception as error:  # pickle raises whatever a foreign __reduce__ raises
-        data = pickle.dumps(broken(RewardError(f"the verdict cannot leave its process: {error}")))
-    connection.send_bytes(data)
+        return pickle.dumps(broken(RewardError(f"the verdict cannot leave its process: {error}")))
 
 
 def keep(control: socket.socket, verifier: Verifier) -> None:
@@ -165,7 +172,7 @@ def keep(control: socket.socket, verifier: Verifier) -> None:
     try:
         while True:
             try:
-                data, fds, _, _ = socket.recv_fds(control, _ORDER.size, 2)
+                data, fds, _, _ = socket.recv_fds(control, _ORDER.size, 3)
             except TimeoutError:
                 if os.getppid() != parent:
                     return
@@ -174,10 +181,9 @@ def keep(control: socket.socket, verifier: Verifier) -> None:
             if order == _QUIT:
                 return
             if order == _SPAWN:
-                near, out = fds
-                pid = fork_worker(control, lambda near=near, out=out: serve(Connection(near), verifier, capture(out)))
-                os.close(near)
-                os.close(out)
+                pid = fork_worker(control, partial(_work, verifier, *fds))
+                for fd in fds:
+                    os.close(fd)
                 workers.add(pid)
                 control.sendall(_ANSWER.pack(pid))
             else:
@@ -186,6 +192,10 @@ def keep(control: socket.socket, verifier: Verifier) -> None:
     finally:
         for pid in workers:
             _end(pid)
+
+
+def _work(verifier: Verifier, near: int, printed: int, verdicts: int) -> None:
+    serve(Connection(near), verifier, capture(printed), Verdicts(verdicts))
 
 
 def _nothing() -> None:

@@ -1,46 +1,10 @@
-// Digests of bytes: sums of mixed words, as `assay.runtime.mixed` has them.
+// Digests of arrays, as `digest.h` has them.
 
-#include <cstdint>
-#include <cstring>
-
-#include "vectors.h"
-
-using namespace assay;
-
-namespace {
-
-constexpr int64_t WORD = 8;  // bytes
-
-inline uint64_t mixed(uint64_t word, uint64_t place) {
-    uint64_t z = word + place * 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
-// of n bytes, the last word filled up with zeros
-uint64_t row_sum(const unsigned char* bytes, int64_t n) {
-    uint64_t sum = 0, word;
-    int64_t whole = n / WORD;
-    for (int64_t i = 0; i < whole; i++) {
-        std::memcpy(&word, bytes + i * WORD, WORD);
-        sum += mixed(word, static_cast<uint64_t>(i + 1));
-    }
-    if (n == whole * WORD) return sum;
-    word = 0;
-    std::memcpy(&word, bytes + whole * WORD, static_cast<size_t>(n - whole * WORD));
-    return sum + mixed(word, static_cast<uint64_t>(whole + 1));
-}
-
-}  // namespace
+#include "digest.h"
 
 extern "C" {
 
 // of n bytes in rows of so many words
-uint64_t assay_mixed(const unsigned char* bytes, int64_t n, int64_t words) {
-    uint64_t total = 0, row = 1;
-    for (int64_t some = WORD * words; n > 0; n -= some, bytes += some) total += mixed(row_sum(bytes, std::min(n, some)), row++);
-    return total;
-}
+uint64_t assay_mixed(const void* bytes, int64_t n, int64_t words) { return assay::mixed_total(bytes, n, words); }
 
 }  // extern "C"

@@ -21,12 +21,12 @@ struct Layer {
     // room for all that a forward pass multiplies with, or a backward pass
     void room(const Shape& s, bool back) {
         int mixed = s.heads * s.head_dim, all = mixed + 2 * s.kv_heads * s.head_dim;
-        if (!qkv.data) {
+        if (!down.data) {  // the last that is made: memory may not suffice midway
             norm1 = Floats(s.hidden), norm2 = Floats(s.hidden), q_norm = Floats(s.head_dim), k_norm = Floats(s.head_dim);
             qkv = Matrix(all, s.hidden), out = Matrix(s.hidden, mixed), gate_up = Matrix(2 * s.inner, s.hidden);
             down = Matrix(s.hidden, s.inner);
         }
-        if (!back || qkv_back.data) return;
+        if (!back || down_back.data) return;
         qkv_back = Matrix(s.hidden, all), out_back = Matrix(mixed, s.hidden), gate_up_back = Matrix(s.hidden, 2 * s.inner);
         down_back = Matrix(s.inner, s.hidden);
     }
@@ -135,8 +135,15 @@ struct Trainer {
     Spares<States> states;
     Spares<Work> work;
     Spares<Sums> sums;
+    uint64_t digest = 0;    // of the weights that are packed; 0 before the first
+    bool across = false;    // whether these are packed for a backward pass too
     int64_t unchecked = 0;  // nodes recalled since a row of them was computed too
 
+    // for weights, and for what a backward pass multiplies with
+    void room(bool back) {
+        embedding.room(static_cast<size_t>(s.vocabulary) * s.hidden), norm.room(s.hidden);
+        for (Layer& l : layers) l.room(s, back);
+    }
     int mixed() const { return s.heads * s.head_dim; }
     int qkv() const { return (s.heads + 2 * s.kv_heads) * s.head_dim; }
 };

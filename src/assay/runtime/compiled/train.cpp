@@ -8,6 +8,7 @@
 
 #include <cstring>
 
+#include "digest.h"
 #include "passes.h"
 #include "share.h"
 
@@ -18,7 +19,7 @@ namespace {
 
 constexpr int BLOCK = 384;         // most nodes of a block, that its states stay near
 constexpr int LANE = 1024;         // nodes that are worth a lane
-constexpr int64_t LANES = 8;       // most
+constexpr int64_t LANES = 8;       // most; a power of two, as their number is: two and four threads have lanes alike
 constexpr int64_t SUMS = 1 << 26;  // most weights of all lanes
 constexpr int64_t CHECKED = 4096;  // recalled nodes on which a row is computed too
 constexpr int32_t RECALLED_OTHERWISE = 4;  // beside the states of share.h
@@ -60,6 +61,25 @@ void lay_out(Tape& tape, const Rows& rows, int n, int64_t wanted, const int64_t*
             tape.blocks[i].read.push_back(node);
         }
     for (int64_t i = 0; i < wanted; i++) tape.blocks[block_of[at[i]]].out.push_back({i, place[block_of[at[i]]][node_of[at[i]]]});
+}
+
+// visits the weights in the order of `assay_train_load`: `plain` those that are kept as they are, and how many floats; `packed` the
+// outputs [first, first + n) of a matrix, and of that transposed
+template <class Plain, class Packed>
+void each_weight(Trainer& t, Plain plain, Packed packed) {
+    const Shape& s = t.s;
+    int q = s.heads * s.head_dim, k = s.kv_heads * s.head_dim;
+    plain(t.embedding, static_cast<size_t>(s.vocabulary) * s.hidden);
+    for (Layer& l : t.layers) {
+        plain(l.norm1, s.hidden);
+        packed(l.qkv, l.qkv_back, 0, q), packed(l.qkv, l.qkv_back, q, k), packed(l.qkv, l.qkv_back, q + k, k);
+        packed(l.out, l.out_back, 0, s.hidden);
+        if (s.qk_norm) plain(l.q_norm, s.head_dim), plain(l.k_norm, s.head_dim);
+        plain(l.norm2, s.hidden);
+        packed(l.gate_up, l.gate_up_back, 0, s.inner), packed(l.gate_up, l.gate_up_back, s.inner, s.inner);
+        packed(l.down, l.down_back, 0, s.hidden);
+    }
+    plain(t.norm, s.hidden);
 }
 
 // whether a sampler multiplied with the trainer's weights, and turned by its angles, bit by bit
@@ -128,31 +148,24 @@ Trainer* assay_train(const Shape* shape, const float* cosine, const float* sine)
 void assay_train_free(Trainer* t) { delete t; }
 
 // Weights in this order: embedding; of each layer norm1, q, k, v, out, q_norm and k_norm where these are normed, norm2, gate, up, down;
-// norm. `back`: a backward pass will follow.
-int32_t assay_train_load(Trainer* t, const float* const* w, int32_t back) {
+// norm. `back`: a backward pass will follow. What was loaded last is told by its digest, and is not packed again.
+int32_t assay_train_load(Trainer* t, const float* const* w, int32_t back, uint64_t* digest) {
     return guarded([&] {
-        const Shape& s = t->s;
-        int q = s.heads * s.head_dim, k = s.kv_heads * s.head_dim;
+        t->room(back);
+        uint64_t found = 0, place = 1;
+        const float* const* next = w;
+        auto mix = [&](size_t n) { found += mixed_word(mixed_total(*next++, static_cast<int64_t>(n * sizeof(float))), place++); };
+        each_weight(*t, [&](float*, size_t n) { mix(n); }, [&](Matrix& m, Matrix&, int, int n) { mix(static_cast<size_t>(n) * m.inputs); });
+        bool anew = found != t->digest, across = back && (anew || !t->across);
         auto plain = [&](float* to, size_t n) { std::memcpy(to, *w++, n * sizeof(float)); };
-        auto packed = [&](Matrix& m, Matrix& across, int first, int n) {
-            m.pack(*w, first, n);
-            if (back) across.pack_across(*w, first, n);
+        auto packed = [&](Matrix& m, Matrix& back_again, int first, int n) {
+            if (anew) m.pack(*w, first, n);
+            if (across) back_again.pack_across(*w, first, n);
             w++;
         };
-        size_t table = static_cast<size_t>(s.vocabulary) * s.hidden;
-        t->embedding.room(table), t->norm.room(s.hidden);
-        plain(t->embedding, table);
-        for (Layer& l : t->layers) {
-            l.room(s, back);
-            plain(l.norm1, s.hidden);
-            packed(l.qkv, l.qkv_back, 0, q), packed(l.qkv, l.qkv_back, q, k), packed(l.qkv, l.qkv_back, q + k, k);
-            packed(l.out, l.out_back, 0, s.hidden);
-            if (s.qk_norm) plain(l.q_norm, s.head_dim), plain(l.k_norm, s.head_dim);
-            plain(l.norm2, s.hidden);
-            packed(l.gate_up, l.gate_up_back, 0, s.inner), packed(l.gate_up, l.gate_up_back, s.inner, s.inner);
-            packed(l.down, l.down_back, 0, s.hidden);
-        }
-        plain(t->norm, s.hidden);
+        if (anew || across) each_weight(*t, plain, packed);
+        if (anew) t->across = false;
+        t->across = t->across || across, *digest = t->digest = found;
         return int32_t{DONE};
     });
 }
@@ -200,8 +213,9 @@ int32_t assay_train_backward(const Tape* tape, const float* grad, int32_t thread
     return guarded([&] {
         Trainer& t = tape->t;
         int blocks = static_cast<int>(tape->blocks.size());
-        int64_t most = std::max<int64_t>(1, std::min<int64_t>({LANES, blocks, SUMS / weights(t.s)}));
-        int count = static_cast<int>(std::clamp<int64_t>(tape->nodes / LANE, 1, most));
+        int64_t most = std::min<int64_t>({LANES, blocks, SUMS / weights(t.s), tape->nodes / LANE});
+        int count = 1;
+        while (2 * count <= most) count *= 2;
         std::vector<std::unique_ptr<Sums>> lanes(count);
         auto pass = [&](int i, Borrowed& own) {
             lanes[i] = t.sums.take([&] { return std::make_unique<Sums>(t.s); });

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Sequence
-from ctypes import POINTER, byref, c_int32, c_int64, c_void_p
+from ctypes import POINTER, byref, c_int32, c_int64, c_uint64, c_void_p
 from typing import Any, cast
 
 import torch
@@ -25,7 +25,7 @@ _RECALLED_OTHERWISE = 4
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "assay_train": (c_void_p, [POINTER(Sizes), c_void_p, c_void_p]),
     "assay_train_free": (None, [c_void_p]),
-    "assay_train_load": (c_int32, [c_void_p, c_void_p, c_int32]),
+    "assay_train_load": (c_int32, [c_void_p, c_void_p, c_int32, c_void_p]),
     "assay_train_forward": (
         c_int32, [c_void_p, c_int32, c_void_p, c_void_p, c_int64, c_void_p, c_void_p, c_int32, c_void_p, c_void_p],
     ),
@@ -56,7 +56,8 @@ class CompiledPasses:
     """
 
     def __init__(self, library: ctypes.CDLL, shape: DecoderShape) -> None:
-        self.shape, self.nodes, self.recalled, self._loads = shape, 0, 0, 0
+        self.shape, self.nodes, self.recalled = shape, 0, 0
+        self._loaded = (0, False)  # the digest of the weights that are packed, and whether for a backward pass too
         self.trail: Trail | None = None
         self.functions = declared(library, _SIGNATURES)
         cosine, sine = angles(shape)
@@ -86,11 +87,11 @@ class CompiledPasses:
         keep = torch.is_grad_enabled() and any(w.requires_grad for w in weights)
         return cast(Any, _States).apply(self, keep, ids.contiguous(), packing.ends.to(torch.int64), at, *weights)
 
-    def load(self, weights: Sequence[Tensor], keep: bool) -> int:
-        """Packs weights, for a backward pass too with ``keep``; how often that was done."""
-        self._done(self.functions.assay_train_load(self._pointer, addresses(weights), keep))
-        self._loads += 1
-        return self._loads
+    def load(self, weights: Sequence[Tensor], keep: bool) -> None:
+        """Packs weights, for a backward pass too with ``keep``, unless these bits are packed already."""
+        digest = c_uint64()
+        self._done(self.functions.assay_train_load(self._pointer, addresses(weights), keep, byref(digest)))
+        self._loaded = (digest.value, keep or self._loaded == (digest.value, True))
 
     def forward(self, ids: Tensor, ends: Tensor, at: Tensor, keep: bool) -> tuple[Tensor, _Tape | None]:
         """States ``[M, hidden]`` of the tokens ``at [M]`` by the weights loaded last, and what `backward` reads."""
@@ -107,12 +108,12 @@ class CompiledPasses:
         counts = (c_int64 * 2)()
         self.functions.assay_train_nodes(found, counts)
         self.nodes, self.recalled = counts
-        return out, _Tape(self, found, self._loads)
+        return out, _Tape(self, found, self._loaded[0])
 
     def backward(self, tape: _Tape, weights: Sequence[Tensor], grad: Tensor) -> list[Tensor]:
         """Gradients by ``weights``, with which the tape was made, from that by its states."""
-        if tape.loaded != self._loads:
-            tape.loaded = self.load(weights, True)
+        if self._loaded != (tape.loaded, True):
+            self.load(weights, True)
         grad, found = grad.contiguous(), [torch.empty_like(w) for w in weights]
         self._done(self.functions.assay_train_backward(tape.pointer, grad.data_ptr(), torch.get_num_threads(), addresses(found)))
         return found
