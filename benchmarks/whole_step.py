@@ -53,8 +53,12 @@ HERE = Path(__file__).parent
 RECALL = 512
 """MiB, as `Native` has it."""
 CASES = {
-    "same": (16, 16, RECALL), "again": (16, 16, 0), "third": (16, 6, RECALL), "quarter": (16, 4, RECALL), "long": (128, 16, RECALL),
-}  # fmt: skip
+    "same": (16, 16, RECALL),
+    "again": (16, 16, 0),
+    "third": (16, 6, RECALL),
+    "quarter": (16, 4, RECALL),
+    "long": (128, 16, RECALL),
+}
 """Name to the tokens of a prompt, how many of the 16 groups have a gradient, and MiB of states that are taken over."""
 GROUPS, SIZE = 16, 8
 CHARACTERS = "".join(map(chr, range(32, 127)))

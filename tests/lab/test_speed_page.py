@@ -11,7 +11,7 @@ import pytest
 
 from assay.core.errors import DataError
 from assay.lab import evidence
-from assay.lab.speed_page import DECODE, ROUNDED, STEP
+from assay.lab.speed_page import DECODE, FIRST, ROUNDED, STEP
 
 Rows = list[dict[str, Any]]
 
@@ -42,7 +42,7 @@ def lines() -> tuple[Rows, Rows, dict[str, float | None]]:
 
 
 def write(folder: Path, machine: str, decode: Rows, step: Rows) -> None:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     head = {"machine": machine, "decoder": "C++ 0123", "batch": 128, "new": 64}
     for name, rows in (("decode", decode), ("step", step)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in [head, *rows]), encoding="utf-8")
@@ -50,7 +50,7 @@ def write(folder: Path, machine: str, decode: Rows, step: Rows) -> None:
 
 def page(folder: Path, lines: tuple[Rows, Rows, dict[str, float | None]]) -> tuple[int, str]:
     decode, step, soon = lines
-    write(folder / "speed", "Abacus, 2 cores", decode, step)
+    write(folder / "speed" / FIRST, "Abacus, 2 cores", decode, step)
     (folder / "quickstart.json").write_text(json.dumps({"cpu_seconds_to_bar": soon}), encoding="utf-8")
     code = evidence.make(folder, ["speed"])
     return code, (folder / "speed.md").read_text(encoding="utf-8")
@@ -154,7 +154,6 @@ def test_what_another_machine_misses_is_told_and_fails_nothing(
     lines: tuple[Rows, Rows, dict[str, float | None]], tmp_path: Path
 ) -> None:
     slow = [decoded("native", "1M", 1, 2.5), *lines[0][1:]]
-    (tmp_path / "speed").mkdir()
     write(tmp_path / "speed" / "Slide rule", "Slide rule, 1 core", slow, lines[1])
     code, text = page(tmp_path, lines)
     assert code == 0

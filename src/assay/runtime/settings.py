@@ -436,8 +436,9 @@ class LearnerSettings:
         replay_routing: of a mixture of experts, send each token where the engine sent it, wherever that is known; gates' weights
             are computed anew and learn. The engine then tells of it (the column ``routed_experts``), or the run is refused.
         device: where it computes: ``cpu``, ``cuda``, or ``auto`` for CUDA where there is one.
-        micro_tokens: most tokens in one micro-batch. More take more memory, and each micro-batch costs a little by itself; in the
-            compiled passes a thread more has work for each further thousand, and several ranks share out whole micro-batches.
+        micro_tokens: most tokens in one micro-batch. More take more memory, and each micro-batch costs a little by itself. In the
+            compiled passes two threads have work from 2,048 on, four from 4,096, eight from 8,192; several ranks share out whole
+            micro-batches.
         anchors: weights beside the policy's that columns are computed with: the reference, teachers, lagged copies. By default
             ``ref``, what the stage starts from, frozen.
         heads: critics, trained in the same gradient pass. Each one's gradient is clipped and applied by itself.
