@@ -44,7 +44,7 @@ def test_sizes_of_a_tiny_run(assay, mine):
     # compiled passes: 16 or 32 numbers lie in 48, 48 or 64 in 80; the stream twice, q k v, what attention gives, gate and up
     kept = 2 * 48 + 80 + 48 + 80 + 4 * 48
     passing = 384 * (3 * 48 + 2 * 48 + 80 + 48 + 3 * 80 + 2 * 16)  # of the tokens that go through all layers at once
-    acts = 4 * (2048 * kept + passing + 5 * PARAMETERS)  # weights packed for two passes, two sums of gradients, and these
+    acts = 4 * (4096 * kept + passing + 7 * PARAMETERS)  # weights packed for two passes, four sums of gradients, and these
     token = 4 * (2 * 16 + 48 + 16 + 64 + 16)  # the same of a sampled token, on whole lines, and the last state of the stream
     recalled = token * 2 * (2 * 16 + 32)  # of two prompts and of two answers to each, in sheets of sixteen tokens
     head = 4 * (2 * 96 * 14 + 3 * 14 * 16)  # compiled: a block's logits; the weight packed, its gradient summed and handed over
@@ -53,7 +53,7 @@ def test_sizes_of_a_tiny_run(assay, mine):
         "engine": 2 * four, "cache": cache, "recalled": recalled,
         "total": 7 * four + acts + head + cache + recalled,  # the engine's weights as tensors and packed
     }  # fmt: skip
-    assert list(found["less"])[:2] == ["precision='bf16'", "micro_tokens=1024"]
+    assert list(found["less"])[:2] == ["micro_tokens=2048", "precision='bf16'"]
     assert found["base"] is None
 
 
