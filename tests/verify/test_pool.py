@@ -26,6 +26,7 @@ from assay.core.task import Task
 from assay.testing import attempt
 from assay.verify import ExactMatch, FormatIs, RewardFunction, ScoringPool, Together, posed
 from assay.verify.verdict import broken
+from assay.verify.verdicts import Verdicts
 from assay.verify.worker import Keeper
 
 
@@ -392,6 +393,25 @@ def test_a_copy_of_the_worker_that_a_function_forks_judges_nothing() -> None:
             verdicts = pool.score(items("fork", "yes", "no", "fork", "yes"))
             assert [s.components["correct"] for s in verdicts.values()] == [0.0, 1.0, 0.0, 0.0, 1.0]
             assert {s.components["pid"] for s in verdicts.values()} == {float(pids(pool)[1])}
+        assert pool.counts == Counter()
+
+
+def test_a_worker_that_ends_behind_its_last_verdict_has_given_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    add = Verdicts.add
+
+    def ends(self: Verdicts, data: bytes) -> None:
+        add(self, data)
+        if b"farewell" in data:
+            os._exit(0)
+
+    def judge(prompt: str, completion: str, row: dict[str, Any]) -> dict[str, float]:
+        return {"correct": act(prompt, "yes", row), completion: 1.0}
+
+    monkeypatch.setattr(Verdicts, "add", ends)  # workers are forked with it
+    with ScoringPool(RewardFunction(judge), LONG) as pool:
+        for _ in range(2):
+            assert [s.primary for s in pool.score(items("well", "well", "farewell")).values()] == [1.0] * 3
+            assert len(pids(pool)) == 1
         assert pool.counts == Counter()
 
 

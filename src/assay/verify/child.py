@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-__all__ = ["flush", "fork_keeper", "fork_worker", "in_worker"]
+__all__ = ["end_copy", "flush", "fork_keeper", "fork_worker", "in_worker"]
 
 _worker: list[bool] = []
 
@@ -23,6 +23,12 @@ _worker: list[bool] = []
 def in_worker() -> bool:
     """Whether this process is a worker, which may be killed at any time."""
     return bool(_worker)
+
+
+def end_copy(of: int) -> None:
+    """End this process if it is not the one of that id but a copy that somebody forked of it."""
+    if os.getpid() != of:
+        os._exit(0)
 
 
 def flush() -> None:

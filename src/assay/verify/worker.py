@@ -14,7 +14,6 @@ import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -24,7 +23,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
-from assay.verify.child import flush, fork_keeper, fork_worker
+from assay.verify.child import end_copy, flush, fork_keeper, fork_worker
 from assay.verify.function import RewardFunction, prompt_of, row_of
 from assay.verify.printed import Printed, capture
 from assay.verify.verdict import broken, checked, judge
@@ -108,8 +107,7 @@ def serve(connection: Connection, verifier: Verifier, printed: Printed, verdicts
         for call in calls:
             printed.clear()
             verdict = _judge_together(verifier, call) if together else _judge(verifier, call[0])
-            if os.getpid() != own:
-                os._exit(0)
+            end_copy(own)
             verdicts.add(_pickled(_with(printed.text(), verdict)))
         connection.send(None)
 
@@ -181,7 +179,8 @@ def keep(control: socket.socket, verifier: Verifier) -> None:
             if order == _QUIT:
                 return
             if order == _SPAWN:
-                pid = fork_worker(control, partial(_work, verifier, *fds))
+                near, out, told = fds
+                pid = fork_worker(control, lambda n=near, o=out, t=told: serve(Connection(n), verifier, capture(o), Verdicts(t)))
                 for fd in fds:
                     os.close(fd)
                 workers.add(pid)
@@ -192,10 +191,6 @@ def keep(control: socket.socket, verifier: Verifier) -> None:
     finally:
         for pid in workers:
             _end(pid)
-
-
-def _work(verifier: Verifier, near: int, printed: int, verdicts: int) -> None:
-    serve(Connection(near), verifier, capture(printed), Verdicts(verdicts))
 
 
 def _nothing() -> None:
