@@ -25,7 +25,7 @@ from assay.core.task import Task
 from assay.testing import attempt
 from assay.verify import ExactMatch, RewardFunction
 from assay.verify.printed import Printed
-from assay.verify.verdicts import Verdicts, room
+from assay.verify.verdicts import Verdicts, blank
 from assay.verify.worker import keep, serve, views
 
 
@@ -39,7 +39,7 @@ def output() -> Iterator[int]:
 @pytest.fixture
 def verdicts() -> Iterator[int]:
     """An empty file for a worker's verdicts."""
-    with room() as file:
+    with blank() as file:
         yield file.fileno()
 
 
@@ -113,7 +113,7 @@ def test_a_verdict_that_cannot_be_pickled_is_a_fault(output: int, verdicts: int)
 
 @given(st.lists(st.lists(st.binary(max_size=70), max_size=4), max_size=4), st.data())
 def test_verdicts_are_read_whole_and_once(batches: list[list[bytes]], data: st.DataObject) -> None:
-    with room() as file, room() as torn:
+    with blank() as file, blank() as torn:
         writer, reader, late = Verdicts(file.fileno()), Verdicts(file.fileno()), Verdicts(torn.fileno())
         for batch in batches:
             writer.clear()

@@ -17,7 +17,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.task import Task
 from assay.verify.printed import printed_in
-from assay.verify.verdicts import Verdicts, room
+from assay.verify.verdicts import Verdicts, blank
 from assay.verify.worker import Keeper, views
 
 __all__ = ["Bench", "Worker"]
@@ -145,7 +145,7 @@ class Bench:
     def _hire(self) -> Worker:
         if not self._finalizer.alive:
             raise RewardError("this ScoringPool is closed; make a new one")
-        files = tempfile.TemporaryFile(buffering=0), room()  # noqa: SIM115 - they live as long as their worker
+        files = tempfile.TemporaryFile(buffering=0), blank()  # noqa: SIM115 - they live as long as their worker
         printed, verdicts = (file.fileno() for file in files)
         try:
             try:

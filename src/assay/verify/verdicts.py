@@ -12,7 +12,7 @@ import tempfile
 from time import monotonic
 from typing import IO
 
-__all__ = ["Verdicts", "room"]
+__all__ = ["Verdicts", "blank"]
 
 _HEAD = struct.Struct("=dq")
 
@@ -23,7 +23,7 @@ class Verdicts:
     Args:
         fd: the open file, of which both sides have a descriptor.
 
-    >>> with room() as file:
+    >>> with blank() as file:
     ...     worker, pool = Verdicts(file.fileno()), Verdicts(file.fileno())
     ...     worker.add(b"right")
     ...     [data for at, data in pool.new()], pool.new()
@@ -71,7 +71,7 @@ class Verdicts:
         return b"".join(parts)
 
 
-def room() -> IO[bytes]:
+def blank() -> IO[bytes]:
     """An empty file for verdicts: in memory where the system has such files, so that no full disk loses one."""
     made = getattr(os, "memfd_create", None)
     return open(made("verdicts"), "r+b", buffering=0) if made else tempfile.TemporaryFile(buffering=0)
