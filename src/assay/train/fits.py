@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.plan import Plan
-from assay.core.protocols import ChatTokenizer, TaskSource, Tokenizer, Verifier
+from assay.core.protocols import ChatTokenizer, Moment, TaskSource, Tokenizer, Verifier
 from assay.core.rollout import Sampling
 from assay.core.seeds import generator
 from assay.core.task import Message, Task
@@ -59,6 +59,7 @@ def check_run(run: Run) -> None:
             check_imitation(stage)
             demonstrations_of(stage)
         if isinstance(stage, Reinforce):
+            stage.check_refill()
             stage.check_replay()
             stage.check_streams()
             _check_sampling(run.sampling)
@@ -216,7 +217,8 @@ def _check_heard(task: Task, tokenizer: ChatTokenizer) -> None:
 def _check_privileged(stage: Reinforce, task: Task, tokenizer: Tokenizer, new: int, context: int) -> None:
     """A teacher with privileged prompts needs one at each task, and room for it."""
     readers = [a.name for a in stage.learner.anchors if a.privileged]
-    for posed in stage.guidance.next(task, (), "check") if readers else ():
+    first = stage.guidance.build(0).next(task, (), Moment(key="check")) if readers else ()
+    for posed in (p.context for p in first):
         place = f"task {task.id!r} (arm {task.arm!r}, level {task.level})"
         if posed.privileged is None:
             raise ConfigError(
