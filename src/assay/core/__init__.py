@@ -51,11 +51,11 @@ if TYPE_CHECKING:
         GuidanceSpec,
         IndexPolicy,
         IndexPolicySpec,
-        Moment,
-        Posed,
         Learner,
         LossProgram,
+        Moment,
         Obs,
+        Posed,
         Rehearsal,
         Replay,
         Request,
@@ -223,7 +223,8 @@ _HOME = {
         "vocab": "FullEntropy VocabStat",
         "protocols": (
             "BatchComposer ChatTokenizer ContextManager Curriculum CurriculumSpec Engine EngineInfo EngineOfMany Environment "
-            "Filter Guidance GuidanceSpec IndexPolicy IndexPolicySpec Moment Posed Learner LossProgram Obs Rehearsal Replay Request Restorable Sampler State Stats Step SwapMode TaskSource "
+            "Filter Guidance GuidanceSpec IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs Posed "
+            " Rehearsal Replay Request Restorable Sampler State Stats Step SwapMode TaskSource "
             "Tokenizer Tool Tracker Verifier"
         ),
         "proportion": "wilson_bounds",

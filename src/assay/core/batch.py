@@ -47,8 +47,8 @@ class Batch:
             P]``, the ids that a privileged teacher reads instead, -1 behind their end. Where attempts are learned from behind
             another prompt than they were sampled behind: ``reposed``, which rows are.
         rollouts: name to ``[R]`` array; ``group``, ``tokens`` (loss tokens of the attempt in the optimiser batch), and, for
-            graded rollouts, ``id``, ``valid``, ``domain``, ``arm``, ``level``, ``length``, ``truncated``, ``components/NAME`` and the
-            columns that verdicts name (NaN for an attempt whose verdict lacks it).
+            graded rollouts, ``id``, ``valid``, ``domain``, ``arm``, ``level``, ``length``, ``truncated``, ``components/NAME`` and
+            the columns that verdicts name (NaN for an attempt whose verdict lacks it).
         counts: of the whole optimiser batch, after filtering.
         drawn: the same before filtering.
     """

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,7 +209,7 @@ class CellBook:
         return Draw(arm, level, float(p[i]))
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Take in every graded group once, learned from or not; one without a valid rollout, or of a foreign cell, says nothing."""
+        """Take in every graded group once, learned from or not; one without a valid rollout or of another cell says nothing."""
         success: dict[int, list[float]] = defaultdict(list)
         signals: dict[int, list[float]] = defaultdict(list)
         for outcome in outcomes:
@@ -261,7 +262,7 @@ class CellBook:
         if cells != self.cells:
             raise CheckpointError(f"the curriculum's state is of cells {cells}, this run has {self.cells}")
         # A state of five numbers is of before rules had signals of their own: success was the only one.
-        rows = [c if len(c) > 5 else [*c, c[2], c[3], []] for c in state["cells"]]
+        rows: list[Any] = [c if len(c) > 5 else [*c, c[2], c[3], []] for c in state["cells"]]
         self._turn = int(state["turn"])
         self._success, self._best, self._value = (np.array([c[k] for c in rows], np.float64) for k in (2, 4, 5))
         self._seen, self._count = (np.array([c[k] for c in rows], np.int64) for k in (3, 6))

@@ -77,9 +77,7 @@ class ResampleOnCorrect:
 
     def __post_init__(self) -> None:
         if self.keep < 2 or not 0 <= self.least <= self.keep // 2:
-            raise ConfigError(
-                f"ResampleOnCorrect.keep={self.keep} must be at least 2 and .least={self.least} at most half of it"
-            )
+            raise ConfigError(f"ResampleOnCorrect.keep={self.keep} must be at least 2 and .least={self.least} at most half of it")
 
     def select(self, group: Group) -> Group | None:
         """The group with ``keep`` rollouts, or None."""
@@ -87,7 +85,7 @@ class ResampleOnCorrect:
         if len(valid) < self.keep or not group.informative:
             return None
         right = sorted((i for i in valid if correct(group.scores[i])), key=lambda i: (penalty(group, i), i))
-        order = generator("filter/roc", 0, group.key).permutation(len(valid)).tolist()
+        order: list[int] = generator("filter/roc", 0, group.key).permutation(len(valid)).tolist()
         wrong = [valid[k] for k in order if not correct(group.scores[valid[k]])]
         fair = int(len(wrong) * self.keep / len(valid) + 0.5)  # halves up: both quotas rounded to even could lose one
         low = max(min(self.least, len(wrong)), self.keep - len(right))

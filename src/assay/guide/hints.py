@@ -1,4 +1,4 @@
-"""Help that is given where a policy fails: a ladder of longer hints (GHPO), and hints as long as makes half of it succeed (SEELE)."""
+"""Help where a policy fails: longer and longer hints (GHPO), prefixes that make half of the rollouts succeed (SEELE)."""
 
 from __future__ import annotations
 
@@ -141,8 +141,9 @@ def _fitted(shares: np.ndarray, means: np.ndarray) -> tuple[float, float, float]
     curve = b + (1.0 - b) / (1.0 + np.exp(-k * (shares + mu)))
     error = ((curve - means) ** 2).sum(axis=-1)
     best = np.flatnonzero(error.ravel() <= error.min() + 1e-12)
-    index = np.unravel_index(best[len(best) // 2], error.shape)
-    return float(_K[index[0]]), float(_MU[index[1]]), float(_B[index[2]])
+    place = int(best[len(best) // 2])
+    i, rest = divmod(place, len(_MU) * len(_B))
+    return float(_K[i]), float(_MU[rest // len(_B)]), float(_B[rest % len(_B)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Curricula over single rows: those whose history says that they teach (LIMR, one-shot variance), or a bell that moves (GAIN-RL)."""
+"""Curricula over single rows: by their history (LIMR, 1-shot RLVR), or under a bell that moves (GAIN-RL)."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ class RowRule:
 class RowBook:
     """The state of a curriculum over rows; implements `assay.core.protocols.Curriculum`.
 
-    The rows are the first ``pool`` tasks of each cell. Within one `draw` no row comes twice before all that have weight came once:
-    the propensity is the probability given what the same `draw` took before.
+    The rows are the first ``pool`` tasks of each cell. Within one `draw` no row comes twice before all that have weight came
+    once: the propensity is the probability given what the same `draw` took before.
 
     Args:
         rule: weighs rows.
@@ -124,8 +124,8 @@ class RowBook:
         weights = self.rule.weights(self)
         if weights.shape != (len(self.rows),) or not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():
             raise ConfigError(
-                f"{type(self.rule).__name__}.weights must give each of the {len(self.rows)} rows a finite weight, at least 0, and "
-                f"one of them more; it gave {weights.tolist()[:8]}..."
+                f"{type(self.rule).__name__}.weights must give each of the {len(self.rows)} rows a finite weight, at least 0, "
+                f"and one of them more; it gave {weights.tolist()[:8]}..."
             )
         return weights / weights.sum()
 
@@ -162,7 +162,7 @@ class RowBook:
             self.centre += self.rule.step(sum(valid) / len(valid))
 
     def metrics(self) -> Mapping[str, float]:
-        """``curriculum/rows`` drawn with any weight, ``curriculum/rows_seen``, ``curriculum/groups``; ``curriculum/share/...``."""
+        """``curriculum/rows`` that have weight, ``curriculum/rows_seen``, ``curriculum/groups``, ``curriculum/share/...``."""
         p = self.propensities()
         out = {
             "curriculum/groups": float(sum(map(len, self.history))),
@@ -207,9 +207,9 @@ def _check_pool(part: object, pool: int) -> None:
 class HistoryRows(RowRule):
     """First every row of a pool, ``epochs`` times; then only the ``keep`` rows whose history scores highest.
 
-    ``impact`` scores by LIMR's alignment with the average curve, ``spread`` by the standard deviation of a row's success, as 1-shot
-    RLVR ranks rows; ``keep=1`` repeats one row, each copy a group of its own. Both papers take the history from an earlier run of
-    all rows; here the run makes it itself.
+    ``impact`` scores by LIMR's alignment with the average curve, ``spread`` by the standard deviation of a row's success, as
+    1-shot RLVR ranks rows; ``keep=1`` repeats one row, each copy a group of its own. Both papers take the history from an
+    earlier run of all rows; here the run makes it itself.
 
     Attributes:
         pool: rows of each (arm, level), the first of its stream.
@@ -255,11 +255,11 @@ class HistoryRows(RowRule):
 class Bell(RowRule):
     """GAIN-RL's bell: rows in a fixed order are drawn by a normal curve whose centre moves on as they are learned.
 
-    A row of rank ``i`` weighs ``exp(-(i - mu)^2 / (2 sigma^2))``, with ``mu`` 0 at first; after a batch of accuracy ``a`` it grows
-    by ``step tanh(alpha (a - target))``, never falls, and grows by at most ``most``.
+    A row of rank ``i`` weighs ``exp(-(i - mu)^2 / (2 sigma^2))``, with ``mu`` 0 at first; after a batch of accuracy ``a`` it
+    grows by ``step tanh(alpha (a - target))``, never falls, and grows by at most ``most``.
 
-    Source: GAIN-RL (arXiv 2506.02281). Half of the paper: its order is by the angles of the model's hidden states within a prompt,
-    which also move ``mu``; here the order is by level, then arm and index.
+    Source: GAIN-RL (arXiv 2506.02281). Half of the paper: its order is by the angles of the model's hidden states within a
+    prompt, which also move ``mu``; here the order is by level, then arm and index.
 
     Attributes:
         pool: rows of each (arm, level), the first of its stream.

@@ -37,6 +37,12 @@ class Collected:
     rounds: int
     metrics: Mapping[str, float]
 
+    def graded_with(self, supplied: Sequence[Group]) -> list[Group]:
+        """Every group, in order; those kept whole as they are with further columns."""
+        named = {group.key: group for group in supplied}
+        same = [named.get(group.key, group) for group in self.graded]
+        return [new if len(new.rollouts) == len(old.rollouts) else old for new, old in zip(same, self.graded, strict=True)]
+
 
 async def collect(s: Session, clock: Clock) -> Collected:
     """Draws tasks and grades rollouts of them; with a `Refill` again, until enough groups are kept.
@@ -46,15 +52,15 @@ async def collect(s: Session, clock: Clock) -> Collected:
     """
     stage, graded, kept = s.rl.stage, list[Group](), list[Group]()
     rounds = drawn = 0
-    for rounds in range(1, (stage.refill.rounds if stage.refill else 1) + 1):
+    most = stage.refill.rounds if stage.refill else 1
+    while rounds < most and (len(kept) < stage.groups or not rounds):
+        rounds += 1
         draws = s.rl.curriculum.draw(stage.refill.draws or stage.groups if stage.refill else stage.groups)
         groups, replaced = await pose_and_grade(s, [_task(s, draw) for draw in draws], draws, clock, drawn)
         drawn += len(draws)
         graded += groups
         standing = [group for group in groups if group.key not in replaced]
         kept += [g for group in standing if (g := stage.filter.select(group) if stage.filter else group) is not None]
-        if len(kept) >= stage.groups:
-            break
     if stage.refill:
         if len(kept) < stage.groups and stage.refill.short == "stop":
             raise GateError(
@@ -92,7 +98,9 @@ async def pose_and_grade(
     done: list[dict[str, Group]] = [{} for _ in tasks]
     live = list(range(len(tasks)))
     while live:
-        posed = [(i, p) for i in live for p in s.rl.guidance.next(tasks[i], list(done[i].values()), _moment(s, first + i))]
+        posed: list[tuple[int, Posed]] = [
+            (i, p) for i in live for p in s.rl.guidance.next(tasks[i], list(done[i].values()), _moment(s, first + i))
+        ]
         live = sorted({i for i, _ in posed})
         if not posed:
             break

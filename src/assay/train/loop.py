@@ -66,13 +66,14 @@ async def step(s: Session) -> StepResult:
         stats = update(s, batch)
         await publish(s, clock)
     s.rl.observe(outcomes_of(taken.graded, batch))
-    s.remember(taken.graded)
-    metrics = step_metrics(taken.graded, batch, stats, s.rl.metrics(), clock.seconds())
+    graded = taken.graded_with(groups)
+    s.remember(graded)
+    metrics = step_metrics(graded, batch, stats, s.rl.metrics(), clock.seconds())
     metrics |= {**taken.metrics, **apart}
     if "engine/mismatch_k3" in metrics:
         metrics["engine/alarm"] = float(bool(s.run.mismatch.alarmed(metrics, coarser(s))))
     metrics |= {**found.metrics, "proof/state": float(s.proved)}
-    return StepResult(metrics=metrics, groups=tuple(taken.graded), found=found)
+    return StepResult(metrics=metrics, groups=tuple(graded), found=found)
 
 
 def aged(s: Session, batch: Batch) -> Batch:
