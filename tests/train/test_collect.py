@@ -38,6 +38,7 @@ from assay.guide import (
 )
 from assay.guide.guidance import plain_context
 from assay.lab.controls import Rewarded
+from assay.objective import grpo, tis
 from assay.train.collect import outcomes_of
 from assay.train.driver import train
 from assay.train.fits import check_run
@@ -260,3 +261,34 @@ def test_killed_and_resumed_it_ends_with_the_same_digest(name: str, tmp_path: Pa
 
     assert in_child(work) == -signal.SIGKILL
     assert resumed(tmp_path / "killed") == whole == digest_of(tmp_path / "killed")
+
+
+# ---- other distributions ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("temperature", [0.6, 1.5])
+def test_sampler_and_learner_agree_at_any_temperature(temperature: float) -> None:
+    run = coin_toss(only_rl(objective=grpo(kl=0.1), epochs=2))
+    s = session(replace(run, sampling=replace(run.sampling, temperature=temperature)))
+    (result, again) = walk(s, 2)
+    for found in (result, again):
+        assert abs(found.metrics["engine/mismatch_k3"]) < 1e-9
+        assert found.metrics["grad/norm"] > 0.0
+    cold = walk(session(run))[0]
+    assert cold.metrics["entropy/mean"] != result.metrics["entropy/mean"]
+
+
+def test_a_part_of_the_vocabulary_needs_a_method_that_corrects_for_it() -> None:
+    run = only_rl()
+    for cut in ({"top_p": 0.9}, {"top_k": 3}):
+        part = replace(run, sampling=replace(run.sampling, **cut))
+        with pytest.raises(ConfigError, match=r"Run\.sampling\.top_. ?=.*does not correct for the difference; use a method"):
+            check_run(part)
+    with pytest.raises(ConfigError, match="no group would have a signal"):
+        check_run(replace(run, sampling=replace(run.sampling, temperature=0.0)))
+    corrected = coin_toss(only_rl(objective=tis()))
+    corrected = replace(corrected, sampling=replace(corrected.sampling, top_p=0.8))
+    check_run(corrected)
+    (result,) = walk(session(corrected))
+    assert result.metrics["grad/norm"] > 0.0
+    assert not [name for name in result.metrics if name.startswith("engine/mismatch")]  # they differ by design

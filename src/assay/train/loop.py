@@ -23,7 +23,7 @@ from assay.train.clock import Clock
 from assay.train.collect import collect, outcomes_of
 from assay.train.experts import expert_groups
 from assay.train.metrics import step_metrics
-from assay.train.mismatch import Watched, before_update, coarser
+from assay.train.mismatch import Watched, before_update, coarser, without_mismatch
 from assay.train.room import asking
 from assay.train.session import Session
 
@@ -69,7 +69,7 @@ async def step(s: Session) -> StepResult:
     graded = taken.graded_with(groups)
     s.remember(graded)
     metrics = step_metrics(graded, batch, stats, s.rl.metrics(), clock.seconds())
-    metrics |= {**taken.metrics, **apart}
+    metrics = without_mismatch(s, metrics | {**taken.metrics, **apart})
     if "engine/mismatch_k3" in metrics:
         metrics["engine/alarm"] = float(bool(s.run.mismatch.alarmed(metrics, coarser(s))))
     metrics |= {**found.metrics, "proof/state": float(s.proved)}
