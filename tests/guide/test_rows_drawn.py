@@ -94,8 +94,6 @@ def test_states_of_other_rows_and_settings_out_of_range_are_refused() -> None:
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=message):
             make()
-    with pytest.raises(NotImplementedError, match="what weight a row has"):
-        RowRule().weights(book)
 
 
 class _Wrong(RowRule):

@@ -7,6 +7,7 @@ so a resumed run continues bit for bit.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -100,7 +101,7 @@ class Standing:
     recent: tuple[tuple[float, ...], ...]
 
 
-class CellRule:
+class CellRule(ABC):
     """Base of curricula over cells, for frozen dataclasses: override `weights`, and what else differs.
 
     >>> from dataclasses import dataclass
@@ -128,9 +129,9 @@ class CellRule:
         """What a graded group tells of its cell: any number of values; mean success unless overridden."""
         return () if outcome.group.success is None else (outcome.group.success,)
 
+    @abstractmethod
     def weights(self, standing: Standing) -> NDArray[np.float64]:
         """``[cells]`` unnormalised weights: finite, at least 0, not all 0."""
-        raise NotImplementedError(f"{type(self).__name__} must say what weight a cell has: define weights(standing)")
 
     def build(self, arms: Mapping[str, tuple[int, ...]], seed: int) -> CellBook:
         """The curriculum with its state; raises ConfigError when there is nothing to choose."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, tanh
@@ -65,16 +66,16 @@ def _mean_of(values: F) -> F:
     return np.nansum(values, axis=1) / counts
 
 
-class RowRule:
+class RowRule(ABC):
     """Base of curricula over rows, for frozen dataclasses with a ``pool``: override `weights`."""
 
     __slots__ = ()
 
     pool: int
 
+    @abstractmethod
     def weights(self, book: RowBook) -> F:
         """``[rows]`` unnormalised weights: finite, at least 0, not all 0."""
-        raise NotImplementedError(f"{type(self).__name__} must say what weight a row has: define weights(book)")
 
     def step(self, accuracy: float) -> float:
         """By how much `RowBook.centre` grows after a batch of this mean success."""
