@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from importlib.resources import files
 from typing import Any
@@ -82,8 +81,8 @@ def _paper(key: str, row: Any, place: str) -> Paper:
     missing = [name for name, f in known.items() if f.default is MISSING and name not in given]
     if unknown or missing:
         raise DataError(f"{place}, {key}: " + (f"unknown fields {unknown}" if unknown else f"no {', '.join(missing)}"))
-    lists: Sequence[str] = ("parts", "tests")
-    return Paper(key=key, **{name: tuple(value) if name in lists else str(value) for name, value in given.items()})
+    settled: dict[str, Any] = {n: tuple(v) if n in ("parts", "tests") else str(v) for n, v in given.items()}
+    return Paper(key=key, **settled)
 
 
 def paper_named(key: str) -> Paper:
