@@ -61,7 +61,16 @@ def test_prefill_takes_a_share(share: float) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("temperature", -1.0), ("temperature", float("nan")), ("max_new_tokens", 0), ("top_p", 0.0), ("top_p", 1.5), ("top_k", -1)],
+    [
+        ("temperature", -1.0),
+        ("temperature", float("nan")),
+        ("max_new_tokens", 0),
+        ("top_p", 0.0),
+        ("top_p", 1.5),
+        ("top_k", -1),
+        ("min_p", -0.1),
+        ("min_p", 1.5),
+    ],
 )
 def test_sampling_refuses(field: str, value: float) -> None:
     with pytest.raises(DataError, match=rf"Sampling.{field} must be"):

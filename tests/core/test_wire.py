@@ -131,7 +131,7 @@ def test_every_field_of_a_call_and_every_bit_of_a_float() -> None:
     base = completion([1, 2, 3, 4, 5, 6], [(7, 0, 2), (8, 2, 6)], routing=np.arange(24, dtype=np.int16).reshape(6, 2, 2))
     made = type(base)(
         ids=base.ids, logp_engine=odd, spans=base.spans, stop=Stop.PARTIAL, duration=0.1,
-        sampling=Sampling(temperature=0.7, max_new_tokens=9, stop_ids=(4, 5), top_p=0.9, top_k=3, stop=("\n", "é")),
+        sampling=Sampling(temperature=0.7, max_new_tokens=9, stop_ids=(4, 5), top_p=0.9, top_k=3, stop=("\n", "é"), min_p=0.05),
         columns={**base.columns, "values": TokenColumn("values", odd.astype(np.float64), "critic", 5)},
     )  # fmt: skip
     full = call(

@@ -76,7 +76,7 @@ def support(logits: np.ndarray, sampling: Sampling) -> np.ndarray:
         return np.eye(len(logits))[int(logits.argmax())]
     p = np.exp(logits / sampling.temperature - np.max(logits / sampling.temperature))
     p /= p.sum()
-    order = sorted(range(len(p)), key=lambda i: (-p[i], i))
+    order = [i for i in sorted(range(len(p)), key=lambda i: (-p[i], i)) if p[i] >= sampling.min_p * p.max()]
     kept = order[: sampling.top_k] if sampling.top_k else order
     mass, nucleus = 0.0, []
     for i in kept:

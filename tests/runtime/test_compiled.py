@@ -67,7 +67,7 @@ SHAPES = st.fixed_dictionaries({
 @given(
     sizes=SHAPES,
     seed=st.integers(0, 99),
-    kind=st.sampled_from([{}, {"temperature": 0.5, "top_k": 3}, {"top_p": 0.8}, {"temperature": 0.0}]),
+    kind=st.sampled_from([{}, {"temperature": 0.5, "top_k": 3}, {"top_p": 0.8}, {"temperature": 0.0}, {"min_p": 0.05}]),
 )
 def test_any_shape_gives_what_pytorch_gives(sizes, seed, kind):
     heads, kv_heads = sizes.pop("heads")

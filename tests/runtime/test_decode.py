@@ -27,10 +27,14 @@ from assay.runtime.weights import ServedWeights
 SHAPE = DecoderShape(vocab_size=41, hidden_size=32, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=8, intermediate_size=40)
 
 
-def settings(uniform, temperature=1.0, top_k=0, top_p=1.0):
+def settings(uniform, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0):
     n = len(uniform)
     return Draws(
-        np.full(n, temperature, np.float32), np.full(n, top_k, np.int64), np.full(n, top_p), np.array(uniform, np.float64)
+        np.full(n, temperature, np.float32),
+        np.full(n, top_k, np.int64),
+        np.full(n, top_p),
+        np.array(uniform, np.float64),
+        np.full(n, min_p),
     )
 
 
@@ -73,6 +77,16 @@ def test_top_k_and_top_p_renormalise():
     assert out.entropy == pytest.approx([0.0, 0.0])
 
 
+def test_min_p_leaves_out_what_is_far_less_likely_than_the_most_likely():
+    p = logits(0.1, 0.4, 0.3, 0.2).expand(2, -1)
+    out = draw(p, settings([0.0, 0.9999], min_p=0.6))  # .24 is asked for: ids 1 and 2 stay
+    assert out.ids.tolist() == [1, 2]
+    assert out.logp == pytest.approx([math.log(4 / 7), math.log(3 / 7)], abs=1e-6)
+    out = draw(p, settings([0.0, 0.9999], min_p=0.3, top_p=0.5))  # of .4 + .3 + .2 the first has less than half
+    assert out.ids.tolist() == [1, 2]
+    assert draw(p, settings([0.0, 0.9999], min_p=1.0)).ids.tolist() == [1, 1]
+
+
 def test_greedy_takes_the_lowest_id_among_equals():
     out = draw(torch.tensor([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]]), settings([0.99, 0.99], temperature=0.0))
     assert (out.ids.tolist(), out.logp.tolist(), out.entropy.tolist()) == ([1, 0], [0.0, 0.0], [0.0, 0.0])
@@ -80,14 +94,16 @@ def test_greedy_takes_the_lowest_id_among_equals():
 
 @given(
     st.lists(st.integers(-40, 40), min_size=2, max_size=12), st.floats(0.0, 1.0, exclude_max=True), st.integers(0, 12),
-    st.sampled_from([1.0, 0.9, 0.5, 0.1]), st.sampled_from([0.5, 1.0, 1.5]),
+    st.sampled_from([1.0, 0.9, 0.5, 0.1]), st.sampled_from([0.5, 1.0, 1.5]), st.sampled_from([0.0, 0.0, 0.05, 0.33]),
 )  # fmt: skip
-def test_what_is_drawn_has_the_probability_that_is_said(values, u, top_k, top_p, temperature):
+def test_what_is_drawn_has_the_probability_that_is_said(values, u, top_k, top_p, temperature, min_p):
     row = np.array(values) / 8.0
-    whole = support(row, Sampling(temperature=temperature, top_k=top_k))
+    whole = support(row, Sampling(temperature=temperature, top_k=top_k, min_p=min_p))
+    shares = support(row, Sampling(temperature=temperature))
+    assume(np.abs(shares / shares.max() - min_p).min() > 1e-6)
     assume(np.abs(np.cumsum(np.sort(whole)[::-1]) - top_p).min() > 1e-6 or top_p == 1.0)  # rounding may not decide the support
-    p = support(row, Sampling(temperature=temperature, top_k=top_k, top_p=top_p))
-    out = draw(torch.tensor(row[None]).float(), settings([u], temperature, top_k, top_p))
+    p = support(row, Sampling(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p))
+    out = draw(torch.tensor(row[None]).float(), settings([u], temperature, top_k, top_p, min_p))
     cdf, i = np.concatenate([[0.0], np.cumsum(p)]), int(out.ids[0])
     assert p[i] > 0.0
     assert cdf[i] - 1e-6 <= u <= cdf[i + 1] + 1e-6

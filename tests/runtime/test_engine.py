@@ -81,7 +81,8 @@ def test_same_tokens_as_an_independent_sampler_on_transformers_logits(tmp_path, 
 
 
 @pytest.mark.parametrize(
-    "sampling", [{"top_k": 3}, {"top_p": 0.7}, {"top_k": 5, "top_p": 0.5, "temperature": 1.7}, {"temperature": 0.3}]
+    "sampling",
+    [{"top_k": 3}, {"top_p": 0.7}, {"top_k": 5, "top_p": 0.5, "temperature": 1.7}, {"temperature": 0.3}, {"min_p": 0.2}],
 )
 def test_truncated_and_tempered_sampling(models, sampling):
     hub, model = models

@@ -116,7 +116,7 @@ def both(tmp_path_factory):
 
 def test_tokens_are_the_native_engines_and_the_references(both):
     hub, engine, native = both
-    kinds = [{}, {"top_k": 3}, {"top_p": 0.7}, {"temperature": 0.4}, {"stop_ids": (3, 4, 5)}]
+    kinds = [{}, {"top_k": 3}, {"top_p": 0.7}, {"min_p": 0.1}, {"temperature": 0.4}, {"stop_ids": (3, 4, 5)}]
     requests = [request(i, [2 + i % 3, 5, 9][: 1 + i % 3], max_new_tokens=9, **kinds[i % 5]) for i in range(15)]
     compared = 0
     for r, c, d in zip(requests, run(engine, requests), run(native, requests), strict=True):

@@ -280,9 +280,11 @@ def test_sampler_and_learner_agree_at_any_temperature(temperature: float) -> Non
 
 def test_a_part_of_the_vocabulary_needs_a_method_that_corrects_for_it() -> None:
     run = only_rl()
-    for cut in ({"top_p": 0.9}, {"top_k": 3}):
+    for cut in ({"top_p": 0.9}, {"top_k": 3}, {"min_p": 0.1}):
         part = replace(run, sampling=replace(run.sampling, **cut))
-        with pytest.raises(ConfigError, match=r"Run\.sampling\.top_. ?=.*does not correct for the difference; use a method"):
+        with pytest.raises(
+            ConfigError, match=r"Run\.sampling\.(top_p|top_k|min_p)=.*does not correct for the difference; use a method"
+        ):
             check_run(part)
     with pytest.raises(ConfigError, match="no group would have a signal"):
         check_run(replace(run, sampling=replace(run.sampling, temperature=0.0)))

@@ -40,6 +40,7 @@ class EvalOptions:
         temperature: temperature of the samples; the run's own, else 1, when not given.
         top_p: draw from the fewest most likely tokens that have this much probability; the run's own, else 1, when not given.
         top_k: draw from so many most likely tokens, 0 for all; the run's own, else 0, when not given.
+        min_p: leave out tokens less likely than this share of the most likely one; the run's own, else 0, when not given.
         max_new_tokens: most tokens in an answer; the run's own, else 64, when not given.
         against: another run or model, to compare with on the same tasks.
         seed: seed of the sampling noise and the intervals.
@@ -55,16 +56,15 @@ class EvalOptions:
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
+    min_p: float | None = None
     max_new_tokens: int | None = None
     against: Path | None = None
     seed: int = 0
     json: bool = False
 
     def __post_init__(self) -> None:
-        if self.greedy and any(x is not None for x in (self.n, self.temperature, self.top_p, self.top_k)):
-            raise ConfigError(
-                "--greedy gives the same answer every time: leave out --n, --temperature, --top-p and --top-k, or --greedy"
-            )
+        if self.greedy and any(x is not None for x in (self.n, self.temperature, self.top_p, self.top_k, self.min_p)):
+            raise ConfigError("--greedy gives the same answer every time: leave out --n, --temperature and the like, or --greedy")
         if self.n is not None and self.n < 1:
             raise ConfigError(f"--n {self.n}: give at least 1 attempt; --greedy takes the most likely answer")
         if self.per_level < 1:
@@ -87,6 +87,7 @@ class SampleOptions:
         temperature: 0 takes the most likely token; the run's own, else 1, when not given.
         top_p: draw from the fewest most likely tokens that have this much probability; the run's own, else 1, when not given.
         top_k: draw from so many most likely tokens, 0 for all; the run's own, else 0, when not given.
+        min_p: leave out tokens less likely than this share of the most likely one; the run's own, else 0, when not given.
         max_new_tokens: most tokens in an answer; the run's own, else 64, when not given.
         seed: seed of the sampling noise.
         json: print JSON.
@@ -98,6 +99,7 @@ class SampleOptions:
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
+    min_p: float | None = None
     max_new_tokens: int | None = None
     seed: int = 0
     json: bool = False
@@ -299,7 +301,7 @@ class _Recorded:
 
 def _sampling(run: _Recorded | None, own: EvalOptions | SampleOptions) -> Sampling | None:
     """How to draw: the run's way with what the person changed; None leaves all to the model's own limits."""
-    names = ("temperature", "top_p", "top_k", "max_new_tokens")
+    names = ("temperature", "top_p", "top_k", "min_p", "max_new_tokens")
     changed = {name: getattr(own, name) for name in names if getattr(own, name) is not None}
     if run is None and not changed:
         return None

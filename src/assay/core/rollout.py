@@ -7,7 +7,7 @@ tokens, never their source.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.columns import RESERVED, Array, TokenColumn
+from assay.core.declared import later
 from assay.core.errors import DataError
 from assay.core.score import Fault
 from assay.core.task import Context
@@ -58,6 +59,8 @@ class Sampling:
         max_new_tokens: cut-off for one call.
         stop_ids: token ids that end the answer; the stop token itself is part of the completion.
         top_p, top_k: truncation of the support; 1.0 and 0 mean none.
+        min_p: tokens less likely than this share of the most likely one's probability are not drawn; 0.0 for none. Of these
+            truncations it comes first, then ``top_k``, then ``top_p`` of what is left.
         stop: texts that end the answer: the token that completes one is the last of the completion, and what verifiers read ends
             before it. An engine that cannot read what it samples refuses them with a ConfigError.
 
@@ -74,6 +77,7 @@ class Sampling:
     top_p: float = 1.0
     top_k: int = 0
     stop: tuple[str, ...] = ()
+    min_p: float = later(0.0)
 
     def __post_init__(self) -> None:
         if not self.temperature >= 0.0:
@@ -82,6 +86,8 @@ class Sampling:
             raise DataError(f"Sampling.max_new_tokens must be >= 1, got {self.max_new_tokens}")
         if not 0.0 < self.top_p <= 1.0:
             raise DataError(f"Sampling.top_p must be in (0, 1], got {self.top_p}")
+        if not 0.0 <= self.min_p <= 1.0:
+            raise DataError(f"Sampling.min_p must be in [0, 1], got {self.min_p}")
         if self.top_k < 0:
             raise DataError(f"Sampling.top_k must be >= 0 (0 means all), got {self.top_k}")
         given: Any = self.stop
@@ -95,7 +101,12 @@ class Sampling:
         >>> Sampling(top_p=0.95).truncated, Sampling(temperature=0.7).truncated
         (True, False)
         """
-        return self.top_p < 1.0 or self.top_k > 0
+        return self.top_p < 1.0 or self.top_k > 0 or self.min_p > 0.0
+
+    @property
+    def whole(self) -> Sampling:
+        """The same without truncation."""
+        return replace(self, top_p=1.0, top_k=0, min_p=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

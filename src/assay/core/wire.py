@@ -249,6 +249,7 @@ def _completion(completion: Completion) -> Wire:
             "top_p": float(s.top_p),
             "top_k": int(s.top_k),
             "stop": list(s.stop),
+            **({"min_p": float(s.min_p)} if s.min_p else {}),
         },
         "duration": float(completion.duration),
         "columns": _columns(completion.columns),

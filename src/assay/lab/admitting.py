@@ -197,7 +197,7 @@ def admission(
         raise ConfigError(f"admission(least={least}, most={most}); give two accuracies, 0 <= least < most <= 1")
     if n < 1:
         raise ConfigError(f"admission(n={n}); ask at least 1 question of each arm")
-    drawn = None if sampling is None else replace(sampling, temperature=1.0, top_p=1.0, top_k=0)
+    drawn = None if sampling is None else replace(sampling.whole, temperature=1.0)
     levels = {arm: of[:1] for arm, of in tasks.arms().items()}
     items = Policy(model).evaluate(tasks, n=1, per_level=n, levels=levels, sampling=drawn, seed=seed, split="train")
     arms = judge_arms(items, tasks, least=least, most=most, warmed=warmed)

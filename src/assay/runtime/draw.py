@@ -22,12 +22,19 @@ class Draws:
         top_k: ``[B]`` int64, 0 for all.
         top_p: ``[B]`` float64, 1 for all.
         uniform: ``[B]`` float64 in [0, 1).
+        min_p: ``[B]`` float64, 0 for all; None for all rows 0.
     """
 
     temperature: NDArray[np.float32]
     top_k: NDArray[np.int64]
     top_p: NDArray[np.float64]
     uniform: NDArray[np.float64]
+    min_p: NDArray[np.float64] | None = None
+
+    @property
+    def least(self) -> NDArray[np.float64]:
+        """``[B]`` `min_p`, 0 where there is none."""
+        return np.zeros(len(self.top_p)) if self.min_p is None else self.min_p
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,13 +54,13 @@ def draw(logits: torch.Tensor, how: Draws) -> Drawn:
     """Draws from ``[B, vocabulary]`` logits, on the device where they are.
 
     Token ``i`` is drawn when the uniform lies in ``[cdf[i - 1], cdf[i])``, ids in ascending order, sums in float64. Truncation
-    is applied after the temperature, top-k first, and the rest is renormalised.
+    is applied after the temperature, min-p first, then top-k, then top-p, and the rest is renormalised.
     """
     at = logits.device
     greedy = how.temperature == 0.0
     if not np.all(how.temperature == 1.0):
         logits = logits / tensor_of(np.where(greedy, np.float32(1.0), how.temperature)).to(at)[:, None]
-    cut = (how.top_k > 0) | (how.top_p < 1.0)
+    cut = (how.top_k > 0) | (how.top_p < 1.0) | (how.least > 0.0)
     truncated = bool(cut.any())
     if truncated:
         logits = _truncate(logits, how)
@@ -78,11 +85,17 @@ def draw(logits: torch.Tensor, how: Draws) -> Drawn:
 
 
 def _truncate(logits: torch.Tensor, how: Draws) -> torch.Tensor:
-    """Logits with -inf outside each row's support: its ``top_k`` largest, then the fewest of these that reach ``top_p``."""
+    """Logits with -inf outside each row's support: those of at least ``min_p`` of the largest's probability, of these the
+    ``top_k`` largest, then the fewest that reach ``top_p``.
+    """
     size, at = logits.shape[-1], logits.device
     ordered, order = logits.sort(dim=-1, descending=True, stable=True)
     k = tensor_of(np.where(how.top_k > 0, how.top_k, size)).to(at)[:, None]
     outside = torch.arange(size, device=at) >= k
+    if how.least.any():
+        with np.errstate(divide="ignore"):  # log 0 is -inf: nothing is below
+            below = tensor_of(np.log(how.least)).to(at)[:, None]
+        outside = outside | (ordered.double() < ordered[:, :1].double() + below)
     mass = ordered.double().masked_fill(outside, float("-inf")).softmax(-1)
     before = mass.cumsum(-1) - mass
     outside |= before >= tensor_of(how.top_p).to(at)[:, None]

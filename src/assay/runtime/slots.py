@@ -105,6 +105,7 @@ class SlotTable:
         self.temperature = np.ones(capacity, np.float32)
         self.top_k = np.zeros(capacity, np.int64)
         self.top_p = np.ones(capacity, np.float64)
+        self.min_p = np.zeros(capacity, np.float64)
         self.stop = np.full((capacity, stops), -1, np.int64)
         self.uniform = np.zeros((capacity, width), np.float64)
         self.ids = np.zeros((capacity, width), np.int32)
@@ -115,7 +116,7 @@ class SlotTable:
     def _columns(self) -> tuple[Array, ...]:
         return (
             self.token, self.position, self.count, self.limit, self.temperature, self.top_k, self.top_p,
-            self.stop, self.uniform, self.ids, self.logp, self.entropy, *self.told.values(),
+            self.min_p, self.stop, self.uniform, self.ids, self.logp, self.entropy, *self.told.values(),
         )  # fmt: skip
 
     def _reserve(self, capacity: int, width: int, stops: int) -> None:
@@ -143,7 +144,7 @@ class SlotTable:
         for s, size in alike:
             rows, start = slice(start, start + size), start + size
             self.limit[rows], self.temperature[rows] = s.max_new_tokens, s.temperature
-            self.top_k[rows], self.top_p[rows] = s.top_k, s.top_p
+            self.top_k[rows], self.top_p[rows], self.min_p[rows] = s.top_k, s.top_p, s.min_p
             self.stop[rows, : len(s.stop_ids)] = s.stop_ids
         self._noise(jobs, n)
         now = time.perf_counter()
@@ -164,7 +165,8 @@ class SlotTable:
         """How the running rows draw their next token."""
         n = len(self.jobs)
         rows = np.arange(n)
-        return Draws(self.temperature[:n], self.top_k[:n], self.top_p[:n], self.uniform[rows, self.count[:n]])
+        uniform = self.uniform[rows, self.count[:n]]
+        return Draws(self.temperature[:n], self.top_k[:n], self.top_p[:n], uniform, self.min_p[:n])
 
     def record(self, drawn: Drawn, told: Mapping[str, Array]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Appends a token to each row, with what was told of it; returns which rows met a stop id or text, and which reached

@@ -51,7 +51,7 @@ async def evaluate(player: Sampler, pool: ScoringPool, tasks: Sequence[Task], n:
 
 def greedy(sampling: Sampling) -> Sampling:
     """The same limits, always the most likely token."""
-    return replace(sampling, temperature=0.0, top_p=1.0, top_k=0)
+    return replace(sampling.whole, temperature=0.0)
 
 
 def items_of(attempts: Sequence[Attempts]) -> list[dict[str, Any]]:

@@ -159,6 +159,7 @@ def _generation(place: Path, run: RunView | None) -> dict[str, Any]:
     return {
         "do_sample": True, "temperature": temperature, "top_p": float(sampling.get("top_p", 1.0)),
         "top_k": int(sampling.get("top_k", 0)), "max_new_tokens": int(sampling["max_new_tokens"]),
+        **({"min_p": float(sampling["min_p"])} if sampling.get("min_p") else {}),
     }  # fmt: skip
 
 

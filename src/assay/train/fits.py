@@ -158,11 +158,12 @@ def _check_sampling(sampling: Sampling, stage: Reinforce) -> None:
             "have a signal; use a temperature above 0 (evaluation takes the greedy answer besides)"
         )
     if sampling.truncated and not corrects_sampler(stage.objective):
-        cut = f"top_p={sampling.top_p}" if sampling.top_p < 1.0 else f"top_k={sampling.top_k}"
+        neutral = sampling.whole
+        (name, *_) = (n for n in ("top_p", "top_k", "min_p") if getattr(sampling, n) != getattr(neutral, n))
         raise ConfigError(
-            f"Run.sampling.{cut} in a run with RL: tokens are drawn from a part of the vocabulary and scored over all of it, and "
-            "the objective does not correct for the difference; use a method that does (tis, icepop, areal, ...), or leave top_p "
-            "at 1.0 and top_k at 0 and lower the temperature instead"
+            f"Run.sampling.{name}={getattr(sampling, name)} in a run with RL: tokens are drawn from a part of the vocabulary and "
+            "scored over all of it, and the objective does not correct for the difference; use a method that does (tis, icepop, "
+            "areal, ...), or leave top_p at 1.0, top_k and min_p at 0, and lower the temperature instead"
         )
 
 

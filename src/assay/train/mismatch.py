@@ -180,7 +180,7 @@ class Watched:
 def before_update(s: Session, batch: Batch, clock: Clock) -> dict[str, float]:
     """The `agreement` on the tokens that a step sampled, before it updates anything: free where the batch has the learner's
     ``logp_old``, one pass without gradient at a stage's first step, and else empty: the first update's own pass will tell. Empty
-    too where only a part of the vocabulary could be drawn (``top_p``, ``top_k``): there the two differ by design.
+    too where only a part of the vocabulary could be drawn (``top_p``, ``top_k``, ``min_p``): there the two differ by design.
 
     Raises:
         MismatchError: at a stage's first step, the run is to stop at so much.

@@ -208,7 +208,7 @@ class Desk:
 
     async def _gate(self, s: Session, stage: WarmUp) -> float:
         tasks = held_out(self.run.tasks, gated_levels(self.run, stage), self.run.evaluation.final_per_level)
-        attempts = await self._attempts(s, tasks, replace(self.run.sampling, temperature=1.0, top_p=1.0, top_k=0), 1)
+        attempts = await self._attempts(s, tasks, replace(self.run.sampling.whole, temperature=1.0), 1)
         found = by_arm(items_of(attempts), self.run.evaluation.threshold)
         said = ", ".join(f"{arm} {value:.3f}" for arm, value in found.items())
         text = f"temperature-1 accuracy on the demonstrated levels: {said}; gate {stage.gate:.3f}"

@@ -14,7 +14,7 @@ struct Table {  // the running rows as numpy holds them, by slot
     int64_t *token, *position, *count;
     const int64_t *limit, *top_k, *stop;
     const float* temperature;
-    const double *top_p, *uniform;
+    const double *top_p, *min_p, *uniform;
     int32_t* ids;
     float *logp, *entropy;
     int64_t width, stops;
@@ -41,13 +41,16 @@ inline Odds odds(float* z, int n, int wide, float* p) {
     return found;
 }
 
-// -inf outside the support: the top_k largest, then the fewest of these that reach top_p; of equals the lower id is larger
-inline void truncate(float* z, int n, int64_t top_k, double top_p, std::vector<int>& order) {
+// -inf outside the support: those of at least min_p of the largest's probability, of these the top_k largest, then the fewest that
+// reach top_p; of equals the lower id is larger
+inline void truncate(float* z, int n, int64_t top_k, double top_p, double min_p, std::vector<int>& order) {
     order.resize(n);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [z](int a, int b) { return z[a] > z[b]; });
     int kept = top_k > 0 ? static_cast<int>(std::min<int64_t>(top_k, n)) : n;
     double most = z[order[0]], total = 0.0, before = 0.0;
+    if (min_p > 0.0)
+        for (double least = most + std::log(min_p); kept > 1 && z[order[kept - 1]] < least;) kept--;
     for (int i = 0; i < kept; i++) total += std::exp(z[order[i]] - most);
     for (int i = 0; i < n; i++) {
         if (i && (i >= kept || before >= top_p)) {
@@ -74,7 +77,8 @@ struct Draw {  // one thread's room for drawing
         if (!greedy && temperature != 1.0f)
             for (int i = 0; i < n; i++) z[i] /= temperature;
         if (!finite(z, n, wide)) return {0, std::nanf(""), std::nanf("")};
-        if (!greedy && (t.top_k[slot] > 0 || t.top_p[slot] < 1.0)) truncate(z, n, t.top_k[slot], t.top_p[slot], order);
+        if (!greedy && (t.top_k[slot] > 0 || t.top_p[slot] < 1.0 || t.min_p[slot] > 0.0))
+            truncate(z, n, t.top_k[slot], t.top_p[slot], t.min_p[slot], order);
         Odds o = odds(z, n, wide, p);
         if (greedy) return {static_cast<int>(std::find(z, z + n, o.most) - z), 0.0f, 0.0f};
         double point = t.uniform[slot * t.width + at] * o.total, sum = 0.0;

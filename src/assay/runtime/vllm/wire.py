@@ -42,6 +42,8 @@ def request_body(request: Request, wire: str, model: str, salt: str) -> dict[str
         "stop_token_ids": list(s.stop_ids), "ignore_eos": True, "logprobs": 0, "detokenize": False, "skip_special_tokens": False,
         "seed": derive("vllm", request.seed, "", request.first) >> 1,  # a negative one would mean none
     }  # fmt: skip
+    if s.min_p:
+        sampling["min_p"] = s.min_p
     return {
         "request_id": wire, "model": model, "token_ids": request.prompt.tolist(), "cache_salt": salt,
         "sampling_params": sampling,
