@@ -23,7 +23,7 @@ from assay.core.errors import ConfigError, DataError, EngineError, RewardError, 
 from assay.core.task import Task
 from assay.lab import Distillation, ModelTeacher, ServerTeacher
 from assay.lab.teachers import posed
-from assay.runtime.openai_client import OpenAIClient
+from assay.clients.openai_client import OpenAIClient
 from assay.tasks import KeyValue, Rows, SortDigits
 from assay.train import Evaluation, Scratch, train
 from assay.train.imitate import demonstrations_of

@@ -8,7 +8,7 @@ import pytest
 
 from assay.core.errors import ConfigError
 from assay.core.task import Message
-from assay.runtime import OpenAIClient
+from assay.clients import OpenAIClient
 
 TEMPLATE = "{% for m in messages %}{{ m['content'] }}\n{% endfor %}"
 

@@ -68,6 +68,15 @@ if TYPE_CHECKING:
     from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, Span, Stop, ToolResult, ids_of
     from assay.core.sample import Sample, samples, supervised
     from assay.core.score import Fault, Score, SpanScore
+    from assay.core.scoring import (
+        JudgePort,
+        RolloutGroup,
+        ScoreContext,
+        Scorer,
+        ScorerSpec,
+        StatelessScorer,
+        unanswered,
+    )
     from assay.core.seeds import content_split, derive, generator, uniforms
     from assay.core.task import Context, Message, Prefill, Task, World
     from assay.core.thinking import Thinking
@@ -111,6 +120,7 @@ __all__ = [
     "Guidance",
     "Ids",
     "InexactResumeError",
+    "JudgePort",
     "Learner",
     "LossProgram",
     "Manifest",
@@ -122,6 +132,11 @@ __all__ = [
     "Obs",
     "Offers",
     "Plan",
+    "RolloutGroup",
+    "ScoreContext",
+    "Scorer",
+    "ScorerSpec",
+    "StatelessScorer",
     "VocabStat",
     "FullEntropy",
     "PlanError",
@@ -188,6 +203,7 @@ __all__ = [
     "task_from_wire",
     "task_to_wire",
     "to_dict",
+    "unanswered",
     "uniforms",
     "wilson_bounds",
 ]
@@ -217,6 +233,7 @@ _HOME = {
         "rollout": "Call Completion Ids Rollout Sampling Span Stop ToolResult ids_of",
         "sample": "Sample samples supervised",
         "score": "Fault Score SpanScore",
+        "scoring": "JudgePort RolloutGroup ScoreContext Scorer ScorerSpec StatelessScorer unanswered",
         "seeds": "content_split derive generator uniforms",
         "task": "Context Message Prefill Task World",
         "thinking": "Thinking",

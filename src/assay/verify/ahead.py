@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -11,6 +11,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
+from assay.verify.abilities import abilities_of
 
 __all__ = ["Ahead", "Known", "at_once"]
 
@@ -45,7 +46,7 @@ class Ahead:
 
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
-        self._key: Callable[[Task, Rollout], Hashable] | None = getattr(verifier, "key", None)
+        self._key = abilities_of(verifier).key
         self._seen: OrderedDict[Hashable, Score] = OrderedDict()
 
     def look(self, items: Sequence[tuple[Task, Rollout]]) -> Known:
@@ -80,7 +81,7 @@ class Ahead:
 
 def at_once(verifier: Verifier, task: Task, rollout: Rollout) -> Score | None:
     """The verdict that a verifier gives without a worker: always when ``trusted``, else by its ``at_once``, if it has one."""
-    if getattr(verifier, "trusted", False):
+    declared = abilities_of(verifier)
+    if declared.trusted:
         return verifier(task, rollout)
-    quick: Callable[[Task, Rollout], Score | None] | None = getattr(verifier, "at_once", None)
-    return None if quick is None else quick(task, rollout)
+    return None if declared.at_once is None else declared.at_once(task, rollout)
