@@ -8,10 +8,12 @@ if TYPE_CHECKING:
     from assay.testing.contracts import ContractError, Report, check_curriculum, check_environment, check_verifier
     from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
     from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongLogprobs, WrongTiedHead
+    from assay.testing.judge_server import JudgeServer
     from assay.testing.models import random_model
     from assay.testing.objective import check_objective, check_term, objective_around, random_batch
     from assay.testing.problems import check_problem
     from assay.testing.records import graded
+    from assay.testing.scoring import ScriptedScoring, check_scorer
     from assay.testing.sources import check_task_source
     from assay.testing.statistics import check_statistic
     from assay.testing.streams import stream_digest
@@ -23,8 +25,10 @@ __all__ = [
     "CharCodec",
     "ContractError",
     "FakeLearner",
+    "JudgeServer",
     "Report",
     "ScriptedEngine",
+    "ScriptedScoring",
     "StaleModel",
     "StaleTensor",
     "WrongLogprobs",
@@ -34,6 +38,7 @@ __all__ = [
     "check_environment",
     "check_objective",
     "check_problem",
+    "check_scorer",
     "check_statistic",
     "check_task_source",
     "check_term",
@@ -49,10 +54,12 @@ _HOME = {
     "contracts": "ContractError Report check_curriculum check_environment check_verifier",
     "fakes": "Ask CharCodec FakeLearner ScriptedEngine",
     "faults": "BaseWeights StaleModel StaleTensor WrongLogprobs WrongTiedHead",
+    "judge_server": "JudgeServer",
     "models": "random_model",
     "objective": "check_objective check_term objective_around random_batch",
     "problems": "check_problem",
     "records": "graded",
+    "scoring": "ScriptedScoring check_scorer",
     "sources": "check_task_source",
     "statistics": "check_statistic",
     "streams": "stream_digest",

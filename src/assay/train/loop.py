@@ -22,10 +22,10 @@ from assay.train import supply
 from assay.train.check import Checked
 from assay.train.clock import Clock
 from assay.train.experts import expert_groups
-from assay.train.grade import grade
 from assay.train.metrics import step_metrics
 from assay.train.mismatch import Watched, before_update, coarser
 from assay.train.room import asking
+from assay.train.scoring import grade_rollouts
 from assay.train.session import Session
 
 __all__ = ["StepResult", "aged", "annotated", "attempt", "publish", "step", "update"]
@@ -88,7 +88,7 @@ async def attempt(s: Session, tasks: Sequence[Task], draws: Sequence[Draw], cloc
         with clock("generate"), asking("the sampler"):
             rollouts = await s.player.collect([c for _, c in posed], size)
         with clock("score"):
-            graded = grade(s.pool, [(tasks[i], c) for i, c in posed], rollouts)
+            graded = await grade_rollouts(s, [(tasks[i], c) for i, c in posed], rollouts)
         for (i, _), a in zip(posed, graded, strict=True):
             done[i].append(Group(key=a.context.group, task=a.task, draw=draws[i], rollouts=a.rollouts, scores=a.scores))
     return [group for groups in done for group in groups]

@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from assay.core.declared import check_positive
+from assay.core.declared import check_positive, later
 from assay.core.errors import ConfigError, PlanError, UnknownNameError
 from assay.core.kinds import filed_as
 from assay.core.protocols import BatchComposer, CurriculumSpec, Guidance
 from assay.core.sample import STREAMS
+from assay.core.scoring import ScorerSpec
 from assay.guide import Compose, Plain, SuccessVariance
 from assay.objective.loss.wrap import unwrapped
 from assay.objective.methods import grpo
@@ -18,6 +19,7 @@ from assay.objective.objective import Objective
 from assay.objective.plan import lagging
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.train.levels import Levels, settle_levels
+from assay.verify.scorers import FromTasks
 
 if TYPE_CHECKING:
     from assay.guide import Recent
@@ -68,6 +70,7 @@ class Reinforce:
             ``expert``, for the terms that read it.
         levels: levels to train on, of every arm, or arm by arm (`Levels`); all when empty.
         until: early end; None runs all steps.
+        reward: what scores attempts; the tasks' own verifier. Evaluations are by that verifier, whatever rewards training.
     """
 
     steps: int = 500
@@ -85,6 +88,7 @@ class Reinforce:
     experts: bool = False
     levels: Levels = ()
     until: Until | None = None
+    reward: ScorerSpec = later(FromTasks())  # noqa: RUF009  frozen
 
     def __post_init__(self) -> None:
         settle_levels(self)

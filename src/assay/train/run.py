@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from assay.core.declared import check_positive
+from assay.clients.judge import Judge
+from assay.core.declared import check_positive, later
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
@@ -127,6 +128,7 @@ class Run:
         prove_weights: compare the sampler's weights with the learner's after each update.
         mismatch: when sampler and learner disagree too much on the tokens just sampled: an alarm, and where wanted the end.
         check: a second judge for a sample of the training attempts, who pays for none; None without one.
+        judges: models behind servers that scorers may ask, by their names.
         contamination: are evaluation items among the training prompts? Such a run is refused, unless this says otherwise.
     """
 
@@ -150,6 +152,7 @@ class Run:
     mismatch: MismatchCheck = field(default_factory=MismatchCheck)
     check: IndependentCheck | None = None
     contamination: ContaminationCheck = field(default_factory=ContaminationCheck)
+    judges: tuple[Judge, ...] = later(())
 
     def __post_init__(self) -> None:
         check_positive(self, "threads", "checkpoint_every", "rollouts_every", "max_turns", "reward_workers")
@@ -164,6 +167,9 @@ class Run:
                 raise ConfigError(f"Run.{name}={getattr(self, name)} s; use a positive number of seconds")
         if not self.evaluation.every and any(isinstance(s, Reinforce) and s.until for s in self.stages):
             raise ConfigError("Reinforce.until is looked at when there is an evaluation, but Evaluation.every=0; give it steps")
+        object.__setattr__(self, "judges", tuple(self.judges))
+        if len({judge.name for judge in self.judges}) < len(self.judges):
+            raise ConfigError(f"Run.judges={[j.name for j in self.judges]}; scorers ask for judges by name, so give each its own")
         for stage in self.stages:
             check_levels(self.tasks, stage.levels, f"{type(stage).__name__}.levels")
         check_levels(self.tasks, self.evaluation.levels, "Evaluation.levels")
@@ -176,10 +182,11 @@ class Run:
 
 def learner_of(run: Run, stage: Stage) -> LearnerSettings:
     """The learner that a stage gets: its own settings, with the anchor ``base`` besides where the evaluation measures the
-    divergence from the stage's start and no anchor of the stage stays there.
+    divergence from the stage's start and no anchor of the stage stays there, or where the stage's scorer asks for it.
     """
     anchors = stage.learner.anchors
-    if not run.evaluation.kl_to_base or any(a.is_start for a in anchors):
+    asked = isinstance(stage, Reinforce) and BASE in stage.reward.models and all(a.name != BASE for a in anchors)
+    if not asked and (not run.evaluation.kl_to_base or any(a.is_start for a in anchors)):
         return stage.learner
     return replace(stage.learner, anchors=(*anchors, Anchor(BASE)))
 
