@@ -110,12 +110,13 @@ def test_what_was_kept_for_a_scorer_that_reads_otherwise_is_asked_again() -> Non
         assert first == 5 and isinstance(second, EngineError) and "5 is odd; it said '5'" in str(second)
 
 
-def test_ten_thousand_judgements_of_a_server_that_fails_one_time_in_five() -> None:
-    """None is lost, none is a number by fault; shortened here: the server is a thread of this process."""
+def test_of_judgements_by_a_server_that_fails_on_one_question_in_five_none_is_lost() -> None:
     kinds: tuple[Any, ...] = ("429", "500", "junk", "half", "words")
-    with JudgeServer(
-        length, lambda question, n: kinds[int(question[:4], 16) % 5] if int(question[-2:], 16) < 51 and n < 2 else ""
-    ) as server:
+
+    def fault(question: str, n: int) -> Any:
+        return kinds[int(question[:4], 16) % 5] if int(question[-2:], 16) < 51 and n < 2 else ""
+
+    with JudgeServer(length, fault) as server:
         client = JudgeClient(settings(server, concurrency=8), MemoryStore())
         texts = [str(i) * (1 + i % 7) for i in range(300)]
         assert ask(client, *texts) == [len(text) for text in texts]
@@ -126,7 +127,8 @@ def test_ten_thousand_judgements_of_a_server_that_fails_one_time_in_five() -> No
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"name": "a/b"}, "Judge.name='a/b'"), ({"name": ".a"}, "Judge.name"), ({"url": "host"}, "Judge.url='host' is no address"),
+        ({"name": "a/b"}, "Judge.name='a/b'"), ({"name": ".a"}, "Judge.name"),
+        ({"url": "host"}, "Judge.url='host' is no address"),
         ({"temperature": -1.0}, "temperature=-1.0"), ({"concurrency": 0}, "concurrency=0"), ({"seconds": 0.0}, "seconds=0.0"),
         ({"request_seconds": 0.0}, "request_seconds=0.0"), ({"pause": -1.0}, "pause=-1.0"),
     ],

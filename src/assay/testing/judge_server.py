@@ -16,7 +16,7 @@ from assay.core.task import Message
 __all__ = ["JudgeServer", "ServerFault"]
 
 ServerFault = Literal["", "timeout", "429", "500", "refused", "junk", "half", "words"]
-"""How a request fails: not at all; no answer; busy; broken; 401; a body that is no JSON; half a body; words without a judgement."""
+"""How a request fails: not at all; no answer; busy; broken; 401; a body that is no JSON; half a body; no judgement."""
 
 
 class JudgeServer:
@@ -53,8 +53,14 @@ class JudgeServer:
             def log_message(self, format: str, *args: Any) -> None:
                 """Says nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        class Server(ThreadingHTTPServer):
+            request_queue_size = 128  # connections that wait must not be refused: that would be a fault that nobody planned
+            daemon_threads = True
+
+            def handle_error(self, request: Any, client_address: Any) -> None:
+                """Says nothing of a client that is gone."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
     @property

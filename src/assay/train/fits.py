@@ -22,7 +22,7 @@ from assay.train.levels import Levels, arms_of
 from assay.train.models import from_folder
 from assay.train.prefer import Preferences, check_objective, preferences_of
 from assay.train.reinforce import Reinforce
-from assay.train.run import Run, Stage, learner_of
+from assay.train.run import Run, Stage, learner_of, scoring_model
 from assay.train.session import with_stop
 from assay.train.spelling import spelling_of
 from assay.train.stages import Imitate, Prefer, WarmUp
@@ -72,7 +72,9 @@ def _check_reward(run: Run, stage: Reinforce) -> None:
         if name not in (known := [judge.name for judge in run.judges]):
             raise UnknownNameError(f"judge in Run.judges, which {type(stage.reward).__name__} asks:", name, known)
     for name in stage.reward.models:
-        if name not in (known := ["policy", *(a.name for a in learner_of(run, stage).anchors)]):
+        settings = learner_of(run, stage)
+        known = ["policy", *(a.name for a in settings.anchors)]
+        if scoring_model(settings, name) not in known:
             raise UnknownNameError(f"anchor, which {type(stage.reward).__name__} asks for log-probabilities:", name, known)
 
 

@@ -24,7 +24,7 @@ from assay.train.mismatch import MismatchCheck
 from assay.train.reinforce import Reinforce
 from assay.train.stages import Imitate, Prefer, WarmUp
 
-__all__ = ["ContaminationCheck", "Evaluation", "ModelSource", "Run", "Stage", "anchor_models", "learner_of"]
+__all__ = ["ContaminationCheck", "Evaluation", "ModelSource", "Run", "Stage", "anchor_models", "learner_of", "scoring_model"]
 
 
 class ModelSource(Protocol):
@@ -185,10 +185,18 @@ def learner_of(run: Run, stage: Stage) -> LearnerSettings:
     divergence from the stage's start and no anchor of the stage stays there, or where the stage's scorer asks for it.
     """
     anchors = stage.learner.anchors
-    asked = isinstance(stage, Reinforce) and BASE in stage.reward.models and all(a.name != BASE for a in anchors)
-    if not asked and (not run.evaluation.kl_to_base or any(a.is_start for a in anchors)):
+    asked = run.evaluation.kl_to_base or (isinstance(stage, Reinforce) and BASE in stage.reward.models)
+    if not asked or any(a.is_start for a in anchors):
         return stage.learner
     return replace(stage.learner, anchors=(*anchors, Anchor(BASE)))
+
+
+def scoring_model(settings: LearnerSettings, name: str) -> str:
+    """The learner's own name of what a scorer calls ``name``: ``base`` is any anchor that stays what the stage started from."""
+    known = [a.name for a in settings.anchors]
+    if name != BASE or BASE in known:
+        return name
+    return next((a.name for a in settings.anchors if a.is_start), BASE)
 
 
 def anchor_models(run: Run) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from assay.core.rollout import Ids, Rollout, Stop
 from assay.core.scoring import JudgePort
 from assay.train.grade import Attempts, Posed, VerifierContext, grade, no_stage
 from assay.train.room import asking
+from assay.train.run import learner_of, scoring_model
 
 if TYPE_CHECKING:
     from assay.train.session import Session
@@ -45,7 +46,7 @@ class StageContext(VerifierContext):
     async def logprob(self, rows: Sequence[Ids], model: str = "policy") -> list[NDArray[np.float32]]:
         """By the learner: of the policy, or of one of its anchors."""
         with asking("the passes of a scorer"):
-            return self._s.learner.score(rows, model) if rows else []
+            return self._s.learner.score(rows, scoring_model(learner_of(self._s.run, self._s.stage), model)) if rows else []
 
     def judge(self, name: str) -> JudgePort:
         """One of ``Run.judges``."""
