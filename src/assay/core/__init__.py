@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         Scorer,
         ScorerSpec,
         StatelessScorer,
+        score_each,
         unanswered,
     )
     from assay.core.seeds import content_split, derive, generator, uniforms
@@ -199,6 +200,7 @@ __all__ = [
     "rollout_from_wire",
     "rollout_to_wire",
     "samples",
+    "score_each",
     "supervised",
     "task_from_wire",
     "task_to_wire",
@@ -233,7 +235,7 @@ _HOME = {
         "rollout": "Call Completion Ids Rollout Sampling Span Stop ToolResult ids_of",
         "sample": "Sample samples supervised",
         "score": "Fault Score SpanScore",
-        "scoring": "JudgePort RolloutGroup ScoreContext Scorer ScorerSpec StatelessScorer unanswered",
+        "scoring": "JudgePort RolloutGroup ScoreContext Scorer ScorerSpec StatelessScorer score_each unanswered",
         "seeds": "content_split derive generator uniforms",
         "task": "Context Message Prefill Task World",
         "thinking": "Thinking",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
@@ -16,7 +17,7 @@ from assay.core.rollout import Ids, Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Context, Message, Task
 
-__all__ = ["JudgePort", "RolloutGroup", "ScoreContext", "Scorer", "ScorerSpec", "StatelessScorer", "unanswered"]
+__all__ = ["JudgePort", "RolloutGroup", "ScoreContext", "Scorer", "ScorerSpec", "StatelessScorer", "score_each", "unanswered"]
 
 T = TypeVar("T")
 
@@ -161,6 +162,18 @@ class StatelessScorer:
 
     def load_state_dict(self, state: State) -> None:
         """Nothing to restore."""
+
+
+async def score_each(groups: Sequence[RolloutGroup], one: Callable[[Task, Rollout], Awaitable[Score]]) -> list[list[Score]]:
+    """The score of each rollout by ``one``, all at once: what a scorer's ``score`` returns.
+
+    >>> async def short(task: Task, rollout: Rollout) -> Score:
+    ...     return Score(components={"reward": float(len(rollout.text) < 100)})
+    >>> asyncio.run(score_each([], short))
+    []
+    """
+    scores = iter(await asyncio.gather(*(one(g.task, r) for g in groups for r in g.rollouts)))
+    return [[next(scores) for _ in g.rollouts] for g in groups]
 
 
 def unanswered(error: EngineError) -> Score:

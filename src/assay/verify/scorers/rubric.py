@@ -68,7 +68,7 @@ class Rubric:
     True
     """
 
-    criteria: tuple[Criterion, ...]
+    criteria: tuple[Criterion, ...] = ()
     saturation: float = 2.0
 
     def __post_init__(self) -> None:

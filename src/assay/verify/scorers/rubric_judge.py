@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ from assay.core.config import from_dict
 from assay.core.errors import DataError, EngineError
 from assay.core.rollout import Rollout
 from assay.core.score import Score
-from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, StatelessScorer, unanswered
+from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, StatelessScorer, score_each, unanswered
 from assay.core.task import Task
 from assay.verify.function import prompt_of
 from assay.verify.scorers.rubric import Rubric
@@ -49,9 +48,7 @@ class RubricJudge(StatelessScorer):
             DataError: a task without a rubric; names it.
         """
         judge = ctx.judge(self.judge)
-        found = await asyncio.gather(*(self._score(judge, self._of(g.task), g.task, r) for g in groups for r in g.rollouts))
-        scores = iter(found)
-        return [[next(scores) for _ in g.rollouts] for g in groups]
+        return await score_each(groups, lambda task, rollout: self._score(judge, self._of(task), task, rollout))
 
     def floor(self, ctx: ScoreContext) -> Mapping[str, float]:
         """0 of everything."""
