@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from assay.clients import Judge, JudgeClient
-from assay.clients.judge import MemoryStore
+from assay.clients import Judge, JudgeClient, MemoryStore
 from assay.core.errors import ConfigError, DataError, EngineError
 from assay.core.task import Message
 from assay.testing import JudgeServer

@@ -228,7 +228,10 @@ def test_rollouts_that_ended_in_an_error_are_not_shown_to_the_scorer() -> None:
         )
         return [own, other, *made[2:]]
 
-    s.player = type("Broken", (), {"collect": staticmethod(broken)})()
+    class Broken:
+        collect = staticmethod(broken)
+
+    s.player = Broken()
     group = walk(s)[0].groups[0]
     assert Stop.ERROR not in shown and len(shown) == 14
     assert [x.fault for x in group.scores[:2]] == [Fault.POLICY, Fault.INFRA] and group.scores[0].components == {

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.clients.judge import Judge, JudgeClient, JudgementStore
+    from assay.clients.judge import Judge
+    from assay.clients.judge_client import JudgeClient, JudgementStore, MemoryStore
     from assay.clients.openai_client import Answer, OpenAIClient
 
-__all__ = ["Answer", "Judge", "JudgeClient", "JudgementStore", "OpenAIClient"]
+__all__ = ["Answer", "Judge", "JudgeClient", "JudgementStore", "MemoryStore", "OpenAIClient"]
 
 _HOME = {
-    "judge": "Judge JudgeClient JudgementStore",
+    "judge": "Judge",
+    "judge_client": "JudgeClient JudgementStore MemoryStore",
     "openai_client": "Answer OpenAIClient",
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
@@ -167,11 +166,14 @@ class StatelessScorer:
 async def score_each(groups: Sequence[RolloutGroup], one: Callable[[Task, Rollout], Awaitable[Score]]) -> list[list[Score]]:
     """The score of each rollout by ``one``, all at once: what a scorer's ``score`` returns.
 
+    >>> import asyncio
     >>> async def short(task: Task, rollout: Rollout) -> Score:
     ...     return Score(components={"reward": float(len(rollout.text) < 100)})
     >>> asyncio.run(score_each([], short))
     []
     """
+    import asyncio  # not above: commands that only read settings need no event loop
+
     scores = iter(await asyncio.gather(*(one(g.task, r) for g in groups for r in g.rollouts)))
     return [[next(scores) for _ in g.rollouts] for g in groups]
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Self
 
-from assay.clients.judge import Judge, JudgeClient
+from assay.clients.judge import Judge
+from assay.clients.judge_client import JudgeClient
 from assay.core.errors import DataError, EngineError, UnknownNameError
 from assay.core.lines import object_of
 from assay.train import storage
@@ -16,7 +17,7 @@ __all__ = ["JudgementFile", "RunJudges"]
 
 
 class JudgementFile:
-    """Answers of one judge, a line of JSON each; implements `assay.clients.judge.JudgementStore`.
+    """Answers of one judge, a line of JSON each; implements `assay.clients.JudgementStore`.
 
     An answer counts for as long as the file is there. An error counts for the step that met it, so that a step which a resumed
     run makes once more ends alike, and a later one asks anew. A line that a kill left half is skipped.

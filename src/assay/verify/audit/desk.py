@@ -55,10 +55,6 @@ class Desk:
         os.write(self._out, (json.dumps({"value": value, **said}, default=list) + "\n").encode())
 
 
-def _nothing() -> None:
-    pass
-
-
 def _item(task: dict[str, Any], text: str, id: str) -> tuple[Task, Rollout]:
     made = task_from_wire(task)
     return made, attempt(made, text, id=id, group=id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,8 +159,9 @@ def reference_of(task: Task, name: str) -> str:
     Raises:
         DataError: there is none, or it is no text; names the task.
     """
-    found = task.private.get(name)
-    found = found[0] if isinstance(found, list | tuple) and found else found
+    found: Any = task.private.get(name)
+    if isinstance(found, list | tuple):
+        found = next(iter(cast("Sequence[Any]", found)), None)
     if not isinstance(found, str) or not found:
         raise DataError(
             f"task {task.id!r} has no text in its private {name!r} ({found!r}), whose probability would be the reward"
