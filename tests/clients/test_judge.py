@@ -54,7 +54,7 @@ def test_a_failure_that_stays_is_an_error_and_no_number(fault: Any) -> None:
         client = JudgeClient(settings(server, attempts=2, request_seconds=0.05), MemoryStore())
         (found,) = ask(client, "four")
     assert isinstance(found, EngineError) and client.counts["faults"] == 1
-    assert ("none of 3 answers could be read" if fault == "words" else "no answer in 2 attempts") in str(found)
+    assert ("none of 5 answers could be read" if fault == "words" else "no answer in 2 attempts") in str(found)
 
 
 def test_the_deadline_of_a_question_holds() -> None:
@@ -121,6 +121,17 @@ def test_of_judgements_by_a_server_that_fails_on_one_question_in_five_none_is_lo
         assert ask(client, *texts) == [len(text) for text in texts]
         assert server.asked.total() > 330
     assert client.counts["faults"] == 0 and client.counts["asked"] == 300
+
+
+def test_an_error_that_the_store_remembers_is_met_again_and_nobody_is_asked() -> None:
+    class Remembers(MemoryStore):
+        def find(self, key: str) -> Any:
+            return EngineError("status 500 six times")
+
+    with JudgeServer(length) as server:
+        client = JudgeClient(settings(server), Remembers())
+        (found,) = ask(client, "four")
+        assert str(found) == "status 500 six times" and client.counts == {"faults": 1} and not server.asked
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from assay.core.score import Fault
 from assay.core.task import Message
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.testing import JudgeServer
+from assay.train.admitted import Admitted
 from assay.train.driver import train
 from assay.train.fits import check_run
 from assay.train.grade import VerifierContext
@@ -63,6 +64,30 @@ def test_accuracy_rises_by_the_probability_of_the_reference_and_not_by_that_of_a
     assert start == same < 0.6
     assert end > start + 0.25, (start, end)
     assert control < start + 0.1, (start, control)
+
+
+def test_the_filter_by_spread_leaves_groups_out_and_a_resume_remembers_its_mean(model: Path, tmp_path: Path) -> None:
+    spec = replace(BY_REFERENCE, spread=SpreadFilter(share=1.0, mean_from=1, filter_from=2))
+    run = scored(model, spec, steps=6, composer=Admitted())
+    whole = trained(run, tmp_path / "whole")
+    found = [m["metrics"] for m in lines(tmp_path / "whole", "metrics") if "reference/admitted" in m["metrics"]]
+    admitted = [m["reference/admitted"] for m in found]
+    assert len(found) == 6 and admitted[0] == 1.0 and min(admitted) < 1.0 and max(admitted[1:]) > 0.0
+    assert all(m["reference/spread"] > 0 for m in found)
+    assert in_child(lambda: (kill_after(6), train(run, tmp_path / "killed"))) == -signal.SIGKILL
+    assert resumed(tmp_path / "killed") == whole
+
+
+def kill_after(line: int) -> None:
+    """This process's ``line``-th line of metrics is its last."""
+    seen = Counter[str]()
+
+    def act() -> None:
+        seen["lines"] += 1
+        if seen["lines"] == line:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    at_named("journal:metrics", act)
 
 
 def test_a_reference_scorer_at_work_reads_the_start_as_base_and_learns_no_reference(model: Path) -> None:
@@ -137,16 +162,6 @@ def test_what_a_judge_likes_is_learned(tmp_path: Path) -> None:
 
 
 def test_a_server_that_fails_costs_questions_and_no_number_and_a_resume_asks_nothing_twice(tmp_path: Path) -> None:
-    def kill_after(step: int) -> None:
-        seen = Counter[str]()
-
-        def act() -> None:
-            seen["lines"] += 1
-            if seen["lines"] == step:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        at_named("journal:metrics", act)
-
     with JudgeServer(sevens, flaky) as server:
         run = judged(server.url)
         whole = trained(run, tmp_path / "whole")

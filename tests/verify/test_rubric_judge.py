@@ -126,3 +126,10 @@ def test_a_task_may_bring_its_own_rubric() -> None:
 def test_the_default_is_the_tasks_own_verifier() -> None:
     report = check_scorer(FromTasks(), [(group_of("4", "5"), [1.0, 0.0])])
     assert report.subject == "scorer FromTasks" and "faults of judges" not in report.passed
+
+
+def test_scorers_are_offered_by_name() -> None:
+    import assay.verify.scorers as scorers
+
+    assert set(scorers.__all__) <= set(dir(scorers)) and scorers.RubricJudge is RubricJudge
+    assert not hasattr(scorers, "no_such_name")

@@ -23,7 +23,7 @@ class Judge:
         api_key_env: environment variable that holds the key; none is sent when empty.
         temperature: of its answers; 0 for the most likely one.
         max_tokens: most tokens in an answer.
-        seed: sent with each request; the ``n``-th answer to a question has ``seed + n``.
+        seed: sent with each request; the ``n``-th answer to a question has ``seed + n``, one that is asked for again another.
         concurrency: most requests at once.
         seconds: deadline of one question, all attempts included.
         request_seconds: deadline of one attempt; a server that hangs is asked again after it.

@@ -19,8 +19,11 @@ __all__ = ["JudgeClient", "JudgementStore", "MemoryStore"]
 
 T = TypeVar("T")
 
-_READINGS = 3
-"""Times that a judge is asked where its answer cannot be read."""
+_READINGS = 5
+"""Times that a judge is asked where its answer cannot be read, each with a seed of its own."""
+
+_APART = 7919
+"""Between two such seeds."""
 
 
 class JudgementStore(Protocol):
@@ -113,17 +116,18 @@ class JudgeClient:
 
     async def _answer(self, key: str, messages: Sequence[Message], read: Callable[[str], Any], sample: int) -> str:
         self.counts["asked"] += 1
-        client, began = self._made(), time.monotonic()
-        try:
-            async with self._slots:
+        client = self._made()
+        async with self._slots:
+            began = time.monotonic()
+            try:
                 text = await self._readable(client, messages, read, sample)
-        except EngineError as error:
-            self.counts["faults"] += 1
-            self._store.fail(key, str(error))
-            raise
-        finally:
-            self.counts["milliseconds"] += round(1000 * (time.monotonic() - began))
-            self.counts.update({name: client.counts.pop(name) for name in list(client.counts)})
+            except EngineError as error:
+                self.counts["faults"] += 1
+                self._store.fail(key, str(error))
+                raise
+            finally:
+                self.counts["milliseconds"] += round(1000 * (time.monotonic() - began))
+                self.counts.update({name: client.counts.pop(name) for name in list(client.counts)})
         self._store.keep(key, text)
         return text
 
@@ -134,7 +138,7 @@ class JudgeClient:
                 for attempt in range(_READINGS):
                     (answer,) = await client.chat(
                         messages, temperature=self.judge.temperature, max_tokens=self.judge.max_tokens,
-                        seed=self.judge.seed + sample,
+                        seed=self.judge.seed + sample + _APART * attempt,
                     )  # fmt: skip
                     try:
                         read(answer.text)
