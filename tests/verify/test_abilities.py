@@ -10,7 +10,7 @@ from assay.core.errors import ConfigError
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
-from assay.verify import ExactMatch, MathAnswer, RewardFunction, ScoringPool
+from assay.verify import ExactMatch, Formatted, MathAnswer, RewardFunction, Routed, ScoringPool, Together
 from assay.verify.abilities import Abilities, abilities_of
 from assay.verify.attempts import posed
 
@@ -65,3 +65,16 @@ def test_abilities_of_another_form_are_named(name: str, value: Any, said: str) -
     odd = type("Odd", (Base,), {name: value})()
     with pytest.raises(ConfigError, match=said):
         abilities_of(odd)
+
+
+def test_what_is_made_of_others_passes_on_a_declared_record() -> None:
+    class Record(Base):
+        abilities = Abilities(names=("reward",), floor=-2.0, trusted=True, by_text=True)
+
+    both = Together((ExactMatch(), Record()))
+    found = abilities_of(both)
+    assert found.trusted and found.by_text and found.floors == {"correct": 0.0, "reward": -2.0}
+    slow = Routed({"a": Record(), "b": MathAnswer()})
+    assert not abilities_of(slow).trusted and abilities_of(slow).deadline == MathAnswer().deadline
+    assert abilities_of(slow).floors == {"reward": -2.0, "correct": 0.0}
+    assert Formatted(verifier=Record()).floor == {"reward": -2.0, "answer": -2.0, "format": 0.0}

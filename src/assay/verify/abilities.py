@@ -13,7 +13,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
 
-__all__ = ["Abilities", "abilities_of", "measured"]
+__all__ = ["Abilities", "abilities_of", "ability_of", "measured", "scale_of"]
 
 
 def _no_work() -> None:
@@ -137,9 +137,26 @@ def abilities_of(verifier: Verifier) -> Abilities:
     return Abilities(**found)
 
 
+def ability_of(verifier: Verifier, name: str) -> Any:
+    """One ability as it is declared, unchecked, which costs less than all: what is made of others asks its parts again and again.
+
+    >>> from assay.verify import ExactMatch
+    >>> ability_of(ExactMatch(), "trusted"), ability_of(ExactMatch(), "deadline")
+    (True, None)
+    """
+    declared: Any = getattr(verifier, "abilities", None)
+    return getattr(declared if isinstance(declared, Abilities) else verifier, name, getattr(_NOTHING, name))
+
+
+def scale_of(verifier: Verifier) -> Abilities:
+    """Its components and floors alone."""
+    return Abilities(names=ability_of(verifier, "names"), floor=ability_of(verifier, "floor"))
+
+
 def measured(names: Collection[str]) -> bool:
     """Whether one of these components is the main one: ``correct``, ``reward``, or the only one."""
     return len(names) == 1 or "correct" in names or "reward" in names
 
 
+_NOTHING = Abilities()
 _CALLED = frozenset({"at_once", "key", "prepare", "ready", "isolation", "beside"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
-from assay.verify.abilities import abilities_of
+from assay.verify.abilities import abilities_of, ability_of
 
 __all__ = ["Ahead", "Known", "at_once"]
 
@@ -81,7 +81,7 @@ class Ahead:
 
 def at_once(verifier: Verifier, task: Task, rollout: Rollout) -> Score | None:
     """The verdict that a verifier gives without a worker: always when ``trusted``, else by its ``at_once``, if it has one."""
-    declared = abilities_of(verifier)
-    if declared.trusted:
+    if ability_of(verifier, "trusted"):
         return verifier(task, rollout)
-    return None if declared.at_once is None else declared.at_once(task, rollout)
+    quick: Callable[[Task, Rollout], Score | None] | None = ability_of(verifier, "at_once")
+    return None if quick is None else quick(task, rollout)

@@ -11,7 +11,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
-from assay.verify.abilities import abilities_of
+from assay.verify.abilities import abilities_of, ability_of
 from assay.verify.ahead import at_once
 
 __all__ = ["Joint", "seconds_of"]
@@ -57,12 +57,12 @@ class Joint(ABC):
     @property
     def trusted(self) -> bool:
         """Whether every part may run in this process."""
-        return all(abilities_of(part).trusted for part in self.members)
+        return all(ability_of(part, "trusted") for part in self.members)
 
     @property
     def by_text(self) -> bool:
         """Whether every part's verdict depends on nothing but how an attempt ended and its last text."""
-        return type(self).__call__ is Joint.__call__ and all(abilities_of(part).by_text for part in self.members)
+        return type(self).__call__ is Joint.__call__ and all(ability_of(part, "by_text") for part in self.members)
 
     @property
     def deadline(self) -> float:
@@ -121,5 +121,5 @@ class Joint(ABC):
 
 def seconds_of(part: Verifier) -> float:
     """Seconds that a part may take in a worker; without end where it does not say."""
-    declared = abilities_of(part)
-    return 0.0 if declared.trusted else inf if declared.deadline is None else declared.deadline
+    deadline = ability_of(part, "deadline")
+    return 0.0 if ability_of(part, "trusted") else inf if deadline is None else float(deadline)

@@ -13,7 +13,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
-from assay.verify.abilities import abilities_of
+from assay.verify.abilities import ability_of, scale_of
 from assay.verify.ahead import at_once
 from assay.verify.joint import Joint, seconds_of
 
@@ -81,7 +81,7 @@ class Routed(Joint):
     @property
     def by_text(self) -> bool:
         """Whether every part's verdict depends on nothing but how an attempt ended and its last text."""
-        return all(abilities_of(part).by_text for part in self.members)
+        return all(ability_of(part, "by_text") for part in self.members)
 
     @property
     def deadline(self) -> float:
@@ -91,14 +91,14 @@ class Routed(Joint):
     @property
     def names(self) -> tuple[str, ...]:
         """Components that any of the parts declares; a task's verdict has those of its own verifier."""
-        return tuple(dict.fromkeys(name for part in self.members for name in abilities_of(part).names))
+        return tuple(dict.fromkeys(name for part in self.members for name in ability_of(part, "names")))
 
     @property
     def floor(self) -> dict[str, float]:
         """The least floor of each component that the parts declare."""
         floors: dict[str, float] = {}
         for part in self.members:
-            for name, floor in abilities_of(part).named_floors.items():
+            for name, floor in scale_of(part).named_floors.items():
                 floors[name] = min(floors.get(name, inf), floor)
         return floors
 

@@ -14,7 +14,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Score
 from assay.core.task import Task
-from assay.verify.abilities import abilities_of
+from assay.verify.abilities import scale_of
 from assay.verify.answer import AnswerPlace, option, ruled
 from assay.verify.exact import ExactMatch
 from assay.verify.joint import Joint
@@ -167,7 +167,7 @@ class Formatted(Joint):
     @property
     def floor(self) -> dict[str, float]:
         """The least that each component takes."""
-        declared, answer = abilities_of(self.verifier), self._answer_floor
+        declared, answer = scale_of(self.verifier), self._answer_floor
         least = {
             Combine.ADDITIVE: (1.0 - self.weight) * answer,
             Combine.GATE: answer,
@@ -195,12 +195,12 @@ class Formatted(Joint):
 
     @property
     def _further(self) -> tuple[str, ...]:
-        named = abilities_of(self.verifier).components
+        named = scale_of(self.verifier).components
         return tuple(n for n in named if n != _main(named))
 
     @property
     def _answer_floor(self) -> float:
-        declared = abilities_of(self.verifier)
+        declared = scale_of(self.verifier)
         return declared.floor_of(_main(declared.components))
 
 
