@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from assay import (
         cli,
+        clients,
         core,
         curate,
         guide,
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "cli",
+    "clients",
     "core",
     "curate",
     "guide",

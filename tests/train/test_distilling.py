@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 from tiny_runs import SHAPE, imitate, in_child, tiny, warm_up
 
+from assay.clients.openai_client import OpenAIClient
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError, EngineError, RewardError, UnknownNameError
 from assay.core.task import Task
 from assay.lab import Distillation, ModelTeacher, ServerTeacher
 from assay.lab.teachers import posed
-from assay.runtime.openai_client import OpenAIClient
 from assay.tasks import KeyValue, Rows, SortDigits
 from assay.train import Evaluation, Scratch, train
 from assay.train.imitate import demonstrations_of

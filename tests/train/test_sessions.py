@@ -27,7 +27,7 @@ from assay.tasks import KeyValue, Rows, SortDigits
 from assay.testing import attempt
 from assay.train import Policy, models
 from assay.train.driver import resume, train
-from assay.train.grade import grade
+from assay.train.grade import verify_rollouts
 from assay.train.loop import step as rl_step
 from assay.train.run import Evaluation, Run
 from assay.train.session import Session, open_session
@@ -106,7 +106,7 @@ def test_attempts_are_sorted_to_their_contexts_in_the_order_posed() -> None:
     ]  # fmt: skip
     posed = [(t, Context(key=key, group=key, task=t.exposed(), messages=())) for t, key in zip(tasks, "abc", strict=True)]
     with ScoringPool(source.verifier()) as pool:
-        a, b, none = grade(pool, posed, mixed)
+        a, b, none = asyncio.run(verify_rollouts(pool, posed, mixed))
     assert [[r.id for r in x.rollouts] for x in (a, b, none)] == [["a/0", "a/1"], ["b/0", "b/1"], []]
     assert [[s.primary for s in x.scores] for x in (a, b, none)] == [[1.0, 0.0], [0.0, 1.0], []]
     assert [(x.task, x.context) for x in (a, b, none)] == posed

@@ -1,4 +1,4 @@
-"""What a pool learns about its verifier: the floor of a reward, its components, and that a resumed run knows them too."""
+"""What a pool knows of its verifier: declared floors, the components that it gives, and that a resumed run knows them too."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.verify import ExactMatch, FormatIs, RewardFunction, ScoringPool, Together
-from assay.verify.verdict import floor_of
+from assay.verify.abilities import abilities_of
 
 
 def numbered(prompt: str, completion: str, row: dict[str, Any]) -> float:
@@ -26,14 +26,17 @@ def died(pool: ScoringPool, *others: str) -> dict[str, float]:
     return dict(verdict.components)
 
 
-def test_the_floor_is_the_verifiers_own_or_the_lowest_value_seen() -> None:
+def test_the_floor_is_what_the_verifier_declares_whatever_the_run_has_seen() -> None:
     with ScoringPool(RewardFunction(numbered), LONG) as pool:
         assert died(pool, "1", "0.5") == {"reward": 0.0}
-        assert died(pool, "1", "-0.5") == {"reward": -0.5}  # this batch included
-        assert died(pool, "1", "1") == {"reward": -0.5}  # and all before it
+        assert died(pool, "1", "-0.5", "-0.25") == {"reward": -0.5}  # declared wrongly: no better than what it stands beside
+        assert pool.counts["below_floor"] == 2
+        assert died(pool, "1", "1") == {"reward": 0.0}  # and no batch decides another's scores
+        assert pool.counts["below_floor"] == 2
     with ScoringPool(RewardFunction(numbered, floor=-1.0), LONG) as pool:
         assert died(pool, "1", "-0.5") == {"reward": -1.0}
         assert died(pool, "1", "-2") == {"reward": -2.0}
+        assert died(pool, "1") == {"reward": -1.0}
     with ScoringPool(RewardFunction(numbered, floor=3.0), LONG) as pool:
         assert died(pool) == {"reward": 3.0}
 
@@ -46,6 +49,18 @@ def test_each_component_has_its_floor_and_all_that_were_seen_are_given() -> None
     with ScoringPool(RewardFunction(several), LONG) as pool:
         assert died(pool, "1", "0.5", "2") == {"correct": 0.0, "style": -0.5}
         assert died(pool, "2", "-1") == {"correct": -1.0, "style": -2.0}
+        assert died(pool) == {"correct": 0.0, "style": 0.0}
+
+
+def test_a_function_of_several_components_declares_their_floors() -> None:
+    def several(prompt: str, completion: str, row: dict[str, Any]) -> dict[str, float]:
+        value = numbered(prompt, completion, row)
+        return {"correct": value, "style": value - 1}
+
+    with ScoringPool(RewardFunction(several, floor={"correct": 0.0, "style": -1.0}), LONG) as pool:
+        assert died(pool) == {"correct": 0.0, "style": -1.0}  # before it has given any verdict
+        assert died(pool, "1", "0.5") == {"correct": 0.0, "style": -1.0}
+        assert pool.counts["below_floor"] == 0
 
 
 def test_a_score_of_the_policys_fault_always_has_a_main_component() -> None:
@@ -75,8 +90,8 @@ def test_any_verifier_may_have_a_floor() -> None:
         assert died(pool) == {"reward": -3.0}
     both = Together((ExactMatch(), RewardFunction(numbered, floor=-1.0)))
     assert both.floor == {"correct": 0.0, "reward": -1.0}
-    assert [floor_of(both, name) for name in ("correct", "reward", "of another name")] == [0.0, -1.0, -1.0]
-    assert floor_of(Together((both, FormatIs(".*"))), "reward") == -1.0
+    assert [abilities_of(both).floor_of(name) for name in ("correct", "reward", "of another name")] == [0.0, -1.0, -1.0]
+    assert abilities_of(Together((both, FormatIs(".*")))).floor_of("reward") == -1.0
     with ScoringPool(both, LONG) as pool:
         assert died(pool, "1") == {"correct": 0.0, "reward": -1.0}
 
@@ -92,15 +107,22 @@ def test_a_resumed_pool_behaves_like_one_never_interrupted() -> None:
         return {"style": 1.0, "correct": numbered(prompt, completion, row)}
 
     with ScoringPool(RewardFunction(named), LONG) as pool:
-        assert pool.state_dict() == {"answered": False, "names": ["reward"], "lowest": {}}
+        assert pool.state_dict() == {"answered": False, "names": ["reward"]}
         pool.score(items("1", "-2"))
         state = json.loads(json.dumps(pool.state_dict(), sort_keys=True))
-    assert state == {"answered": True, "names": ["style", "correct"], "lowest": {"style": 1.0, "correct": -2.0}}
+    assert state == {"answered": True, "names": ["style", "correct"]}
     with ScoringPool(RewardFunction(named), LONG) as pool:
         pool.load_state_dict(state)
         assert pool.state_dict() == state
         verdict = pool.score(items("die"))["r0"]
-        assert list(verdict.components.items()) == [("style", 0.0), ("correct", -2.0)]
+        assert list(verdict.components.items()) == [("style", 0.0), ("correct", 0.0)]
+
+
+def test_a_state_that_remembers_lowest_values_is_read_and_they_no_longer_count() -> None:
+    with ScoringPool(RewardFunction(numbered, floor=-1.0), LONG) as pool:
+        pool.load_state_dict({"answered": True, "names": ["reward"], "lowest": {"reward": -7.0}})
+        assert pool.state_dict() == {"answered": True, "names": ["reward"]}
+        assert died(pool) == {"reward": -1.0}
 
 
 def test_a_resumed_pool_knows_that_its_verifier_can_answer() -> None:
@@ -108,14 +130,14 @@ def test_a_resumed_pool_knows_that_its_verifier_can_answer() -> None:
     with ScoringPool(RewardFunction(act), 0.3, workers=1) as pool, pytest.raises(RewardError, match="first 3 different"):
         pool.score(batch)
     with ScoringPool(RewardFunction(act), 0.3, workers=1) as pool:
-        pool.load_state_dict({"answered": True, "names": ["reward"], "lowest": {"reward": 0.0}})
+        pool.load_state_dict({"answered": True, "names": ["reward"]})
         assert [s.fault for s in pool.score(batch).values()] == [Fault.POLICY] * 3 + [Fault.NONE] * 4
 
 
 def test_trusted_verifiers_are_learnt_from_too() -> None:
     pool = ScoringPool(ExactMatch())
     pool.score(items("yes", "no"))
-    assert pool.state_dict() == {"answered": True, "names": ["correct"], "lowest": {"correct": 0.0}}
+    assert pool.state_dict() == {"answered": True, "names": ["correct"]}
 
 
 def test_components_without_a_main_one_are_refused_at_the_first_batch() -> None:

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from assay.clients import OpenAIClient
 from assay.core.canon import FrozenMap
 from assay.core.errors import EngineError
 from assay.core.protocols import Obs, Step
 from assay.core.task import Message
 from assay.lab import Distillation, ServerTeacher
-from assay.runtime import OpenAIClient
 from assay.tasks import KeyValue, Rows, schemas_of
 from assay.tasks.keyvalue import LookUp
 from assay.verify import RewardFunction, attempt

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from assay.clients import OpenAIClient
 from assay.core.errors import ConfigError
 from assay.core.task import Message
-from assay.runtime import OpenAIClient
 
 TEMPLATE = "{% for m in messages %}{{ m['content'] }}\n{% endfor %}"
 

@@ -132,8 +132,8 @@ def _teacher(own: DistillOptions) -> Teacher:
         raise ConfigError(f"{own.teacher} is a server; say which of its models to ask: --model NAME")
     if own.seed:
         raise ConfigError(f"--seed {own.seed} is of a model on this machine; a server draws as it likes: leave it out")
+    from assay.clients.openai_client import OpenAIClient
     from assay.lab import ServerTeacher
-    from assay.runtime.openai_client import OpenAIClient
 
     client = OpenAIClient(own.teacher, own.model, own.key, concurrency=own.requests, seconds=own.seconds)
     return ServerTeacher(client=client, temperature=own.temperature, max_new_tokens=own.max_new_tokens or 2048)

@@ -15,6 +15,7 @@ from assay.core.errors import DataError
 from assay.core.protocols import TaskSource, Verifier
 from assay.core.score import Fault, Score
 from assay.verify import ScoringPool
+from assay.verify.abilities import abilities_of
 from assay.verify.cases import case_of, parsed, verdict_row
 from assay.verify.room import cores
 
@@ -44,8 +45,8 @@ class Judges:
 
     def __init__(self, verifier: Verifier, deadline: float, workers: int | None, family: TaskSource | None) -> None:
         with suppress(Exception):  # a worker will meet the same failure, and say so
-            getattr(verifier, "prepare", _nothing)()
-        beside: Verifier | None = getattr(verifier, "beside", _none)(workers or cores())
+            abilities_of(verifier).prepare()
+        beside = abilities_of(verifier).beside(workers or cores())
         self.many = workers or (1 if beside is None else cores())
         self._family = family
         self._stack = ExitStack()
@@ -155,11 +156,3 @@ def _placed(score: Score, place: str) -> Score:
 
 def _unread(error: str) -> Score:
     return Score(components={}, fault=Fault.VERIFIER, info=FrozenMap({"error": error}))
-
-
-def _nothing() -> None:
-    pass
-
-
-def _none(answers: int) -> None:
-    pass

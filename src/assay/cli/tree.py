@@ -32,9 +32,13 @@ class Unset(Enum):
 
 
 MISSING = Unset.MISSING
-_ROOMS = tuple(f"assay.{room}" for room in ("guide", "objective", "tasks", "verify", "train", "rollout", "core", "runtime"))
+_ROOMS = tuple(
+    f"assay.{room}" for room in ("guide", "objective", "tasks", "verify", "train", "rollout", "core", "runtime", "clients")
+)
 _WITHOUT_TORCH = [f"assay.runtime.{part}" for part in ("settings", "anchors", "chat", "engines", "vllm.settings")]
 """Where runtime's settings stand; its other names would load torch."""
+_WITHOUT_HTTP = ["assay.clients.judge"]
+"""Where the settings of clients stand; their other names would load httpx, which need not be here."""
 _SCALARS = (bool, int, float, str, bytes, NoneType)
 
 
@@ -298,7 +302,7 @@ def _room(kind: Any) -> str:
 
 
 def _modules(name: str) -> list[ModuleType]:
-    paths = _WITHOUT_TORCH if name == "assay.runtime" else [name]
+    paths = {"assay.runtime": _WITHOUT_TORCH, "assay.clients": _WITHOUT_HTTP}.get(name, [name])
     return [sys.modules.get(path) or import_module(path) for path in paths]
 
 

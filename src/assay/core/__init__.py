@@ -74,6 +74,16 @@ if TYPE_CHECKING:
     from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, Span, Stop, ToolResult, ids_of
     from assay.core.sample import Sample, samples, supervised
     from assay.core.score import Fault, Score, SpanScore
+    from assay.core.scoring import (
+        JudgePort,
+        RolloutGroup,
+        ScoreContext,
+        Scorer,
+        ScorerSpec,
+        StatelessScorer,
+        score_each,
+        unanswered,
+    )
     from assay.core.seeds import content_split, derive, generator, uniforms
     from assay.core.task import Context, Message, Prefill, Task, World
     from assay.core.thinking import Thinking
@@ -124,6 +134,7 @@ __all__ = [
     "Posed",
     "Ids",
     "InexactResumeError",
+    "JudgePort",
     "Learner",
     "LossProgram",
     "Manifest",
@@ -135,6 +146,11 @@ __all__ = [
     "Obs",
     "Offers",
     "Plan",
+    "RolloutGroup",
+    "ScoreContext",
+    "Scorer",
+    "ScorerSpec",
+    "StatelessScorer",
     "VocabStat",
     "FullEntropy",
     "PlanError",
@@ -197,10 +213,12 @@ __all__ = [
     "rollout_from_wire",
     "rollout_to_wire",
     "samples",
+    "score_each",
     "supervised",
     "task_from_wire",
     "task_to_wire",
     "to_dict",
+    "unanswered",
     "uniforms",
     "wilson_bounds",
 ]
@@ -231,6 +249,7 @@ _HOME = {
         "rollout": "Call Completion Ids Rollout Sampling Span Stop ToolResult ids_of",
         "sample": "Sample samples supervised",
         "score": "Fault Score SpanScore",
+        "scoring": "JudgePort RolloutGroup ScoreContext Scorer ScorerSpec StatelessScorer score_each unanswered",
         "seeds": "content_split derive generator uniforms",
         "task": "Context Message Prefill Task World",
         "thinking": "Thinking",

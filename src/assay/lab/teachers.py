@@ -21,9 +21,9 @@ from assay.train.models import model_folder
 from assay.verify import attempt
 
 if TYPE_CHECKING:
+    from assay.clients.openai_client import Answer, OpenAIClient
     from assay.core.protocols import Engine
     from assay.runtime.any_model import AnyModel
-    from assay.runtime.openai_client import Answer, OpenAIClient
 
 __all__ = ["ModelTeacher", "ServerTeacher", "Teacher", "posed"]
 

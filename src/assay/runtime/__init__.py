@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from assay.runtime.lagged import Lagged
     from assay.runtime.learner import TorchLearner
     from assay.runtime.model import Model, init_model, parameter_shapes
-    from assay.runtime.openai_client import Answer, OpenAIClient
     from assay.runtime.ranks import Ranks
     from assay.runtime.settings import (
         AdamW,
@@ -40,7 +39,6 @@ __all__ = [
     "AdamW",
     "Adapter",
     "Anchor",
-    "Answer",
     "Auto",
     "Chat",
     "ChatTemplate",
@@ -63,7 +61,6 @@ __all__ = [
     "Native",
     "NativeEngine",
     "NcclUpdate",
-    "OpenAIClient",
     "Ranks",
     "Reloaded",
     "Schedule",
@@ -95,7 +92,6 @@ _HOME = {
     "lagged": "Lagged",
     "learner": "TorchLearner",
     "model": "Model init_model parameter_shapes",
-    "openai_client": "Answer OpenAIClient",
     "ranks": "Ranks",
     "settings": "AdamW DecoderShape HubShape LearnerSettings Lora Mesh Muon Schedule Trunk ValueHead",
     "tokenizer": "ChatTemplate HubTokenizer char_tokenizer",

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from assay.core.errors import ConfigError, DataError
 from assay.core.task import CALLS, Message
 from assay.core.thinking import Thinking
+from assay.core.tooling import as_dicts, declared, marked, named_in, renamed
 from assay.runtime.jinja import JinjaText
 from assay.runtime.role_turns import Codec
-from assay.runtime.tooling import as_dicts, declared, marked, named_in, renamed
 
 if TYPE_CHECKING:
     from assay.runtime.chat import Chat

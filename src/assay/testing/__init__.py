@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
     from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongLogprobs, WrongTiedHead
     from assay.testing.guides import check_curriculum, check_filter, check_guidance
+    from assay.testing.judge_server import JudgeServer
     from assay.testing.models import random_model
     from assay.testing.objective import check_objective, check_term, objective_around, random_batch
     from assay.testing.problems import check_problem
     from assay.testing.records import as_outcomes, graded
+    from assay.testing.scoring import ScriptedScoring, check_scorer
     from assay.testing.sources import check_task_source
     from assay.testing.statistics import check_statistic
     from assay.testing.streams import stream_digest
@@ -24,8 +26,10 @@ __all__ = [
     "CharCodec",
     "ContractError",
     "FakeLearner",
+    "JudgeServer",
     "Report",
     "ScriptedEngine",
+    "ScriptedScoring",
     "StaleModel",
     "StaleTensor",
     "WrongLogprobs",
@@ -38,6 +42,7 @@ __all__ = [
     "check_guidance",
     "check_objective",
     "check_problem",
+    "check_scorer",
     "check_statistic",
     "check_task_source",
     "check_term",
@@ -54,10 +59,12 @@ _HOME = {
     "fakes": "Ask CharCodec FakeLearner ScriptedEngine",
     "faults": "BaseWeights StaleModel StaleTensor WrongLogprobs WrongTiedHead",
     "guides": "check_curriculum check_filter check_guidance",
+    "judge_server": "JudgeServer",
     "models": "random_model",
     "objective": "check_objective check_term objective_around random_batch",
     "problems": "check_problem",
     "records": "as_outcomes graded",
+    "scoring": "ScriptedScoring check_scorer",
     "sources": "check_task_source",
     "statistics": "check_statistic",
     "streams": "stream_digest",

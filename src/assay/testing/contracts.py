@@ -13,8 +13,9 @@ import numpy as np
 from assay.core.errors import AssayError, a_kind
 from assay.core.protocols import Environment, TaskSource, Verifier
 from assay.core.rollout import Rollout
-from assay.core.score import Score
+from assay.core.score import Fault, Score
 from assay.core.task import Task, World
+from assay.verify.abilities import abilities_of
 from assay.verify.routed import Routed
 
 __all__ = ["ContractError", "Report", "check_environment", "check_verifier", "most_common", "require", "verdict", "wait_for"]
@@ -87,10 +88,13 @@ def verdict(verifier: Verifier, task: Task, rollout: Rollout, *, again: bool = T
     if not same:  # scores are long to write down, and this is asked thousands of times
         require(same, subject, f"is not pure: two verdicts on {case} are {first} and {second}")
     own = verifier.route(task) if isinstance(verifier, Routed) else verifier
-    names: tuple[str, ...] = getattr(own, "names", ())
-    if names and first.valid:
+    declared = abilities_of(own)
+    if declared.names and first.valid:
         found = sorted(first.components)
-        require(found == sorted(names), subject, f"declares {names} but gave {found} for {case}")
+        require(found == sorted(declared.names), subject, f"declares {declared.names} but gave {found} for {case}")
+    if first.fault is Fault.NONE:
+        low = {name: value for name, value in first.components.items() if value < declared.floor_of(name)}
+        require(not low, subject, f"gave {low} for {case}, below the floor that it declares, {declared.floor}")
     return first
 
 

@@ -12,6 +12,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Fault
 from assay.core.task import Task
+from assay.verify.abilities import abilities_of
 from assay.verify.attempts import attempt
 from assay.verify.pool import ScoringPool
 
@@ -93,7 +94,7 @@ def fuzz(verifier: Verifier, cases: Sequence[tuple[Task, str]], answers: int, se
     began = process_time()
     some, longest, errors = 0, 0.0, list[str]()
     attempts = _attempts(rng, cases, answers)
-    if getattr(verifier, "trusted", False):
+    if abilities_of(verifier).trusted:
         for task, rollout in attempts:
             before = process_time()
             score = verifier(task, rollout)

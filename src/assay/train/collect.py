@@ -14,8 +14,8 @@ from assay.core.protocols import Moment, Posed
 from assay.core.rollout import Rollout
 from assay.core.task import Task
 from assay.train.clock import Clock
-from assay.train.grade import grade
 from assay.train.room import asking
+from assay.train.scoring import grade_rollouts
 from assay.train.session import Session
 
 __all__ = ["Collected", "collect", "outcomes_of", "pose_and_grade"]
@@ -107,7 +107,7 @@ async def pose_and_grade(
         with clock("generate"), asking("the sampler"):
             rollouts = await _roll_out(s, [p for _, p in posed])
         with clock("score"):
-            graded = grade(s.pool, [(tasks[i], p.context) for i, p in posed], rollouts)
+            graded = await grade_rollouts(s, [(tasks[i], p.context) for i, p in posed], rollouts)
         for (i, p), found in zip(posed, graded, strict=True):
             group = Group(key=p.context.group, task=found.task, draw=draws[i], rollouts=found.rollouts, scores=found.scores)
             done[i][group.key] = _joined(done[i].get(group.key), group)

@@ -20,6 +20,7 @@ from assay.train import checkpoint, contamination, lock, machine, models, record
 from assay.train.check import Checker
 from assay.train.fits import check_fits, check_run
 from assay.train.journal import Journal
+from assay.train.judgements import RunJudges
 from assay.train.record import load_run
 from assay.train.room import advised, asking
 from assay.train.run import Run, anchor_models
@@ -243,7 +244,7 @@ class Driver:
         checker = Checker(run.check, run.seed, deadline, run.reward_workers) if run.check else None
         try:
             with pool, checker.pool if checker else nullcontext(), when_stopped(self._ask):
-                return asyncio.run(self._stages(model, pool, checker, found, state))
+                return asyncio.run(self._judged(model, pool, checker, found, state))
         except Exception as error:
             with suppress(StorageError):  # the first error is the one to tell
                 self.desk.journal.event(self.desk.step, "error", f"{type(error).__name__}: {error}")
@@ -266,8 +267,14 @@ class Driver:
             print(line, file=sys.stderr, flush=True)
             self.desk.journal.event(step, "isolation", line)
 
-    async def _stages(
+    async def _judged(
         self, model: AnyModel, pool: ScoringPool, checker: Checker | None, found: Path | None, state: Any
+    ) -> Outcome:
+        async with RunJudges(self.run.judges, self.folder) as judges:
+            return await self._stages(model, pool, checker, judges, found, state)
+
+    async def _stages(
+        self, model: AnyModel, pool: ScoringPool, checker: Checker | None, judges: RunJudges, found: Path | None, state: Any
     ) -> Outcome:
         first, step, last = 0, 0, len(self.run.stages) - 1
         if found:
@@ -278,7 +285,9 @@ class Driver:
             model = self._beneath(index, model, bool(found) and index == first)
             with advised(self.run, self.run.stages[index], model.shape, self.folder):
                 with asking("learner and engine, as they were built,"):
-                    session = open_session(self.run, self.run.stages[index], model, pool, step, session, self._other, checker)
+                    session = open_session(
+                        self.run, self.run.stages[index], model, pool, step, session, self._other, checker, judges
+                    )  # fmt: skip
                 with closing(session):
                     with asking("learner and engine, as they were built,"):
                         if found and index == first:

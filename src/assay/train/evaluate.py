@@ -14,7 +14,7 @@ from assay.core.errors import DataError
 from assay.core.protocols import Sampler, TaskSource
 from assay.core.rollout import Sampling
 from assay.core.task import Context, Task
-from assay.train.grade import Attempts, grade
+from assay.train.grade import Attempts, verify_rollouts
 from assay.train.levels import Levels, arms_of
 from assay.verify import ScoringPool
 
@@ -43,10 +43,10 @@ def held_out(source: TaskSource, levels: Levels, per_level: int, split: str = "t
 
 
 async def evaluate(player: Sampler, pool: ScoringPool, tasks: Sequence[Task], n: int) -> list[Attempts]:
-    """``n`` attempts of ``player`` at each task, scored, in the order of ``tasks``."""
+    """``n`` attempts of ``player`` at each task, in the order of ``tasks``, scored by their own verifier."""
     posed = [(task, _posed(task)) for task in tasks]
     rollouts = await player.collect([context for _, context in posed], n)
-    return grade(pool, posed, rollouts)
+    return await verify_rollouts(pool, posed, rollouts)
 
 
 def greedy(sampling: Sampling) -> Sampling:

@@ -1,4 +1,4 @@
-"""Expert attempts: the family's oracle plays the contexts that the policy played, graded by the same verifier."""
+"""Expert attempts: the family's oracle plays the contexts that the policy played, scored alike."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from assay.core.rollout import Completion, Ids, Span, Stop, ids_of
 from assay.core.seeds import generator
 from assay.core.task import Context
 from assay.rollout.saying import Reader
-from assay.train.grade import grade
+from assay.train.scoring import grade_rollouts
 from assay.train.session import Session, player_of
 
 __all__ = ["Oracle", "expert_groups"]
@@ -37,7 +37,7 @@ async def expert_groups(s: Session, groups: Sequence[Group]) -> list[Group]:
     answers = {f"{c.key}/0": _turns(s, g, c) for g, c in zip(groups, contexts, strict=True)}
     oracle = Oracle(answers, s.engine.info())
     rollouts = await player_of(s.run, oracle, s.tokenizer, s.run.sampling).collect(contexts, 1)
-    graded = grade(s.pool, [(g.task, c) for g, c in zip(groups, contexts, strict=True)], rollouts)
+    graded = await grade_rollouts(s, [(g.task, c) for g, c in zip(groups, contexts, strict=True)], rollouts)
     return [replace(g, rollouts=a.rollouts, scores=a.scores) for g, a in zip(groups, graded, strict=True)]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from assay.core.errors import ConfigError, DataError
+from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.plan import Plan
 from assay.core.protocols import ChatTokenizer, Moment, TaskSource, Tokenizer, Verifier
 from assay.core.rollout import Sampling
@@ -23,7 +23,7 @@ from assay.train.levels import Levels, arms_of
 from assay.train.models import from_folder
 from assay.train.prefer import Preferences, check_objective, preferences_of
 from assay.train.reinforce import Reinforce
-from assay.train.run import Run, Stage
+from assay.train.run import Run, Stage, learner_of, scoring_model
 from assay.train.session import with_stop
 from assay.train.spelling import spelling_of
 from assay.train.stages import Imitate, Prefer, WarmUp
@@ -63,8 +63,21 @@ def check_run(run: Run) -> None:
             stage.check_refill()
             stage.check_replay()
             stage.check_streams()
+            _check_reward(run, stage)
             _check_sampling(run.sampling, stage)
     held_out(run.tasks, run.evaluation.levels, 1)  # refuses a run that could not be evaluated at all
+
+
+def _check_reward(run: Run, stage: Reinforce) -> None:
+    """Raises UnknownNameError when a scorer asks for a judge that the run does not name, or an anchor that the stage has not."""
+    for name in stage.reward.judges:
+        if name not in (known := [judge.name for judge in run.judges]):
+            raise UnknownNameError(f"judge in Run.judges, which {type(stage.reward).__name__} asks:", name, known)
+    for name in stage.reward.models:
+        settings = learner_of(run, stage)
+        known = ["policy", *(a.name for a in settings.anchors)]
+        if scoring_model(settings, name) not in known:
+            raise UnknownNameError(f"anchor, which {type(stage.reward).__name__} asks for log-probabilities:", name, known)
 
 
 def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = from_folder) -> None:

@@ -1,22 +1,33 @@
-"""From attempts to graded attempts, for training and evaluation alike."""
+"""From rollouts to scored rollouts, for training and evaluation alike."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.core.errors import ConfigError, RewardError
 from assay.core.parts import timed
-from assay.core.rollout import Rollout
+from assay.core.protocols import Tokenizer
+from assay.core.rollout import Ids, Rollout, Stop
 from assay.core.score import Score
+from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, Scorer
 from assay.core.task import Context, Task
 from assay.verify import ScoringPool
+from assay.verify.scorers import FromTasks
+from assay.verify.verdict import checked, failed_attempt
 
-__all__ = ["Attempts", "grade"]
+__all__ = ["Attempts", "Posed", "VerifierContext", "grade", "no_stage", "verify_rollouts"]
+
+Posed = Sequence[tuple[Task, Context]]
+"""Tasks as they were posed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempts:
-    """All attempts at a task in one context, with their scores in the same order."""
+    """All rollouts of a task in one context, with their scores in the same order."""
 
     task: Task
     context: Context
@@ -24,22 +35,97 @@ class Attempts:
     scores: tuple[Score, ...]
 
 
-def grade(pool: ScoringPool, posed: Sequence[tuple[Task, Context]], rollouts: Sequence[Rollout]) -> list[Attempts]:
-    """The attempts at each context with their scores.
+class VerifierContext:
+    """What a scorer may ask for where there is a verifier and no stage: in an evaluation.
 
     Args:
-        pool: scores them, all in one call.
+        pool: the tasks' verifier.
+    """
+
+    def __init__(self, pool: ScoringPool) -> None:
+        self._pool = pool
+
+    @property
+    def step(self) -> int:
+        """0: there is no stage."""
+        return 0
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Raises ConfigError: there is no stage."""
+        raise no_stage("a tokenizer")
+
+    @property
+    def task_floor(self) -> Mapping[str, float]:
+        """The floors that the verifier declares."""
+        return self._pool.floor()
+
+    async def verify(self, groups: Sequence[RolloutGroup]) -> list[tuple[Score, ...]]:
+        """The verifier's verdicts, all in one call of the pool."""
+        found = self._pool.score([(g.task, r) for g in groups for r in g.rollouts])
+        return [tuple(found[r.id] for r in g.rollouts) for g in groups]
+
+    async def logprob(self, rows: Sequence[Ids], model: str = "policy") -> list[NDArray[np.float32]]:
+        """Raises ConfigError: there is no stage."""
+        raise no_stage("log-probabilities")
+
+    def judge(self, name: str) -> JudgePort:
+        """Raises ConfigError: there is no stage."""
+        raise no_stage("judges")
+
+
+async def grade(scorer: Scorer, ctx: ScoreContext, posed: Posed, rollouts: Sequence[Rollout]) -> list[Attempts]:
+    """The rollouts of each context with their scores.
+
+    A rollout that ended in an error is not shown to the scorer: it is an ``infra`` fault, or, where that was because of what the
+    policy said, it scores the scorer's floor.
+
+    Args:
+        scorer: scores them, all in one call.
+        ctx: what it may ask for.
         posed: each task as it was posed; no two contexts share a key.
-        rollouts: attempts at these contexts, in any order.
+        rollouts: of these contexts, in any order.
 
     Returns:
         One record per element of ``posed``, in its order.
+
+    Raises:
+        RewardError: the scorer gave another number of scores than there are rollouts.
     """
     at: dict[str, list[Rollout]] = {context.key: [] for _, context in posed}
     for rollout in rollouts:
         at[rollout.context.key].append(rollout)
+    groups = [RolloutGroup(task=t, context=c, rollouts=tuple(r for r in at[c.key] if r.stop is not Stop.ERROR)) for t, c in posed]
+    groups = [g for g in groups if g.rollouts]
     with timed("verify"):
-        scores = pool.score([(task, r) for task, context in posed for r in at[context.key]])
+        found = await scorer.score(groups, ctx)
+    if [len(scores) for scores in found] != [len(g.rollouts) for g in groups]:
+        raise RewardError(
+            f"{type(scorer).__name__}.score gave {[len(scores) for scores in found]} scores for groups of "
+            f"{[len(g.rollouts) for g in groups]} rollouts; give one score per rollout, in order"
+        )
+    scores = {
+        r.id: checked(x) for g, of_group in zip(groups, found, strict=True) for r, x in zip(g.rollouts, of_group, strict=True)
+    }
+    scores |= _failed([r for r in rollouts if r.stop is Stop.ERROR], scorer, ctx)
     return [
         Attempts(task=t, context=c, rollouts=tuple(at[c.key]), scores=tuple(scores[r.id] for r in at[c.key])) for t, c in posed
     ]
+
+
+async def verify_rollouts(pool: ScoringPool, posed: Posed, rollouts: Sequence[Rollout]) -> list[Attempts]:
+    """`grade` by the tasks' own verifier."""
+    return await grade(FromTasks(), VerifierContext(pool), posed, rollouts)
+
+
+def _failed(rollouts: Sequence[Rollout], scorer: Scorer, ctx: ScoreContext) -> dict[str, Score]:
+    if not rollouts:
+        return {}
+    floor = scorer.floor(ctx)
+    found = {r.id: failed_attempt(r, floor) for r in rollouts}
+    return {name: score for name, score in found.items() if score is not None}
+
+
+def no_stage(what: str) -> ConfigError:
+    """The error of a scorer that asks for what is not there."""
+    return ConfigError(f"a scorer asked for {what}, which only a stage of reinforcement learning in a run's folder has")

@@ -20,6 +20,7 @@ from assay.train import lock, machine, models, storage
 from assay.train.journal import Journal
 from assay.train.mismatch import MismatchCheck
 from assay.train.run import Run
+from assay.verify.abilities import abilities_of
 
 if TYPE_CHECKING:
     from assay.train.session import Session
@@ -75,8 +76,7 @@ def isolation(folder: Path, judges: Mapping[str, Verifier]) -> list[str]:
     Returns:
         A line for each judge whose programs are contained otherwise than the folder says; all of them in a new run.
     """
-    asked = {name: getattr(judge, "isolation", None) for name, judge in judges.items()}
-    found: dict[str, Any] = {name: said for name, ask in asked.items() if callable(ask) and (said := ask())}
+    found = {name: dict(said) for name, judge in judges.items() if (said := abilities_of(judge).isolation())}
     path = folder / "isolation.json"
     if not found:
         return []

@@ -11,6 +11,7 @@ from assay.core.errors import ConfigError, PlanError, UnknownNameError
 from assay.core.kinds import filed_as
 from assay.core.protocols import BatchComposer, CurriculumSpec, Filter, GuidanceSpec, IndexPolicySpec
 from assay.core.sample import STREAMS
+from assay.core.scoring import ScorerSpec
 from assay.guide import Compose, InOrder, Plain, Refill, SuccessVariance
 from assay.objective.loss.wrap import unwrapped
 from assay.objective.methods import grpo
@@ -18,6 +19,7 @@ from assay.objective.objective import Objective
 from assay.objective.plan import lagging
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.train.levels import Levels, settle_levels
+from assay.verify.scorers import FromTasks
 
 if TYPE_CHECKING:
     from assay.guide import Recent
@@ -71,6 +73,7 @@ class Reinforce:
         index: which task of a stream comes next, where the curriculum leaves it open.
         filter: which graded rollouts are learned from; None for all.
         refill: draw again within a step until the filter has kept ``groups`` groups; None draws once.
+        reward: what scores attempts; the tasks' own verifier. Evaluations are by that verifier, whatever rewards training.
     """
 
     steps: int = 500
@@ -91,6 +94,7 @@ class Reinforce:
     index: IndexPolicySpec = later(InOrder())
     filter: Filter | None = later(None)
     refill: Refill | None = later(None)
+    reward: ScorerSpec = later(FromTasks())
 
     def __post_init__(self) -> None:
         settle_levels(self)

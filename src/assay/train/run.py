@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from assay.core.declared import check_positive
+from assay.clients.judge import Judge
+from assay.core.declared import check_positive, later
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
@@ -23,7 +24,7 @@ from assay.train.mismatch import MismatchCheck
 from assay.train.reinforce import Reinforce
 from assay.train.stages import Imitate, Prefer, WarmUp
 
-__all__ = ["ContaminationCheck", "Evaluation", "ModelSource", "Run", "Stage", "anchor_models", "learner_of"]
+__all__ = ["ContaminationCheck", "Evaluation", "ModelSource", "Run", "Stage", "anchor_models", "learner_of", "scoring_model"]
 
 
 class ModelSource(Protocol):
@@ -128,6 +129,7 @@ class Run:
         prove_weights: compare the sampler's weights with the learner's after each update.
         mismatch: when sampler and learner disagree too much on the tokens just sampled: an alarm, and where wanted the end.
         check: a second judge for a sample of the training attempts, who pays for none; None without one.
+        judges: models behind servers that scorers may ask, by their names.
         contamination: are evaluation items among the training prompts? Such a run is refused, unless this says otherwise.
     """
 
@@ -151,6 +153,7 @@ class Run:
     mismatch: MismatchCheck = field(default_factory=MismatchCheck)
     check: IndependentCheck | None = None
     contamination: ContaminationCheck = field(default_factory=ContaminationCheck)
+    judges: tuple[Judge, ...] = later(())
 
     def __post_init__(self) -> None:
         check_positive(self, "threads", "checkpoint_every", "rollouts_every", "max_turns", "reward_workers")
@@ -165,6 +168,9 @@ class Run:
                 raise ConfigError(f"Run.{name}={getattr(self, name)} s; use a positive number of seconds")
         if not self.evaluation.every and any(isinstance(s, Reinforce) and s.until for s in self.stages):
             raise ConfigError("Reinforce.until is looked at when there is an evaluation, but Evaluation.every=0; give it steps")
+        object.__setattr__(self, "judges", tuple(self.judges))
+        if len({judge.name for judge in self.judges}) < len(self.judges):
+            raise ConfigError(f"Run.judges={[j.name for j in self.judges]}; scorers ask for judges by name, so give each its own")
         for stage in self.stages:
             check_levels(self.tasks, stage.levels, f"{type(stage).__name__}.levels")
         check_levels(self.tasks, self.evaluation.levels, "Evaluation.levels")
@@ -177,12 +183,21 @@ class Run:
 
 def learner_of(run: Run, stage: Stage) -> LearnerSettings:
     """The learner that a stage gets: its own settings, with the anchor ``base`` besides where the evaluation measures the
-    divergence from the stage's start and no anchor of the stage stays there.
+    divergence from the stage's start and no anchor of the stage stays there, or where the stage's scorer asks for it.
     """
     anchors = stage.learner.anchors
-    if not run.evaluation.kl_to_base or any(a.is_start for a in anchors):
+    asked = run.evaluation.kl_to_base or (isinstance(stage, Reinforce) and BASE in stage.reward.models)
+    if not asked or any(a.is_start for a in anchors):
         return stage.learner
     return replace(stage.learner, anchors=(*anchors, Anchor(BASE)))
+
+
+def scoring_model(settings: LearnerSettings, name: str) -> str:
+    """The learner's own name of what a scorer calls ``name``: ``base`` is any anchor that stays what the stage started from."""
+    known = [a.name for a in settings.anchors]
+    if name != BASE or BASE in known:
+        return name
+    return next((a.name for a in settings.anchors if a.is_start), BASE)
 
 
 def anchor_models(run: Run) -> tuple[str, ...]:

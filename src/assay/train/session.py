@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,18 +15,20 @@ from assay.core.manifest import Manifest
 from assay.core.plan import Plan
 from assay.core.protocols import Curriculum, Engine, Guidance, IndexPolicy, Replay, Sampler, Tokenizer
 from assay.core.rollout import Sampling
+from assay.core.scoring import Scorer
 from assay.core.seeds import derive
 from assay.guide import InOrder
 from assay.objective.program import Program
 from assay.rollout import Player
 from assay.rollout.saying import end_ids
 from assay.train.check import Checker
+from assay.train.judgements import RunJudges
 from assay.train.levels import arms_of
 from assay.train.models import from_folder
 from assay.train.proof import WeightProof, probe_rows
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run, Stage, learner_of
-from assay.verify import ScoringPool
+from assay.verify import FromTasks, ScoringPool
 
 if TYPE_CHECKING:
     from assay.runtime.any_model import AnyModel
@@ -90,6 +92,8 @@ class Session:
         proof: checks the engine's weights; None when switched off.
         practice: what only reinforcement learning has; None in the other stages.
         checker: a second judge; None without one.
+        scorer: gives the rewards of a stage of reinforcement learning.
+        judges: models that it may ask; None outside a run's folder.
         step: global step, the number of steps finished.
         stage_step: the same within the stage.
         ids: running digest of all sampled token ids.
@@ -110,6 +114,8 @@ class Session:
     proof: WeightProof | None
     practice: Practice | None = None
     checker: Checker | None = None
+    scorer: Scorer = field(default_factory=FromTasks)
+    judges: RunJudges | None = None
     step: int = 0
     stage_step: int = 0
     ids: str = ""
@@ -143,6 +149,7 @@ class Session:
             "practice": self.practice.state_dict() if self.practice else None,
             "program": self.program.state_dict(),
             "pool": self.pool.state_dict(),
+            "scorer": self.scorer.state_dict(),
             "checker": self.checker.state_dict() if self.checker else None,
             "proof": self.proof.state_dict() if self.proof else [],
         }
@@ -156,10 +163,16 @@ class Session:
             self.practice.load_state_dict(state["practice"])
         self.program.load_state_dict(state["program"])
         self.pool.load_state_dict(state["pool"])
+        if "scorer" in state:  # not in checkpoints of before there were scorers
+            self.scorer.load_state_dict(state["scorer"])
         if self.checker is not None:
             self.checker.load_state_dict(state["checker"])
         if self.proof is not None:
             self.proof.load_state_dict(state["proof"])
+
+    def counts(self) -> dict[str, int]:
+        """What the scoring pool and the judges counted so far."""
+        return {**self.pool.counts, **(self.judges.counts() if self.judges else {})}
 
     def save(self, folder: Path) -> None:
         """Writes the learner's files, and the weights that wait for their turn in the engine."""
@@ -232,6 +245,7 @@ class Session:
 def open_session(
     run: Run, stage: Stage, model: AnyModel, pool: ScoringPool, step: int, before: Session | None = None,
     others: Callable[[str], AnyModel] = from_folder, checker: Checker | None = None,
+    judges: RunJudges | None = None,
 ) -> Session:  # fmt: skip
     """Builds a stage from its settings and the weights that it starts from.
 
@@ -243,6 +257,7 @@ def open_session(
         before: the stage before, whose weight versions, task streams and alike value heads go on.
         others: gives the models that anchors name.
         checker: a second judge.
+        judges: models that a scorer may ask.
 
     Raises:
         ConfigError: lengths beyond the context, no arm left for the stage's levels, an anchor of another vocabulary.
@@ -279,6 +294,7 @@ def open_session(
         proof=_proof(run, model, lag, learner.policy.replay is not None) if run.prove_weights else None,
         practice=_practice(run, stage, arms, step) if isinstance(stage, Reinforce) else None,
         checker=checker,
+        scorer=stage.reward.build() if isinstance(stage, Reinforce) else FromTasks(), judges=judges,
         step=step,
     )  # fmt: skip
 

@@ -68,7 +68,7 @@ class Desk:
         progress: what is saved beside the session.
         identity: of the run, in its checkpoints; derived from the run when empty.
         data: digests of the files that it learns from, in its checkpoints too; likewise.
-        counted: what the scoring pool had counted at the last line.
+        counted: what the scoring pool and the judges had counted at the last line.
         held: evaluation's tasks, by their number per level; drawn once.
         profile: whether each step tells where its time went.
     """
@@ -97,7 +97,7 @@ class Desk:
             GateError: it ended below its gate.
             MismatchError: sampler and learner disagree by more than the run allows.
         """
-        self.step, self.counted = s.step, dict(s.pool.counts)
+        self.step, self.counted = s.step, s.counts()
         if s.proof:
             async with s.present():
                 await s.proof.calibrate(s.published(), s.lagged.engine if s.lagged else s.engine, s.learner)
@@ -158,7 +158,7 @@ class Desk:
         else:
             with self._counted(s):
                 result = await rl_step(s)
-            metrics = dict(result.metrics)
+            metrics = {**result.metrics, **s.scorer.metrics()}
             if s.stage_step == 0 or _due(s.stage_step + 1, self.run.rollouts_every):
                 for record in rollout_records(result.groups, s.tokenizer, result.found.scores):
                     self.journal.append("rollouts", {"step": s.step + 1, "stage": s.stage.name, **record})
@@ -216,8 +216,9 @@ class Desk:
         return min(found.values())
 
     def _log(self, s: Session, metrics: Mapping[str, float]) -> None:
-        metrics = {**metrics, **pool_metrics(s.pool.counts, self.counted)}
-        self.counted = dict(s.pool.counts)
+        counts = s.counts()
+        metrics = {**metrics, **pool_metrics(counts, self.counted)}
+        self.counted = counts
         self.journal.append("metrics", {"step": s.step, "stage": s.stage.name, "metrics": metrics})
         for tracker in self.trackers:
             tracker.log(s.step, metrics)

@@ -19,7 +19,7 @@ from assay.core.rollout import ids_of
 from assay.core.score import Score
 from assay.objective.credit.transform import ConfidenceBonus, confidence
 from assay.train.evaluate import greedy
-from assay.train.grade import grade
+from assay.train.scoring import grade_rollouts
 from assay.train.session import Session, player_of
 
 __all__ = ["ATTEMPTS", "TOKENS", "with_columns", "with_tokens"]
@@ -48,7 +48,7 @@ async def greedy_reward(s: Session, groups: Sequence[Group]) -> list[Group]:
     contexts = [replace(g.rollouts[0].context, key=f"{g.rollouts[0].context.key}/greedy") for g in groups]
     player = player_of(s.run, s.engine, s.tokenizer, greedy(s.run.sampling))
     rollouts = await player.collect(contexts, 1)
-    graded = grade(s.pool, [(g.task, c) for g, c in zip(groups, contexts, strict=True)], rollouts)
+    graded = await grade_rollouts(s, [(g.task, c) for g, c in zip(groups, contexts, strict=True)], rollouts)
     return [_compared(s, g, a.scores[0]) for g, a in zip(groups, graded, strict=True)]
 
 

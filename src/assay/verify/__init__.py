@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from assay.verify.abilities import Abilities, abilities_of
     from assay.verify.answer import AnswerPlace, AnswerVerifier
     from assay.verify.attempts import attempt, posed
     from assay.verify.constraints import Constraint, Instructions, Relation, constraint_of, described
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from assay.verify.named import NamedVerifier, about, verifier, verifiers
     from assay.verify.pool import ScoringPool
     from assay.verify.routed import Routed
+    from assay.verify.scorers import Criterion, FromTasks, ReferenceProbability, Rubric, RubricJudge, SpreadFilter
     from assay.verify.structure.countdown import Countdown
     from assay.verify.structure.graph import Graph, GraphAnswer
     from assay.verify.structure.grid import GridMatch
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from assay.verify.verdict import judge
 
 __all__ = [
+    "Abilities",
     "Plan",
     "AnswerPlace",
     "AnswerVerifier",
@@ -43,8 +46,10 @@ __all__ = [
     "Combine",
     "Constraint",
     "Countdown",
+    "Criterion",
     "ExactMatch",
     "FormatIs",
+    "FromTasks",
     "Formatted",
     "Graph",
     "GraphAnswer",
@@ -62,14 +67,19 @@ __all__ = [
     "Percent",
     "RankMetric",
     "Ranking",
+    "ReferenceProbability",
     "Relation",
     "RewardFunction",
     "Routed",
+    "Rubric",
+    "RubricJudge",
     "Satisfies",
     "ScoringPool",
     "SetMatch",
+    "SpreadFilter",
     "TagFormat",
     "Together",
+    "abilities_of",
     "about",
     "attempt",
     "constraint_of",
@@ -82,6 +92,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "abilities": "Abilities abilities_of",
     "answer": "AnswerPlace AnswerVerifier",
     "attempts": "attempt posed",
     "constraints.base": "Constraint Relation",
@@ -93,6 +104,7 @@ _HOME = {
     "math.verifier": "MathAnswer",
     "pool": "ScoringPool",
     "routed": "Routed",
+    "scorers": "Criterion FromTasks ReferenceProbability Rubric RubricJudge SpreadFilter",
     "structure.countdown": "Countdown",
     "structure.graph": "Graph GraphAnswer",
     "structure.grid": "GridMatch",

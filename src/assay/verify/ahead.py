@@ -11,6 +11,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
+from assay.verify.abilities import abilities_of, ability_of
 
 __all__ = ["Ahead", "Known", "at_once"]
 
@@ -45,7 +46,7 @@ class Ahead:
 
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
-        self._key: Callable[[Task, Rollout], Hashable] | None = getattr(verifier, "key", None)
+        self._key = abilities_of(verifier).key
         self._seen: OrderedDict[Hashable, Score] = OrderedDict()
 
     def look(self, items: Sequence[tuple[Task, Rollout]]) -> Known:
@@ -80,7 +81,7 @@ class Ahead:
 
 def at_once(verifier: Verifier, task: Task, rollout: Rollout) -> Score | None:
     """The verdict that a verifier gives without a worker: always when ``trusted``, else by its ``at_once``, if it has one."""
-    if getattr(verifier, "trusted", False):
+    if ability_of(verifier, "trusted"):
         return verifier(task, rollout)
-    quick: Callable[[Task, Rollout], Score | None] | None = getattr(verifier, "at_once", None)
+    quick: Callable[[Task, Rollout], Score | None] | None = ability_of(verifier, "at_once")
     return None if quick is None else quick(task, rollout)

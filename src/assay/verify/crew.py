@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from multiprocessing.connection import wait
@@ -14,6 +14,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
+from assay.verify.abilities import abilities_of
 from assay.verify.bench import Bench, Worker
 from assay.verify.room import LOOK, Clock, Room
 
@@ -72,8 +73,7 @@ class Crew:
 
     def __init__(self, verifier: Verifier, deadline: float, workers: int, counts: Counter[str]) -> None:
         self._room = Room(workers)
-        beside: Callable[[int], Verifier | None] = getattr(verifier, "beside", _none)
-        other = beside(self._room.width)
+        other = abilities_of(verifier).beside(self._room.width)
         self.wide = other is not None and self._room.width > 1
         self.bench = Bench(other or verifier)
         self._deadline = deadline
@@ -160,7 +160,3 @@ def _stopped(end: End, verdict: str, error: str, printed: str) -> Outcome:
 def _read(data: bytes) -> Outcome | list[Score]:
     verdict: Score | list[Score] = pickle.loads(data)
     return verdict if isinstance(verdict, list) else Outcome(End.VERDICT, verdict)
-
-
-def _none(answers: int) -> None:
-    pass

@@ -15,9 +15,9 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Score, SpanScore
 from assay.core.task import Task
+from assay.verify.abilities import ability_of, scale_of
 from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 from assay.verify.joint import Joint
-from assay.verify.verdict import floor_of
 
 __all__ = ["ExactMatch", "FormatIs", "Together", "word_f1"]
 
@@ -201,12 +201,12 @@ class Together(Joint):
     @property
     def names(self) -> tuple[str, ...]:
         """Components that the parts declare, in order."""
-        return tuple(name for part in self.parts for name in getattr(part, "names", ()))
+        return tuple(name for part in self.parts for name in ability_of(part, "names"))
 
     @property
     def floor(self) -> dict[str, float]:
         """The floor of each component that the parts declare."""
-        return {name: floor_of(part, name) for part in self.parts for name in getattr(part, "names", ())}
+        return {name: floor for part in self.parts for name, floor in scale_of(part).named_floors.items()}
 
     @property
     def members(self) -> tuple[Verifier, ...]:

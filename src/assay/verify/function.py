@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from assay.core.canon import plain
+from assay.core.canon import FrozenMap, plain
 from assay.core.errors import ConfigError, RewardError, a_kind
 from assay.core.rollout import Rollout
 from assay.core.score import Score
@@ -35,8 +35,9 @@ class RewardFunction:
     Attributes:
         fn: the function.
         batched: ``fn(prompts, completions, rows)`` takes lists and returns one value per item.
-        floor: the lowest value that it gives. An answer that hangs or kills its judge twice scores this, or the lowest value
-            seen where that is lower: -1 for a reward in [-1, 1].
+        floor: the lowest value that it gives: -1 for a reward in [-1, 1]. An answer that hangs or kills its judge twice scores
+            this. One number for all components, or one per component, which names them. Lower values are counted
+            (``verify/below_floor``).
 
     Raises:
         ConfigError: ``fn`` cannot be called, or ``floor`` is not finite.
@@ -48,18 +49,21 @@ class RewardFunction:
 
     fn: Callable[..., Any]
     batched: bool = False
-    floor: float = 0.0
+    floor: float | Mapping[str, float] = 0.0
 
     def __post_init__(self) -> None:
         if not callable(self.fn):  # pyright: ignore[reportUnnecessaryComparison]
             raise ConfigError(f"RewardFunction.fn is {a_kind(self.fn)}; pass a function of (prompt, completion, row)")
-        if not math.isfinite(self.floor):
+        floors = self.floor.values() if isinstance(self.floor, Mapping) else (self.floor,)
+        if not all(map(math.isfinite, floors)):
             raise ConfigError(f"RewardFunction.floor is {self.floor}; give the lowest value that the function returns")
+        if isinstance(self.floor, Mapping):
+            object.__setattr__(self, "floor", FrozenMap(self.floor))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Components that it gives when the function returns plain numbers."""
-        return ("reward",)
+        """Components that it gives: those that ``floor`` names, else ``reward``, for a function that returns plain numbers."""
+        return tuple(self.floor) if isinstance(self.floor, Mapping) else ("reward",)
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         """Judge one attempt.

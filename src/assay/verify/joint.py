@@ -11,9 +11,10 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
+from assay.verify.abilities import abilities_of, ability_of
 from assay.verify.ahead import at_once
 
-__all__ = ["Joint"]
+__all__ = ["Joint", "seconds_of"]
 
 
 class Joint(ABC):
@@ -56,27 +57,27 @@ class Joint(ABC):
     @property
     def trusted(self) -> bool:
         """Whether every part may run in this process."""
-        return all(_trusted(part) for part in self.members)
+        return all(ability_of(part, "trusted") for part in self.members)
 
     @property
     def by_text(self) -> bool:
         """Whether every part's verdict depends on nothing but how an attempt ended and its last text."""
-        return type(self).__call__ is Joint.__call__ and all(map(_by_text, self.members))
+        return type(self).__call__ is Joint.__call__ and all(ability_of(part, "by_text") for part in self.members)
 
     @property
     def deadline(self) -> float:
         """Seconds that the parts may take; without end where one of them does not say."""
-        return sum(0.0 if _trusted(part) else float(getattr(part, "deadline", inf)) for part in self.members)
+        return sum(map(seconds_of, self.members))
 
     def ready(self) -> None:
         """Raise what would fail on every answer: a package that a part needs and that is absent."""
         for part in self.members:
-            getattr(part, "ready", _nothing)()
+            abilities_of(part).ready()
 
     def prepare(self) -> None:
         """Import what the parts need in a worker."""
         for part in self.members:
-            getattr(part, "prepare", _nothing)()
+            abilities_of(part).prepare()
 
     def at_once(self, task: Task, rollout: Rollout) -> Score | None:
         """The verdict, where every part gives its own without a worker."""
@@ -92,9 +93,9 @@ class Joint(ABC):
         """What contains the programs that parts start, as plain values for a run's record; None where none starts any."""
         found: list[dict[str, Any]] = []
         for part in self.members:
-            said = getattr(part, "isolation", _nothing)()
+            said = abilities_of(part).isolation()
             if said and said not in found:
-                found.append(said)
+                found.append(dict(said))
         if len(found) < 2:
             return found[0] if found else None
         return {
@@ -104,7 +105,7 @@ class Joint(ABC):
 
     def beside(self, answers: int) -> Self | None:
         """The same verifier where so many answers are judged side by side; None where no part starts programs."""
-        found = [getattr(part, "beside", _none)(answers) for part in self.members]
+        found = [abilities_of(part).beside(answers) for part in self.members]
         if not any(found):
             return None
         return self.made_of(tuple(other or part for other, part in zip(found, self.members, strict=True)))
@@ -118,17 +119,7 @@ class Joint(ABC):
         return self.joined(task, tuple(good))
 
 
-def _trusted(part: Verifier) -> bool:
-    return bool(getattr(part, "trusted", False))
-
-
-def _by_text(part: Verifier) -> bool:
-    return bool(getattr(part, "by_text", False))
-
-
-def _nothing() -> None:
-    pass
-
-
-def _none(answers: int) -> None:
-    pass
+def seconds_of(part: Verifier) -> float:
+    """Seconds that a part may take in a worker; without end where it does not say."""
+    deadline = ability_of(part, "deadline")
+    return 0.0 if ability_of(part, "trusted") else inf if deadline is None else float(deadline)

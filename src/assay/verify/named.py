@@ -15,6 +15,7 @@ from typing import Any, cast
 from assay.core.config import from_dict
 from assay.core.errors import UnknownNameError
 from assay.core.protocols import Verifier
+from assay.verify.abilities import abilities_of
 
 __all__ = ["NamedVerifier", "about", "verifier", "verifiers"]
 
@@ -146,7 +147,7 @@ def about(name: str) -> NamedVerifier:
         name=name, kind=_VERIFIERS[name][0], gold=_VERIFIERS[name][1],
         summary=" ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split()), components=tuple(made.names),
         settings={f.name: getattr(made, f.name) for f in fields(made) if f.init},
-        trusted=bool(getattr(made, "trusted", False)),
+        trusted=abilities_of(made).trusted,
     )  # fmt: skip
 
 

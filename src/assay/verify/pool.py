@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from types import TracebackType
 
 from assay.core.canon import FrozenMap
@@ -13,10 +14,11 @@ from assay.core.protocols import State, Verifier
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
+from assay.verify.abilities import abilities_of, measured
 from assay.verify.ahead import Ahead
 from assay.verify.crew import Crew, End, Job, Outcome
 from assay.verify.function import RewardFunction, row_of
-from assay.verify.verdict import declared, failed_attempt, floor_of, judge, measured
+from assay.verify.verdict import failed_attempt, judge
 
 __all__ = ["ScoringPool"]
 
@@ -36,9 +38,11 @@ class ScoringPool:
     scores the floor, or hanging would become a strategy. An attempt that ended in an error never reaches the verifier: it is an
     ``infra`` fault, or the ``policy``'s when its own output exceeded a limit of its environment.
 
-    The floor of a component is the verifier's own ``floor`` (`RewardFunction.floor`; 0 for a verifier without this attribute)
-    or the lowest value of that component given so far, this batch included, whichever is lower. So a hang never pays better
-    than the worst answer of the run. Such an attempt gets every component that the verifier has been seen to give.
+    The floor of a component is what the verifier declares (`Abilities.floor`; `RewardFunction.floor`; 0 where it declares none),
+    whatever the run has seen: equal answers score alike at any time. Where a verdict of the same batch lies below its declared
+    floor, the floor is wrong: ``below_floor`` counts such verdicts, and a hang of that batch scores the lowest of them, so that
+    it never pays better than the worst answer beside it. Such an attempt gets every component that the verifier has given, or
+    declares.
 
     One worker judges a batch, one answer after another. After the first hang or death in a batch, what is left of it and what
     is judged again is spread over several workers, so that deadlines run out side by side: an answer may be judged beside
@@ -50,12 +54,8 @@ class ScoringPool:
     What a function prints is not shown: its first 2,000 bytes per answer stand in ``info["printed"]`` of the verdict, and in
     the message of a `RewardError`; the rest, and what other programs and C code print, is dropped.
 
-    A verifier may have more than ``__call__``. What its ``at_once(task, rollout)`` judges needs no worker; attempts to which its
-    ``key(task, rollout)`` gives the same name are judged once, and the verdict is kept; ``prepare()`` imports in the keeper what
-    every worker needs; ``ready()`` raises at once what would fail on every answer; ``deadline`` is the most seconds that one
-    verdict may take, where the pool's own is longer; ``isolation()`` says what contains the programs that it starts, for a
-    run's record; ``beside(n)`` is the same verifier for a worker beside which others judge, ``n`` in all: what has it is
-    spread over the cores from the first answer, since its workers mostly wait for programs that they started.
+    What a verifier may have besides ``__call__`` is its `Abilities`. One with ``beside`` is spread over the cores from the first
+    answer, since its workers mostly wait for programs that they started.
 
     Use it as a context manager, or call `close`; processes also end when the pool is collected or the program ends.
 
@@ -70,7 +70,7 @@ class ScoringPool:
 
     Attributes:
         counts: since the pool was made, how often a verdict was ``retried``, a call ``hung``, a worker ``died``, a batched
-            call was ``split`` into single ones; 0 for what never happened.
+            call was ``split`` into single ones, a verdict lay ``below_floor``; 0 for what never happened.
 
     Raises:
         ConfigError: a deadline that is not positive, or no workers.
@@ -86,17 +86,17 @@ class ScoringPool:
             raise ConfigError(f"ScoringPool.deadline is in seconds and must be > 0, got {deadline}")
         if workers < 1:
             raise ConfigError(f"ScoringPool.workers={workers}; use at least 1")
-        getattr(verifier, "ready", _nothing)()
+        self.abilities = abilities_of(verifier)
+        self.abilities.ready()
         self.verifier = verifier
-        self.deadline = min(deadline, getattr(verifier, "deadline", deadline))
+        self.deadline = deadline if self.abilities.deadline is None else min(deadline, self.abilities.deadline)
         self.counts: Counter[str] = Counter()
         self._refuse = refuse
         self._answered = False
-        self._names = declared(verifier)
-        self._lowest: dict[str, float] = {}
+        self._names = self.abilities.components
         self._lock = threading.Lock()
         self._crew: Crew | None = None
-        if not getattr(verifier, "trusted", False):
+        if not self.abilities.trusted:
             self._crew = Crew(verifier, self.deadline, workers, self.counts)
         self._ahead = Ahead(verifier)
 
@@ -114,20 +114,25 @@ class ScoringPool:
         rest = [(t, r) for t, r in items if r.stop is not Stop.ERROR]
         with self._lock:
             verdicts = self._inline(rest) if self._crew is None else self._outside(rest, self._crew)
-            floor = self._floor()
+            floor = self._floor(verdicts)
+            if below := self._below(verdicts):
+                self.counts["below_floor"] += below
         self._refuse_blindness(rest, verdicts)
         by_id = {r.id: score for (_, r), score in zip(rest, verdicts, strict=True)}
         return {r.id: failed_attempt(r, floor) or by_id[r.id] for _, r in items}
 
     def state_dict(self) -> State:
-        """What a resumed run must remember: whether the verifier ever answered, its components and the lowest value of each."""
-        return {"answered": self._answered, "names": list(self._names), "lowest": dict(self._lowest)}
+        """What a resumed run must remember: whether the verifier ever answered, and its components."""
+        return {"answered": self._answered, "names": list(self._names)}
 
     def load_state_dict(self, state: State) -> None:
-        """Continue where `state_dict` was taken."""
+        """Continue where `state_dict` was taken; the lowest values seen, which older states hold, no longer count."""
         self._answered = bool(state["answered"])
         self._names = tuple(str(name) for name in state["names"])
-        self._lowest = {str(name): float(value) for name, value in state["lowest"].items()}
+
+    def floor(self) -> dict[str, float]:
+        """The declared floor of each component."""
+        return {name: self.abilities.floor_of(name) for name in self._names}
 
     def close(self) -> None:
         """End the workers and the keeper."""
@@ -143,7 +148,7 @@ class ScoringPool:
     # ---- in this process
 
     def _inline(self, items: Sequence[_Pair]) -> list[Score]:
-        if not getattr(self.verifier, "by_text", False):
+        if not self.abilities.by_text:
             verdicts = [judge(self.verifier, task, rollout) for task, rollout in items]
             self._learn(verdicts)
             return verdicts
@@ -173,7 +178,7 @@ class ScoringPool:
         self.counts.update(["retried"] * len(seconds))
         verdicts = [(seconds.get(i) or firsts[i]).score for i in range(len(items))]
         self._learn(verdicts)
-        floor = self._floor()
+        floor = self._floor(verdicts)
         for i, second in seconds.items():
             if firsts[i].stopped and second.stopped:
                 info = second.score.info
@@ -216,19 +221,26 @@ class ScoringPool:
     # ---- what it has seen
 
     def _learn(self, verdicts: Iterable[Score]) -> None:
-        latest: tuple[str, ...] | None = None
-        for score in verdicts:
-            if score.valid:
-                latest = tuple(score.components)
-                for name, value in score.components.items():
-                    self._lowest[name] = min(value, self._lowest.get(name, value))
-        if latest is not None:
-            self._answered = True
-            self._names = tuple(self._lowest) if measured(self._lowest) else latest
+        """That it answers, and which components it gives: a function of several need not declare them."""
+        given = [score.components for score in verdicts if score.valid]
+        if not given:
+            return
+        every = tuple(dict.fromkeys(chain(self._names if self._answered else (), *given)))
+        self._names = every if measured(every) else tuple(given[-1])
+        self._answered = True
 
-    def _floor(self) -> dict[str, float]:
-        floors = {name: floor_of(self.verifier, name) for name in self._names}
-        return {name: min(floor, self._lowest.get(name, floor)) for name, floor in floors.items()}
+    def _floor(self, verdicts: Sequence[Score]) -> dict[str, float]:
+        """The declared floors, or the lowest of these verdicts where one lies below."""
+        floors = self.floor()
+        for score in verdicts:
+            if score.fault is Fault.NONE:
+                floors |= {n: v for n, v in score.components.items() if n in floors and v < floors[n]}
+        return floors
+
+    def _below(self, verdicts: Sequence[Score]) -> int:
+        """How many verdicts lie below the declared floor."""
+        floors = self.floor()
+        return sum(any(v < floors.get(n, v) for n, v in s.components.items()) for s in verdicts if s.fault is Fault.NONE)
 
     # ---- a verifier that says too little
 
@@ -257,10 +269,6 @@ class ScoringPool:
             "training on the rest would be blind. The first failure:\n"
             f"{detail}\nrow: {row_of(task)!r}\ncompletion: {rollout.text!r}{_printed(score)}"
         )
-
-
-def _nothing() -> None:
-    pass
 
 
 def _printed(score: Score) -> str:

@@ -13,9 +13,9 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
+from assay.verify.abilities import ability_of, scale_of
 from assay.verify.ahead import at_once
-from assay.verify.joint import Joint
-from assay.verify.verdict import floor_of
+from assay.verify.joint import Joint, seconds_of
 
 __all__ = ["Routed"]
 
@@ -81,25 +81,25 @@ class Routed(Joint):
     @property
     def by_text(self) -> bool:
         """Whether every part's verdict depends on nothing but how an attempt ended and its last text."""
-        return all(getattr(part, "by_text", False) for part in self.members)
+        return all(ability_of(part, "by_text") for part in self.members)
 
     @property
     def deadline(self) -> float:
         """Seconds that the slowest part may take; without end where one of them does not say."""
-        return max(0.0 if getattr(p, "trusted", False) else float(getattr(p, "deadline", inf)) for p in self.members)
+        return max(seconds_of(part) for part in self.members)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Components that any of the parts declares; a task's verdict has those of its own verifier."""
-        return tuple(dict.fromkeys(name for part in self.members for name in getattr(part, "names", ())))
+        return tuple(dict.fromkeys(name for part in self.members for name in ability_of(part, "names")))
 
     @property
     def floor(self) -> dict[str, float]:
         """The least floor of each component that the parts declare."""
         floors: dict[str, float] = {}
         for part in self.members:
-            for name in getattr(part, "names", ()):
-                floors[name] = min(floors.get(name, inf), floor_of(part, name))
+            for name, floor in scale_of(part).named_floors.items():
+                floors[name] = min(floors.get(name, inf), floor)
         return floors
 
     def route(self, task: Task) -> Verifier:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Collection, Mapping
-from typing import Any, cast
+from collections.abc import Mapping
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import RewardError, a_kind
@@ -12,8 +11,9 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
+from assay.verify.abilities import abilities_of, measured
 
-__all__ = ["broken", "checked", "declared", "failed_attempt", "floor_of", "judge", "measured"]
+__all__ = ["broken", "checked", "failed_attempt", "judge"]
 
 
 def judge(verifier: Verifier, task: Task, rollout: Rollout) -> Score:
@@ -23,7 +23,7 @@ def judge(verifier: Verifier, task: Task, rollout: Rollout) -> Score:
     is. An attempt that ended in an error is a fault too (`failed_attempt`), and is not shown to the verifier.
     """
     if rollout.stop is Stop.ERROR:  # only then ask for the floor: one made of many parts takes longer to say it than to judge
-        lost = failed_attempt(rollout, {name: floor_of(verifier, name) for name in declared(verifier)})
+        lost = failed_attempt(rollout, abilities_of(verifier).floors)
         assert lost is not None
         return lost
     try:
@@ -45,29 +45,6 @@ def checked(score: Score) -> Score:
             "name the task's own metric 'correct' or 'reward'"
         )
     )
-
-
-def measured(names: Collection[str]) -> bool:
-    """Whether one of these components is the main one: ``correct``, ``reward``, or the only one."""
-    return len(names) == 1 or "correct" in names or "reward" in names
-
-
-def declared(verifier: Verifier) -> tuple[str, ...]:
-    """The components that a verifier says it gives, its ``names``; ``reward`` where it says nothing of use."""
-    names = tuple(getattr(verifier, "names", ()))
-    return names if measured(names) else ("reward",)
-
-
-def floor_of(verifier: Verifier, name: str) -> float:
-    """The lowest value that a component is known to take: the verifier's ``floor``, 0 where it has none.
-
-    ``floor`` is one number, or one per component; then a component that it does not name has the lowest of them.
-    """
-    floor: object = getattr(verifier, "floor", 0.0)
-    if isinstance(floor, Mapping):
-        named = cast("Mapping[str, float]", floor)
-        return named.get(name, min(named.values(), default=0.0))
-    return float(cast("Any", floor))
 
 
 def failed_attempt(rollout: Rollout, floor: Mapping[str, float]) -> Score | None:

@@ -23,6 +23,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
+from assay.verify.abilities import abilities_of
 from assay.verify.child import end_copy, flush, fork_keeper, fork_worker
 from assay.verify.function import RewardFunction, prompt_of, row_of
 from assay.verify.printed import Printed, capture
@@ -164,7 +165,7 @@ def keep(control: socket.socket, verifier: Verifier) -> None:
     """
     workers: set[int] = set()
     with suppress(Exception):  # a worker will meet the same failure, and say so
-        getattr(verifier, "prepare", _nothing)()
+        abilities_of(verifier).prepare()
     parent = os.getppid()
     control.settimeout(_GLANCE)
     try:
@@ -191,10 +192,6 @@ def keep(control: socket.socket, verifier: Verifier) -> None:
     finally:
         for pid in workers:
             _end(pid)
-
-
-def _nothing() -> None:
-    pass
 
 
 def _end(pid: int) -> int:

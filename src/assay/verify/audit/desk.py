@@ -10,6 +10,7 @@ from typing import Any
 from assay.core.rollout import Rollout
 from assay.core.task import Task
 from assay.core.wire import task_from_wire
+from assay.verify.abilities import abilities_of
 from assay.verify.attempts import attempt
 from assay.verify.audit.hostile import Canary
 from assay.verify.audit.subject import resolve
@@ -34,7 +35,7 @@ class Desk:
 
     def __init__(self, recipe: Mapping[str, Any], token: str, port: int, out: int) -> None:
         self._verifier: Any = resolve(**recipe).verifier
-        getattr(self._verifier, "prepare", _nothing)()
+        abilities_of(self._verifier).prepare()
         self._watched = Watched(self._verifier, Canary(place=os.getcwd(), token=token, port=port), out)
         self._out = out
 
@@ -52,10 +53,6 @@ class Desk:
         said = {name: score.info[name] for name in ("error", "seconds", "values", "verdict") if name in score.info}
         value = score.primary if score.valid else None
         os.write(self._out, (json.dumps({"value": value, **said}, default=list) + "\n").encode())
-
-
-def _nothing() -> None:
-    pass
 
 
 def _item(task: dict[str, Any], text: str, id: str) -> tuple[Task, Rollout]:

@@ -14,10 +14,10 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Score
 from assay.core.task import Task
+from assay.verify.abilities import scale_of
 from assay.verify.answer import AnswerPlace, option, ruled
 from assay.verify.exact import ExactMatch
 from assay.verify.joint import Joint
-from assay.verify.verdict import declared, floor_of
 
 __all__ = ["Combine", "Formatted", "TagFormat", "tag_fault"]
 
@@ -167,13 +167,13 @@ class Formatted(Joint):
     @property
     def floor(self) -> dict[str, float]:
         """The least that each component takes."""
-        answer = floor_of(self.verifier, _main(declared(self.verifier)))
+        declared, answer = scale_of(self.verifier), self._answer_floor
         least = {
             Combine.ADDITIVE: (1.0 - self.weight) * answer,
             Combine.GATE: answer,
             Combine.OVERRIDE: min(self.bad, answer),
         }[Combine(self.combine)]
-        return {"reward": least, "answer": answer, "format": 0.0} | {n: floor_of(self.verifier, n) for n in self._further}
+        return {"reward": least, "answer": answer, "format": 0.0} | {n: declared.floor_of(n) for n in self._further}
 
     def joined(self, task: Task, scores: tuple[Score, ...]) -> Score:
         """One reward of both, and both beside it."""
@@ -183,7 +183,7 @@ class Formatted(Joint):
             case Combine.ADDITIVE:
                 reward = (1.0 - self.weight) * answer + self.weight * right
             case Combine.GATE:
-                reward = answer if right == 1.0 else floor_of(self.verifier, _main(declared(self.verifier)))
+                reward = answer if right == 1.0 else self._answer_floor
             case _:
                 reward = answer if right == 1.0 else self.bad
         further = {n: v for n, v in inner.components.items() if n != _main(tuple(inner.components))}
@@ -195,8 +195,13 @@ class Formatted(Joint):
 
     @property
     def _further(self) -> tuple[str, ...]:
-        named = declared(self.verifier)
+        named = scale_of(self.verifier).components
         return tuple(n for n in named if n != _main(named))
+
+    @property
+    def _answer_floor(self) -> float:
+        declared = scale_of(self.verifier)
+        return declared.floor_of(_main(declared.components))
 
 
 def _main(names: tuple[str, ...]) -> str:

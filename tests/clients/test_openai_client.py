@@ -8,9 +8,9 @@ import json
 import httpx
 import pytest
 
+from assay.clients import Answer, OpenAIClient
 from assay.core.errors import ConfigError, EngineError
 from assay.core.task import Message
-from assay.runtime import Answer, OpenAIClient
 
 
 def chat(*texts):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from assay.core.errors import ConfigError, EngineError, MissingExtraError
 from assay.core.task import CALLS, Message
-from assay.runtime.tooling import as_dicts, declared
+from assay.core.tooling import as_dicts, declared
 
 try:
     import httpx
@@ -49,7 +50,11 @@ class OpenAIClient:
         seconds: deadline of one call, waiting and attempts included.
         attempts: most times that one call is sent.
         pause: seconds before the second attempt, twice as many before each next one; a server's ``Retry-After`` goes first.
+        request_seconds: deadline of one attempt, after which it is sent again; None for the call's own.
         transport: answers in place of the network, for tests.
+
+    Attributes:
+        counts: ``sent`` requests, attempts included, and ``tokens`` of questions and answers, where the server counts them.
 
     Raises:
         ConfigError: an address or a number that cannot be.
@@ -60,18 +65,20 @@ class OpenAIClient:
 
     def __init__(
         self, base_url: str, model: str, api_key_env: str = "", *, concurrency: int = 16, seconds: float = 120.0,
-        attempts: int = 6, pause: float = 1.0, transport: httpx.AsyncBaseTransport | None = None,
+        attempts: int = 6, pause: float = 1.0, request_seconds: float | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:  # fmt: skip
         if not base_url.startswith(("http://", "https://")):
             raise ConfigError(f"OpenAIClient: base_url={base_url!r} is no address; write it as 'http://127.0.0.1:8000/v1'")
-        if concurrency < 1 or attempts < 1 or not seconds > 0 or not pause >= 0:
+        if concurrency < 1 or attempts < 1 or not min(seconds, request_seconds or seconds) > 0 or not pause >= 0:
             raise ConfigError(
                 f"OpenAIClient: concurrency={concurrency}, attempts={attempts}, seconds={seconds}, pause={pause}; use at least "
                 "one request, one attempt, a positive deadline and no negative pause"
             )
         self.base_url, self.model, self._key_name = base_url.rstrip("/"), model, api_key_env
         self._seconds, self._attempts, self._pause, self._transport = seconds, attempts, pause, transport
-        self._concurrency = concurrency
+        self._concurrency, self._request_seconds = concurrency, request_seconds
+        self.counts: Counter[str] = Counter()
         self._loop: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore, httpx.AsyncClient] | None = None
 
     def __repr__(self) -> str:
@@ -118,20 +125,11 @@ class OpenAIClient:
         slots, client = self._here()
         try:
             async with asyncio.timeout(self._seconds), slots:
-                found = await self._asked(client, path, {"model": self.model, **body})
+                return await self._asked(client, path, {"model": self.model, **body}, n)
         except TimeoutError as error:
             raise EngineError(
                 f"{self._where(path)}: no answer within {self._seconds:g} s; raise OpenAIClient(seconds=...)"
             ) from error
-        try:
-            choices = sorted(found["choices"], key=lambda choice: choice["index"])
-            texts = [c["message"]["content"] if "message" in c else c["text"] for c in choices]
-            made = [Answer(text or "", str(c["finish_reason"])) for text, c in zip(texts, choices, strict=True)]
-        except (KeyError, TypeError) as error:
-            raise EngineError(f"{self._where(path)}: an answer of another form ({error!r}): {str(found)[:300]}") from None
-        if len(made) != n:
-            raise EngineError(f"{self._where(path)}: {len(made)} answers where {n} were asked for")
-        return made
 
     def _here(self) -> tuple[asyncio.Semaphore, httpx.AsyncClient]:
         loop = asyncio.get_running_loop()
@@ -141,23 +139,51 @@ class OpenAIClient:
             self._loop = (loop, asyncio.Semaphore(self._concurrency), client)
         return self._loop[1], self._loop[2]
 
-    async def _asked(self, client: httpx.AsyncClient, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        said = ""
+    async def _asked(self, client: httpx.AsyncClient, path: str, body: Mapping[str, Any], n: int) -> list[Answer]:
+        said, where = "", self._where(path)
         for attempt in range(self._attempts):
+            wait = self._pause * 2**attempt
+            self.counts["sent"] += 1
             try:
-                answer = await client.post(self.base_url + path, json=body, headers=self._headers())
+                answer = await client.post(
+                    self.base_url + path, json=body, headers=self._headers(), timeout=self._request_seconds
+                )
             except httpx.HTTPError as error:
-                wait, said = self._pause * 2**attempt, f"{type(error).__name__}: {error}"
+                said = f"{type(error).__name__}: {error}"
             else:
                 if answer.status_code == 200:
-                    return _object(answer, self._where(path))
-                said = f"status {answer.status_code}: {self._without_key(answer.text)[:500]!r}"
-                if answer.status_code < 500 and answer.status_code not in _LATER:
-                    raise self._refused(answer.status_code, path, said)
-                wait = max(self._pause * 2**attempt, _asked_for(answer))
+                    try:
+                        return self._read(answer, n)
+                    except EngineError as error:  # a proxy's page, or half an answer: the server may do better
+                        said = str(error)
+                else:
+                    said = f"status {answer.status_code}: {self._without_key(answer.text)[:500]!r}"
+                    if answer.status_code < 500 and answer.status_code not in _LATER:
+                        raise self._refused(answer.status_code, path, said)
+                    wait = max(wait, _asked_for(answer))
             if attempt + 1 < self._attempts:
                 await asyncio.sleep(min(wait, max(_LONGEST, self._pause)))
-        raise EngineError(f"{self._where(path)}: no answer in {self._attempts} attempts; the last: {said}")
+        raise EngineError(f"{where}: no answer in {self._attempts} attempts; the last: {said}")
+
+    def _read(self, answer: httpx.Response, n: int) -> list[Answer]:
+        """The answers that a response holds.
+
+        Raises:
+            EngineError: none, or others than were asked for.
+        """
+        found = _object(answer)
+        try:
+            choices = sorted(found["choices"], key=lambda choice: choice["index"])
+            texts = [c["message"]["content"] if "message" in c else c["text"] for c in choices]
+            made = [Answer(text or "", str(c["finish_reason"])) for text, c in zip(texts, choices, strict=True)]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise EngineError(f"an answer of another form ({error!r}): {str(found)[:300]}") from None
+        if len(made) != n:
+            raise EngineError(f"{len(made)} answers where {n} were asked for")
+        usage: Any = found.get("usage")
+        total: Any = cast("dict[str, Any]", usage).get("total_tokens") if isinstance(usage, dict) else None
+        self.counts["tokens"] += total if isinstance(total, int) else 0
+        return made
 
     def _headers(self) -> dict[str, str]:
         if not self._key_name:
@@ -194,13 +220,13 @@ def _conversation(messages: Sequence[Message]) -> dict[str, Any]:
     return {"messages": turns, **({"tools": json.loads(tools), "tool_choice": "none"} if tools else {})}
 
 
-def _object(answer: httpx.Response, where: str) -> dict[str, Any]:
+def _object(answer: httpx.Response) -> dict[str, Any]:
     try:
         found: Any = answer.json()
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise EngineError(f"{where}: an answer that is no JSON object: {answer.text[:300]!r}")
+        raise EngineError(f"an answer that is no JSON object: {answer.text[:300]!r}")
     return cast("dict[str, Any]", found)
 
 

@@ -1,0 +1,123 @@
+"""The judges of a run, and their answers in its folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Self
+
+from assay.clients.judge import Judge
+from assay.clients.judge_client import JudgeClient
+from assay.core.errors import DataError, EngineError, UnknownNameError
+from assay.core.lines import object_of
+from assay.train import storage
+
+__all__ = ["JudgementFile", "RunJudges"]
+
+
+class JudgementFile:
+    """Answers of one judge, a line of JSON each; implements `assay.clients.JudgementStore`.
+
+    An answer counts for as long as the file is there. An error counts for the step that met it, so that a step which a resumed
+    run makes once more ends alike, and a later one asks anew. A line that a kill left half is skipped.
+
+    Args:
+        path: the file; made when the first line is written.
+
+    Attributes:
+        step: global steps finished.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.step = path, 0
+        self._texts: dict[str, str] = {}
+        self._errors: dict[tuple[int, str], str] = {}
+        self._file: IO[str] | None = None
+        if path.exists():
+            for line in path.read_bytes().splitlines():
+                self._read(line)
+
+    def find(self, key: str) -> str | EngineError | None:
+        """The answer, or the error of this step; None for neither."""
+        if (text := self._texts.get(key)) is not None:
+            return text
+        error = self._errors.get((self.step, key))
+        return None if error is None else EngineError(error)
+
+    def keep(self, key: str, text: str) -> None:
+        """Writes an answer down.
+
+        Raises:
+            StorageError: the disk is full.
+        """
+        self._texts[key] = text
+        self._write({"key": key, "text": text})
+
+    def fail(self, key: str, error: str) -> None:
+        """Writes an error of this step down."""
+        self._errors[self.step, key] = error
+        self._write({"key": key, "step": self.step, "error": error})
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _read(self, line: bytes) -> None:
+        try:
+            row = object_of(line)
+            if "text" in row:
+                self._texts[str(row["key"])] = str(row["text"])
+            else:
+                self._errors[int(row["step"]), str(row["key"])] = str(row["error"])
+        except (DataError, KeyError, ValueError):  # cut off by a kill: it is asked for again
+            return
+
+    def _write(self, row: Mapping[str, object]) -> None:
+        with storage.guarded(self.path):
+            if self._file is None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = self.path.open("a", encoding="utf-8")
+                if self._file.tell():
+                    self._file.write("\n")  # behind what a kill may have left half
+            self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            self._file.flush()
+
+
+class RunJudges:
+    """The judges that scorers of a run may ask. Use it as an asynchronous context manager, which closes connections and files.
+
+    Args:
+        judges: their settings, with different names.
+        folder: the run folder.
+    """
+
+    def __init__(self, judges: Sequence[Judge], folder: Path) -> None:
+        self._files = {judge.name: JudgementFile(folder / "judgements" / f"{judge.name}.jsonl") for judge in judges}
+        self._clients = {judge.name: JudgeClient(judge, self._files[judge.name]) for judge in judges}
+
+    def client(self, name: str, step: int) -> JudgeClient:
+        """The judge of that name, at a step.
+
+        Raises:
+            UnknownNameError: there is none.
+        """
+        if name not in self._clients:
+            raise UnknownNameError("judge in Run.judges", name, self._clients)
+        self._files[name].step = step
+        return self._clients[name]
+
+    def counts(self) -> dict[str, int]:
+        """What the clients counted, as ``judge/NAME/WHAT``."""
+        return {f"judge/{name}/{what}": n for name, client in self._clients.items() for what, n in client.counts.items()}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *of: object) -> None:
+        for client in self._clients.values():
+            await client.close()
+        for file in self._files.values():
+            file.close()

@@ -1,0 +1,73 @@
+"""How a stage scores its rollouts: by its scorer, which may ask the learner and the run's judges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.core.errors import RewardError
+from assay.core.protocols import Tokenizer
+from assay.core.rollout import Ids, Rollout, Stop
+from assay.core.scoring import JudgePort
+from assay.train.grade import Attempts, Posed, VerifierContext, grade, no_stage
+from assay.train.room import asking
+from assay.train.run import learner_of, scoring_model
+
+if TYPE_CHECKING:
+    from assay.train.session import Session
+
+__all__ = ["StageContext", "grade_rollouts"]
+
+
+class StageContext(VerifierContext):
+    """What a scorer may ask for in a stage.
+
+    Args:
+        s: the stage, alive.
+    """
+
+    def __init__(self, s: Session) -> None:
+        super().__init__(s.pool)
+        self._s = s
+
+    @property
+    def step(self) -> int:
+        """Global steps finished."""
+        return self._s.step
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Of the policy."""
+        return self._s.tokenizer
+
+    async def logprob(self, rows: Sequence[Ids], model: str = "policy") -> list[NDArray[np.float32]]:
+        """By the learner: of the policy, or of one of its anchors."""
+        with asking("the passes of a scorer"):
+            return self._s.learner.score(rows, scoring_model(learner_of(self._s.run, self._s.stage), model)) if rows else []
+
+    def judge(self, name: str) -> JudgePort:
+        """One of ``Run.judges``."""
+        if self._s.judges is None:
+            raise no_stage("judges")
+        return self._s.judges.client(name, self._s.step)
+
+
+async def grade_rollouts(s: Session, posed: Posed, rollouts: Sequence[Rollout]) -> list[Attempts]:
+    """`grade` by the scorer of a stage.
+
+    Raises:
+        RewardError: no score on more than half of the rollouts; shows the first failure.
+    """
+    graded = await grade(s.scorer, StageContext(s), posed, rollouts)
+    shown = [(r, x) for a in graded for r, x in zip(a.rollouts, a.scores, strict=True) if r.stop is not Stop.ERROR]
+    failed = [(r, x) for r, x in shown if not x.valid]
+    if 2 * len(failed) > len(shown):
+        rollout, score = failed[0]
+        raise RewardError(
+            f"{type(s.scorer).__name__} gave no score on {len(failed)} of {len(shown)} rollouts; training on the rest would be "
+            f"blind. The first failure: {score.info.get('error', score.fault)}, on the answer {rollout.text[:200]!r}"
+        )
+    return graded
