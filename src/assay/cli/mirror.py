@@ -161,6 +161,8 @@ def _mirror(node: Node, path: str) -> type[Any]:
     if _is_open(node):
         known = candidates(node, node.declared)
         fields.insert(0, _class_option(class_word(node), "which part stands here", node.kind.__name__, known))
+    elif named_by := getattr(node.kind, "named_by", ""):
+        fields.insert(0, _class_option(class_word(node), named_by, node.kind.__name__, {"a method's name": node.kind}))
     if node.kind is tuple and not node.fields:
         fields.append(_class_option("0.kind", "a first entry", NONE, candidates(None, node.declared_at("0"))))
     mirror = dataclasses.make_dataclass(f"{getattr(node.kind, '__name__', '')}Options", fields, frozen=True, kw_only=True)

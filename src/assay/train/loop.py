@@ -18,9 +18,9 @@ from assay.core.group import Draw, Group
 from assay.core.parts import timed
 from assay.core.seeds import generator
 from assay.core.task import Context, Task
-from assay.train import supply
 from assay.train.check import Checked
 from assay.train.clock import Clock
+from assay.train.columns import complete_batch, complete_groups, complete_update
 from assay.train.experts import expert_groups
 from assay.train.grade import grade
 from assay.train.metrics import step_metrics
@@ -54,7 +54,7 @@ async def step(s: Session) -> StepResult:
         with clock("check"):
             found = s.checker.look(groups)
     with clock("supply"):
-        groups, experts = await supply.with_columns(s, groups), await expert_groups(s, groups)
+        groups, experts = await complete_groups(s, groups), await expert_groups(s, groups)
     batch = stage.composer.compose(groups, replay, s.step, experts)
     if replay is not None:
         replay.put(groups, s.step)
@@ -63,7 +63,7 @@ async def step(s: Session) -> StepResult:
     if batch is None:  # nothing to learn from: weights and sampler stay, the schedule goes on
         s.learner.skip(stage.updates)
     else:
-        batch = annotated(s, aged(s, supply.with_tokens(s, batch)), clock)
+        batch = annotated(s, aged(s, complete_batch(s, batch)), clock)
         apart = before_update(s, batch, clock)
         stats = update(s, batch)
         await publish(s, clock)
@@ -128,7 +128,10 @@ def update(s: Session, batch: Batch) -> Mapping[str, float]:
     watched = Watched(s.program, s.version)
     programs = chain([watched], repeat(s.program))
     with asking("the gradient pass"):
-        stats = [s.learner.step(part, s.plan, program).metrics for part, program in zip(parts, programs, strict=False)]
+        stats = [
+            s.learner.step(complete_update(s, part, i), s.plan, program).metrics
+            for i, (part, program) in enumerate(zip(parts, programs, strict=False))
+        ]
     s.learner.skip(s.rl.stage.updates - len(stats))
     return {**s.program.metrics(), **watched.metrics(), **_together(stats)}
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from assay.core.declared import check_positive
+from assay.core.declared import check_positive, later
 from assay.core.errors import ConfigError, PlanError, UnknownNameError
 from assay.core.kinds import filed_as
 from assay.core.protocols import BatchComposer, CurriculumSpec, Guidance
@@ -17,6 +17,7 @@ from assay.objective.methods import grpo
 from assay.objective.objective import Objective
 from assay.objective.plan import lagging
 from assay.runtime.settings import AdamW, LearnerSettings
+from assay.train.columns import ColumnProvider
 from assay.train.levels import Levels, settle_levels
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class Reinforce:
         curriculum: chooses arm and level.
         guidance: how a task is posed.
         composer, replay: which groups are learned from.
+        columns: providers of columns that the objective reads and no verifier gives (`assay.train.columns`); those that need no
+            choice come by themselves.
         experts: have the task family's oracle play each context too: its attempt stands beside the policy's own, in the stream
             ``expert``, for the terms that read it.
         levels: levels to train on, of every arm, or arm by arm (`Levels`); all when empty.
@@ -85,6 +88,7 @@ class Reinforce:
     experts: bool = False
     levels: Levels = ()
     until: Until | None = None
+    columns: tuple[ColumnProvider, ...] = later(())
 
     def __post_init__(self) -> None:
         settle_levels(self)
