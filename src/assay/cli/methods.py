@@ -89,6 +89,7 @@ def _show(as_json: bool, name: str) -> int:
             "composition": value["composition"], "needs": ", ".join(value["needs"]) or "–", "source": method.source,
             "status": method.status, "elsewhere": ", ".join(elsewhere) or "–",
             "settings": ", ".join(f"{k}={v!r}" for k, v in settings.items()) or "none",
+            "in a run": f"assay train quickstart --stages.0.objective.kind {name}; 'assay explain' says what comes with it",
         })  # fmt: skip
 
     return show(as_json, value, text)

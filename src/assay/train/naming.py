@@ -104,15 +104,17 @@ def settle_settings(method: Method, settings: Mapping[str, Any]) -> dict[str, An
 
 def _alike(method: Method, name: str, value: Any) -> Any:
     default = method.settings.get(name)
+    if value is None:
+        return None
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if isinstance(default, tuple):
         return tuple(cast("Sequence[Any]", value)) if isinstance(value, list | tuple) else (value,)
-    if isinstance(default, str) and not isinstance(value, str) and value is not None:
+    if isinstance(default, str) and not isinstance(value, str):
         return str(value)
     numbers = (int, float)
     wrong = (isinstance(default, bool) and not isinstance(value, bool)) or (
-        type(default) in numbers and value is not None and (isinstance(value, bool) or not isinstance(value, numbers))
+        type(default) in numbers and (isinstance(value, bool) or not isinstance(value, numbers))
     )
     if wrong:
         raise ConfigError(f"{method.name}: {name}={value!r} is {a_kind(value)}; give one like its default, {default!r}")

@@ -20,7 +20,7 @@ from assay.objective.objective import Objective
 from assay.runtime.anchors import Anchor, Every
 from assay.runtime.settings import AdamW, LearnerSettings, Trunk, ValueHead
 from assay.train.naming import TEACHER, NamedMethod, settle_settings
-from assay.train.providers import DEFAULTS, ReferenceValue
+from assay.train.providers import AUTOMATIC, DEFAULTS, ReferenceValue
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run, Stage
 from assay.train.stages import Imitate, Prefer, WarmUp
@@ -247,7 +247,7 @@ class _Wiring:
 
     def _columns(self, stage: Reinforce, objective: Objective, changes: dict[str, Any]) -> None:
         plan = objective.plan(2)
-        read = [n for n in dict.fromkeys((*plan.attempts, *plan.columns)) if n in DEFAULTS]
+        read = [n for n in dict.fromkeys((*plan.attempts, *plan.columns)) if n in DEFAULTS and n not in AUTOMATIC]
         kept = tuple(p for p in stage.columns if p.name in {*plan.attempts, *plan.columns} or self._gave("columns"))
         added = tuple(DEFAULTS[n] for n in read if n not in {p.name for p in kept})
         if added or kept != stage.columns:
@@ -283,9 +283,9 @@ class _Wiring:
         have = {h.name for h in learner.heads}
         critics = {c.name: c for c in self.method.requires.critics}
         targets = {f.column.removesuffix("_target") for f in objective.plan(2).forwards if f.column.endswith("_target")}
-        for name, spec in {n: s for t in objective.losses for n, s in t.heads.items()}.items():
-            if name not in have:
-                yield _head(spec, critics.get(name, Critic(name=name, tau=0.1 if name in targets else 0.0)))
+        fitted = {n: s for t in objective.losses for n, s in t.heads.items()}
+        for name in (n for n in dict.fromkeys((*critics, *fitted)) if n in fitted and n not in have):
+            yield _head(fitted[name], critics.get(name, Critic(name=name, tau=0.1 if name in targets else 0.0)))
 
     def _trunk(self, critic: Critic) -> Trunk:
         return Trunk(name=critic.model, tau=critic.tau, optimizer=AdamW(lr=critic.model_lr) if critic.model_lr else None)
