@@ -281,5 +281,5 @@ def test_providers_that_nobody_reads_are_refused() -> None:
         check_run(only_rl(objective=rae(), columns=(Level(name="role"), ConstantValue(name="role"))))
     with pytest.raises(ConfigError, match="every rollout has 'level' of its own"):
         check_run(only_rl(objective=rae(), columns=(Level(name="level"),)))
-    with pytest.raises(UnknownNameError, match="moment of Late.*'later'"):
+    with pytest.raises(UnknownNameError, match=r"moment of Late.*'later'"):
         check_run(only_rl(objective=gui_g1(length=5), columns=(Late(how=""),)))

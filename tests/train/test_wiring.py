@@ -103,7 +103,7 @@ def test_settings_that_stand_for_rows_nobody_has() -> None:
     assert wired("dr_grpo").objective == methods()["dr_grpo"].objective(length=64)
     run, wires = wire_run(only_rl(), {0: NamedMethod(method="dr_grpo", settings={})})
     assert run.stages[0].objective == methods()["dr_grpo"].objective(length=5)
-    assert [(w.place, w.value) for w in wires][0] == ("stages.0.objective.length", "5")
+    assert next((w.place, w.value) for w in wires) == ("stages.0.objective.length", "5")
 
 
 def test_what_was_wired_for_another_method_goes() -> None:
@@ -246,7 +246,7 @@ def test_settings_take_the_form_of_their_defaults() -> None:
     for name, value in (("kl", "much"), ("kl", True)):
         with pytest.raises(ConfigError, match=rf"ppo: {name}=.*give one like its default, 0\.05"):
             settled("ppo", **{name: value})
-    with pytest.raises(ConfigError, match="stored='no' is .*give one like its default, True"):
+    with pytest.raises(ConfigError, match=r"stored='no' is .*give one like its default, True"):
         settled("dph_rl", stored="no")
     assert [read_setting([w]) for w in ("true", "False", "inf", "3", "a.b")] == [True, False, float("inf"), 3, "a.b"]
 
