@@ -15,16 +15,13 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from assay.cli.mirror import parse_with
-from assay.cli.naming import split_names, wire_named
 from assay.core.config import from_dict, loads_toml
 from assay.core.errors import AssayError, ConfigError, UnknownNameError, a_kind
 from assay.core.hub import PREFIX
 from assay.core.protocols import TaskSource, Verifier
-from assay.objective.objective import Objective
-from assay.train.naming import names_in
-from assay.train.run import Run
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a list of families or verifiers needs no run
+    from assay.train.run import Run
     from assay.train.wiring import WiredPart
 
 __all__ = [
@@ -99,6 +96,8 @@ def settle_wired(options: type[O], word: str, args: Sequence[str], prog: str) ->
     Raises:
         ConfigError, SystemExit: as `settle`.
     """
+    from assay.cli.naming import split_names, wire_named
+
     recipe = find(word)
     seed, rest = _seed(args)
     run, wires = _call(recipe, word, seed), recipe.wires if isinstance(recipe, _Written) else ()
@@ -112,6 +111,8 @@ def settle_wired(options: type[O], word: str, args: Sequence[str], prog: str) ->
 
 def _objectives() -> tuple[str, ...]:
     """Classes by whose bare names an objective can be replaced."""
+    from assay.objective.objective import Objective
+
     kinds = [(n, v) for m in user_modules() for n, v in vars(sys.modules[m]).items() if isinstance(v, type)]
     return ("Objective", *(n for n, v in kinds if issubclass(v, Objective)))
 
@@ -168,6 +169,9 @@ class _Written:
     wires: tuple[WiredPart, ...] = ()
 
     def __call__(self) -> Run:
+        from assay.train.naming import names_in
+        from assay.train.run import Run
+
         try:
             text = self.path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -183,6 +187,8 @@ class _Written:
 
 def _call(recipe: Callable[..., Run], word: str, seed: int | None) -> Run:
     """A recipe that takes a ``seed`` gets the command line's, so that what it builds first (its base) follows the seed too."""
+    from assay.train.run import Run
+
     takes = "seed" in _parameters(recipe, f"recipe {word}")
     try:
         run: Any = recipe(seed=seed) if takes and seed is not None else recipe()

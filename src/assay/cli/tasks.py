@@ -17,7 +17,6 @@ from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.hub import PREFIX, commit_of
 from assay.core.protocols import TaskSource
-from assay.train.levels import check_levels
 
 __all__ = ["tasks_command"]
 
@@ -182,6 +181,7 @@ def _json(value: Any) -> str:
 def _show(args: list[str]) -> int:
     from assay.tasks import Mixture, card
     from assay.tasks.judged import judge_of, spec_of
+    from assay.train.levels import check_levels
 
     own = parse(TasksShowOptions, args, "assay tasks show")
     family = source(own.name)
