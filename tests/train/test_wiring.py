@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from live import coin_toss, session, walk
 from tiny_runs import imitate, only_rl, prefer, reinforce, tiny, warm_up
 
 from assay.core import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError, PlanError, UnknownNameError
 from assay.guide import Compose, Privileged
-from assay.objective.methods import grpo, methods, ppo, remax
+from assay.objective.methods import grpo, methods, ppo, registry, remax
 from assay.objective.methods.requires import Critic, Requires
 from assay.runtime.anchors import Anchor, Every
 from assay.runtime.settings import AdamW, LearnerSettings, Trunk, ValueHead
@@ -266,3 +268,22 @@ def test_python_names_a_stage_too() -> None:
     assert isinstance(stage, Reinforce)
     assert stage.objective == methods()["pacs"].objective() != grpo()
     assert isinstance(wire(imitate(), "nll")[0], Imitate)
+
+
+# ---- the page -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_adds_a_method_and_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_METHODS", dict(registry.registered()))
+    page = (Path(__file__).parents[2] / "docs" / "add" / "term.md").read_text(encoding="utf-8")
+    scope: dict[str, Any] = {"__name__": "page"}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        if "my_vapo" in block or "Shortness" in block:
+            exec(block.replace("from __future__ import annotations\n", ""), scope)
+    stage = wired("my_vapo", reinforce(steps=400), low=0.2)
+    assert stage.learner.heads == (ValueHead(optimizer=AdamW(lr=1e-3)),)
+    assert stage.learner.policy_after == 20
+    shortness = scope["Shortness"]()
+    result = walk(session(coin_toss(only_rl(objective=methods()["gui_g1"].objective(length=5), columns=(shortness,)))))[0]
+    for g in result.groups:
+        assert [s.columns["difficulty"] for s in g.scores] == [1 / (1 + r.length) for r in g.rollouts]

@@ -66,7 +66,7 @@ def parse_with(
     rest, kinds = _split_kinds(args, root)
     for path, kind in sorted(kinds, key=lambda k: len(k[0])):
         put(root, path, kind, modules)
-    if not rest and _is_complete(options):
+    if not rest and not kinds and _is_complete(options):
         return options(), build(root)
     parsed = _read_named(options, root, rest, prog)
     if parsed is None:  # help, or a wrong word: told with all options in view
