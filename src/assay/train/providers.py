@@ -82,6 +82,11 @@ class Level:
 
     Attributes:
         name: of the column: ``difficulty`` (GUI-G1), ``role`` (RAE), or whatever shall follow the level.
+
+    >>> from assay.objective.methods import rae
+    >>> from assay.train import Reinforce
+    >>> Reinforce(objective=rae(), columns=(Level(name="role"),)).columns[0].moment
+    'group'
     """
 
     name: str
@@ -133,6 +138,12 @@ class Peers:
     Attributes:
         name: of the column.
         parts: of a group.
+
+    >>> from assay.tasks import SortDigits
+    >>> from assay.testing import graded
+    >>> group = graded(SortDigits().task("sort", 3, "train", 0), [1.0, 0.0, 0.0, 1.0])
+    >>> [x.columns["peers"] for x in Peers().provide(None, [group])[0].scores]
+    [0.0, 0.0, 1.0, 1.0]
     """
 
     name: str = "peers"

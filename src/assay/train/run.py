@@ -176,7 +176,7 @@ class Run:
 
         >>> from assay.core import from_dict
         >>> stage = {"kind": "assay.train.run:Reinforce", "objective": {"kind": "ppo", "kl": 0.0}}
-        >>> model, tasks = {"kind": "assay.train.models:Scratch"}, {"kind": "assay.tasks.sort_digits:SortDigits"}
+        >>> model, tasks = {"kind": "assay.train.models:Scratch"}, {"kind": "assay.tasks.sort:SortDigits"}
         >>> from_dict(Run, {"model": model, "tasks": tasks, "stages": [stage]}).stages[0].learner.heads[0].name
         'values'
         """
