@@ -1,4 +1,4 @@
-"""Measure how long `import assay` and `assay --help` take in a fresh interpreter, beside a bare interpreter.
+"""Measure how long `import assay` and commands that run nothing take in a fresh interpreter, beside a bare interpreter.
 
 Prints one JSON line per command: the median and the least of the repeats in milliseconds, interpreter start
 included.
@@ -17,7 +17,10 @@ import time
 COMMANDS = {
     "bare interpreter": ["-c", "pass"],
     "import assay": ["-c", "import assay"],
-    "assay --help": ["-c", "import sys; from assay.cli import main; sys.exit(main(['--help']))"],
+    **{
+        f"assay {words}": ["-c", f"import sys; from assay.cli import main; sys.exit(main({words.split()!r}))"]
+        for words in ("--help", "methods", "tasks list", "verify list", "explain quickstart")
+    },
 }
 
 

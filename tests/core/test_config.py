@@ -5,6 +5,7 @@ import functools
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -326,3 +327,30 @@ def test_a_field_that_counts_is_a_whole_number(wrong: Any) -> None:
 @dataclass(frozen=True)
 class Counted:
     n: Any = 1
+
+
+@dataclass(frozen=True)
+class Shorthand:
+    """Its table may say ``double`` in place of its field."""
+
+    value: int = 1
+
+    @classmethod
+    def read_table(cls, table: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Any]) -> Any:
+        rest = {k: v for k, v in table.items() if k != "double"}
+        return read({**rest, "value": 2 * table["double"]} if "double" in table else rest)
+
+
+@dataclass(frozen=True)
+class Holding:
+    """Holds one."""
+
+    part: Shorthand = Shorthand()
+
+
+def test_a_class_may_read_its_own_table() -> None:
+    assert from_dict(Holding, {"part": {"double": 3}}) == Holding(Shorthand(6))
+    assert from_dict(Shorthand, {"value": 3}) == Shorthand(3)
+    assert to_dict(Holding(Shorthand(6)))["part"] == {"value": 6}
+    with pytest.raises(UnknownNameError, match=r"field at Holding\.part"):
+        from_dict(Holding, {"part": {"triple": 3}})

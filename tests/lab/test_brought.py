@@ -1,24 +1,28 @@
-"""Composers that bring columns, or another stream."""
+"""Composers by the names of earlier studies do what they did, and their folders read as they were written."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from assay.core import from_dict, to_dict
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.group import Group
 from assay.core.sample import STREAMS
 from assay.core.score import Fault, Score
-from assay.lab.brought import COLUMNS, AsStream, WithColumns, WithStored
+from assay.guide import Compose
+from assay.lab import brought
+from assay.lab.brought import WithColumns
 from assay.tasks import SortDigits
 from assay.testing import graded
+from assay.train.streams import AsStream, WithStored
 
 SORT = SortDigits()
 LOST = Score(components={}, fault=Fault.VERIFIER)
 
 
-def group(index: int, *verdicts: float | Score, level: int = 3, texts: dict[int, str] | None = None) -> Group:
-    return graded(SORT.task("sort", level, "train", index), verdicts, key=f"g{index}", texts=texts)
+def group(index: int, *verdicts: float | Score, level: int = 3) -> Group:
+    return graded(SORT.task("sort", level, "train", index), verdicts, key=f"g{index}")
 
 
 def test_rows_take_the_name_of_another_stream() -> None:
@@ -29,46 +33,35 @@ def test_rows_take_the_name_of_another_stream() -> None:
         AsStream(stream="ofline")
 
 
-def test_a_right_answer_to_what_the_base_masters_stands_beside_the_attempts() -> None:
+def test_a_right_answer_to_what_the_base_masters_stands_beside_the_rollouts() -> None:
     groups = [group(0, 0.0, 1.0, 1.0), group(1, 0.0, 0.0), group(2, 1.0, 1.0, level=5)]
-    batch = WithStored(levels=(3, 4)).compose(groups, None, 0)
-    assert batch is not None
-    streams = [STREAMS[i] for i in batch.rows["stream"]]
-    assert streams == ["on_policy"] * 7 + ["offline"]
-    assert batch.rollouts["group"].tolist() == [0, 0, 0, 1, 1, 2, 2, 0]
+
+    def streams(composer: WithStored) -> list[str]:
+        batch = composer.compose(groups, None, 0)
+        assert batch is not None
+        return [STREAMS[i] for i in batch.rows["stream"]]
+
+    assert streams(WithStored(levels=(3, 4))) == ["on_policy"] * 7 + ["offline"]
+    assert streams(WithStored()) == ["on_policy"] * 7 + ["offline"] * 2
+    assert streams(WithStored(least=0.75)) == ["on_policy"] * 7 + ["offline"], "two of three are right at the first prompt"
     with pytest.raises(ConfigError, match=r"leave Reinforce\.experts at False"):
         WithStored(levels=(3,)).compose(groups, None, 0, [group(0, 1.0)])
+    with pytest.raises(ConfigError, match=r"WithStored\.least=1\.5"):
+        WithStored(least=1.5)
 
 
-def test_columns_of_attempts() -> None:
+def test_columns_as_earlier_studies_had_them() -> None:
     names = ("difficulty", "hardness", "responsiveness", "peers", "role", "win", "loss", "value_ref", "optimal_value")
     groups = [group(0, 0.0, 1.0, 1.0, 1.0), group(1, 0.0, 0.0, level=5)]
     batch = WithColumns(names=names, solved=((3, 0.5), (5, 0.0))).compose(groups, None, 0)
     assert batch is not None
     got = {name: np.round(batch.rollouts[name], 4).tolist() for name in names}
     assert got["role"] == got["difficulty"] == [3.0] * 4 + [5.0] * 2
-    assert got["hardness"] == [0.25] * 4 + [1.0] * 2
-    assert got["responsiveness"] == [0.0] * 6
     assert got["peers"] == [0.0, 0.0, 1.0, 1.0, 0.0, 1.0]
-    assert got["win"] == [0.0, 0.5, 0.5, 0.5, 0.0, 0.0]
-    assert got["loss"] == [1.0, 0.5, 0.5, 0.5, 1.0, 1.0]
     assert got["value_ref"] == [0.5] * 4 + [0.0] * 2
-    assert got["optimal_value"] == [round(0.5 * np.log(0.5 + 0.5 * np.exp(2.0)), 4)] * 4 + [0.0] * 2
-
-
-def test_columns_of_tokens_stand_at_what_was_sampled() -> None:
-    task = group(0, 0.0).task
-    answer = task.private["answer"]
-    wrong = answer[:-1] + ("0" if answer[-1] != "0" else "1")
-    one = graded(task, [1.0, LOST, 0.0], texts={0: answer, 1: answer, 2: wrong})
-    batch = WithColumns(names=("process_reward", "segment")).compose([one], None, 0)
-    assert batch is not None
-    here = batch.token("mask")
-    assert batch.token("process_reward")[~here].tolist() == [0.0] * int((~here).sum())
-    paid, n = batch.token("process_reward")[here], int(here.sum()) // 2
-    assert paid[:3].tolist() == [0.25] * 3
-    assert paid[n : n + 3].tolist() == [0.25, 0.25, 0.0]
-    assert batch.token("segment")[here][:n].tolist() == list(range(n))
+    both = WithColumns(names=("process_reward", "segment")).compose(groups, None, 0)
+    assert both is not None
+    assert {"process_reward", "segment"} <= {*both.tokens}
 
 
 def test_what_cannot_be_brought_is_refused() -> None:
@@ -76,7 +69,6 @@ def test_what_cannot_be_brought_is_refused() -> None:
         WithColumns(names=("wins",))
     with pytest.raises(ConfigError, match="give solved"):
         WithColumns(names=("value_ref",))
-    assert "value_ref" in COLUMNS
     with pytest.raises(ConfigError, match=r"leave Reinforce\.experts at False"):
         WithColumns(names=("role",)).compose([group(0, 0.0, 1.0)], None, 0, [group(0, 1.0)])
 
@@ -84,3 +76,22 @@ def test_what_cannot_be_brought_is_refused() -> None:
 @pytest.mark.parametrize("composer", [AsStream(stream="offline"), WithColumns(names=("role",)), WithStored(levels=(3,))])
 def test_nothing_to_learn_from_gives_no_batch(composer: AsStream | WithColumns | WithStored) -> None:
     assert composer.compose([group(0, LOST, LOST)], None, 0) is None
+
+
+@pytest.mark.parametrize(
+    "composer",
+    [
+        brought.AsStream(stream="offline", inner=WithColumns(names=("value_ref",), solved=((3, 0.5),))),
+        brought.AsStream(stream="offline"),
+        brought.WithStored(levels=(3, 4)),
+    ],
+)
+def test_folders_of_before_read_as_they_were_written(composer: object) -> None:
+    table = to_dict(composer)
+    assert table["kind"] == f"assay.lab.brought:{type(composer).__name__}"
+    assert sorted(table) == (["inner", "kind", "stream"] if "stream" in table else ["kind", "levels"])
+    again = from_dict(object, table)
+    assert (again, to_dict(again)) == (composer, table)
+    assert isinstance(again, AsStream | WithStored)
+    inner = getattr(composer, "inner", Compose())
+    assert isinstance(inner, Compose | WithColumns)

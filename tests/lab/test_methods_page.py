@@ -12,7 +12,7 @@ import pytest
 
 from assay.core.errors import UnknownNameError
 from assay.core.task import Message
-from assay.guide import Privileged
+from assay.guide import Compose, Privileged
 from assay.lab import methods_page
 from assay.lab.evidence import make
 from assay.lab.methods import (
@@ -27,13 +27,11 @@ from assay.lab.methods import (
     TEACHER,
     cells,
     kind_of,
-    models_of,
     objective_of,
-    updates_of,
 )
 from assay.lab.solved import Solved
 from assay.objective.methods import methods, named
-from assay.recipes.methods import COMPOSERS, GROUPS, HEADS, POLICY_AFTER, method_cell, reader
+from assay.recipes.methods import COLUMNS, COMPOSERS, GROUPS, POLICY_AFTER, RATES, method_cell, reader
 from assay.runtime.anchors import Frozen
 from assay.tasks import SortDigits
 from assay.testing import attempt
@@ -41,6 +39,7 @@ from assay.train.fits import check_run
 from assay.train.models import Built
 from assay.train.reinforce import Reinforce
 from assay.train.stages import WarmUp
+from assay.train.wiring import models_of, updates_of
 
 RUN = [name for name, _, _ in cells()]
 
@@ -52,9 +51,20 @@ def test_every_method_is_run_once_and_the_teacher_first() -> None:
 
 
 def test_tables_name_methods_alone() -> None:
-    for table in (BROUGHT, EXPERTS, NOTES, READS, SETTINGS, LONGER, COMPOSERS, GROUPS, HEADS, POLICY_AFTER):
+    for table in (BROUGHT, EXPERTS, NOTES, READS, SETTINGS, LONGER, COLUMNS, COMPOSERS, GROUPS, POLICY_AFTER, RATES):
         assert set(table) <= set(methods()), table
-    assert set(BROUGHT) == set(COMPOSERS)
+    assert {*COLUMNS, *COMPOSERS} <= set(BROUGHT)
+
+
+def test_what_the_page_says_is_brought_is_in_the_cell() -> None:
+    brought = {n for n in methods() if n != "nll" and _brings(method_cell(n, 0).run.stages[0])}
+    assert brought == set(BROUGHT)
+    assert {n for n in methods() if n != "nll" and method_cell(n, 0).run.stages[0].experts} == set(EXPERTS)
+
+
+def _brings(stage: object) -> bool:
+    assert isinstance(stage, Reinforce)
+    return bool(stage.columns) or stage.composer != Compose()
 
 
 @pytest.mark.parametrize("name", RUN)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import assay
 
 SOURCE = Path(__file__).parents[2] / "src" / "assay"
@@ -116,3 +118,23 @@ def test_every_room_is_an_attribute_of_assay() -> None:
 
 def test_unknown_attribute_is_an_attribute_error() -> None:
     assert not hasattr(assay, "no_such_room")
+
+
+QUIET = "import contextlib, io, json, sys\nfrom assay.cli import main\n"
+
+
+def loaded_by(*words: str) -> set[str]:
+    call = f"with contextlib.redirect_stdout(io.StringIO()):\n    assert main({list(words)!r}) == 0\n"
+    return set(fresh(QUIET + call + "print(json.dumps(sorted(sys.modules)))"))
+
+
+def test_commands_load_what_they_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path))
+    for words in (("methods",), ("verify", "list"), ("tasks", "list")):
+        loaded_by(*words)  # makes the list
+        again = loaded_by(*words)
+        rooms = {name for name in again if name.startswith(("assay.objective", "assay.train", "assay.tasks", "assay.verify"))}
+        assert not rooms, f"{words} reads what was made before"
+        assert "tyro" not in again, f"{words} names no option"
+    explained = loaded_by("explain", "quickstart")
+    assert not {"torch", "tyro", "assay.tasks.gsm8k", "assay.train.wiring", "assay.objective.methods.trust"} & explained

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.mirror import parse
 from assay.cli.recipe import source
-from assay.cli.records import missing
 from assay.cli.show import busy, cell, grid, note, show
 from assay.core.config import to_dict
 from assay.core.errors import ConfigError
 from assay.core.rollout import Sampling
-from assay.train.models import model_folder
 
 if TYPE_CHECKING:
     from assay.lab import Admission
@@ -55,6 +53,9 @@ class TasksAdmitOptions:
 def admit(args: list[str]) -> int:
     """``assay tasks admit RUN_OR_MODEL SUITE``."""
     own = parse(TasksAdmitOptions, args, "assay tasks admit")
+    from assay.cli.records import missing
+    from assay.train.models import model_folder
+
     missing(own.model)
     model_folder(own.model)
     if own.out is not None and own.out.exists():

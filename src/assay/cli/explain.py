@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.cli.fit import check, outline
-from assay.cli.recipe import reduced, settle, with_rows
+from assay.cli.recipe import reduced, settle_wired, with_rows
 from assay.cli.show import lines, note, show
 from assay.cli.sizes import Derived, StageSizes, derive, stated_config
 from assay.cli.tree import Node, take
@@ -19,6 +19,9 @@ from assay.train.models import Built
 from assay.train.room import size
 from assay.train.run import Run
 from assay.train.stages import Imitate
+
+if TYPE_CHECKING:
+    from assay.train.wiring import WiredPart
 
 __all__ = ["explain_command"]
 
@@ -48,7 +51,7 @@ def explain_command(args: list[str]) -> int:
         from assay.cli.train import usage
 
         return usage("explain", ExplainOptions, args)
-    own, run = settle(ExplainOptions, args[0], args[1:], "assay explain")
+    own, run, wires = settle_wired(ExplainOptions, args[0], args[1:], "assay explain")
     run = reduced(run) if own.random_init else run
     if own.toml:
         print(dumps_toml(to_dict(run)), end="")
@@ -61,7 +64,8 @@ def explain_command(args: list[str]) -> int:
         note("whether the tasks fit the model's context is not checked: tokenizers is not installed")
     else:
         found = _with_tokens(looked, found)
-    return show(own.json, {"settings": to_dict(run), "derived": _json(found)}, lambda: _text(run, found))
+    value = {"settings": to_dict(run), "wired": [asdict(w) for w in wires], "derived": _json(found)}
+    return show(own.json, value, lambda: _text(run, found, wires))
 
 
 def _with_tokens(run: Run, found: Derived) -> Derived:
@@ -86,11 +90,15 @@ def _json(found: Derived) -> dict[str, Any]:
     return out
 
 
-def _text(run: Run, found: Derived) -> None:
+def _text(run: Run, found: Derived, wires: Sequence[WiredPart] = ()) -> None:
     print("settings")
     for line in _tree(take(run), 1):
         print(line)
     print()
+    for name in dict.fromkeys(w.method for w in wires):
+        print(f"wired for {name}")
+        lines({f"  {w.place}": f"{w.value}\n{w.why}" for w in wires if w.method == name})
+        print()
     _sizes(run.name, found)
 
 

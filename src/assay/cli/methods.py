@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from assay.cli.kept import kept_rows
 from assay.cli.mirror import parse
 from assay.cli.show import busy, grid, lines, show, unquoted
 from assay.core.errors import ConfigError, UnknownNameError
@@ -50,9 +51,7 @@ def methods_command(args: list[str]) -> int:
 
 
 def _list(as_json: bool) -> int:
-    from assay.objective.methods import methods
-
-    rows = [_row(m) for m in methods().values()]
+    rows = kept_rows("methods", _rows)
 
     def text() -> None:
         grid(("name", "composition; source; needs; status"), [
@@ -61,6 +60,12 @@ def _list(as_json: bool) -> int:
         ])  # fmt: skip
 
     return show(as_json, rows, text)
+
+
+def _rows() -> list[dict[str, Any]]:
+    from assay.objective.methods import methods
+
+    return [_row(m) for m in methods().values()]
 
 
 def _row(method: Method) -> dict[str, Any]:
@@ -89,6 +94,7 @@ def _show(as_json: bool, name: str) -> int:
             "composition": value["composition"], "needs": ", ".join(value["needs"]) or "–", "source": method.source,
             "status": method.status, "elsewhere": ", ".join(elsewhere) or "–",
             "settings": ", ".join(f"{k}={v!r}" for k, v in settings.items()) or "none",
+            "in a run": f"assay train quickstart --stages.0.objective.kind {name}; 'assay explain' says what comes with it",
         })  # fmt: skip
 
     return show(as_json, value, text)

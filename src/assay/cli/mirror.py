@@ -11,8 +11,8 @@ import inspect
 import io
 import re
 import sys
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
 from types import NoneType
 from typing import Annotated, Any, TextIO, TypeVar, cast
@@ -40,6 +40,8 @@ def parse(options: type[O], args: Sequence[str], prog: str, description: str = "
     Raises:
         SystemExit: 2 after a usage error, 0 after ``--help``.
     """
+    if not args and _is_complete(options):
+        return options()
     text = description or inspect.cleandoc(options.__doc__ or "").split("\nAttributes:")[0]
     return _settled(options, _read(_explained(options), args, prog, text))
 
@@ -60,22 +62,50 @@ def parse_with(
         ConfigError: a part refuses its new settings, or a part named by ``--PATH.kind`` cannot be put there.
         SystemExit: 2 after a usage error, 0 after ``--help``.
     """
-    import tyro
-
     root = cast(Node, take(value))
     rest, kinds = _split_kinds(args, root)
     for path, kind in sorted(kinds, key=lambda k: len(k[0])):
         put(root, path, kind, modules)
-    own = _explained(options)
-    mirror = _mirror(root, "")
-    both = dataclasses.make_dataclass(
-        "Options",
-        [("own", Annotated[own, tyro.conf.arg(name="")]), ("tree", Annotated[mirror, tyro.conf.arg(name="")])],
-    )
-    both.__doc__ = " "
-    parsed = _read(both, rest, prog, description)
+    if not rest and not kinds and _is_complete(options):
+        return options(), build(root)
+    parsed = _read_named(options, root, rest, prog)
+    if parsed is None:  # help, or a wrong word: told with all options in view
+        parsed = _read(_both(options, root, None), rest, prog, description)
     _apply(root, parsed.tree, "")
     return _settled(options, parsed.own), build(root)
+
+
+def _is_complete(options: type[Any]) -> bool:
+    """Whether a command's options all have defaults, so that tyro need not be loaded where none is given."""
+    missing = dataclasses.MISSING
+    return all(f.default is not missing or f.default_factory is not missing for f in dataclasses.fields(options))
+
+
+def _read_named(options: type[Any], root: Node, args: Sequence[str], prog: str) -> Any:
+    """What tyro makes of the arguments when it knows the options that they name alone, which is much quicker; None where it
+    refuses them, or was asked for help.
+    """
+    words = {w.partition("=")[0].removeprefix("--").replace("-", "_") for w in args if w.startswith("--")}
+    if "-h" in args or "help" in words:
+        return None
+    try:
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            return _read(_both(options, root, words), args, prog, "")
+    except SystemExit:
+        return None
+
+
+def _both(options: type[Any], root: Node, words: Collection[str] | None) -> type[Any]:
+    """A command's own options and those of the tree: all, or the ``words`` alone."""
+    import tyro
+
+    tree = _mirror(root, "", words)
+    both = dataclasses.make_dataclass(
+        "Options",
+        [("own", Annotated[_explained(options), tyro.conf.arg(name="")]), ("tree", Annotated[tree, tyro.conf.arg(name="")])],
+    )
+    both.__doc__ = " "
+    return both
 
 
 def _read(kind: type[Any], args: Sequence[str], prog: str, description: str) -> Any:
@@ -142,30 +172,46 @@ def _split_kinds(args: Sequence[str], root: Node) -> tuple[list[str], list[tuple
 # ---- the mirror -------------------------------------------------------------------------------------------------------
 
 
-def _mirror(node: Node, path: str) -> type[Any]:
-    """A dataclass with one field per field of ``node`` that a command line can hold; small parts first."""
+def _mirror(node: Node, path: str, words: Collection[str] | None) -> type[Any]:
+    """A dataclass with one field per field of ``node`` that a command line can hold; small parts first.
+
+    Of ``words``, options without their dashes, only these fields, and those that lack a value; all when None.
+    """
     import tyro
 
     fields: list[Any] = []
     helps = _helps(node.kind)
     for name, child in sorted(node.fields.items(), key=lambda item: _depth(item[1])):
         if isinstance(child, Node):
-            inner = _mirror(child, f"{path}{name}.")  # with its help: else tyro looks for one in the sources
+            inner = _mirror(child, f"{path}{name}.", words)  # with its help: else tyro looks for one in the sources
+            if words is not None and not dataclasses.fields(inner):
+                continue
             fields.append((_safe(name), Annotated[inner, tyro.conf.arg(name=name, help=_summary(child.kind))]))
+        elif words is not None and child is not MISSING and not _is_named(path, name, words):
+            continue
         elif (flag := flag_of(child, node.declared_at(name))) is not None:
             text = helps.get(name, "")
             made = Annotated[flag.type, tyro.conf.arg(name=name, help=text, metavar=flag.metavar, help_behavior_hint=_hint(flag))]
             fields.append((_safe(name), made) if flag.shown is MISSING else (_safe(name), made, _default(flag.shown)))
-        elif child is None or child is MISSING:
+        elif words is None and (child is None or child is MISSING):
             fields.append(_class_option(f"{name}.kind", helps.get(name, ""), NONE, candidates(child, node.declared_at(name))))
-    if _is_open(node):
+    if words is not None:
+        pass  # parts that were put elsewhere are no words for tyro
+    elif _is_open(node):
         known = candidates(node, node.declared)
         fields.insert(0, _class_option(class_word(node), "which part stands here", node.kind.__name__, known))
-    if node.kind is tuple and not node.fields:
+    elif named_by := getattr(node.kind, "named_by", ""):
+        fields.insert(0, _class_option(class_word(node), named_by, node.kind.__name__, {"a method's name": node.kind}))
+    if words is None and node.kind is tuple and not node.fields:
         fields.append(_class_option("0.kind", "a first entry", NONE, candidates(None, node.declared_at("0"))))
     mirror = dataclasses.make_dataclass(f"{getattr(node.kind, '__name__', '')}Options", fields, frozen=True, kw_only=True)
     mirror.__doc__ = _summary(node.kind) or " "
     return mirror
+
+
+def _is_named(path: str, name: str, words: Collection[str]) -> bool:
+    """Whether an option, or the one that denies it, is among the words."""
+    return any(f"{path}{word}{name}".replace("-", "_") in words for word in ("", "no_"))
 
 
 def _class_option(name: str, text: str, shown: str, known: Mapping[str, Any]) -> Any:

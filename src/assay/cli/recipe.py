@@ -12,14 +12,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from assay.cli.mirror import parse_with
 from assay.core.config import from_dict, loads_toml
 from assay.core.errors import AssayError, ConfigError, UnknownNameError, a_kind
 from assay.core.hub import PREFIX
 from assay.core.protocols import TaskSource, Verifier
-from assay.train.run import Run
+
+if TYPE_CHECKING:  # a list of families or verifiers needs no run
+    from assay.train.run import Run
+    from assay.train.wiring import WiredPart
 
 __all__ = [
     "find",
@@ -29,6 +32,7 @@ __all__ = [
     "reduced",
     "scorer",
     "settle",
+    "settle_wired",
     "source",
     "user_files",
     "user_modules",
@@ -83,10 +87,34 @@ def settle(options: type[O], word: str, args: Sequence[str], prog: str) -> tuple
         ConfigError: the recipe does not give a `Run`, or a change is refused.
         SystemExit: a usage error, or ``--help``.
     """
+    return settle_wired(options, word, args, prog)[:2]
+
+
+def settle_wired(options: type[O], word: str, args: Sequence[str], prog: str) -> tuple[O, Run, tuple[WiredPart, ...]]:
+    """The same, and what was put into the run for methods that a file or the command line names.
+
+    Raises:
+        ConfigError, SystemExit: as `settle`.
+    """
+    from assay.cli.naming import split_names, wire_named
+
     recipe = find(word)
     seed, rest = _seed(args)
-    run = _call(recipe, word, seed)
-    return parse_with(options, run, rest, f"{prog} {word}", first_line(recipe).replace("`", ""), user_modules())
+    run, wires = _call(recipe, word, seed), recipe.wires if isinstance(recipe, _Written) else ()
+    rest, named = split_names(rest, _objectives())
+    if named:
+        run, more = wire_named(run, named)
+        wires = (*wires, *more)
+    own, run = parse_with(options, run, rest, f"{prog} {word}", first_line(recipe).replace("`", ""), user_modules())
+    return own, run, wires
+
+
+def _objectives() -> tuple[str, ...]:
+    """Classes by whose bare names an objective can be replaced."""
+    from assay.objective.objective import Objective
+
+    kinds = [(n, v) for m in user_modules() for n, v in vars(sys.modules[m]).items() if isinstance(v, type)]
+    return ("Objective", *(n for n, v in kinds if issubclass(v, Objective)))
 
 
 def reduced(run: Run) -> Run:
@@ -128,22 +156,39 @@ def first_line(value: object) -> str:
     return inspect.cleandoc(value.__doc__ or "").split("\n")[0]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Written:
-    """The run that a TOML file holds, as `assay explain --toml` and run folders write it."""
+    """The run that a TOML file holds, as `assay explain --toml` and run folders write it.
+
+    Attributes:
+        path: of the file.
+        wires: what was put into the run for methods that the file names, once it was read.
+    """
 
     path: Path
+    wires: tuple[WiredPart, ...] = ()
 
     def __call__(self) -> Run:
+        from assay.train.naming import names_in
+        from assay.train.run import Run
+
         try:
             text = self.path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"cannot read a run from {self.path}: {error}") from None
-        return from_dict(Run, loads_toml(text))
+        plain, named = names_in(loads_toml(text))
+        run = from_dict(Run, plain)
+        if named:
+            from assay.train.wiring import wire_run
+
+            run, self.wires = wire_run(run, named)
+        return run
 
 
 def _call(recipe: Callable[..., Run], word: str, seed: int | None) -> Run:
     """A recipe that takes a ``seed`` gets the command line's, so that what it builds first (its base) follows the seed too."""
+    from assay.train.run import Run
+
     takes = "seed" in _parameters(recipe, f"recipe {word}")
     try:
         run: Any = recipe(seed=seed) if takes and seed is not None else recipe()

@@ -12,7 +12,6 @@ from assay.core.errors import AssayError, DataError, a_kind
 from assay.core.lines import parsed_json
 from assay.core.places import cache_folder
 from assay.core.plan import Plan
-from assay.recipes.school import CONFIGS
 from assay.runtime.adapter_base import whole_of
 from assay.runtime.settings import DecoderShape, HubShape
 from assay.train.fits import check_run
@@ -143,7 +142,11 @@ def model_shape(source: object) -> AnyShape:
 
 def stated_config(source: object) -> Mapping[str, Any] | None:
     """What assay's recipes say of a model by its name on the hub, where its files are not here; None of any other source."""
-    if not isinstance(source, Folder) or source.path not in CONFIGS:
+    if not isinstance(source, Folder):
+        return None
+    from assay.recipes.school import CONFIGS
+
+    if source.path not in CONFIGS:
         return None
     try:
         model_folder(Path(source.path))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.cli.admit import admit
+from assay.cli.kept import kept_rows
 from assay.cli.mirror import parse
 from assay.cli.recipe import own_code, source
 from assay.cli.sampled import sample
@@ -17,7 +18,6 @@ from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.hub import PREFIX, commit_of
 from assay.core.protocols import TaskSource
-from assay.train.levels import check_levels
 
 __all__ = ["tasks_command"]
 
@@ -138,16 +138,15 @@ def tasks_command(args: list[str]) -> int:
 
 
 def _list(args: list[str]) -> int:
-    from assay.tasks import families, suites
-
     own = parse(TasksListOptions, args, "assay tasks list")
     with busy("reading the families"):
-        rows, whole = [_listed(name) for name in families()], [_listed(name) for name in suites()]
+        every = kept_rows("tasks", _rows)
+    rows, whole = [r for r in every if r["parts"] is None], [r for r in every if r["parts"] is not None]
 
     def text() -> None:
         if own.arms:
-            every = [(a, _span(r["arms"][a]), x) for r in rows for a, x in r["problems"].items()]
-            grid(("arm", "domain", "levels", ""), [[a, x["domain"], ls, unquoted(x["summary"])] for a, ls, x in every])
+            arms = [(a, _span(r["arms"][a]), x) for r in rows for a, x in r["problems"].items()]
+            grid(("arm", "domain", "levels", ""), [[a, x["domain"], ls, unquoted(x["summary"])] for a, ls, x in arms])
             return
         grid(("name", "domain", "arms", "levels", "oracle", "tools", ""), [[
             r["name"], ", ".join(r["domains"]), len(r["arms"]), _reach([n for ls in r["arms"].values() for n in ls]),
@@ -158,6 +157,12 @@ def _list(args: list[str]) -> int:
         ] for r in whole], right=(1, 2, 3))  # fmt: skip
 
     return show(own.json, rows + whole, text)
+
+
+def _rows() -> list[dict[str, Any]]:
+    from assay.tasks import families, suites
+
+    return [*map(_listed, families()), *map(_listed, suites())]
 
 
 def _listed(name: str) -> dict[str, Any]:
@@ -182,6 +187,7 @@ def _json(value: Any) -> str:
 def _show(args: list[str]) -> int:
     from assay.tasks import Mixture, card
     from assay.tasks.judged import judge_of, spec_of
+    from assay.train.levels import check_levels
 
     own = parse(TasksShowOptions, args, "assay tasks show")
     family = source(own.name)

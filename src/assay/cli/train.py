@@ -14,7 +14,7 @@ from assay.cli.fit import check
 from assay.cli.garbage import Loading, loading
 from assay.cli.many import Study, go_on, train_many
 from assay.cli.mirror import option_rows, parse
-from assay.cli.recipe import first_line, reduced, settle, user_files
+from assay.cli.recipe import first_line, reduced, settle_wired, user_files
 from assay.cli.records import Record, made_again, run_folder
 from assay.cli.show import busy, note, unquoted
 from assay.cli.wrap import columns, fill
@@ -125,7 +125,7 @@ def train_command(args: list[str]) -> int:
     if not args or args[0].startswith("-"):
         return usage("train", TrainOptions, args)
     with loading() as loaded:
-        own, run = settle(TrainOptions, args[0], args[1:], "assay train")
+        own, run, wires = settle_wired(TrainOptions, args[0], args[1:], "assay train")
         if own.several:
             loaded()
             return train_many(args[0], args[1:], own)
@@ -135,6 +135,8 @@ def train_command(args: list[str]) -> int:
         check(run)
         record = Record(recipe=args[0], args=tuple(args[1:]), files=user_files())
         note(f"{run.name}: {run.steps} steps in {folder}")
+        for w in wires:
+            note(f"{w.method}: {w.place} = {w.value}: {w.why}")
         return _work(lambda watch: train(run, folder, watch=watch, profile=own.profile), folder, own, record, loaded)
 
 

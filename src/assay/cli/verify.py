@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.cli.audit import audit_leaf
+from assay.cli.kept import kept_rows
 from assay.cli.mirror import parse
 from assay.cli.recipe import scorer, source
 from assay.cli.show import cell, choose, grid, note, show, unquoted
@@ -69,16 +70,8 @@ def verify_command(args: list[str]) -> int:
 
 
 def _list(args: list[str]) -> int:
-    from assay.verify.named import about, verifiers
-
     own = parse(VerifyListOptions, args, "assay verify list")
-    rows: list[dict[str, Any]] = [
-        {
-            "name": v.name, "components": list(v.components), "gold": v.gold, "trusted": v.trusted, "kind": v.kind,
-            "settings": plain(dict(v.settings)), "summary": v.summary,
-        }
-        for v in map(about, verifiers())
-    ]  # fmt: skip
+    rows = kept_rows("verifiers", _rows)
 
     def text() -> None:
         grid(("name", "components", "gold", "trusted", ""), [
@@ -86,6 +79,18 @@ def _list(args: list[str]) -> int:
         ])  # fmt: skip
 
     return show(own.json, rows, text)
+
+
+def _rows() -> list[dict[str, Any]]:
+    from assay.verify.named import about, verifiers
+
+    return [
+        {
+            "name": v.name, "components": list(v.components), "gold": v.gold, "trusted": v.trusted, "kind": v.kind,
+            "settings": plain(dict(v.settings)), "summary": v.summary,
+        }
+        for v in map(about, verifiers())
+    ]  # fmt: skip
 
 
 # ---- judging ----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 A table says ``kind = "module:Class"`` wherever the field's declared type leaves the class open (protocols, unions,
 subclasses), and ``class = ...`` instead when the class has a field of its own called ``kind``. Four kinds have no colon:
-``none`` (TOML has no null), ``function``, ``path``, and ``map`` (a mapping that could be misread as something else).
+``none`` (TOML has no null), ``function``, ``path``, and ``map`` (a mapping that could be misread as something else). A class
+with a class method ``read_table(table, read)`` reads its own tables: it gives what ``read`` makes of a table of its fields.
 """
 
 from __future__ import annotations
@@ -241,6 +242,12 @@ def _read_named(data: Mapping[str, Any], key: str, declared: Any, place: str) ->
 
 
 def _read_part(data: Mapping[str, Any], cls: Any, place: str) -> Any:
+    """A part from its table; a class with a ``read_table`` is asked first, for its tables may say more than its fields."""
+    own = getattr(cls, "read_table", None)
+    return _read_fields(data, cls, place) if own is None else own(data, lambda table: _read_fields(table, cls, place))
+
+
+def _read_fields(data: Mapping[str, Any], cls: Any, place: str) -> Any:
     hints = hints_of(cls)
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}
     for name in data:

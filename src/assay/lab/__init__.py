@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.lab.admitting import Admission, ArmAdmission, Verdict, admission, judge_arms
-    from assay.lab.brought import AsStream, WithColumns
     from assay.lab.cells import Cell, LabError, run_cell, run_cells
     from assay.lab.comparison import Arm, Comparison, Found, over_seeds
     from assay.lab.controls import FormatOnly, Inverted, RandomReward, Rewarded
@@ -22,7 +21,6 @@ __all__ = [
     "Admission",
     "Arm",
     "ArmAdmission",
-    "AsStream",
     "Cell",
     "Comparison",
     "Distillation",
@@ -49,7 +47,6 @@ __all__ = [
     "UpdateProbe",
     "VectorProbe",
     "VerifierGrader",
-    "WithColumns",
     "Verdict",
     "accuracy",
     "admission",
@@ -66,7 +63,6 @@ __all__ = [
 
 _HOME = {
     "admitting": "Admission ArmAdmission Verdict admission judge_arms",
-    "brought": "AsStream WithColumns",
     "cells": "Cell LabError run_cell run_cells",
     "comparison": "Arm Comparison Found over_seeds",
     "controls": "FormatOnly Inverted RandomReward Rewarded",

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from assay.objective.loss.score import ScoreLoss
 from assay.objective.methods import methods
 from assay.objective.objective import Objective
+from assay.train.wiring import models_of, updates_of
 
 __all__ = [
     "CONTROLS", "EXPERTS", "KINDS", "LONGER", "MAKER", "READS", "SEED", "SETTINGS", "STEPS", "TEACHER", "cells", "kind_of",
-    "models_of", "objective_of", "updates_of",
+    "objective_of",
 ]  # fmt: skip
 
 MAKER = "assay.recipes.methods:method_cell"
@@ -133,33 +134,6 @@ def kind_of(name: str, objective: Objective) -> str:
     if isinstance(objective.policy, ScoreLoss):
         return "scores"
     return "ratio" if updates_of(objective) == 2 else "plain"
-
-
-def updates_of(objective: Objective) -> int:
-    """Optimiser steps per rollout batch: two where a loss compares with the policy that drew, which the second step can then tell
-    from the present one.
-
-    >>> from assay.objective.methods import grpo, opo
-    >>> updates_of(grpo()), updates_of(opo())
-    (2, 1)
-    """
-    if isinstance(objective.policy, ScoreLoss):
-        return 1
-    anchors = {a for t in objective.losses for a in t.anchors}
-    read = {n for t in objective.losses for n in t.needs if n.startswith("logp_") and n.endswith("_old")}
-    return 2 if read or anchors & {"old", "engine"} else 1
-
-
-def models_of(objective: Objective) -> tuple[str, ...]:
-    """Models beside the policy and its reference whose distributions an objective reads, sorted.
-
-    >>> from assay.objective.methods import grpo, opd
-    >>> models_of(grpo()), models_of(opd())
-    ((), ('teacher',))
-    """
-    plan = objective.plan(2)
-    stats = (*plan.vocab, *(f.stat for f in plan.forwards if f.stat))
-    return tuple(sorted({*(f.model for f in plan.forwards), *(m for s in stats for m in s.models)} - {"policy", "ref"}))
 
 
 def cells() -> list[tuple[str, int, int | None]]:

@@ -12,9 +12,10 @@ from assay.core.places import cache_folder
 from assay.lab.cells import WORKERS, run_cells
 from assay.lab.drawing import grid
 from assay.lab.gate import accuracy, change
-from assay.lab.methods import BROUGHT, CONTROLS, KINDS, MAKER, NOTES, STEPS, cells, kind_of, objective_of, updates_of
+from assay.lab.methods import BROUGHT, CONTROLS, KINDS, MAKER, NOTES, STEPS, cells, kind_of, objective_of
 from assay.objective.methods import methods
 from assay.train.storage import write_json, write_text
+from assay.train.wiring import updates_of
 
 __all__ = ["Trained", "judged", "make_page"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from assay.core.plan import Offers, Plan, Scope
 from assay.objective.credit.base import CreditTerm
@@ -35,6 +35,8 @@ class Objective:
     >>> (grpo(kl=0.0) + Entropy(coef=0.001)).plan().live
     ('logp_new', 'entropy')
     """
+
+    named_by: ClassVar[str] = "a method of 'assay methods', with all that it needs"
 
     scalarise: Scalarise = field(default_factory=Scalarise)
     credit: tuple[CreditTerm, ...] = ()

@@ -12,34 +12,67 @@ if TYPE_CHECKING:
     from assay.train.exporting import Exported, export
     from assay.train.mismatch import MismatchCheck
     from assay.train.models import Built, Folder, Scratch
+    from assay.train.naming import NamedMethod
     from assay.train.policy import Policy
+    from assay.train.providers import (
+        Age,
+        ConstantValue,
+        FailureRate,
+        GreedyReward,
+        Level,
+        PairwiseOutcome,
+        Peers,
+        PromptConfidence,
+        ReferenceValue,
+        RightSoFar,
+        TurnState,
+    )
     from assay.train.reinforce import Reinforce, Until
     from assay.train.run import ContaminationCheck, Evaluation, Run
     from assay.train.stages import Imitate, Prefer, WarmUp
+    from assay.train.streams import AsStream, WithStored
+    from assay.train.wiring import WiredPart, wire, wire_run
 
 __all__ = [
     "Admitted",
+    "Age",
+    "AsStream",
     "Built",
+    "ConstantValue",
     "ContaminationCheck",
     "Demonstration",
     "Evaluation",
     "Exported",
+    "FailureRate",
     "Folder",
+    "GreedyReward",
     "Imitate",
     "IndependentCheck",
+    "Level",
     "MismatchCheck",
+    "NamedMethod",
     "Outcome",
+    "PairwiseOutcome",
+    "Peers",
     "Policy",
     "Prefer",
+    "PromptConfidence",
+    "ReferenceValue",
     "Reinforce",
+    "RightSoFar",
     "Run",
     "Scratch",
+    "TurnState",
     "Until",
     "WarmUp",
+    "WiredPart",
+    "WithStored",
     "export",
     "load_run",
     "resume",
     "train",
+    "wire",
+    "wire_run",
 ]
 
 _HOME = {
@@ -50,10 +83,15 @@ _HOME = {
     "exporting": "Exported export",
     "mismatch": "MismatchCheck",
     "models": "Built Folder Scratch",
+    "naming": "NamedMethod",
     "policy": "Policy",
+    "providers": "Age ConstantValue FailureRate GreedyReward Level PairwiseOutcome Peers PromptConfidence ReferenceValue "
+    "RightSoFar TurnState",
     "reinforce": "Reinforce Until",
     "run": "ContaminationCheck Evaluation Run",
     "stages": "Imitate Prefer WarmUp",
+    "streams": "AsStream WithStored",
+    "wiring": "WiredPart wire wire_run",
 }
 
 

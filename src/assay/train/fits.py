@@ -16,6 +16,7 @@ from assay.core.task import Message, Task
 from assay.objective.plan import corrects_sampler
 from assay.rollout.saying import Reader
 from assay.runtime.anchors import check_vocabulary
+from assay.train.columns import check_providers
 from assay.train.evaluate import held_out
 from assay.train.imitate import Imitations, demonstrations_of
 from assay.train.imitate import check_objective as check_imitation
@@ -44,15 +45,17 @@ def check_run(run: Run) -> None:
     """What the settings alone tell, before any model is built or loaded; needs no torch.
 
     Raises:
-        ConfigError: a replay that is not read, a lag that the method cannot correct for, attempts drawn from another distribution
-            than the learner scores, an anchor that moves when it must not, or less than a batch of given rows.
+        ConfigError: a replay or a provider of columns that is not read, a lag that the method cannot correct for, attempts drawn
+            from another distribution than the learner scores, an anchor that moves when it must not, or less than a batch of
+            given rows.
         DataError: no task of the evaluation's levels is held out, or a given row is wrong.
         PlanError: an objective that cannot be right, or that needs what the stage's learner or its rows do not offer.
     """
     for stage in run.stages:
         run.mesh.check(stage.learner)
         _check_routing(stage)
-        _check_anchors(stage, stage.taught.plan(stage.updates, stage.learner.offers))
+        plan = stage.taught.plan(stage.updates, stage.learner.offers)
+        _check_anchors(stage, plan)
         if isinstance(stage, Prefer):
             check_objective(stage)
             preferences_of(stage)
@@ -65,6 +68,7 @@ def check_run(run: Run) -> None:
             stage.check_streams()
             _check_reward(run, stage)
             _check_sampling(run.sampling, stage)
+            check_providers(stage.columns, plan)
     held_out(run.tasks, run.evaluation.levels, 1)  # refuses a run that could not be evaluated at all
 
 

@@ -17,10 +17,10 @@ from assay.core.columns import TokenColumn
 from assay.core.group import Group
 from assay.core.parts import timed
 from assay.core.seeds import generator
-from assay.train import supply
 from assay.train.check import Checked
 from assay.train.clock import Clock
 from assay.train.collect import collect, outcomes_of
+from assay.train.columns import complete_batch, complete_groups, complete_update
 from assay.train.experts import expert_groups
 from assay.train.metrics import step_metrics
 from assay.train.mismatch import Watched, before_update, coarser, without_mismatch
@@ -50,7 +50,7 @@ async def step(s: Session) -> StepResult:
         with clock("check"):
             found = s.checker.look(taken.graded)
     with clock("supply"):
-        groups, experts = await supply.with_columns(s, taken.kept), await expert_groups(s, taken.kept)
+        groups, experts = await complete_groups(s, taken.kept), await expert_groups(s, taken.kept)
     batch = stage.composer.compose(groups, replay, s.step, experts)
     if replay is not None:
         replay.put(groups, s.step)
@@ -59,7 +59,7 @@ async def step(s: Session) -> StepResult:
     if batch is None:  # nothing to learn from: weights and sampler stay, the schedule goes on
         s.learner.skip(stage.updates)
     else:
-        batch = annotated(s, aged(s, supply.with_tokens(s, batch)), clock)
+        batch = annotated(s, aged(s, complete_batch(s, batch)), clock)
         apart = before_update(s, batch, clock)
         with timed("credit"):
             batch = s.program.credit(batch)
@@ -108,7 +108,10 @@ def update(s: Session, batch: Batch) -> Mapping[str, float]:
     watched = Watched(s.program, s.version)
     programs = chain([watched], repeat(s.program))
     with asking("the gradient pass"):
-        stats = [s.learner.step(part, s.plan, program).metrics for part, program in zip(parts, programs, strict=False)]
+        stats = [
+            s.learner.step(complete_update(s, part, i), s.plan, program).metrics
+            for i, (part, program) in enumerate(zip(parts, programs, strict=False))
+        ]
     s.learner.skip(s.rl.stage.updates - len(stats))
     return {**s.program.metrics(), **watched.metrics(), **_together(stats)}
 

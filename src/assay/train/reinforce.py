@@ -18,6 +18,7 @@ from assay.objective.methods import grpo
 from assay.objective.objective import Objective
 from assay.objective.plan import lagging
 from assay.runtime.settings import AdamW, LearnerSettings
+from assay.train.columns import ColumnProvider
 from assay.train.levels import Levels, settle_levels
 from assay.verify.scorers import FromTasks
 
@@ -66,6 +67,8 @@ class Reinforce:
         curriculum: chooses arm and level, and where it likes the very task.
         guidance: how a task is posed.
         composer, replay: how the groups learned from make a batch.
+        columns: providers of columns that the objective reads and no verifier gives (`assay.train.columns`); those that need no
+            choice come by themselves.
         experts: have the task family's oracle play each context too: its attempt stands beside the policy's own, in the stream
             ``expert``, for the terms that read it.
         levels: levels to train on, of every arm, or arm by arm (`Levels`); all when empty.
@@ -95,6 +98,7 @@ class Reinforce:
     filter: Filter | None = later(None)
     refill: Refill | None = later(None)
     reward: ScorerSpec = later(FromTasks())
+    columns: tuple[ColumnProvider, ...] = later(())
 
     def __post_init__(self) -> None:
         settle_levels(self)

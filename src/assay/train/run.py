@@ -5,6 +5,7 @@ A recipe is any function ``() -> Run``; a variation is `dataclasses.replace`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -21,6 +22,7 @@ from assay.runtime.settings import LearnerSettings, Mesh
 from assay.train.check import IndependentCheck
 from assay.train.levels import Levels, check_levels, settle_levels
 from assay.train.mismatch import MismatchCheck
+from assay.train.naming import names_in
 from assay.train.reinforce import Reinforce
 from assay.train.stages import Imitate, Prefer, WarmUp
 
@@ -174,6 +176,23 @@ class Run:
         for stage in self.stages:
             check_levels(self.tasks, stage.levels, f"{type(stage).__name__}.levels")
         check_levels(self.tasks, self.evaluation.levels, "Evaluation.levels")
+
+    @classmethod
+    def read_table(cls, table: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Run]) -> Run:
+        """A run from a file, whose stages may name a method with its settings in the place of an objective.
+
+        >>> from assay.core import from_dict
+        >>> stage = {"kind": "assay.train.run:Reinforce", "objective": {"kind": "ppo", "kl": 0.0}}
+        >>> model, tasks = {"kind": "assay.train.models:Scratch"}, {"kind": "assay.tasks.sort:SortDigits"}
+        >>> from_dict(Run, {"model": model, "tasks": tasks, "stages": [stage]}).stages[0].learner.heads[0].name
+        'values'
+        """
+        plain, named = names_in(table)
+        if not named:
+            return read(plain)
+        from assay.train.wiring import wire_run
+
+        return wire_run(read(plain), named)[0]
 
     @property
     def steps(self) -> int:

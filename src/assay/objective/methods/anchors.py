@@ -14,6 +14,7 @@ from assay.objective.loss.policy import PolicyGradient
 from assay.objective.loss.trust import MinClip
 from assay.objective.methods.group import dapo
 from assay.objective.methods.registry import method
+from assay.objective.methods.requires import Requires
 from assay.objective.methods.shared import GROUP_NORM, kl_term
 from assay.objective.objective import Objective
 
@@ -62,7 +63,12 @@ def pro_rl_v2(kl: float = 1e-4, low: float = 0.2, high: float = 0.27, band: tupl
     )
 
 
-@method("DPH-RL, The Choice of Divergence, 2025")
+@method(
+    "DPH-RL, The Choice of Divergence, 2025",
+    requires=Requires(
+        settings={"stored": False}, stored="beside", why="no rows bring answers of the base: its own right ones stand for them"
+    ),
+)
 def dph_rl(generator: str = "forward_kl", coef: float = 0.01, alpha: float | None = None, stored: bool = True) -> Objective:
     """DPH-RL (2025): GRPO with clip-higher and token mean, ``+ coef f(pi / pi_ref)`` on the base model's own answers.
 

@@ -14,13 +14,14 @@ from assay.objective.loss.policy import PolicyGradient
 from assay.objective.loss.ratio import Ratio
 from assay.objective.loss.trust import MinClip
 from assay.objective.methods.registry import method
+from assay.objective.methods.requires import Requires
 from assay.objective.methods.shared import kl_term
 from assay.objective.objective import Objective
 
 __all__ = ["nll", "reinforce", "reinforce_pp", "reinforce_pp_baseline", "rloo", "loop"]
 
 
-@method("maximum likelihood")
+@method("maximum likelihood", requires=Requires(demonstrations=True, why="it raises the likelihood of whatever it is given"))
 def nll() -> Objective:
     """Negative log-likelihood: ``-1/D sum_it logp_it``, D all loss tokens, on every stream. Supervised learning; the warm-up's
     objective.

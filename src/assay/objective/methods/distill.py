@@ -15,6 +15,7 @@ from assay.objective.loss.trust import MinClip, WeightClip
 from assay.objective.loss.trust_masks import DivergenceMask
 from assay.objective.loss.vocab_divergence import Jsd
 from assay.objective.methods.registry import method
+from assay.objective.methods.requires import Requires
 from assay.objective.methods.shared import GROUP_NORM
 from assay.objective.objective import Objective
 
@@ -114,7 +115,7 @@ def kd_estimator(estimator: str = "k3", cap: float = 10.0, teachers: tuple[str, 
     return Objective(terms=(term,), aggregate=Token())
 
 
-@method("verl 2026; NeMo-RL 2026; TRL 2026")
+@method("verl 2026; NeMo-RL 2026; TRL 2026", requires=Requires(settings={"k": 8}, why="no rows bring the teacher's tokens"))
 def kd_topk(
     direction: str = "forward", rest: str = "ignore", weight: float = 0.5, floor: float = -10.0, low: float = 0.0,
     high: float = 10.0, outside: float = -100.0, k: int = 0,
@@ -154,7 +155,7 @@ def gkd(beta: float = 0.5) -> Objective:
     return _taught(Distill(Jsd("teacher", beta=beta)))
 
 
-@method("SDPO 2026, as in TRL")
+@method("SDPO 2026, as in TRL", requires=Requires(why="the weights that the stage starts from teach, behind the solution"))
 def sdpo(weight: float = 1.0, cap: float = 2.0, clip: float = 0.2) -> Objective:
     """SDPO (2026): ``sg(min(r_t, cap)) sg(logp_new - logp_privileged) logp_new``, mean per attempt; ``(1 - weight)`` GRPO beside.
 
@@ -178,7 +179,7 @@ def sdpo(weight: float = 1.0, cap: float = 2.0, clip: float = 0.2) -> Objective:
     return Objective(credit=GROUP_NORM, policy=policy, terms=(term,), aggregate=SeqMean())
 
 
-@method("SDFT 2026, as in TRL")
+@method("SDFT 2026, as in TRL", requires=Requires(settings={"k": 8}, why="no rows bring the teacher's tokens"))
 def sdft(alpha: float = 0.5, rest: str = "renormalise", cap: float = 2.0, k: int = 0) -> Objective:
     """SDFT (2026): ``sg(min(pi / pi_old, cap)) JS(T, S)`` over the teacher's most likely tokens, mean per attempt.
 

@@ -23,6 +23,7 @@ from assay.objective.loss.vocab_terms import AdaptiveEntropy, ProxyKl, Restricte
 from assay.objective.methods.credit import gae_chain, ppo
 from assay.objective.methods.group import dapo, grpo
 from assay.objective.methods.registry import method
+from assay.objective.methods.requires import Requires
 from assay.objective.methods.shared import GROUP_NORM
 from assay.objective.objective import Objective
 
@@ -255,7 +256,9 @@ def rapo(
     return Objective(credit=GROUP_NORM, policy=policy, aggregate=SeqMean(), terms=(*terms, *bonus))
 
 
-@method("RL4LMs 2022, arXiv 2210.01241")
+@method(
+    "RL4LMs 2022, arXiv 2210.01241", requires=Requires(refresh={"mask": 10}, why="the mask policy is a copy that lags behind")
+)
 def nlpo(
     p: float = 0.9, least: int = 100, kl: float = 0.1, target: float | None = 1.0, lam: float = 0.95, clip: float = 0.2,
     value: float = 0.5, mask: str = "mask",

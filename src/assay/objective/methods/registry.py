@@ -8,9 +8,10 @@ from inspect import Parameter, signature
 from typing import Any, cast
 
 from assay.core.errors import ConfigError, UnknownNameError
+from assay.objective.methods.requires import Requires
 from assay.objective.objective import Objective
 
-__all__ = ["Make", "Method", "composition", "method", "registered"]
+__all__ = ["Make", "Method", "composition", "method", "registered", "written"]
 
 Make = Callable[..., Objective]
 
@@ -27,6 +28,7 @@ class Method:
         source: where it was published.
         status: ``published``; ``unsure`` where a part of the source was not found and the docstring says which.
         example: settings without which it does not compile.
+        requires: what a run needs for it besides; `assay.train.wiring` puts it there where the method is named.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Method:
     source: str
     status: str = "published"
     example: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    requires: Requires = field(default_factory=Requires)
 
     def __post_init__(self) -> None:
         if self.status not in _STATUSES:
@@ -88,8 +91,13 @@ class Method:
 _METHODS: dict[str, Method] = {}
 
 
-def method(source: str, *, status: str = "published", example: Mapping[str, Any] | None = None) -> Callable[[Make], Make]:
+def method(
+    source: str, *, status: str = "published", example: Mapping[str, Any] | None = None, requires: Requires | None = None
+) -> Callable[[Make], Make]:
     """Registers the constructor that it decorates under its own name, and leaves it as it is.
+
+    Args:
+        source, status, example, requires: of the `Method`.
 
     Raises:
         ConfigError: the name is taken.
@@ -99,7 +107,9 @@ def method(source: str, *, status: str = "published", example: Mapping[str, Any]
         name = make.__name__
         if name in _METHODS:
             raise ConfigError(f"two methods are called {name!r}")
-        _METHODS[name] = Method(name=name, make=make, source=source, status=status, example=example or {})
+        _METHODS[name] = Method(
+            name=name, make=make, source=source, status=status, example=example or {}, requires=requires or Requires()
+        )
         return make
 
     return register
@@ -117,20 +127,20 @@ def composition(objective: Objective) -> str:
     >>> composition(Objective(credit=(Center("group"),), policy=PolicyGradient(), aggregate=SeqMean()))
     'Center() >> PolicyGradient(Ratio(), MinClip()) >> SeqMean()'
     """
-    chain = [_text(objective.scalarise)] if objective.scalarise != type(objective.scalarise)() else []
-    chain += [_text(t) for t in objective.credit]
+    chain = [written(objective.scalarise)] if objective.scalarise != type(objective.scalarise)() else []
+    chain += [written(t) for t in objective.credit]
     steps = [" | ".join(chain)] if chain else []
-    steps += [_text(objective.policy)] if objective.policy else []
+    steps += [written(objective.policy)] if objective.policy else []
     used = [t for t in objective.losses if t.aggregate is None and t.averages]
-    steps += [_text(objective.aggregate)] if used else []
-    terms = " + ".join(_text(t) for t in objective.terms)
+    steps += [written(objective.aggregate)] if used else []
+    terms = " + ".join(written(t) for t in objective.terms)
     return " + ".join(x for x in (" >> ".join(steps), terms) if x) if objective.policy else f"{' >> '.join([terms, *steps])}"
 
 
-def _text(part: Any) -> str:
+def written(part: Any) -> str:
     """A part with those of its settings that are not the default."""
     if isinstance(part, tuple):
-        items = [_text(x) for x in cast(tuple[Any, ...], part)]
+        items = [written(x) for x in cast(tuple[Any, ...], part)]
         return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
     return f"{type(part).__name__}({', '.join(_arguments(part))})" if is_dataclass(part) else repr(part)
 
@@ -145,4 +155,4 @@ def _arguments(part: Any) -> Iterator[str]:
         if not f.init or (value == default and not nested):
             bare = False
         else:
-            yield _text(value) if nested or (bare and not f.kw_only) else f"{f.name}={_text(value)}"
+            yield written(value) if nested or (bare and not f.kw_only) else f"{f.name}={written(value)}"

@@ -20,6 +20,7 @@ from assay.objective.loss.trust import MinClip
 from assay.objective.loss.wrap import Where
 from assay.objective.methods.credit import gae_chain
 from assay.objective.methods.registry import method
+from assay.objective.methods.requires import Critic, Requires
 from assay.objective.objective import Objective
 
 __all__ = ["archer", "b_coder", "ppo_hl_gauss", "rover", "vapo"]
@@ -53,7 +54,13 @@ def ppo_hl_gauss(
     )
 
 
-@method("VAPO 2025, arXiv 2504.05118; NeMo-RL", status="unsure")
+@method(
+    "VAPO 2025, arXiv 2504.05118; NeMo-RL", status="unsure",
+    requires=Requires(
+        critics=(Critic(lr=3e-3),), critics_first=50,
+        why="its critic learns before the policy, and faster",
+    ),
+)  # fmt: skip
 def vapo(
     adaptive: float | None = 0.05, lam: float = 0.95, lam_returns: float = 1.0, low: float = 0.2, high: float = 0.28,
     imitate: float = 0.1, value: float = 0.1, value_clip: float | None = None,
@@ -101,7 +108,13 @@ def rover(rho: float = 1.0, scale: bool = False) -> Objective:
     return Objective(credit=credit, policy=td, aggregate=Token())
 
 
-@method("B-Coder 2023, arXiv 2310.03173", status="unsure")
+@method(
+    "B-Coder 2023, arXiv 2310.03173", status="unsure",
+    requires=Requires(
+        settings={"values": "values_target"}, critics=(Critic(tau=0.1, lr=3e-3),), critics_first=15,
+        why="its critic learns before the policy, and faster, and is compared with a slow copy of itself",
+    ),
+)  # fmt: skip
 def b_coder(
     alpha: float = 1.0, gamma: float = 1.0, margin: float = 0.1, imitate: float = 0.1, values: str = "values_now"
 ) -> Objective:
@@ -129,7 +142,17 @@ def b_coder(
     return Objective(policy=td, aggregate=Token(), terms=demos)
 
 
-@method("ArCHer 2024; YifeiZhou02/ArCHer", status="unsure")
+@method(
+    "ArCHer 2024; YifeiZhou02/ArCHer", status="unsure",
+    requires=Requires(
+        critics=(
+            *(Critic(name=n, model="critic", tau=0.1, init=0.1, lr=3e-3, model_lr=1e-3) for n in ("v1", "v2")),
+            *(Critic(name=n, model="critic", tau=0.1, init=0.1, lr=3e-3, model_lr=1e-3, behind=True) for n in ("q1", "q2")),
+        ),
+        critics_first=40,
+        why="two critics of turns that begin apart, on a model of their own with a slow copy, ahead of the policy",
+    ),
+)  # fmt: skip
 def archer(gamma: float = 0.95, value: float = 1.0) -> Objective:
     """ArCHer (2024): ``-(min_j Q_j - min_j V_j) sum_t logp_t`` per turn; ``Q_j -> r + gamma Vbar_j(s')``, ``V_j -> Qbar_j``.
 

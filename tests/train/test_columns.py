@@ -37,8 +37,8 @@ from assay.tasks import KeyValue, SortDigits
 from assay.train import models
 from assay.train.driver import resume, train
 from assay.train.fits import check_run
+from assay.train.providers import TurnState
 from assay.train.run import Evaluation, Run
-from assay.train.supply import states
 
 EXPERT = STREAMS.index("expert")
 
@@ -241,7 +241,7 @@ def test_a_second_call_stands_in_what_the_environment_answered() -> None:
         def token(self, name: str) -> Any:
             return np.array(columns[name])
 
-    found = states(Two()).values.tolist()  # type: ignore[arg-type]
+    found = TurnState().column(Two()).values.tolist()  # type: ignore[arg-type]
     assert found[2] == found[7] != found[4] != found[9]
     assert [found[i] for i in (0, 1, 3, 5, 6, 8)] == [0] * 6
 
