@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -268,6 +270,10 @@ def test_python_names_a_stage_too() -> None:
     assert isinstance(stage, Reinforce)
     assert stage.objective == methods()["pacs"].objective() != grpo()
     assert isinstance(wire(imitate(), "nll")[0], Imitate)
+    name: Any = "pacs"
+    for make in (reinforce, warm_up, prefer, imitate):
+        with pytest.raises(ConfigError, match=r"objective='pacs' is a name; .* by assay\.train\.wire\("):
+            make(objective=name)
 
 
 # ---- the page -----------------------------------------------------------------------------------------------------------
@@ -276,10 +282,12 @@ def test_python_names_a_stage_too() -> None:
 def test_the_page_adds_a_method_and_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_METHODS", dict(registry.registered()))
     page = (Path(__file__).parents[2] / "docs" / "add" / "term.md").read_text(encoding="utf-8")
-    scope: dict[str, Any] = {"__name__": "page"}
+    module = ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", module)
+    scope = vars(module)
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         if "my_vapo" in block or "Shortness" in block:
-            exec(block.replace("from __future__ import annotations\n", ""), scope)
+            exec(block, scope)
     stage = wired("my_vapo", reinforce(steps=400), low=0.2)
     assert stage.learner.heads == (ValueHead(optimizer=AdamW(lr=1e-3)),)
     assert stage.learner.policy_after == 20

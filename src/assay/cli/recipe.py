@@ -136,14 +136,14 @@ def with_rows(run: Run) -> Run:
     """The run itself, or where its rows are not here and it can name others of their form, the run on generated ones: what is
     only looked at, its sizes, does not depend on them.
     """
-    from assay.cli.show import note
-    from assay.recipes.dry import stand_in
-
     try:
         arm, levels = next(iter(run.tasks.arms().items()))
         run.tasks.task(arm, levels[0], "train", 0)
         return run
     except AssayError as error:
+        from assay.cli.show import note
+        from assay.recipes.dry import stand_in
+
         tasks = stand_in(run.tasks)
         if tasks is None:
             raise

@@ -12,7 +12,7 @@ from assay.core.errors import ConfigError, a_kind
 if TYPE_CHECKING:
     from assay.objective.methods import Method
 
-__all__ = ["TEACHER", "NamedMethod", "names_in", "read_setting", "settle_settings"]
+__all__ = ["TEACHER", "NamedMethod", "names_in", "read_setting", "refuse_name", "settle_settings"]
 
 TEACHER = "teacher_model"
 """What a named method takes beside its own settings: the model folder or finished run that teaches, several in order."""
@@ -73,6 +73,16 @@ def _places(table: Mapping[str, Any], above: str = "") -> Iterator[str]:
         yield f"{above}{name}"
         if isinstance(value, Mapping):
             yield from _places(cast("Mapping[str, Any]", value), f"{above}{name}.")
+
+
+def refuse_name(stage: Any) -> None:
+    """Raises ConfigError where a stage has the name of a method for an objective: that would be the objective alone."""
+    if isinstance(stage.objective, str):
+        kind = type(stage).__name__
+        raise ConfigError(
+            f"{kind}.objective={stage.objective!r} is a name; a method comes with all that it needs by "
+            f"assay.train.wire({kind}(...), {stage.objective!r})"
+        )
 
 
 def read_setting(words: Sequence[str]) -> Any:

@@ -20,6 +20,7 @@ from assay.objective.plan import lagging
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.train.columns import ColumnProvider
 from assay.train.levels import Levels, settle_levels
+from assay.train.naming import refuse_name
 from assay.verify.scorers import FromTasks
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class Reinforce:
     columns: tuple[ColumnProvider, ...] = later(())
 
     def __post_init__(self) -> None:
+        refuse_name(self)
         settle_levels(self)
         check_positive(self, "steps", "groups", "group_size", "epochs", "minibatches")
         if self.group_size < self.objective.min_group:

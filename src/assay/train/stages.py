@@ -15,6 +15,7 @@ from assay.objective.methods import dpo, nll
 from assay.objective.objective import Objective
 from assay.runtime.settings import LearnerSettings
 from assay.train.levels import Levels, settle_levels
+from assay.train.naming import refuse_name
 
 __all__ = ["GivenRows", "Imitate", "OneUpdate", "Prefer", "WarmUp"]
 
@@ -97,6 +98,7 @@ class WarmUp(OneUpdate):
 
     def __post_init__(self) -> None:
         settle_levels(self)
+        refuse_name(self)
         check_positive(self, "steps", "batch")
         if not 0.0 <= self.noise <= 1.0:
             raise ConfigError(f"WarmUp.noise={self.noise} is a probability; use a number in [0, 1]")
@@ -136,6 +138,7 @@ class Imitate(GivenRows):
     learner: LearnerSettings = field(default_factory=LearnerSettings)
 
     def __post_init__(self) -> None:
+        refuse_name(self)
         check_positive(self, "steps", "batch")
         self.settle()
         if self.learn not in ("assistant", "all"):
@@ -171,6 +174,7 @@ class Prefer(GivenRows):
     learner: LearnerSettings = field(default_factory=LearnerSettings)
 
     def __post_init__(self) -> None:
+        refuse_name(self)
         check_positive(self, "steps", "batch")
         self.settle()
 
