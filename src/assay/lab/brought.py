@@ -14,7 +14,8 @@ from assay.core.group import Group
 from assay.core.protocols import Replay
 from assay.guide import Compose
 from assay.train import streams
-from assay.train.providers import DEFAULTS, ReferenceValue
+from assay.train.providers import DEFAULTS
+from assay.train.reference_value import ReferenceValue
 
 __all__ = ["AsStream", "WithColumns", "WithStored"]
 

@@ -23,7 +23,7 @@ from assay.train.columns import ColumnProvider
 from assay.train.models import Built
 from assay.train.naming import TEACHER as TEACHER_MODEL
 from assay.train.naming import NamedMethod
-from assay.train.providers import ReferenceValue
+from assay.train.reference_value import ReferenceValue
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
 from assay.train.stages import WarmUp

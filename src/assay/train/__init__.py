@@ -23,10 +23,10 @@ if TYPE_CHECKING:
         PairwiseOutcome,
         Peers,
         PromptConfidence,
-        ReferenceValue,
         RightSoFar,
         TurnState,
     )
+    from assay.train.reference_value import ReferenceValue
     from assay.train.reinforce import Reinforce, Until
     from assay.train.run import ContaminationCheck, Evaluation, Run
     from assay.train.stages import Imitate, Prefer, WarmUp
@@ -85,8 +85,8 @@ _HOME = {
     "models": "Built Folder Scratch",
     "naming": "NamedMethod",
     "policy": "Policy",
-    "providers": "Age ConstantValue FailureRate GreedyReward Level PairwiseOutcome Peers PromptConfidence ReferenceValue "
-    "RightSoFar TurnState",
+    "providers": "Age ConstantValue FailureRate GreedyReward Level PairwiseOutcome Peers PromptConfidence RightSoFar TurnState",
+    "reference_value": "ReferenceValue",
     "reinforce": "Reinforce Until",
     "run": "ContaminationCheck Evaluation Run",
     "stages": "Imitate Prefer WarmUp",

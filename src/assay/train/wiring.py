@@ -20,7 +20,8 @@ from assay.objective.objective import Objective
 from assay.runtime.anchors import Anchor, Every
 from assay.runtime.settings import AdamW, LearnerSettings, Trunk, ValueHead
 from assay.train.naming import TEACHER, NamedMethod, settle_settings
-from assay.train.providers import AUTOMATIC, DEFAULTS, ReferenceValue
+from assay.train.providers import AUTOMATIC, DEFAULTS
+from assay.train.reference_value import ReferenceValue
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run, Stage
 from assay.train.stages import Imitate, Prefer, WarmUp
