@@ -32,7 +32,8 @@ from assay.runtime.learner import TorchLearner
 from assay.runtime.machine import set_threads
 from assay.runtime.settings import DecoderShape, ValueHead
 from assay.train.clock import Clock
-from assay.train.loop import annotated, attempt, publish
+from assay.train.collect import collect
+from assay.train.loop import annotated, publish
 from assay.train.models import Scratch
 from assay.train.models import load as load_model
 from assay.train.reinforce import Reinforce
@@ -78,9 +79,7 @@ def measured_run(method: str) -> Run:
 async def measured_step(s: Session, number: int) -> dict[str, float]:
     """CPU seconds of one step's parts."""
     begin = process_time()
-    draws = s.rl.curriculum.draw(s.rl.stage.groups)
-    groups = await attempt(s, [s.counter.next(s.run.tasks, d) for d in draws], draws, Clock())
-    s.rl.curriculum.observe(groups)
+    groups = (await collect(s, Clock())).kept
     batch = s.rl.stage.composer.compose(groups, None, s.step)
     assert batch is not None
     batch = annotated(s, batch, Clock())
