@@ -120,7 +120,8 @@ def _refuse_overflow(tensors: Mapping[str, torch.Tensor], dtype: str) -> None:
 
 def _write_generation(folder: Path, model: HubModel, more: Mapping[str, Any]) -> None:
     ends = list(model.tokenizer.stop_ids)
-    known = {"bos_token_id": model.config.get("bos_token_id"), "pad_token_id": model.tokenizer.pad}
+    bos = model.config.get("bos_token_id")
+    known = {"bos_token_id": model.tokenizer.bos if bos is None else bos, "pad_token_id": model.tokenizer.pad}
     found = {**known, "eos_token_id": ends[0] if len(ends) == 1 else ends, **more}
     text = json.dumps({k: v for k, v in found.items() if v is not None}, indent=2, sort_keys=True)
     (folder / "generation_config.json").write_text(text + "\n", encoding="utf-8")
@@ -172,7 +173,7 @@ def reloaded(
 
     Every weight must hold the bits that it should, rounded here by other code; log-probabilities of ``rows``, computed by assay's
     engine on the run's weights and by transformers on the written ones, must agree within `TOLERANCE`; ``texts`` must have the
-    same ids, as plain text and as a user's turn.
+    same ids, as pieces of text and as whole prompts.
 
     Args:
         model: as written.
@@ -275,9 +276,14 @@ def _log_probs(module: Any, rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
 
 
 def _compare_tokenizers(own: HubTokenizer, theirs: Any, texts: Sequence[str]) -> int:
-    """Plain text, and a user's turn before an answer where there is a chat template; the number of texts."""
+    """Plain text, and a prompt as its users will encode it: through the chat template, or the text with the special tokens that
+    the tokenizer adds; the number of texts.
+    """
     for text in texts:
         pairs = [(own.encode(text).tolist(), theirs(text, add_special_tokens=False, split_special_tokens=True).input_ids)]
+        if not theirs.chat_template:
+            prompt = own.render([Message("user", text)]).tolist()
+            pairs.append((prompt, theirs(text, split_special_tokens=True).input_ids))
         if theirs.chat_template and "strftime_now" not in str(theirs.chat_template):  # else it says another thing every day
             turn = [{"role": "user", "content": text}]
             said = theirs.apply_chat_template(turn, add_generation_prompt=True, tokenize=True, return_dict=False)

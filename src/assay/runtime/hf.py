@@ -88,7 +88,11 @@ def _write_decoder(model: Model, folder: Path) -> None:
     tensors = {n: t.detach().contiguous() for n, t in model.tensors.items()}
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     stops, pad = model.tokenizer.stop_ids, model.tokenizer.pad
-    ends = {"bos_token_id": None, "eos_token_id": stops[0] if len(stops) == 1 else list(stops), "pad_token_id": pad}
+    ends = {
+        "bos_token_id": model.tokenizer.bos,
+        "eos_token_id": stops[0] if len(stops) == 1 else list(stops),
+        "pad_token_id": pad,
+    }
     _write_json(folder / CONFIG, {**config_of(model.shape), **ends})
     _write_json(folder / GENERATION, ends)
     model.tokenizer.save(folder)
