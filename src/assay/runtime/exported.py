@@ -24,6 +24,7 @@ from assay.core.task import Message
 from assay.runtime.adapter_files import write_adapter
 from assay.runtime.any_model import AnyModel
 from assay.runtime.engines import engine_for
+from assay.runtime.finite import check_weights
 from assay.runtime.hub_files import quietly
 from assay.runtime.hub_model import Adapter, HubModel, hub_of, kept_buffers
 from assay.runtime.lora import PREFIX, merge, peft_names
@@ -115,6 +116,8 @@ def whole(model: HubModel, dtype: torch.dtype) -> torch.nn.Module:
 def _refuse_overflow(tensors: Mapping[str, torch.Tensor], dtype: str) -> None:
     for name, tensor in tensors.items():
         if not bool(torch.isfinite(tensor).all()):
+            if dtype != "float16" or bool(torch.isnan(tensor).any()):
+                check_weights([(name, tensor)], "the model")
             raise ConfigError(f"weight {name} has numbers that {dtype} cannot hold; export float32 or bfloat16")
 
 
