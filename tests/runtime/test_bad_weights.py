@@ -82,7 +82,7 @@ def test_a_folder_with_nan_weights_is_refused_by_the_name_of_the_weight(value, t
     uses: list[Any] = [lambda: TorchLearner(found, LearnerSettings(), total_steps=1), lambda: engine_for(found)]
     for use in uses:
         with pytest.raises(
-            DataError, match=r"GPT2LMHeadModel: weight transformer.h.0.attn.c_proj.weight holds 1 NaN or infinite"
+            DataError, match=r"GPT2LMHeadModel: weight transformer.h.0.attn.c_proj.weight holds 1 NaN"
         ):
             use()
 

@@ -372,9 +372,16 @@ class LossProgram(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """What one optimiser step did: named numbers."""
+    """What one optimiser step did.
+
+    Attributes:
+        metrics: named numbers.
+        untrained: names of trained tensors whose gradient has been exactly 0 at every step so far that moved others, once there
+            were several such steps.
+    """
 
     metrics: Mapping[str, float]
+    untrained: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,8 +89,8 @@ def _check_trained(module: nn.Module, settings: Lora) -> None:
         kind = "the head" if part is head else "" if _is_linear(part.get_base_layer()) else "an embedding"
         if kind:
             raise ConfigError(
-                f"Lora.targets={settings.targets}: {name} is {kind}, where an adapter would never be trained (logits and look-ups "
-                f"read its own weight); leave {name.rpartition('.')[2]!r} out, or train all weights (adapter=None)"
+                f"Lora.targets={settings.targets}: {name} is {kind}, where an adapter would never be trained (logits and "
+                f"look-ups read its own weight); leave {name.rpartition('.')[2]!r} out, or train all weights (adapter=None)"
             )
 
 

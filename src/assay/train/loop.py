@@ -128,9 +128,10 @@ def update(s: Session, batch: Batch) -> Mapping[str, float]:
     watched = Watched(s.program, s.version)
     programs = chain([watched], repeat(s.program))
     with asking("the gradient pass"):
-        stats = [s.learner.step(part, s.plan, program).metrics for part, program in zip(parts, programs, strict=False)]
+        stats = [s.learner.step(part, s.plan, program) for part, program in zip(parts, programs, strict=False)]
     s.learner.skip(s.rl.stage.updates - len(stats))
-    return {**s.program.metrics(), **watched.metrics(), **_together(stats)}
+    s.untrained = stats[-1].untrained
+    return {**s.program.metrics(), **watched.metrics(), **_together([x.metrics for x in stats])}
 
 
 def _together(stats: Sequence[Mapping[str, float]]) -> dict[str, float]:
