@@ -144,8 +144,8 @@ class UntrainedWeights:
             rule="UntrainedWeights", severity=Severity.WARNING,
             sentence=f"{count} trained tensor{'s' if count > 1 else ''} had a gradient of exactly 0 in {steps_of(found)}.",
             action=(
-                "The event 'untrained' in events.jsonl names them: leave them out of what is trained (Lora.targets), or find why the "
-                "loss does not depend on them."
+                "The event 'untrained' in events.jsonl names them: leave them out of what is trained (Lora.targets), or find why "
+                "the loss does not depend on them."
             ),
             first_step=first, last_step=last, numbers={"grad/untrained": float(count)},
         )  # fmt: skip

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["SIGNAL_STEPS", "GradientWatch"]
 
 SIGNAL_STEPS = 8
-"""Updates with a gradient after which a tensor without one counts as untrained: an adapter's A has none before its B has moved."""
+"""Updates with a gradient after which a tensor without one counts as untrained: an adapter's A has none before B has moved."""
 
 
 class GradientWatch:

@@ -160,8 +160,8 @@ class Desk:
             shown = ", ".join(new[:4]) + (f" and {len(new) - 4} more" if len(new) > 4 else "")
             self.journal.event(
                 s.step, "untrained",
-                f"the gradient of {len(new)} trained tensor{'s' if len(new) > 1 else ''} has been exactly 0 at every step that moved "
-                f"others: {shown}; nothing that the loss reads depends on them",
+                f"the gradient of {len(new)} trained tensor{'s' if len(new) > 1 else ''} has been exactly 0 at every step that "
+                f"moved others: {shown}; nothing that the loss reads depends on them",
             )  # fmt: skip
             self.progress.untrained += new
 
