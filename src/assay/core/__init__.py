@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from assay.core.proportion import wilson_bounds
     from assay.core.protocols import (
         BatchComposer,
+        CallTokenizer,
         ChatTokenizer,
         ContextManager,
         Curriculum,
@@ -86,6 +87,7 @@ __all__ = [
     "Batch",
     "BatchComposer",
     "Call",
+    "CallTokenizer",
     "ChatTokenizer",
     "CheckpointError",
     "Completion",
@@ -209,9 +211,9 @@ _HOME = {
         "plan": "Forward Offers Plan Scope",
         "vocab": "FullEntropy VocabStat",
         "protocols": (
-            "BatchComposer ChatTokenizer ContextManager Curriculum CurriculumSpec Engine EngineInfo EngineOfMany Environment "
-            "Guidance Learner LossProgram Obs Rehearsal Replay Request Restorable Sampler State Stats Step SwapMode TaskSource "
-            "Tokenizer Tool Tracker Verifier"
+            "BatchComposer CallTokenizer ChatTokenizer ContextManager Curriculum CurriculumSpec Engine EngineInfo EngineOfMany "
+            "Environment Guidance Learner LossProgram Obs Rehearsal Replay Request Restorable Sampler State Stats Step SwapMode "
+            "TaskSource Tokenizer Tool Tracker Verifier"
         ),
         "proportion": "wilson_bounds",
         "rollout": "Call Completion Ids Rollout Sampling Span Stop ToolResult ids_of",

@@ -27,6 +27,7 @@ from assay.core.thinking import Thinking
 
 __all__ = [
     "BatchComposer",
+    "CallTokenizer",
     "ChatTokenizer",
     "ContextManager",
     "Curriculum",
@@ -202,6 +203,15 @@ class ChatTokenizer(Tokenizer, Protocol):
 
     def follow(self, history: Sequence[Message], messages: Sequence[Message], answer: bool = True) -> Ids:
         """Ids of ``messages`` behind a conversation whose last turn was sampled: `eos`, which ends that turn, comes first."""
+        ...
+
+
+@runtime_checkable
+class CallTokenizer(ChatTokenizer, Protocol):
+    """A tokenizer that writes an assistant's calls of tools in its model's own form."""
+
+    def said(self, history: Sequence[Message], message: Message) -> Ids:
+        """Ids of an assistant's turn, text or calls, behind a conversation: what a model samples to say it, the end included."""
         ...
 
 

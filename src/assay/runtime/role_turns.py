@@ -54,6 +54,10 @@ class Turns(Protocol):
 
     def follow(self, history: Sequence[Message], messages: Sequence[Message], answer: bool) -> list[int]: ...
 
+    def calls(self, history: Sequence[Message], message: Message) -> list[int]:
+        """The assistant's turn of calls behind a conversation, with its end."""
+        ...
+
 
 class RoleTurns:
     """Turns that are written each by itself: append-only whatever comes.
@@ -92,6 +96,14 @@ class RoleTurns:
     def follow(self, history: Sequence[Message], messages: Sequence[Message], answer: bool) -> list[int]:
         """The end of a turn, and those behind it: the history does not matter."""
         return [self.end, *self._written(messages, answer)]
+
+    def calls(self, history: Sequence[Message], message: Message) -> list[int]:
+        """Refused: such a template writes none.
+
+        Raises:
+            ConfigError: always.
+        """
+        return self._written([message], False)
 
     def _written(self, messages: Sequence[Message], answer: bool) -> list[int]:
         out: list[int] = []

@@ -15,7 +15,7 @@ from assay.core.canon import digest
 from assay.core.config import from_dict, to_dict
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.rollout import Ids, ids_of
-from assay.core.task import Message
+from assay.core.task import CALLS, Message
 from assay.core.thinking import Thinking
 from assay.runtime.chat import BUILT_IN, Chat
 from assay.runtime.jinja import JinjaText, roles_in_jinja, with_defaults
@@ -360,6 +360,24 @@ class HubTokenizer:
         [1, 11, 12]
         """
         return ids_of(self._turns.follow(history, messages, answer))
+
+    def said(self, history: Sequence[Message], message: Message) -> Ids:
+        """Ids of an assistant's turn behind a conversation, with the token that ends it: what a model would sample to say it.
+
+        A turn of calls (role ``tool_calls``) is written by the chat template; a text is encoded by itself.
+
+        Raises:
+            ConfigError: the template writes no calls, or begins turns of calls otherwise than turns that it asks for.
+            DataError: as `render`.
+
+        >>> from assay.core import Message
+        >>> t = char_tokenizer("0123456789=", ChatTemplate(user="{content}="))
+        >>> t.said([Message("user", "12")], Message("assistant", "7")).tolist()
+        [9, 1]
+        """
+        if message.role != CALLS:
+            return ids_of([*self.encode(message.content), self.eos])
+        return ids_of(self._turns.calls(history, message))
 
     def save(self, folder: Path) -> None:
         """Writes ``tokenizer.json`` and ``tokenizer_config.json`` as `transformers.AutoTokenizer` reads them."""
