@@ -41,7 +41,7 @@ def write(folder: Path, parts: Parts, facts: Mapping[str, object]) -> None:
 
 
 def read_facts(folder: Path, facts: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The counters (``version``, ``place``, ``anchored``: the anchors' versions, ``gradients``: which tensors had none yet), and the
+    """The counters (``version``, ``place``, ``anchored``: anchors' versions, ``gradients``: which tensors had none yet), and the
     digests of the tensor files.
 
     Args:
