@@ -176,10 +176,10 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     word, folded = name.casefold(), {k.casefold(): k for k in known}
     found = difflib.get_close_matches(word, list(folded), n=len(folded) or 1, cutoff=0.55)
 
-    def slips(other: str) -> tuple[int, int, str]:
-        return _slips(word, other), abs(len(word) - len(other)), other
+    def likeness(other: str) -> tuple[int, int, str]:
+        return -_slips(word, other), -abs(len(word) - len(other)), other
 
-    return folded[min(found, key=slips)] if found else None
+    return folded[max(found, key=likeness)] if found else None
 
 
 def _slips(a: str, b: str) -> int:
