@@ -26,6 +26,37 @@ json_values = st.recursive(
 )
 
 
+@given(json_values)
+def test_text_of_whole_characters_is_let_through(value: object) -> None:
+    canon.check_unicode(value, "here")
+    canon.check_unicode([value, {"é漢😀": value}, (1.5, None, b"x")], "here")
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("a\ud83d", r"here: character 2, '.ud83d', is half of a surrogate pair, .* leave the row out"),
+        ("\udc00", r"here: character 1, '.udc00'"),
+        (["é", ("b", "\ud83d")], r"here\[1\]\[1\]: character 1"),
+        ({"a": {"b": ["\udfff"]}}, r"here\['a'\]\['b'\]\[0\]: character 1"),
+        (FrozenMap({"a": "\ud800"}), r"here\['a'\]: character 1"),
+        ({"\ud83d": 1}, r"here, the name of a field: character 1"),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_named_with_its_place(value: object, says: str) -> None:
+    with pytest.raises(DataError, match=says) as caught:
+        canon.check_unicode(value, "here")
+    assert str(caught.value).isascii()
+
+
+def test_half_of_a_pair_in_a_row_names_the_field() -> None:
+    canon.check_row_text({"a": "b", "c": ["é"]}, "row 3")
+    with pytest.raises(DataError, match=r"row 3, field 'c'\[0\]: character 1"):
+        canon.check_row_text({"a": "b", "c": ["\ud83d"]}, "row 3")
+    with pytest.raises(DataError, match=r"row 3, the name of a field: character 2"):
+        canon.check_row_text({"a\ud83d": "b"}, "row 3")
+
+
 class Colour(enum.Enum):
     RED = "r"
 

@@ -53,6 +53,27 @@ def test_nearest() -> None:
     assert nearest("xyz", ["curriculum"]) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "known", "meant"),
+    [
+        ("gpro", ["dapo", "grpo", "gspo", "prpo", "rloo"], "grpo"),
+        ("rgpo", ["grpo", "prpo", "rpo"], "grpo"),
+        ("dpao", ["dapo", "dpo", "apo"], "dapo"),
+        ("grpoo", ["grpo", "gfpo"], "grpo"),
+        ("grp", ["grpo", "gspo"], "grpo"),
+        ("stpes", ["steps", "stages", "types"], "steps"),
+        ("setps", ["steps", "seeds"], "steps"),
+        ("same", ["same", "sane"], "same"),
+        ("reward", ["rewards", "reward_fn"], "rewards"),
+        ("ppo", ["objective", "lora"], None),
+        ("", ["a"], None),
+        ("a", [], None),
+    ],
+)
+def test_the_nearest_name_is_the_fewest_slips_away(name: str, known: list[str], meant: str | None) -> None:
+    assert nearest(name, known) == nearest(name, known[::-1]) == meant
+
+
 def test_the_nearest_name_ignores_case_and_numbers_stand_in_their_order() -> None:
     assert nearest("sortdigits", ["SortDigits", "Reverse"]) == "SortDigits"
     assert str(UnknownNameError("level", 7, [10, 9, 3])) == "unknown level '7': known: 3, 9, 10"

@@ -9,7 +9,7 @@ from assay.measure.findings import Finding, Rule, Severity
 from assay.measure.history import History, MetricLine
 from assay.measure.rules_check import RewardHacking
 from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier, drawn_level
-from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights
+from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights, UntrainedWeights
 from assay.measure.rules_policy import (
     EntropyCollapse,
     EntropyExplosion,
@@ -123,6 +123,13 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
         Severity.ALARM,
         "After 2 of 100 updates (steps 99–100)",
         "prove",
+    ),
+    (
+        UntrainedWeights(),
+        {"grad__untrained": 2.0, "grad__norm": 0.1},
+        Severity.WARNING,
+        "2 trained tensors had a gradient of exactly 0 in steps 1–100.",
+        "The event 'untrained' in events.jsonl names them",
     ),
     (EngineMismatch(), {"engine__mismatch_k3": 0.02}, Severity.ALARM, "by 0.02 nats per token (k3)", "precision"),
     (EngineMismatch(), {"engine__max_ratio": lambda t: 1 + 40 * (t > 0.95)}, Severity.ALARM, "a factor of up to 41", "top-p 1"),
@@ -275,6 +282,15 @@ def test_weights_are_unproven_when_nothing_was_recorded() -> None:
     found = UnprovenWeights()(run({"reward/mean": 0.5}, first=7))
     assert found is not None
     assert "From step 7 to 106 it was not proved" in found.sentence
+
+
+def test_tensors_that_got_a_gradient_at_last_are_not_held_against_a_run() -> None:
+    lines = [
+        MetricLine(step=s, stage="rl", metrics={"grad/norm": 0.1, **({"grad/untrained": 1.0} if s < 6 else {})})
+        for s in range(1, 9)
+    ]
+    assert UntrainedWeights()(History.of(lines)) is None
+    assert UntrainedWeights()(History.of(lines[:5])) is not None
 
 
 def test_a_step_without_update_needs_no_proof() -> None:

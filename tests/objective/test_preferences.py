@@ -17,7 +17,7 @@ from assay.core.task import Message
 from assay.objective import Objective, ScoreLoss
 from assay.objective.loss.sets.pairwise import Pairwise
 from assay.objective.methods.preference import dpo
-from assay.objective.preferences import Preference, preference_batch, preference_rows
+from assay.objective.preferences import Preference, preference_batch, preference_rows, shared_prompts
 
 ROWS: list[dict[str, Any]] = [
     {"prompt": "2+2=", "chosen": "4", "rejected": "22"},
@@ -85,6 +85,11 @@ def test_the_batch_is_what_dpo_learns_from() -> None:
     assert run(soft, batch, logp).loss == pytest.approx((hard[0] + second) / 2)
 
 
+def said(text: str) -> dict[str, str]:
+    return {"role": "assistant", "content": text}
+
+
+USER = {"role": "user", "content": "a"}
 PAIR = {"prompt": "a", "chosen": "b", "rejected": "c"}
 TEXT = "give a text, or a list of turns"
 
@@ -98,8 +103,9 @@ TEXT = "give a text, or a list of turns"
         (PAIR | {"rejected": ""}, "field 'rejected': an empty text"),
         (PAIR | {"rejected": "b"}, "two answers are the same text, 'b'"),
         (PAIR | {"propability": 1}, "field 'propability': did you mean 'probability'"),
-        (PAIR | {"zzz": 1}, "field 'zzz': a row has prompt, chosen, rejected, probability here; leave others out"),
-        (PAIR | {"label": True}, "field 'label': a row has prompt, chosen"),
+        ({"prompt": "a", "chosen": "b", "rejcted": "c"}, "field 'rejcted': did you mean 'rejected'. a row has prompt, chosen"),
+        ({"prompts": "a", "chosen": "b", "rejected": "c"}, "field 'prompts': did you mean 'prompt'"),
+        (PAIR | {"tools": [{"name": "f"}]}, "field 'tools': it would not be learned from"),
         (PAIR | {"probability": 1.5}, "field 'probability': 1.5"),
         (PAIR | {"probability": True}, "field 'probability': True"),
         (PAIR | {"probability": "1"}, "field 'probability': '1'"),
@@ -109,7 +115,10 @@ TEXT = "give a text, or a list of turns"
         (PAIR | {"prompt": ["a"]}, "field 'prompt': 'a' is no turn; give"),
         (PAIR | {"prompt": [{"role": "robot", "content": "a"}]}, "field 'prompt': .* is no turn"),
         (PAIR | {"prompt": [{"role": "user", "content": 1}]}, "field 'prompt': .* is no turn"),
-        (PAIR | {"prompt": [{"role": "user", "content": "a", "name": "b"}]}, "field 'prompt': .* is no turn"),
+        (
+            PAIR | {"prompt": [{"role": "user", "content": "a", "tool_calls": [1]}]},
+            "field 'prompt': 'tool_calls' of a turn would",
+        ),
         (PAIR | {"prompt": [{"role": "assistant", "content": "a"}]}, "field 'prompt': the last turn is the assistant's"),
         ({"prompt": "a", "completion": "b"}, "field 'label': missing; give true"),
         ({"prompt": "a", "completion": "b", "label": 1}, "field 'label': it is 1; give true"),
@@ -122,12 +131,84 @@ TEXT = "give a text, or a list of turns"
         ({"prompt": "a", "answers": ["b"], "rewards": 1}, "field 'rewards': 1 is no list"),
         ({"prompt": "a", "answers": ["b"], "rewards": [math.inf]}, "field 'rewards': .*finite"),
         ({"prompt": "a", "answers": ["b" * 99, "b" * 98], "rewards": [1]}, "field 'rewards': 1 numbers for 2 answers"),
-        (PAIR | {"rejected": ["b" * 99]}, r"field 'rejected': it is \['b{55}\.\.\.; give a text"),
+        (PAIR | {"rejected": ["b" * 99]}, r"field 'rejected': 'b{56}\.\.\. is no turn; give"),
+        (PAIR | {"rejected": []}, "field 'rejected': it is ..; give a text"),
+        (PAIR | {"chosen": [USER]}, "field 'chosen': the last turn is of role 'user'; an answer ends with the assistant's"),
+        (PAIR | {"chosen": [USER, said("")]}, "field 'chosen': an empty text"),
+        (
+            {"chosen": [USER, said("b")], "rejected": [said("x"), said("c")]},
+            "field 'rejected': its conversation is not .* turn 1",
+        ),
+        (
+            {"chosen": [USER, said("b")], "rejected": [USER, USER, said("c")]},
+            "field 'rejected': .* of 'chosen' at turn 2, before",
+        ),
+        ({"chosen": [said("b")], "rejected": [said("c")]}, "field 'prompt': missing"),
+        (
+            PAIR | {"prompt": "z", "chosen": [USER, said("b")]},
+            "field 'prompt': it is 'z', but the turns in front .* otherwise: 'a'",
+        ),
+        (
+            {"chosen": [said("a"), said("b")], "rejected": [said("a"), said("c")]},
+            "field 'prompt': the last turn is the assistant's",
+        ),
+        (
+            PAIR | {"system": "s", "prompt": [{"role": "system", "content": "t"}, USER]},
+            "field 'system': the conversation has another",
+        ),
     ],
 )
 def test_wrong_rows_are_named(tmp_path: Path, row: dict[str, Any], says: str) -> None:
     with pytest.raises(DataError, match=rf"pairs.jsonl, line 2(, |: ){says}"):
         preference_rows(written(tmp_path, json.dumps(ROWS[0]), json.dumps(row)))
+
+
+FEEDBACK = {
+    "prompt": "a", "prompt_id": "9f", "chosen": [USER, said("b")], "rejected": [USER, said("c")], "messages": [USER, said("b")],
+    "score_chosen": 8.5, "score_rejected": 6.0, "source": "x", "chosen-rating": 5, "model": None,
+}  # fmt: skip
+SYSTEM = {"role": "system", "content": "s"}
+EARLIER = [USER, said("x"), USER]
+TALKS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "of UltraFeedback": (FEEDBACK, ("a",)),
+    "without a prompt": ({k: v for k, v in FEEDBACK.items() if k != "prompt"}, ("a",)),
+    "answers alone": ({"prompt": [USER], "chosen": [said("b")], "rejected": [said("c")]}, ("a",)),
+    "one of them a text": ({"prompt": "a", "chosen": [USER, said("b")], "rejected": "c"}, ("a",)),
+    "other words for roles": (
+        {"chosen": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}], "rejected": [USER, said("c")]}, ("a",)
+    ),
+    "prompt begins it": (FEEDBACK | {"chosen": [*EARLIER, said("b")], "rejected": [*EARLIER, said("c")]},
+                         ("a", "x", "a")),
+    "prompt ends it": (FEEDBACK | {"prompt": " a\n", "chosen": [SYSTEM, USER, said("b")], "rejected": [SYSTEM, USER, said("c")]},
+                       ("s", "a")),
+    "prompt holds more": (FEEDBACK | {"prompt": [SYSTEM, USER]}, ("s", "a")),
+    "a system text": (FEEDBACK | {"system": "s"}, ("s", "a")),
+    "a system text twice": (FEEDBACK | {"system": "s ", "prompt": [SYSTEM, USER]}, ("s", "a")),
+    "no system": (FEEDBACK | {"system": ""}, ("a",)),
+    "further fields": (PAIR | {"zzz": 1, "label": True, "score": 3}, ("a",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TALKS)
+def test_answers_may_be_turns_beside_further_fields(name: str) -> None:
+    row, prompt = TALKS[name]
+    found = Preference.of(row)
+    assert found.answers == ("b", "c") and found.rewards == (1.0, 0.0)
+    assert tuple(m.content for m in found.messages) == prompt
+    assert found.messages[-1].role == "user" and (found.messages[0].role == "system") == (prompt[0] == "s")
+
+
+def test_verdicts_and_lists_may_be_turns() -> None:
+    found = Preference.of({"prompt": [USER], "completion": [said("b")], "label": True, "id": 3})
+    assert (found.messages, found.answers, found.rewards) == ((Message("user", "a"),), ("b",), (1.0,))
+    listed = Preference.of({"answers": [[USER, said("b")], [USER, said("c")]]})
+    assert (listed.messages, listed.answers) == ((Message("user", "a"),), ("b", "c"))
+
+
+def test_prompts_that_several_rows_share_are_counted() -> None:
+    rows = [PAIR, PAIR | {"rejected": "d"}, FEEDBACK, PAIR | {"prompt": "z"}]
+    assert shared_prompts([Preference.of(row) for row in rows]) == 2
+    assert shared_prompts([]) == 0
 
 
 def test_wrong_files_are_named(tmp_path: Path) -> None:

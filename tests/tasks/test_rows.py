@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.seeds import content_split
-from assay.core.task import Message
+from assay.core.task import Message, Task
 from assay.tasks import Rows, load_jsonl
 from assay.testing import attempt, check_task_source
 from assay.verify import ExactMatch, RewardFunction
@@ -89,11 +89,37 @@ def test_traces_are_the_answers() -> None:
     assert bare.trace(bare.task("rows", 1, "train", 0), 0.0, rng) is None
 
 
-def test_repeated_rows_are_counted_and_contradictions_refused() -> None:
+def whole(source: Rows) -> list[Task]:
+    return [source.task("rows", 1, split, i) for split in ("train", "test") for i in range(source.size("rows", 1, split))]
+
+
+def test_repeated_rows_are_counted_and_dropped() -> None:
     source = Rows([*SUMS, *SUMS[:5]])
-    assert (source.repeated, source.size("rows", 1, "train") + source.size("rows", 1, "test")) == (5, 64)
-    with pytest.raises(DataError, match="rows 0 and 64 have the same prompt but differ otherwise"):
-        Rows([*SUMS, {"prompt": "0+0=", "answer": "1"}])
+    assert (source.repeated, source.differing, len(whole(source))) == (5, 0, 64)
+
+
+def test_rows_that_differ_at_one_prompt_are_tasks_of_their_own() -> None:
+    other = {"prompt": "0+0=", "answer": "1"}
+    more = [other, other, SUMS[0], {"prompt": "0+0=", "answer": "0", "source": "x"}]
+    source = Rows([*SUMS, *more])
+    assert (source.repeated, source.differing) == (2, 2)
+    same = [t for t in whole(source) if t.public["prompt"] == "0+0="]
+    assert sorted(t.private["answer"] for t in same) == ["0", "0", "1"]
+    assert len({t.id for t in whole(source)}) == 66 and len({t.split for t in same}) == 1
+    plain = {t.private["answer"]: t for t in whole(Rows(SUMS))}
+    assert next(t.id for t in same if "source" not in t.private["row"] and t.private["answer"] == "0") in {
+        t.id for t in plain.values()
+    } | {t.id for t in whole(Rows(SUMS))}
+
+
+def test_files_hold_no_numbers_that_json_lacks(tmp_path: Path) -> None:
+    for text, says in (("NaN", "NaN is not JSON"), ("-1e999", "the number -1e999 is"), ("1e400", "the number 1e400 is beyond")):
+        wrong = f'{{"prompt": "c", "answer": "d", "x": [{text}]}}'
+        (tmp_path / "rows.jsonl").write_text(f'{{"prompt": "a", "answer": "b"}}\n{wrong}\n')
+        with pytest.raises(DataError, match=rf"rows\.jsonl, line 2: {says}"):
+            load_jsonl(tmp_path / "rows.jsonl")
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "a", "answer": 1e308, "x": -1.5e-400}\n')
+    assert load_jsonl(tmp_path / "rows.jsonl") == [{"prompt": "a", "answer": 1e308, "x": 0.0}]
 
 
 @pytest.mark.parametrize(
@@ -116,6 +142,12 @@ def test_repeated_rows_are_counted_and_contradictions_refused() -> None:
         ({"prompt": "x", "answer": "y", "arm": 2}, "field 'arm': 2 is not a name"),
         ({"prompt": "x"}, "row 1, field 'answer': None cannot be matched; give text, or pass a reward"),
         ({"prompt": "x", "answer": b"y"}, "row 1, field 'answer': cannot write a bytes"),
+        ({"prompt": "x", "answer": "y", "level": 10**30}, "row 1, field 'level': 10{30} is beyond 1,000,000,000"),
+        ({"prompt": "x", "answer": "y", "level": -(10**30)}, "row 1, field 'level': -10{30} is beyond"),
+        ({"prompt": "x\ud83d", "answer": "y"}, r"row 1, field 'prompt': character 2, '.ud83d', is half of a surrogate pair"),
+        ({"prompt": "x", "answer": "\udc00"}, r"row 1, field 'answer': character 1, '.udc00', is half"),
+        ({"prompt": "x", "answer": "y", "z": {"a": ["b", "\ud83d"]}}, r"row 1, field 'z'\['a'\]\[1\]: character 1"),
+        ({"prompt": "x", "answer": "y", "\ud83d": 1}, "row 1, the name of a field: character 1"),
     ],
 )
 def test_wrong_rows_name_row_field_and_fix(row: object, told: str) -> None:

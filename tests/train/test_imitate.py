@@ -171,8 +171,12 @@ def test_an_instruction_has_its_input_behind_it() -> None:
         ({"prompt": TALK, "completion": "c"}, "field 'prompt': the last turn is the assistant's, but an answer follows"),
         ({"prompt": "u", "completion": TALK[3:]}, "the first turn is of role 'tool'"),
         ({"prompt": "u", "completion": TALK[2:4]}, "the last turn is of role 'tool'"),
-        ({"messages": [turn("user", "u"), turn("assistant", "a") | {"tool_calls": [1]}]}, "turn 2, field 'tool_calls': it would"),
-        ({"prompt": "u", "completion": "a", "tools": [{"name": "x"}]}, "field 'tools': it would not be learned from; describe"),
+        (
+            {"messages": [turn("user", "u"), turn("assistant", "a") | {"tool_calls": [1]}]},
+            "turn 2, field 'tool_calls': 1 is no call",
+        ),
+        ({"prompt": "u", "completion": "a", "tools": "[{"}, "field 'tools': .* is no JSON"),
+        ({"prompt": "u", "completion": "a", "tools": ["x"]}, "field 'tools': .* is no list of schemas"),
     ],
 )
 def test_rows_that_are_wrong_are_named(row: Row, says: str) -> None:

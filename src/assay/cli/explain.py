@@ -156,6 +156,8 @@ def _stage(s: StageSizes) -> dict[str, str]:
     levels = "; ".join(f"{arm} {', '.join(map(str, of_arm))}" for arm, of_arm in s.levels.items())
     what = "demonstrations" if s.stage == Imitate.__name__ else "preferences"
     source = {what: f"{s.pool:,}, walked {s.walks:.1f} times"} if s.pool else {"levels": levels}
+    if s.shared:
+        source["prompts"] = f"{s.shared:,} rows have the prompt of one before them, and say something else"
     if s.pool_tokens:
         source["tokens"] = f"{s.pool_tokens:,} in all demonstrations, {s.learned_tokens:,} with loss"
     return ({"tokens sampled": f"at most {s.tokens:,}"} if s.tokens else {}) | source | out

@@ -12,6 +12,7 @@ from assay.core.errors import AssayError, DataError, a_kind
 from assay.core.lines import parsed_json
 from assay.core.places import cache_folder
 from assay.core.plan import Plan
+from assay.objective.preferences import shared_prompts
 from assay.runtime.adapter_base import whole_of
 from assay.runtime.settings import DecoderShape, HubShape
 from assay.train.fits import check_run
@@ -46,6 +47,7 @@ class StageSizes:
         walks: how often it does.
         pool_tokens, learned_tokens: of demonstrations, each once: all tokens, and those that carry loss; 0 in other stages, and
             where no tokenizer was asked.
+        shared: given preferences, or rows of the tasks, that have the prompt of a row before them, and say something else.
         levels: levels trained on, by arm.
         evaluations: held-out evaluations in the stage, those at its ends included.
         evaluation_items: tasks in an evaluation during the stage.
@@ -66,6 +68,7 @@ class StageSizes:
     plan: Plan
     pool_tokens: int = 0
     learned_tokens: int = 0
+    shared: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +224,15 @@ def _stage(run: Run, stage: Stage, index: int) -> StageSizes:
         evaluations=during + ends,
         evaluation_items=_items(run, run.evaluation.per_level),
         plan=stage.taught.plan(stage.updates, stage.learner.offers),
+        shared=shared_prompts(preferences) if preferences else _differing(run, stage),
     )
+
+
+def _differing(run: Run, stage: Stage) -> int:
+    """Of the user's own rows, where a stage trains on them."""
+    from assay.tasks.rows import Rows
+
+    return run.tasks.differing if isinstance(stage, Reinforce) and isinstance(run.tasks, Rows) else 0
 
 
 def _turns(run: Run) -> int:

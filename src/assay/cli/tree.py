@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
-import difflib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Union, cast, get_args, get_origin
 
-from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.errors import ConfigError, UnknownNameError, nearest
 from assay.core.kinds import load_class
 
 __all__ = ["MISSING", "Node", "at", "build", "candidates", "class_word", "hints", "options_of", "put", "take"]
@@ -275,20 +274,17 @@ def _class(word: str, place: str, now: Any, declared: Any, extra: Sequence[str])
         return kind
     known = candidates(now, declared, extra)
     if word not in known:
-        hint = f"did you mean {_like(word, known)!r}? " if known else ""
+        close = _like(word, known)
+        hint = f"did you mean {close!r}? " if close else ""
         raise ConfigError(f"{place} {word}: there is no such part; {hint}known: {_listed(known)}")
     return known[word]
 
 
-def _like(word: str, known: Iterable[str]) -> str:
-    """The name most like a word, however little: one that begins or ends with it first, upper and lower case alike."""
-    low = word.casefold()
-
-    def likeness(name: str) -> tuple[bool, float]:
-        other = name.casefold()
-        return other.startswith(low) or other.endswith(low), difflib.SequenceMatcher(None, low, other).ratio()
-
-    return max(sorted(known), key=likeness)
+def _like(word: str, known: Iterable[str]) -> str | None:
+    """The name most like a word, one that begins or ends with it first, upper and lower case alike; None when none is close."""
+    low, names = word.casefold(), sorted(known)
+    whole = [name for name in names if len(low) > 2 and (name.casefold().startswith(low) or name.casefold().endswith(low))]
+    return min(whole, key=len) if whole else nearest(word, names)
 
 
 def _listed(known: Iterable[str]) -> str:

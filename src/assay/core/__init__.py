@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from assay.core.proportion import wilson_bounds
     from assay.core.protocols import (
         BatchComposer,
+        CallTokenizer,
         ChatTokenizer,
         ContextManager,
         Curriculum,
@@ -102,6 +103,7 @@ __all__ = [
     "Batch",
     "BatchComposer",
     "Call",
+    "CallTokenizer",
     "ChatTokenizer",
     "CheckpointError",
     "Completion",
@@ -240,9 +242,10 @@ _HOME = {
         "plan": "Forward Offers Plan Scope",
         "vocab": "FullEntropy VocabStat",
         "protocols": (
-            "BatchComposer ChatTokenizer ContextManager Curriculum CurriculumSpec Engine EngineInfo EngineOfMany Environment "
+            "BatchComposer CallTokenizer ChatTokenizer ContextManager Curriculum CurriculumSpec Engine EngineInfo EngineOfMany "
+            "Environment "
             "Filter Guidance GuidanceSpec IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs Posed "
-            " Rehearsal Replay Request Restorable Sampler State Stats Step SwapMode TaskSource "
+            "Rehearsal Replay Request Restorable Sampler State Stats Step SwapMode TaskSource "
             "Tokenizer Tool Tracker Verifier"
         ),
         "proportion": "wilson_bounds",

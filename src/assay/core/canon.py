@@ -19,7 +19,19 @@ import numpy as np
 
 from assay.core.errors import DataError, a_kind
 
-__all__ = ["FrozenMap", "array_digest", "array_digests", "canonical", "digest", "freeze", "hashed", "plain", "unrepeated"]
+__all__ = [
+    "FrozenMap",
+    "array_digest",
+    "array_digests",
+    "canonical",
+    "check_row_text",
+    "check_unicode",
+    "digest",
+    "freeze",
+    "hashed",
+    "plain",
+    "unrepeated",
+]
 
 
 _MOST_THREADS = 8
@@ -135,6 +147,46 @@ def plain(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return [plain(v) for v in cast("Sequence[Any]", value)]
     raise DataError(f"cannot write {a_kind(value)} as JSON: {value!r}; use numbers, strings, lists and dicts")
+
+
+def check_unicode(value: Any, place: str) -> None:
+    r"""Looks for halves of surrogate pairs in a plain value, which JSON can spell and no file in UTF-8 can hold.
+
+    Args:
+        value: of text, mappings and lists; anything else has none.
+        place: where it stands, for the error.
+
+    Raises:
+        DataError: there is one; names the place within the value, the character and a fix.
+
+    >>> check_unicode({"note": ["fine", "cut \ud83d off"]}, "row 3")
+    Traceback (most recent call last):
+    assay.core.errors.DataError: row 3['note'][1]: character 5, '\ud83d', is half of a surrogate pair, ...
+    """
+    if isinstance(value, str):
+        if value.isascii():
+            return
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"{place}: character {error.start + 1}, {value[error.start]!a}, is half of a surrogate pair, which is no "
+                "character: the text was cut within one; mend it, or leave the row out"
+            ) from None
+    elif isinstance(value, Mapping):
+        for name, part in cast("Mapping[Any, Any]", value).items():
+            check_unicode(name, f"{place}, the name of a field")
+            check_unicode(part, f"{place}[{name!r}]")
+    elif isinstance(value, list | tuple):
+        for at, part in enumerate(cast("Sequence[Any]", value)):
+            check_unicode(part, f"{place}[{at}]")
+
+
+def check_row_text(row: Mapping[str, Any], place: str) -> None:
+    """`check_unicode` of a row's fields; the error names the row and the field."""
+    for name, value in row.items():
+        check_unicode(name, f"{place}, the name of a field")
+        check_unicode(value, f"{place}, field {name!r}")
 
 
 def canonical(value: Any) -> bytes:

@@ -167,12 +167,32 @@ class MissingExtraError(AssayError, ImportError):
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name most like ``name``, upper and lower case alike, or None when none is close.
 
-    >>> nearest("uniforn", ["uniform", "success_variance"])
-    'uniform'
+    Of the close ones it is that which the fewest slips of the hand turn into ``name``: a letter more, less or other, or two that
+    changed places; of several one of equal length.
+
+    >>> nearest("uniforn", ["uniform", "success_variance"]), nearest("gpro", ["prpo", "grpo"])
+    ('uniform', 'grpo')
     """
-    folded = {k.casefold(): k for k in known}
-    found = difflib.get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.55)
-    return folded[found[0]] if found else None
+    word, folded = name.casefold(), {k.casefold(): k for k in known}
+    found = difflib.get_close_matches(word, list(folded), n=len(folded) or 1, cutoff=0.55)
+
+    def likeness(other: str) -> tuple[int, int, str]:
+        return -_slips(word, other), -abs(len(word) - len(other)), other
+
+    return folded[max(found, key=likeness)] if found else None
+
+
+def _slips(a: str, b: str) -> int:
+    """Fewest insertions, deletions, replacements and exchanges of neighbours that turn one text into the other."""
+    before, row = list[int](), list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        earlier, before, row = before, row, [i]
+        for j, y in enumerate(b, 1):
+            least = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (x != y))
+            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                least = min(least, earlier[j - 2] + 1)
+            row.append(least)
+    return row[-1]
 
 
 def a_kind(value: object) -> str:

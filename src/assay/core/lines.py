@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -20,7 +21,8 @@ def object_of(line: str | bytes, *, finite: bool = False) -> dict[str, Any]:
 
     Args:
         line: text, or its bytes in UTF-8; a byte order mark and white space around are forgiven.
-        finite: refuse ``NaN`` and ``Infinity``, which Python reads and JSON lacks.
+        finite: refuse ``NaN`` and ``Infinity``, which Python reads and JSON lacks, and numbers beyond 1e308, which it would
+            read as infinite.
 
     Raises:
         DataError: it is none, or says one key twice; says where in the line, and what to write.
@@ -50,8 +52,17 @@ def _no_constant(name: str) -> NoReturn:
     raise DataError(f"{name} is not JSON; write a number or null")
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise DataError(
+            f"the number {text[:40]} is beyond 1e308, so it would be read as infinite; write it as text, or another one"
+        )
+    return number
+
+
 _ANY = json.JSONDecoder(object_pairs_hook=unrepeated)
-_FINITE = json.JSONDecoder(object_pairs_hook=unrepeated, parse_constant=_no_constant)
+_FINITE = json.JSONDecoder(object_pairs_hook=unrepeated, parse_constant=_no_constant, parse_float=_finite)
 
 
 def parsed_json(path: Path) -> dict[str, Any]:

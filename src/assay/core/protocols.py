@@ -27,6 +27,7 @@ from assay.core.thinking import Thinking
 
 __all__ = [
     "BatchComposer",
+    "CallTokenizer",
     "ChatTokenizer",
     "ContextManager",
     "Curriculum",
@@ -208,6 +209,15 @@ class ChatTokenizer(Tokenizer, Protocol):
 
     def follow(self, history: Sequence[Message], messages: Sequence[Message], answer: bool = True) -> Ids:
         """Ids of ``messages`` behind a conversation whose last turn was sampled: `eos`, which ends that turn, comes first."""
+        ...
+
+
+@runtime_checkable
+class CallTokenizer(ChatTokenizer, Protocol):
+    """A tokenizer that writes an assistant's calls of tools in its model's own form."""
+
+    def said(self, history: Sequence[Message], message: Message) -> Ids:
+        """Ids of an assistant's turn, text or calls, behind a conversation: what a model samples to say it, the end included."""
         ...
 
 
@@ -463,9 +473,16 @@ class LossProgram(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """What one optimiser step did: named numbers."""
+    """What one optimiser step did.
+
+    Attributes:
+        metrics: named numbers.
+        untrained: names of trained tensors whose gradient has been exactly 0 at every step so far that moved others, once there
+            were several such steps.
+    """
 
     metrics: Mapping[str, float]
+    untrained: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ class Message:
 
     Two further roles hold JSON, for chat templates that write it in their model's own form: ``tools``, in front of everything,
     declares tools by a list of ``{"name", "description", "parameters"}``; ``tool_calls`` is an assistant's turn of calls, a list
-    of ``{"name", "arguments"}``.
+    of ``{"name", "arguments"}``, or an object with such a list as ``tool_calls`` and the ``content`` in front of it.
     """
 
     role: str

@@ -9,7 +9,7 @@ from typing import Any, cast
 from assay.core.errors import DataError
 from assay.core.task import CALLS, TOOLS, Message
 
-__all__ = ["as_dicts", "canonical", "declared", "marked", "named_in", "renamed"]
+__all__ = ["as_dicts", "canonical", "declared", "marked", "named_in", "renamed", "with_words"]
 
 
 def declared(messages: Sequence[Message], where: str) -> tuple[str, list[Message]]:
@@ -76,7 +76,8 @@ def as_dicts(roles: Sequence[str], contents: Sequence[str], ids: bool = False, c
 
     Args:
         roles: of the messages.
-        contents: their texts; of calls a JSON list of ``{"name", "arguments"}``.
+        contents: their texts; of calls a JSON list of ``{"name", "arguments"}``, or an object of such ``tool_calls`` with the
+            ``content`` in front of them.
         ids: calls and answers are numbered, for templates that want that.
         called: an assistant's turn before an answer is given as a call: for templates that want that, where only what follows
             the turn is read.
@@ -90,17 +91,18 @@ def as_dicts(roles: Sequence[str], contents: Sequence[str], ids: bool = False, c
     out: list[dict[str, Any]] = []
     asked = answered = 0
     for i, (role, content) in enumerate(zip(roles, contents, strict=True)):
-        calls: list[dict[str, Any]] = []
+        calls, words = list[dict[str, Any]](), ""
         if role == CALLS:
-            calls = [_call(entry) for entry in _parsed(content, CALLS)]
+            words, entries = with_words(content)
+            calls = [_call(entry) for entry in entries]
         elif called and role == "assistant" and list(roles[i + 1 : i + 2]) == ["tool"]:
             calls = [{"name": content, "arguments": {}}]
         if calls:
             numbers = range(asked, asked + len(calls))
             asked += len(calls)
-            entries = [{"type": "function", "function": call} for call in calls]
-            given = [{**e, "id": _number(n)} for e, n in zip(entries, numbers, strict=True)] if ids else entries
-            out.append({"role": "assistant", "content": "", "tool_calls": given})
+            bare = [{"type": "function", "function": call} for call in calls]
+            given = [{**e, "id": _number(n)} for e, n in zip(bare, numbers, strict=True)] if ids else bare
+            out.append({"role": "assistant", "content": words, "tool_calls": given})
             continue
         message: dict[str, Any] = {"role": role, "content": content}
         if role == "tool" and ids:
@@ -108,6 +110,19 @@ def as_dicts(roles: Sequence[str], contents: Sequence[str], ids: bool = False, c
             answered += 1
         out.append(message)
     return out
+
+
+def with_words(content: str) -> tuple[str, list[dict[str, Any]]]:
+    """The text in front of calls, and the calls."""
+    try:
+        found: Any = json.loads(content)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        return "", _parsed(content, CALLS)
+    told = cast("dict[str, Any]", found)
+    words: Any = told.get("content")
+    return (words if isinstance(words, str) else ""), _parsed(json.dumps(told.get("tool_calls"), ensure_ascii=False), CALLS)
 
 
 def _number(n: int) -> str:

@@ -51,7 +51,8 @@ class _ModelProbe:
         if not isinstance(row.gold, str) or not row.gold:
             return None
         prober, tokenizer = self._loaded
-        prompt, answer = tokenizer.encode(self.before + row.question), tokenizer.encode(row.gold)
+        prompt = ids_of([*tokenizer.bos_ids, *tokenizer.encode(self.before + row.question)])
+        answer = tokenizer.encode(row.gold)
         return prober.gradient(prompt, answer).astype(np.float64), len(answer)
 
 
@@ -62,11 +63,12 @@ class VectorProbe(_ModelProbe):
     def __call__(self, rows: Sequence[Row]) -> list[Mapping[str, Any] | None]:
         """Vectors of each row."""
         prober, tokenizer = self._loaded
-        first = tokenizer.encode(self.before)
+        begin, before = tokenizer.bos_ids, tokenizer.encode(self.before)
+        a, b = len(begin), len(begin) + len(before)
         found: list[Mapping[str, Any] | None] = []
         for row in rows:
-            vectors = prober.vectors(ids_of([*first, *tokenizer.encode(row.question)]))
-            found.append({"before": vectors[: len(first)], "question": vectors[len(first) :]})
+            vectors = prober.vectors(ids_of([*begin, *before, *tokenizer.encode(row.question)]))
+            found.append({"before": vectors[a:b], "question": vectors[b:]})
         return found
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from assay.measure.report import write_report
     from assay.measure.rules_check import RewardHacking
     from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier
-    from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights
+    from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights, UntrainedWeights
     from assay.measure.rules_policy import (
         EntropyCollapse,
         EntropyExplosion,
@@ -89,6 +89,7 @@ __all__ = [
     "SuspectVerifier",
     "TensorBoardTracker",
     "UnprovenWeights",
+    "UntrainedWeights",
     "WandbTracker",
     "agreement",
     "batch_metrics",
@@ -150,7 +151,7 @@ _HOME = {
     "report": "write_report",
     "rules_check": "RewardHacking",
     "rules_heldout": "CurriculumStuck HeldOutDropped SuspectVerifier",
-    "rules_machinery": "EngineMismatch GraderHangs RisingFaults UnprovenWeights",
+    "rules_machinery": "EngineMismatch GraderHangs RisingFaults UnprovenWeights UntrainedWeights",
     "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",
     "runs": "Comparison EvalLine EventLine RolloutLine RunView compare read_run",
     "tables": ("comparison_json comparison_table evaluation_json evaluation_table paired_json paired_table render"),

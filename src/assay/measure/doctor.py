@@ -8,7 +8,7 @@ from assay.measure.findings import Finding, Rule, Severity
 from assay.measure.history import History
 from assay.measure.rules_check import RewardHacking
 from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier
-from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights
+from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights, UntrainedWeights
 from assay.measure.rules_policy import (
     EntropyCollapse,
     EntropyExplosion,
@@ -24,6 +24,7 @@ __all__ = ["RULES", "diagnose"]
 RULES: tuple[Rule, ...] = (
     NotFinite(),
     UnprovenWeights(),
+    UntrainedWeights(),
     EngineMismatch(),
     RewardHacking(),
     SuspectVerifier(),

@@ -13,7 +13,7 @@ from assay.measure.findings import Finding, Severity, at_start, lately, percent,
 from assay.measure.history import History, Series
 from assay.measure.pair import BARS, MOST_RATIO
 
-__all__ = ["EngineMismatch", "GraderHangs", "RisingFaults", "UnprovenWeights"]
+__all__ = ["EngineMismatch", "GraderHangs", "RisingFaults", "UnprovenWeights", "UntrainedWeights"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +128,26 @@ class UnprovenWeights:
             sentence=f"{what} it was not proved that the rollouts came from the trained weights.",
             action="Keep Run.prove_weights on, and use an engine that gives checksums or scores probe tokens.",
             first_step=first, last_step=last, numbers={"proof/unproven": float(len(bad) if len(proof) else len(reward))},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UntrainedWeights:
+    """Tensors that are said to be trained have had a gradient of exactly 0 at every update that moved others."""
+
+    def __call__(self, history: History) -> Finding | None:
+        found, norms = history["grad/untrained"], history["grad/norm"]
+        if not len(found) or (len(norms) and found.span[1] < norms.span[1]):  # they have had one since
+            return None
+        count, (first, last) = int(found.values[-1]), found.span
+        return Finding(
+            rule="UntrainedWeights", severity=Severity.WARNING,
+            sentence=f"{count} trained tensor{'s' if count > 1 else ''} had a gradient of exactly 0 in {steps_of(found)}.",
+            action=(
+                "The event 'untrained' in events.jsonl names them: leave them out of what is trained (Lora.targets), or find why "
+                "the loss does not depend on them."
+            ),
+            first_step=first, last_step=last, numbers={"grad/untrained": float(count)},
         )  # fmt: skip
 
 

@@ -20,13 +20,11 @@ from assay.core.errors import DataError, nearest
 from assay.core.rollout import Ids
 from assay.core.sample import Sample, supervised
 from assay.core.task import Message
+from assay.objective.preference_turns import answer_of, listed, prompt_of, shorten, told
 
-__all__ = ["Preference", "preference_batch", "preference_rows"]
+__all__ = ["Preference", "preference_batch", "preference_rows", "shared_prompts"]
 
 _PAIR, _VERDICT, _LIST = ("chosen", "rejected", "probability"), ("completion", "label"), ("answers", "rewards")
-_KEPT = ("id", "curate")
-"""Fields that curation gives each row."""
-_ROLES = ("system", "user", "assistant", "tool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +48,19 @@ class Preference:
 
     @staticmethod
     def of(row: Mapping[str, Any], place: str = "preference") -> Preference:
-        """A row in one of three forms; each has a ``prompt``, which is a text or a list of ``{"role", "content"}``.
+        """A row in one of three forms; each has a ``prompt``, which is a text or a list of ``{"role", "content"}``, and maybe a
+        ``system`` text in front of it. An answer is a text, or such a list that ends with the assistant's turn; the turns in
+        front of that are the prompt, where the row has no other.
 
         - a pair: ``chosen`` and ``rejected``, with rewards 1 and 0; or p and 1 - p with ``probability`` p;
         - a verdict: ``completion`` and ``label``, true or false, with reward 1 or 0;
         - a list: ``answers`` and ``rewards``; without rewards the best comes first, and they fall evenly from 1 to 0.
 
+        Other fields are not read.
+
         Raises:
-            DataError: a field is missing, unknown, or wrong; names the place, the field and a fix.
+            DataError: a field is missing, wrong, or written almost like one that is missing; names the place, the field and a
+                fix.
 
         >>> Preference.of({"prompt": "2+2=", "chosen": "4", "rejected": "5"}).rewards
         (1.0, 0.0)
@@ -67,18 +70,15 @@ class Preference:
         (1.0, 0.5, 0.0)
         """
         form = next((f for f in _FORMS if any(name in row for name in f)), _PAIR)
-        known = ("prompt", *form)
-        for name in row:
-            if name not in (*known, *_KEPT):
-                close = nearest(name, known)
-                hint = f"did you mean {close!r}? " if close else ""
-                raise DataError(f"{place}, field {name!r}: {hint}a row has {', '.join(known)} here; leave others out")
+        _check_names(row, form, place)
         table, rewards = _FORMS[form](row, place)
-        answers = tuple(_text(table, name, place) for name in table)
+        found = {name: answer_of(table, name, place) for name in table}
+        answers = tuple(text for _, text in found.values())
         for i, text in enumerate(answers):
             if text in answers[:i]:
-                raise DataError(f"{place}: two answers are the same text, {_short(text)}; leave the row out, or one of them")
-        return Preference(messages=_messages(row, place), answers=answers, rewards=rewards, place=place, fields=tuple(table))
+                raise DataError(f"{place}: two answers are the same text, {shorten(text)}; leave the row out, or one of them")
+        messages = prompt_of(row, found, place)
+        return Preference(messages=messages, answers=answers, rewards=rewards, place=place, fields=tuple(table))
 
 
 def preference_rows(path: str | Path) -> tuple[Preference, ...]:
@@ -136,6 +136,16 @@ def preference_batch(
     return pack_rows(rows, table)
 
 
+def shared_prompts(preferences: Sequence[Preference]) -> int:
+    """How many of the preferences have the prompt of one before them.
+
+    >>> pairs = [{"prompt": "2+2=", "chosen": "4", "rejected": wrong} for wrong in ("5", "22")]
+    >>> shared_prompts([Preference.of(row) for row in pairs])
+    1
+    """
+    return len(preferences) - len({p.messages for p in preferences})
+
+
 # ---- inside -----------------------------------------------------------------------------------------------------------
 
 Judged = tuple[Mapping[str, Any], tuple[float, ...]]
@@ -152,36 +162,48 @@ def _lines(path: str | Path, text: str) -> Iterator[Preference]:
         except json.JSONDecodeError as error:
             raise DataError(f"{place}: not JSON ({error.msg}); write one object per line") from error
         if not isinstance(row, dict):
-            raise DataError(f"{place}: {_short(row)} is no object; write one object per line")
+            raise DataError(f"{place}: {shorten(row)} is no object; write one object per line")
         yield Preference.of(cast(dict[str, Any], row), place)
+
+
+def _check_names(row: Mapping[str, Any], form: tuple[str, ...], place: str) -> None:
+    """Raises DataError for a field that is written almost like one that the row has not; other fields are not read."""
+    known = ("prompt", *form)
+    lacking = [name for name in known if row.get(name) is None]
+    if any(listed(row.get(name)) for name in form if name != "answers"):
+        lacking = [name for name in lacking if name != "prompt"]  # the answers' own turns may say it
+    for name in row:
+        close = nearest(name, lacking) if name not in known else None
+        if close:
+            raise DataError(f"{place}, field {name!r}: did you mean {close!r}? a row has {', '.join(known)} here")
 
 
 def _pair(row: Mapping[str, Any], place: str) -> Judged:
     chance = row.get("probability", 1.0)
     if not _is_number(chance) or not 0 <= chance <= 1:
-        raise DataError(f"{place}, field 'probability': {_short(chance)} is none; give a number in [0, 1], or leave it out")
+        raise DataError(f"{place}, field 'probability': {shorten(chance)} is none; give a number in [0, 1], or leave it out")
     return _named(row, _PAIR[:2]), (float(chance), 1 - float(chance))
 
 
 def _verdict(row: Mapping[str, Any], place: str) -> Judged:
     label = row.get("label")
     if not isinstance(label, bool):
-        raise DataError(f"{place}, field 'label': {_said(row, 'label')}; give true for a good answer, false for a bad one")
+        raise DataError(f"{place}, field 'label': {told(row, 'label')}; give true for a good answer, false for a bad one")
     return _named(row, _VERDICT[:1]), (float(label),)
 
 
 def _list(row: Mapping[str, Any], place: str) -> Judged:
-    texts = _listed(row.get("answers"))
+    texts = listed(row.get("answers"))
     if not texts:
-        raise DataError(f"{place}, field 'answers': {_said(row, 'answers')}; give a list of texts")
+        raise DataError(f"{place}, field 'answers': {told(row, 'answers')}; give a list of texts")
     found = {f"answers[{i}]": text for i, text in enumerate(texts)}
     if "rewards" not in row:
         if len(found) < 2:
             raise DataError(f"{place}, field 'rewards': missing, and one answer alone has no rank; give its reward")
         return found, tuple((len(found) - 1 - i) / (len(found) - 1) for i in range(len(found)))
-    numbers = _listed(row["rewards"])
+    numbers = listed(row["rewards"])
     if not numbers or not all(_is_number(x) for x in numbers):
-        raise DataError(f"{place}, field 'rewards': {_short(row['rewards'])} is no list of finite numbers; give one per answer")
+        raise DataError(f"{place}, field 'rewards': {shorten(row['rewards'])} is no list of finite numbers; give one per answer")
     if len(numbers) != len(found):
         raise DataError(f"{place}, field 'rewards': {len(numbers)} numbers for {len(found)} answers; give one number per answer")
     return found, tuple(float(x) for x in numbers)
@@ -198,49 +220,5 @@ _FORMS: Mapping[tuple[str, ...], Callable[[Mapping[str, Any], str], Judged]] = {
 """The fields of each form besides ``prompt``, and how it is read."""
 
 
-def _text(row: Mapping[str, Any], name: str, place: str) -> str:
-    value = row.get(name)
-    if not isinstance(value, str):
-        raise DataError(f"{place}, field {name!r}: {_said(row, name)}; give a text")
-    if not value:
-        raise DataError(f"{place}, field {name!r}: an empty text; give an answer of at least one character, or leave the row out")
-    return value
-
-
-def _messages(row: Mapping[str, Any], place: str) -> tuple[Message, ...]:
-    prompt = row.get("prompt")
-    turns = [_turn(turn, f"{place}, field 'prompt'") for turn in _listed(prompt)]
-    if turns:
-        if turns[-1].role == "assistant":
-            raise DataError(f"{place}, field 'prompt': the last turn is the assistant's, but answers follow; leave it out")
-        return tuple(turns)
-    if not isinstance(prompt, str) or not prompt:
-        raise DataError(f"{place}, field 'prompt': {_said(row, 'prompt')}; give a text, or a list of turns")
-    return (Message("user", prompt),)
-
-
-def _turn(turn: Any, place: str) -> Message:
-    shown = _short(turn)
-    fields = cast("Mapping[str, Any]", turn if isinstance(turn, Mapping) else {})
-    role, content = fields.get("role"), fields.get("content")
-    if isinstance(role, str) and role in _ROLES and isinstance(content, str) and len(fields) == 2:
-        return Message(role, content)
-    raise DataError(f"{place}: {shown} is no turn; give {{'role': one of {', '.join(_ROLES)}, 'content': text}}")
-
-
-def _listed(value: Any) -> Sequence[Any]:
-    """The entries of a list; none of anything else."""
-    return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else ()
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _said(row: Mapping[str, Any], name: str) -> str:
-    return "missing" if row.get(name) is None else f"it is {_short(row[name])}"
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -81,7 +81,10 @@ def with_adapter(model: HubModel, folder: Path) -> HubModel:
         raise DataError(f"{folder} was trained beside another base than the one here; give the one that it belongs to")
     settings = _settings(config, int(said.get("seed", "0")))
     back = {name.removeprefix(PREFIX): tensor.float() for name, tensor in held.items()}
-    fresh = cast(Adapter, model.with_adapter(settings).adapter)
+    try:
+        fresh = cast(Adapter, model.with_adapter(settings).adapter)
+    except ConfigError as error:
+        raise ConfigError(f"{folder / ADAPTER_CONFIG}: {error}; of a trained adapter, merge it with PEFT") from error
     own = {n.replace(f".{NAME}", ""): n for n in fresh.tensors}
     made = model.trained({own.get(name, name): tensor for name, tensor in back.items()}, settings)
     made.module()  # its names and shapes fit, or a DataError says which do not

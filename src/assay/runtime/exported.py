@@ -24,6 +24,7 @@ from assay.core.task import Message
 from assay.runtime.adapter_files import write_adapter
 from assay.runtime.any_model import AnyModel
 from assay.runtime.engines import engine_for
+from assay.runtime.finite import check_weights
 from assay.runtime.hub_files import quietly
 from assay.runtime.hub_model import Adapter, HubModel, hub_of, kept_buffers
 from assay.runtime.lora import PREFIX, merge, peft_names
@@ -115,12 +116,15 @@ def whole(model: HubModel, dtype: torch.dtype) -> torch.nn.Module:
 def _refuse_overflow(tensors: Mapping[str, torch.Tensor], dtype: str) -> None:
     for name, tensor in tensors.items():
         if not bool(torch.isfinite(tensor).all()):
+            if dtype != "float16" or bool(torch.isnan(tensor).any()):
+                check_weights([(name, tensor)], "the model")
             raise ConfigError(f"weight {name} has numbers that {dtype} cannot hold; export float32 or bfloat16")
 
 
 def _write_generation(folder: Path, model: HubModel, more: Mapping[str, Any]) -> None:
     ends = list(model.tokenizer.stop_ids)
-    known = {"bos_token_id": model.config.get("bos_token_id"), "pad_token_id": model.tokenizer.pad}
+    bos = model.config.get("bos_token_id")
+    known = {"bos_token_id": model.tokenizer.bos if bos is None else bos, "pad_token_id": model.tokenizer.pad}
     found = {**known, "eos_token_id": ends[0] if len(ends) == 1 else ends, **more}
     text = json.dumps({k: v for k, v in found.items() if v is not None}, indent=2, sort_keys=True)
     (folder / "generation_config.json").write_text(text + "\n", encoding="utf-8")
@@ -172,7 +176,7 @@ def reloaded(
 
     Every weight must hold the bits that it should, rounded here by other code; log-probabilities of ``rows``, computed by assay's
     engine on the run's weights and by transformers on the written ones, must agree within `TOLERANCE`; ``texts`` must have the
-    same ids, as plain text and as a user's turn.
+    same ids, as pieces of text and as whole prompts.
 
     Args:
         model: as written.
@@ -275,9 +279,14 @@ def _log_probs(module: Any, rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
 
 
 def _compare_tokenizers(own: HubTokenizer, theirs: Any, texts: Sequence[str]) -> int:
-    """Plain text, and a user's turn before an answer where there is a chat template; the number of texts."""
+    """Plain text, and a prompt as its users will encode it: through the chat template, or the text with the special tokens that
+    the tokenizer adds; the number of texts.
+    """
     for text in texts:
         pairs = [(own.encode(text).tolist(), theirs(text, add_special_tokens=False, split_special_tokens=True).input_ids)]
+        if not theirs.chat_template:
+            prompt = own.render([Message("user", text)]).tolist()
+            pairs.append((prompt, theirs(text, split_special_tokens=True).input_ids))
         if theirs.chat_template and "strftime_now" not in str(theirs.chat_template):  # else it says another thing every day
             turn = [{"role": "user", "content": text}]
             said = theirs.apply_chat_template(turn, add_generation_prompt=True, tokenize=True, return_dict=False)

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from assay.core.batch import Batch
-from assay.core.errors import NonFiniteError
+from assay.core.errors import DataError, NonFiniteError
 
-__all__ = ["check_gradient", "check_loss"]
+__all__ = ["check_gradient", "check_loss", "check_weights"]
+
+
+def check_weights(tensors: Iterable[tuple[str, Tensor]], whose: str) -> None:
+    """Raises DataError naming the first tensor that holds NaN or an infinity, and how many of its numbers do.
+
+    >>> check_weights([("a", torch.ones(2)), ("b", torch.tensor([1.0, float("nan")]))], "models/base")
+    Traceback (most recent call last):
+    assay.core.errors.DataError: models/base: weight b holds 1 NaN or infinite number of 2; ...
+    """
+    for name, tensor in tensors:
+        if not tensor.is_floating_point() or bool(torch.isfinite(tensor.detach().sum(dtype=torch.float32))):
+            continue
+        bad = int((~torch.isfinite(tensor.detach())).sum())
+        if bad:
+            raise DataError(
+                f"{whose}: weight {name} holds {bad:,} NaN or infinite number{'s' if bad > 1 else ''} of {tensor.numel():,}; "
+                "copy the folder again from its source, or take an earlier checkpoint of the run that wrote it"
+            )
 
 
 def check_loss(

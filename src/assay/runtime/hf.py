@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file  # type: ignore[reportUnknown
 
 from assay.core.errors import ConfigError, DataError, StorageError
 from assay.core.lines import parsed_json
+from assay.runtime.finite import check_weights
 from assay.runtime.model import Model, check_tensors
 from assay.runtime.settings import DecoderShape
 from assay.runtime.tokenizer import HubTokenizer
@@ -88,7 +89,11 @@ def _write_decoder(model: Model, folder: Path) -> None:
     tensors = {n: t.detach().contiguous() for n, t in model.tensors.items()}
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     stops, pad = model.tokenizer.stop_ids, model.tokenizer.pad
-    ends = {"bos_token_id": None, "eos_token_id": stops[0] if len(stops) == 1 else list(stops), "pad_token_id": pad}
+    ends = {
+        "bos_token_id": model.tokenizer.bos,
+        "eos_token_id": stops[0] if len(stops) == 1 else list(stops),
+        "pad_token_id": pad,
+    }
     _write_json(folder / CONFIG, {**config_of(model.shape), **ends})
     _write_json(folder / GENERATION, ends)
     model.tokenizer.save(folder)
@@ -175,7 +180,8 @@ def load_decoder(folder: Path | str) -> Model:
     Raises:
         ConfigError: an architecture or option that assay's decoder does not have, a tokenizer with more ids than the weights have
             rows, or a chat template that is no Jinja; names it.
-        DataError: a file is missing, truncated or damaged, or tensors do not fit the config; names the file.
+        DataError: a file is missing, truncated or damaged, tensors do not fit the config, or one holds NaN or an infinity; names
+            the file or the tensor.
     """
     place = Path(folder)
     _check_folder(place)
@@ -185,6 +191,7 @@ def load_decoder(folder: Path | str) -> Model:
     if shape.tied:
         tensors.pop("lm_head.weight", None)
     check_tensors(shape, {n: tuple(t.shape) for n, t in tensors.items()}, str(place))
+    check_weights(tensors.items(), str(place))
     ends: Any = config.get("eos_token_id")  # one id or several
     eos = next((int(i) for i in (ends if isinstance(ends, list) else [ends]) if i is not None), None)  # type: ignore[reportUnknownArgumentType,reportUnknownVariableType]
     return Model(shape=shape, tensors=tensors, tokenizer=HubTokenizer.load(place, eos=eos, rows=shape.vocab_size))

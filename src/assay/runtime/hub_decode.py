@@ -21,6 +21,7 @@ from assay.core.columns import Array
 from assay.core.errors import ConfigError
 from assay.core.rollout import Ids, ids_of
 from assay.runtime.decode import chunks, padded
+from assay.runtime.finite import check_weights
 from assay.runtime.hub_cache import HubPrefill, SlotCache, visible
 from assay.runtime.hub_routing import Routing
 from assay.runtime.slots import ColumnKind
@@ -48,6 +49,7 @@ class HubDecodePath:
 
     Raises:
         ConfigError: a module that cannot be decoded this way; says why, and what to do.
+        DataError: a weight holds NaN or an infinity.
     """
 
     def __init__(self, module: nn.Module, max_slots: int, context: int, *, routed: bool = False, static: bool = False) -> None:
@@ -205,6 +207,7 @@ class HubDecodePath:
             if kept is not None:
                 self._config.sliding_window = kept
         if not gap <= _CLOSE[self.dtype]:
+            check_weights(self.module.named_parameters(), type(self.module).__name__)  # or else they are to blame
             raise self._refused(
                 f"single steps at a position and a mask per row give other log-probabilities than one pass (by {gap:.2g} nats)"
             )

@@ -15,6 +15,7 @@ from assay.core.errors import ConfigError
 from assay.core.seeds import generator
 from assay.runtime.causal import Causal, copy_in
 from assay.runtime.compiling import compile_layers
+from assay.runtime.finite import check_weights
 from assay.runtime.hub_model import HubModel
 from assay.runtime.hub_routing import routers_of
 from assay.runtime.kernels import unpad_rows
@@ -59,6 +60,7 @@ class HubDecoder(Causal):
         concatenated: whether rows are.
 
     Raises:
+        DataError: a weight holds NaN or an infinity.
         ConfigError: neither way gives what a row gives alone, the head makes logits in a way that is not known here, there is no
             routing that could be replayed, or layers that cannot be compiled.
     """
@@ -175,6 +177,7 @@ class HubDecoder(Causal):
         own, mine = torch.cat([logits for _, logits in alone]).float(), self.head.logits(states.float())
         close, spread = CLOSE[next(iter(self.module.parameters())).dtype], float(own.std()) or 1.0
         if not float((own - mine).abs().max()) <= 10 * close * spread:
+            check_weights(self.module.named_parameters(), self._shape.architecture)  # or else they are to blame
             raise ConfigError(
                 f"{self._shape.architecture}: its logits are not its head's weight, bias, scale and soft cap of its last states "
                 f"(they differ by {float((own - mine).abs().max()):.3g}); assay cannot train it"

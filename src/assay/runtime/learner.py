@@ -37,6 +37,7 @@ from assay.runtime.publishing import published, served
 from assay.runtime.rehearsal import disturbed, effects
 from assay.runtime.settings import LearnerSettings
 from assay.runtime.typed import array_of
+from assay.runtime.untrained import GradientWatch
 
 if TYPE_CHECKING:
     from assay.runtime.hub_model import HubModel
@@ -104,6 +105,7 @@ class TorchLearner:
         self.passes = Passes(self.policy, self.anchors, self.heads, settings, ranks)
         self._layout = Layout(self.policy, self.anchors)
         self._trained = self.parameters | self.heads.parameters
+        self._watch = GradientWatch(self.parameters, ranks)
 
     # ---- passes without gradient
 
@@ -182,6 +184,8 @@ class TorchLearner:
         optimizing = _now(self.policy.device)
         factor = self.settings.schedule.factor(self.place, self.total_steps)
         moves = self._moves()
+        if moves and norm * factor > 0:
+            self._watch.look({name: p.grad for name, p in self.parameters.items()})
         with timed("optimizer"):
             if moves:
                 self.optimizer.step(factor)
@@ -193,6 +197,7 @@ class TorchLearner:
             "loss/total": tally.loss,
             "grad/norm": norm,
             **norms,
+            **({"grad/untrained": float(len(self._watch.untrained))} if self._watch.untrained else {}),
             "lr": self.settings.optimizer.lr * factor * moves,
             "rows/computed": float(tally.rows),
             "rows/skipped": float(tally.given - tally.rows),
@@ -204,7 +209,7 @@ class TorchLearner:
             "time/prepare": scored - begin,
             "time/forward_backward": tally.seconds,
             "time/optimizer": _now(self.policy.device) - optimizing,
-        })  # fmt: skip
+        }, untrained=self._watch.untrained)  # fmt: skip
 
     def _passes(
         self, batch: Batch, plan: Plan, loss: LossProgram, totals: tuple[_Tally, dict[str, float]],
@@ -421,6 +426,7 @@ class TorchLearner:
         self.anchors.load(found.get("anchors", {}), counters["anchored"])
         self.heads.load(found.get("heads", {}), optimizers)
         self.version, self.place = counters["version"], counters["place"]
+        self._watch.load_state_dict(counters["gradients"])
 
     def _read(self, folder: Path, digests: Mapping[str, str]) -> dict[str, dict[str, Tensor]]:
         """Parts, this rank's, of a checkpoint's tensors, checked; those of optimisers are checked where they go."""
@@ -440,6 +446,7 @@ class TorchLearner:
             "optimizer": type(self.settings.optimizer).__name__,
             "anchors": sorted(self.anchors),
             "anchored": self.anchors.versions,
+            "gradients": self._watch.state_dict(),
             **self.heads.facts(),
         }
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from assay.core.errors import ConfigError
+from assay.core.errors import ConfigError, nearest
 from assay.core.seeds import generator
 from assay.runtime.settings import Lora
 from assay.runtime.typed import tensor_of
@@ -27,7 +27,8 @@ def inject(module: nn.Module, settings: Lora) -> None:
     """Puts adapters into ``module``, whose other weights are frozen; they begin as the base does.
 
     Raises:
-        ConfigError: PEFT is not installed, or no layer is called as ``targets`` say.
+        ConfigError: PEFT is not installed, or ``targets`` names no layer, or one whose adapter would not be trained: the head,
+            whose weight the learner reads itself, or an embedding.
     """
     _put(module, settings)
     for name, parameter in module.named_parameters():
@@ -63,10 +64,52 @@ def _put(module: nn.Module, settings: Lora, *, empty: bool = False) -> None:
             warnings.simplefilter("ignore")  # of its own patterns for layers that are not adapted
             inject_adapter_in_model(config, module, adapter_name=NAME, low_cpu_mem_usage=empty)
     except ValueError as error:
-        linear = sorted(
-            {name.rpartition(".")[2] for name, part in _parts(module) if isinstance(part, nn.Linear) or _turned(part)}
-        )
+        linear = sorted(_linear(module))
         raise ConfigError(f"Lora.targets={settings.targets}: {error}; its linear layers are called {linear}") from error
+    _check_trained(module, settings)
+
+
+def _check_trained(module: nn.Module, settings: Lora) -> None:
+    """That each target names a layer, and that what is put in there learns.
+
+    Raises:
+        ConfigError: as `inject`.
+    """
+    tuned = _tuned(module)
+    head = cast(Any, module).get_output_embeddings()
+    linear = sorted({n.rpartition(".")[2] for n, part in tuned.items() if part is not head} | _linear(module))
+    for target in settings.targets:
+        if not any(name == target or name.endswith(f".{target}") for name in tuned):
+            close = nearest(target, linear)
+            hint = f"did you mean {close!r}? " if close else ""
+            raise ConfigError(
+                f"Lora.targets={settings.targets}: no layer is called {target!r}; {hint}its linear layers are called {linear}"
+            )
+    for name, part in tuned.items():
+        kind = "the head" if part is head else "" if _is_linear(part.get_base_layer()) else "an embedding"
+        if kind:
+            raise ConfigError(
+                f"Lora.targets={settings.targets}: {name} is {kind}, where an adapter would never be trained (logits and "
+                f"look-ups read its own weight); leave {name.rpartition('.')[2]!r} out, or train all weights (adapter=None)"
+            )
+
+
+def _tuned(module: nn.Module) -> dict[str, Any]:
+    """The layers that have an adapter, by name."""
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    return {name: part for name, part in _parts(module) if isinstance(part, BaseTunerLayer)}
+
+
+def _is_linear(part: nn.Module) -> bool:
+    return isinstance(part, nn.Linear) or _turned(part)
+
+
+def _linear(module: nn.Module) -> set[str]:
+    """Last parts of the names of its linear layers, the head and those that have an adapter aside."""
+    head = cast(Any, module).get_output_embeddings()
+    found = {name.rpartition(".")[2] for name, part in _parts(module) if _is_linear(part) and part is not head}
+    return found - {"base_layer", NAME}
 
 
 def _turned(part: nn.Module) -> bool:
@@ -100,14 +143,10 @@ def peft_names(tensors: Mapping[str, Any]) -> dict[str, str]:
 
 def merge(module: nn.Module) -> None:
     """Adds the adapters to the weights that they adapt, and takes them out."""
-    from peft.tuners.tuners_utils import BaseTunerLayer
-
-    for name, part in list(_parts(module)):
-        if isinstance(part, BaseTunerLayer):
-            tuned: Any = part
-            tuned.merge(safe_merge=True)
-            parent, _, last = name.rpartition(".")
-            setattr(module.get_submodule(parent), last, tuned.get_base_layer())
+    for name, tuned in _tuned(module).items():
+        tuned.merge(safe_merge=True)
+        parent, _, last = name.rpartition(".")
+        setattr(module.get_submodule(parent), last, tuned.get_base_layer())
 
 
 def _parts(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:

@@ -10,6 +10,7 @@ from tokenizers import AddedToken
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.task import CALLS, TOOLS, Message
+from assay.runtime.special_tokens import SpecialTokens
 
 if TYPE_CHECKING:
     from assay.runtime.tokenizer import ChatTemplate
@@ -26,12 +27,14 @@ class Codec:
         template: ids of a template's text, control tokens and all.
         added: the tokenizer's added tokens by id.
         text: text of ids, control tokens and all.
+        special: what the tokenizer puts around plain text.
     """
 
     plain: Callable[[str], list[int]]
     template: Callable[[str], list[int]]
     added: Mapping[int, AddedToken]
     text: Callable[[list[int]], str]
+    special: SpecialTokens
 
 
 class Turns(Protocol):
@@ -51,9 +54,15 @@ class Turns(Protocol):
 
     def follow(self, history: Sequence[Message], messages: Sequence[Message], answer: bool) -> list[int]: ...
 
+    def calls(self, history: Sequence[Message], message: Message) -> list[int]:
+        """The assistant's turn of calls behind a conversation, with its end."""
+        ...
+
 
 class RoleTurns:
     """Turns that are written each by itself: append-only whatever comes.
+
+    A conversation begins with the special tokens that the tokenizer puts in front of plain text, unless the template writes them.
 
     Args:
         template: how.
@@ -75,15 +84,26 @@ class RoleTurns:
                 self._around[field.name] = (codec.template(before), codec.template(after))
             except DataError as error:
                 raise ConfigError(f"ChatTemplate.{field.name}: {error}") from error
+        own = any(before[: len(codec.special.before)] == list(codec.special.before) for before, _ in self._around.values())
+        self.begin: tuple[int, ...] = () if own else codec.special.before
 
     def render(self, messages: Sequence[Message], answer: bool) -> list[int]:
         """Whole turns in order."""
         opens = self._system and messages and messages[0].role != "system"
-        return self._written([Message("system", self._system), *messages] if opens else messages, answer)
+        turns = [Message("system", self._system), *messages] if opens else messages
+        return [*self.begin, *self._written(turns, answer)]
 
     def follow(self, history: Sequence[Message], messages: Sequence[Message], answer: bool) -> list[int]:
         """The end of a turn, and those behind it: the history does not matter."""
         return [self.end, *self._written(messages, answer)]
+
+    def calls(self, history: Sequence[Message], message: Message) -> list[int]:
+        """Refused: such a template writes none.
+
+        Raises:
+            ConfigError: always.
+        """
+        return self._written([message], False)
 
     def _written(self, messages: Sequence[Message], answer: bool) -> list[int]:
         out: list[int] = []
@@ -111,7 +131,7 @@ class BareTurns(RoleTurns):
 
     def __init__(self, template: ChatTemplate, codec: Codec, end: int, where: str, system: str = "") -> None:
         super().__init__(template, codec, end)
-        self._where = where
+        self._where, self._after = where, codec.special.after_text
         if system:
             raise ConfigError(f"Chat.system={system!r}: {self._lacking('a system prompt')}")
 
@@ -125,12 +145,18 @@ class BareTurns(RoleTurns):
         """A text, and an answer to it.
 
         Raises:
-            ConfigError: any other conversation.
+            ConfigError: any other conversation, or the tokenizer ends plain text with tokens behind which no answer can stand.
         """
         roles = [m.role for m in messages]
         fits = roles == ["user", "assistant"][: len(roles)] and not (answer and len(roles) > 1)
         if not fits and TOOLS not in roles and CALLS not in roles:  # these have a refusal of their own
             raise ConfigError(self._lacking(f"a conversation of {', '.join(roles)}"))
+        if self._after:
+            raise ConfigError(
+                f"{self._where} has no chat template, and its tokenizer writes {self._after!r} behind every text, so an answer "
+                "would stand behind an end: say how prompts are written by Chat(template='dialogue') or a ChatTemplate(...), or "
+                "take that token out of the post-processor in tokenizer.json"
+            )
         return super().render(messages, answer)
 
     def follow(self, history: Sequence[Message], messages: Sequence[Message], answer: bool) -> list[int]:

@@ -20,7 +20,7 @@ from assay.runtime.optim import check_tensors
 __all__ = ["read", "read_facts", "write"]
 
 FORMAT = 3
-COUNTERS = ("version", "place", "anchored")
+COUNTERS = ("version", "place", "anchored", "gradients")
 Parts = Mapping[str, Mapping[str, Tensor]]
 
 
@@ -41,7 +41,8 @@ def write(folder: Path, parts: Parts, facts: Mapping[str, object]) -> None:
 
 
 def read_facts(folder: Path, facts: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The counters (``version``, ``place``, and ``anchored``: the anchors' versions), and the digests of the tensor files.
+    """The counters (``version``, ``place``, ``anchored``: anchors' versions, ``gradients``: which tensors had none yet), and the
+    digests of the tensor files.
 
     Args:
         folder: where to read.
@@ -55,6 +56,7 @@ def read_facts(folder: Path, facts: Mapping[str, object]) -> tuple[dict[str, Any
         found: dict[str, Any] = json.loads(text)
         counters: dict[str, Any] = {"version": int(found["version"]), "place": int(found["place"])}
         counters["anchored"] = {str(k): int(v) for k, v in found.get("anchored", {}).items()}
+        counters["gradients"] = dict(found.get("gradients", {}))
         digests = {str(k): str(v) for k, v in found["digests"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{folder / 'learner.json'} is damaged: {error!r}; restore the folder from a copy") from None

@@ -15,11 +15,12 @@ from assay.core.canon import digest
 from assay.core.config import from_dict, to_dict
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.rollout import Ids, ids_of
-from assay.core.task import Message
+from assay.core.task import CALLS, Message
 from assay.core.thinking import Thinking
 from assay.runtime.chat import BUILT_IN, Chat
 from assay.runtime.jinja import JinjaText, roles_in_jinja, with_defaults
 from assay.runtime.role_turns import BareTurns, Codec, RoleTurns, Turns
+from assay.runtime.special_tokens import special_tokens_of
 from assay.runtime.turns import JinjaTurns
 
 __all__ = ["ChatTemplate", "HubTokenizer", "char_tokenizer"]
@@ -81,7 +82,7 @@ class Brought:
 
 
 class HubTokenizer:
-    """A `tokenizers.Tokenizer` that never adds special tokens and never reads them out of text.
+    """A `tokenizers.Tokenizer` that never reads special tokens out of text, and adds its own only in front of a whole prompt.
 
     Args:
         tokenizer: the wrapped one.
@@ -114,6 +115,7 @@ class HubTokenizer:
         self._size = _size(tokenizer)
         if eos is not None and not 0 <= eos < self._size:
             raise ConfigError(f"HubTokenizer: eos={eos} is no id of a tokenizer with {self._size} ids")
+        self._added = special_tokens_of(tokenizer)
         self._special = frozenset(i for i, t in tokenizer.get_added_tokens_decoder().items() if t.special)
         self._chars, self._texts = _char_tables(tokenizer, self._special, self._size)
         if self._texts is not None:
@@ -130,7 +132,7 @@ class HubTokenizer:
         """What writes conversations."""
         chat, where = self.chat, self._brought.where if self._brought else "the tokenizer"
         added = self._tokenizer.get_added_tokens_decoder()
-        codec = Codec(lambda text: self.encode(text).tolist(), self._encode_template, added, self._whole_text)
+        codec = Codec(lambda text: self.encode(text).tolist(), self._encode_template, added, self._whole_text, self._added)
         if isinstance(chat.template, ChatTemplate):
             self.template = chat.template
         source = self._source()
@@ -177,7 +179,12 @@ class HubTokenizer:
             raise UnknownNameError("Chat.template", wanted, {*own, *BUILT_IN})
         if wanted == "chatml" and wanted not in own and self._tokenizer.token_to_id("<|im_end|>") is None:
             raise ConfigError("Chat.template='chatml': the tokenizer has no token '<|im_end|>'; use 'dialogue', which needs none")
-        return found
+        return found if wanted in own else self._begun(found)
+
+    def _begun(self, source: str) -> str:
+        """A Jinja text that begins with the special tokens that stand in front of plain text."""
+        begin = self._added.before_text
+        return f"{{{{ {begin!a} }}}}{source}" if begin else source
 
     def with_chat(self, chat: Chat) -> HubTokenizer:
         """The same tokenizer, its model talked to otherwise."""
@@ -232,8 +239,22 @@ class HubTokenizer:
             if isinstance(self._turns, BareTurns) or self.template is None:
                 return None
             source = roles_in_jinja(asdict(self.template))
+            source = self._begun(source) if isinstance(self._turns, RoleTurns) and self._turns.begin else source
         apart = not isinstance(self._turns, JinjaTurns) or self._turns.takes_system
         return with_defaults(source, self.chat.system, self.chat.options, apart)
+
+    @property
+    def bos_ids(self) -> Ids:
+        """Special ids that the tokenizer puts in front of plain text, one BOS or none in most families: a prompt without a chat
+        template begins with them, as with ``tokenizer(text)`` of transformers.
+        """
+        return ids_of(self._added.before)
+
+    @property
+    def bos(self) -> int | None:
+        """Id of ``bos_token``, where the tokenizer's config names one."""
+        token = _named(self._config.get("bos_token"))
+        return None if token is None else self._tokenizer.token_to_id(token)
 
     @property
     def pad(self) -> int | None:
@@ -252,7 +273,7 @@ class HubTokenizer:
         return self._tokenizer
 
     def encode(self, text: str) -> Ids:
-        """Ids of plain text.
+        """Ids of a piece of plain text, without `bos_ids`: what stands inside a prompt, or an answer.
 
         Raises:
             DataError: a character tokenizer's alphabet lacks a character; names it and its position.
@@ -339,6 +360,24 @@ class HubTokenizer:
         [1, 11, 12]
         """
         return ids_of(self._turns.follow(history, messages, answer))
+
+    def said(self, history: Sequence[Message], message: Message) -> Ids:
+        """Ids of an assistant's turn behind a conversation, with the token that ends it: what a model would sample to say it.
+
+        A turn of calls (role ``tool_calls``) is written by the chat template; a text is encoded by itself.
+
+        Raises:
+            ConfigError: the template writes no calls, or begins turns of calls otherwise than turns that it asks for.
+            DataError: as `render`.
+
+        >>> from assay.core import Message
+        >>> t = char_tokenizer("0123456789=", ChatTemplate(user="{content}="))
+        >>> t.said([Message("user", "12")], Message("assistant", "7")).tolist()
+        [9, 1]
+        """
+        if message.role != CALLS:
+            return ids_of([*self.encode(message.content), self.eos])
+        return ids_of(self._turns.calls(history, message))
 
     def save(self, folder: Path) -> None:
         """Writes ``tokenizer.json`` and ``tokenizer_config.json`` as `transformers.AutoTokenizer` reads them."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from assay.core.errors import ConfigError, DataError
 from assay.core.task import CALLS, Message
 from assay.core.thinking import Thinking
-from assay.core.tooling import as_dicts, declared, marked, named_in, renamed
+from assay.core.tooling import as_dicts, declared, marked, named_in, renamed, with_words
 from assay.runtime.jinja import JinjaText
 from assay.runtime.role_turns import Codec
 
@@ -149,7 +149,7 @@ class JinjaTurns:
             ConfigError: the template would write what was sampled otherwise, and ``Chat.rewrites`` is ``refuse``.
             DataError: the template refuses the conversation, or leaves a message out.
         """
-        if not history or history[-1].role != "assistant":
+        if not history or history[-1].role not in ("assistant", CALLS):
             raise DataError("a conversation that is gone on with must end with an assistant's turn")
         tools, whole = declared([*history, *messages], self._text.where)
         told = self._prepared(whole)
@@ -157,11 +157,42 @@ class JinjaTurns:
         if answer:
             self._check_follow(roles, [self._tags.close in m.content for m in told[: last + 1]], last, tools)
         (*contents, tools), hidden = self._hide([*(m.content for m in told), tools])
-        contents[last] = said = _free([*contents, tools])
+        said = _free([*contents, tools])
+        contents[last] = marked(roles[last], said)
         rest = self._written(roles, contents, answer, tools, called=True).partition(said)[2]
+        if not self._ends and roles[last] == CALLS:
+            raise ConfigError(f"{self._text.where}: the chat template ends no turn of calls, so nothing can follow one")
         if not self._ends:
             return [self.end, *self._ids(rest, hidden)]
         return self._ids(rest[rest.index(self._codec.added[self.end].content) :], hidden)
+
+    def calls(self, history: Sequence[Message], message: Message) -> list[int]:
+        """The assistant's turn of calls behind a conversation, as the template writes it, with the token that ends it.
+
+        Raises:
+            ConfigError: the template begins it otherwise than a turn that it asks for, or does not end it.
+            DataError: the template refuses the conversation, or the message holds no calls.
+        """
+        tools, whole = declared([*history, message], self._text.where)
+        told = self._prepared(whole)
+        roles = tuple(m.role for m in told)
+        (*contents, tools), hidden = self._hide([*(m.content for m in told), tools])
+        before = self._written(roles[:-1], contents[:-1], True, tools, called=True)
+        text, end = self._written(roles, contents, False, tools, called=True), self._codec.added[self.end].content
+        said, found, _ = text.removeprefix(before).partition(end)
+        if not text.startswith(before) or not found or not self._ends:
+            what = "begins" if not text.startswith(before) else "does not end"
+            raise ConfigError(
+                f"{self._text.where}: the chat template {what} a turn of calls as one that it asks for, so a model could not say "
+                "it; write the calls into the content, or name another template by Chat(template=...)"
+            )
+        words, _ = with_words(contents[-1])
+        if words.strip() not in said:
+            raise ConfigError(
+                f"{self._text.where}: the chat template leaves out the text in front of calls, so it would not be learned; leave "
+                "it out, or name another template by Chat(template=...)"
+            )
+        return [*self._ids(said, hidden), self.end]
 
     def _prepared(self, messages: Sequence[Message]) -> list[Message]:
         """With the system prompt, and in front of the first user turn where the template has no system turns."""
@@ -224,7 +255,9 @@ class JinjaTurns:
                 opened = "" if begun else f"{self._tags.open}\n"
                 marks[i] = f"{opened}THOUGHT{i}\n{self._tags.close}\n\n{marks[i]}"
         end = self._codec.added[self.end].content if self.end in self._codec.added else ""
-        called = self._called and roles[last + 1 : last + 2] == ("tool",)  # then it is not written as the text that it is
+        called = roles[last] == CALLS or (
+            self._called and roles[last + 1 : last + 2] == ("tool",)
+        )  # then it is not written as the text that it is
         ours = self._written(roles[:last], marks[:last], True, tools, called=True) + ("" if called else marks[last] + end)
         whole = self._written(roles, marks, True, tools, called=True)
         self._check_whole(roles, [_mark(i) for i in range(len(roles))], whole)

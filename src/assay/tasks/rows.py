@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from assay.core.canon import FrozenMap, digest, plain
+from assay.core.canon import FrozenMap, check_row_text, digest, plain
 from assay.core.errors import ConfigError, DataError, a_kind, nearest
+from assay.core.lines import object_of
 from assay.core.protocols import Environment, Verifier
 from assay.core.seeds import content_split, generator
 from assay.core.task import Message, Task, World
 from assay.tasks.draws import SPLITS, Place, slip
-from assay.verify.cases import parsed
 from assay.verify.exact import ExactMatch
 from assay.verify.function import RewardFunction
 
 __all__ = ["Rows", "load_jsonl"]
 
 _ROLES = ("system", "user", "assistant", "tool")
+_HIGHEST = 10**9
+"""Largest level: batches hold levels as 64-bit numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class _Table:
     cells: Mapping[tuple[str, int, str], tuple[_Row, ...]]
     arms: Mapping[str, tuple[int, ...]]
     repeated: int
+    differing: int
     symbols: str
 
 
@@ -52,7 +55,8 @@ class Rows:
     ``answer``, ``level`` (a whole number, 1 by default) and ``arm`` (text, the family's name by default). Everything but the
     prompt is
     private: only the reward sees it. Train and test are told apart by a hash of the prompt, so no prompt is in both. A row
-    that repeats another one is dropped and counted; one that has the prompt of another and says something else is refused.
+    that repeats another one is dropped and counted; one that has the prompt of another and says something else is a task of its
+    own, and counted too.
 
     ``task(arm, level, split, index)`` goes through the rows of a cell epoch by epoch, each epoch in an order of its own.
 
@@ -94,6 +98,11 @@ class Rows:
     def repeated(self) -> int:
         """Rows dropped because another row says the same."""
         return self._table.repeated
+
+    @property
+    def differing(self) -> int:
+        """Rows that have the prompt of a row before them, and another answer, or other fields."""
+        return self._table.differing
 
     @property
     def alphabet(self) -> str:
@@ -155,17 +164,21 @@ class Rows:
         if not self.rows:
             raise DataError("Rows needs at least one row, got none")
         first: dict[str, _Row] = {}
-        repeated = 0
+        seen: dict[str, set[str]] = {}
+        repeated = differing = 0
         for number, raw in enumerate(self.rows):
             row = _checked(self, number, raw)
-            seen = first.setdefault(row.key, row)
-            if seen is not row:
-                if digest([seen.arm, seen.level, seen.private]) != digest([row.arm, row.level, row.private]):
-                    raise DataError(
-                        f"rows {seen.number} and {number} have the same prompt but differ otherwise; keep one, "
-                        "or make the prompts differ"
-                    )
+            if first.setdefault(row.key, row) is row:
+                continue
+            said = digest([row.arm, row.level, row.private])
+            others = seen.setdefault(row.key, {digest([first[row.key].arm, first[row.key].level, first[row.key].private])})
+            if said in others:
                 repeated += 1
+                continue
+            others.add(said)
+            differing += 1
+            key = digest([row.key, said])  # a task of its own, with a name of its own
+            first[key] = replace(row, key=key)
         cells: dict[tuple[str, int, str], list[_Row]] = {}
         arms: dict[str, set[int]] = {}
         for row in first.values():
@@ -176,6 +189,7 @@ class Rows:
             cells={cell: tuple(rows) for cell, rows in cells.items()},
             arms={arm: tuple(sorted(levels)) for arm, levels in sorted(arms.items())},
             repeated=repeated,
+            differing=differing,
             symbols="".join(sorted({c for answer in answers for c in answer})),
         )
 
@@ -184,13 +198,21 @@ def load_jsonl(path: str | Path) -> list[dict[str, Any]]:
     """The rows of a JSON Lines file; empty lines are skipped.
 
     Raises:
-        DataError: the file cannot be read, or a line is not a JSON object in UTF-8, or says one key twice; names file and line.
+        DataError: the file cannot be read, or a line is not a JSON object in UTF-8, says one key twice, or holds NaN or a number
+            beyond 1e308; names file and line.
     """
     try:
         lines = Path(path).read_bytes().split(b"\n")
     except OSError as error:
         raise DataError(f"cannot read rows from {path}: {error}") from error
-    return [dict(parsed(line, f"{path}, line {number}")) for number, line in enumerate(lines, 1) if line.strip()]
+    return [_line(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _line(line: bytes, place: str) -> dict[str, Any]:
+    try:
+        return object_of(line, finite=True)
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from None
 
 
 @lru_cache(maxsize=256)
@@ -214,10 +236,13 @@ def _checked(source: Rows, number: int, raw: object) -> _Row:
             plain(value)
         except DataError as error:
             raise DataError(f"row {number}, field {name!r}: {error}") from None
+    check_row_text(row, f"row {number}")
     public = FrozenMap(_posed(number, row))
     level, arm = row.get("level", 1), row.get("arm", source.name)
     if not isinstance(level, int) or isinstance(level, bool):
         raise DataError(f"row {number}, field 'level': {level!r} is not a whole number")
+    if abs(level) > _HIGHEST:
+        raise DataError(f"row {number}, field 'level': {level} is beyond {_HIGHEST:,}; number levels from 1 on")
     if not isinstance(arm, str) or not arm:
         raise DataError(f"row {number}, field 'arm': {arm!r} is not a name")
     if source.reward is None and source.scorer is None and not isinstance(row.get("answer"), str | int | float):

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.core.canon import digest
+from assay.core.canon import check_row_text, digest
 from assay.core.errors import ConfigError, DataError
 from assay.core.hub import PREFIX, HubName, commit_of
 from assay.curate.rows import entries, parsed, read_rows
@@ -25,6 +25,8 @@ Placed = tuple[str, Mapping[str, Any]]
 
 _NOT_TEXT = ("messages", "conversations", "answers", "rewards", "label", "probability")
 """Fields that CSV, where all is text, holds as JSON."""
+_MAYBE_TURNS = ("prompt", "completion", "chosen", "rejected", "tools")
+"""Fields that may be lists of objects there."""
 
 
 def rows_of(stage: GivenRows) -> tuple[Placed, ...]:
@@ -91,12 +93,13 @@ def _rows(data: str, path: Path) -> Iterator[Placed]:
             row = parsed(entry)
         except DataError as error:
             raise DataError(f"{place}: {error}") from None
+        check_row_text(row, place)
         yield place, {name: _cell(name, value) for name, value in row.items() if value != ""} if sheet else row
 
 
 def _cell(name: str, value: str) -> Any:
     """What a cell of a sheet says; a text that is no JSON is left to whoever reads the field."""
-    if name not in _NOT_TEXT:
+    if name not in _NOT_TEXT and not (name in _MAYBE_TURNS and value.lstrip().startswith("[{")):
         return value
     try:
         return json.loads(value.lower() if name == "label" else value)

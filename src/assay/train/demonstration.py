@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from assay.core.errors import DataError, nearest
+from assay.core.protocols import CallTokenizer, Tokenizer
 from assay.core.rollout import Ids, ids_of
 from assay.core.sample import Sample, supervised
-from assay.core.task import TOOLS, Message
+from assay.core.task import CALLS, TOOLS, Message
 from assay.rollout.conversation import followed
 from assay.rollout.saying import Reader
+from assay.train.turn_fields import Turn, check_row, read_tools, read_turns
 
 __all__ = ["Demonstration", "conversation_row"]
 
 _TURNS = ("messages", "conversations")
 _PROMPTS = ("prompt", "question", "problem", "instruction")
 _ANSWERS = ("completion", "response", "output", "answer")
-_ROLES = {
-    "system": "system", "user": "user", "assistant": "assistant", "tool": "tool", "human": "user", "gpt": "assistant",
-    TOOLS: TOOLS,
-}  # fmt: skip
-"""Roles by what rows call them; tools that a task declares open the rows that a teacher's attempts become."""
-_NAMES = (("role", "from"), ("content", "value"))
-_UNREAD = {
-    "tools": "describe the tools in the system turn, in the words in which the environment reads calls",
-    "tool_calls": "write the call into the content, in the words in which the environment reads it",
-    "reasoning_content": "write the thought into the content, between the tags that Chat.thinking names",
-    "thinking": "write the thought into the content, between the tags that Chat.thinking names",
-}
-"""Fields that say something of the conversation which would be lost, and where else to say it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +33,15 @@ class Demonstration:
         opening: its first turns, which are only read.
         turns: the others; those of the assistant are imitated. The first and the last are the assistant's.
         place: where it was read, for messages.
+        skipped: places in ``turns`` of the assistant's turns that are only read, because the row says so.
+        muted: fields of the other turns by which the row says that they carry no loss, for messages.
     """
 
     opening: tuple[Message, ...]
     turns: tuple[Message, ...]
     place: str = field(default="demonstration", compare=False)
+    skipped: frozenset[int] = frozenset()
+    muted: tuple[str, ...] = field(default=(), compare=False)
 
     @staticmethod
     def of(row: Mapping[str, Any], place: str = "demonstration") -> Demonstration:
@@ -59,6 +52,10 @@ class Demonstration:
         - a question and its answer: ``prompt`` (``question``, ``problem``, or ``instruction`` with ``input``), a text or turns,
           or ``messages`` that end before the answer; and ``completion`` (``response``, ``output``, ``answer``), a text, or turns
           that begin and end with the assistant's. Turns of the assistant in the prompt are only read.
+
+        An assistant's turn may have ``tool_calls`` beside its content, as OpenAI writes them, and a row ``tools``, a list of
+        schemas: both are written by the model's chat template. A turn of the assistant with ``weight`` 0, or ``train``,
+        ``trainable`` or ``loss_mask`` false, is only read.
 
         Of several names the first counts. Other fields, such as ``id`` or ``source``, are not read.
 
@@ -71,32 +68,48 @@ class Demonstration:
         >>> Demonstration.of({"messages": asked}) == Demonstration.of({"prompt": "2+2=", "completion": "4"})
         True
         """
-        _check_unread(row, place)
-        name = _first(row, _TURNS)
+        check_row(row, place)
+        tools, name = tuple(Turn(message, None) for message in read_tools(row, place)), _first(row, _TURNS)
         if name:
-            talk = _turns(row, name, place)
-            start = next((i for i, turn in enumerate(talk) if turn.role == "assistant"), len(talk))
-            if talk[-1].role == "assistant":
-                return _checked(Demonstration(opening=talk[:start], turns=talk[start:], place=place), name)
+            talk = read_turns(row, name, place)
+            start = next((i for i, turn in enumerate(talk) if _says(turn.message)), len(talk))
+            if _says(talk[-1].message):
+                return _checked(_made((*tools, *talk[:start]), talk[start:], place), name)
             opening = talk
         else:
             name, opening = _asked(row, place)
         answer = _first(row, _ANSWERS)
         if not answer:
             raise DataError(f"{place}{_missing(row, _ANSWERS, 'completion')}, or 'messages' that end with the assistant's turn")
-        if opening[-1].role == "assistant":
+        if _says(opening[-1].message):
             raise DataError(f"{place}, field {name!r}: the last turn is the assistant's, but an answer follows; leave it out")
-        turns = (Message("assistant", _text(row, answer, place)),) if isinstance(row[answer], str) else _turns(row, answer, place)
-        return _checked(Demonstration(opening=opening, turns=turns, place=place), answer)
+        if any(turn.learned for turn in opening):
+            raise DataError(
+                f"{place}, field {name!r}: turns in front of an answer are only read; give one conversation, 'messages', where "
+                "they are to be learned from"
+            )
+        text = row[answer]
+        turns = (Turn(_answer(row, answer, place), None),) if isinstance(text, str) else read_turns(row, answer, place)
+        return _checked(_made((*tools, *opening), turns, place), answer)
 
     def row(self, key: str, reader: Reader, everything: bool = False) -> Sample:
-        """The training row; see `conversation_row`."""
-        return conversation_row(key, self.opening, self.turns, reader, everything)
+        """The training row; see `conversation_row`.
+
+        Raises:
+            DataError: as there; or all tokens are to carry loss, and the row says of a turn that it has none.
+        """
+        if everything and self.muted:
+            raise DataError(
+                f"{self.place}: {self.muted[0]} says that it carries no loss, but Imitate(learn='all') gives loss to all turns "
+                "but the assistant's that are switched off; leave the field out, or use learn='assistant'"
+            )
+        return conversation_row(key, self.opening, self.turns, reader, everything, self.skipped)
 
 
 def conversation_row(
-    key: str, opening: Sequence[Message], turns: Sequence[Message], reader: Reader, everything: bool = False
-) -> Sample:
+    key: str, opening: Sequence[Message], turns: Sequence[Message], reader: Reader, everything: bool = False,
+    skipped: Collection[int] = (),
+) -> Sample:  # fmt: skip
     """A training row of a conversation: assistant turns and the tokens that end them carry loss.
 
     Each turn's tokens are those that it has when it is said: an answer is encoded by itself, and what follows is written behind
@@ -107,78 +120,97 @@ def conversation_row(
         opening: turns that are only read.
         turns: the others, the assistant's and those that answer it.
         reader: of the model's tokenizer.
-        everything: all tokens but the first carry loss.
+        everything: all tokens but the first carry loss, those of ``skipped`` turns aside.
+        skipped: places in ``turns`` of assistant's turns that carry no loss.
 
     Raises:
         DataError: the chat template cannot write a turn, or the tokenizer a character.
+        ConfigError: the template writes no calls, or what was said otherwise once more follows.
     """
     tokenizer, told = reader.tokenizer, list(opening)
     pieces: list[tuple[Ids, bool]] = [(tokenizer.render(told), False)]
-    for said, run in groupby(turns, lambda turn: turn.role == "assistant"):
+    silent = [not everything]
+    for said, run in groupby(enumerate(turns), lambda turn: _says(turn[1])):
         these = list(run)
-        if said:
-            these = [Message("assistant", reader.taught(turn.content, pieces[-1][0])) for turn in these]
-            pieces += [(ids_of([*tokenizer.encode(turn.content), tokenizer.eos]), True) for turn in these]
-        else:
-            pieces.append((followed(tokenizer, told, these).ids, False))
-        told += these
+        if not said:
+            heard = [turn for _, turn in these]
+            pieces.append((followed(tokenizer, told, heard).ids, False))
+            silent.append(not everything)
+            told += heard
+            continue
+        before = pieces[-1][0]
+        for at, turn in these:
+            turn = turn if turn.role == CALLS else Message("assistant", reader.taught(turn.content, before))
+            pieces.append((_said(tokenizer, told, turn), at not in skipped))
+            silent.append(at in skipped)
+            told.append(turn)
     made = supervised(key, pieces)
-    return replace(made, mask=np.arange(len(made.ids)) > 0) if everything else made
+    if not everything:
+        return made
+    mask = ~np.repeat(silent, [len(ids) for ids, _ in pieces])
+    return replace(made, mask=mask & (np.arange(len(mask)) > 0))
+
+
+def _said(tokenizer: Tokenizer, told: Sequence[Message], turn: Message) -> Ids:
+    """The ids of an assistant's turn, with those that end it."""
+    if turn.role != CALLS:
+        return ids_of([*tokenizer.encode(turn.content), tokenizer.eos])
+    if not isinstance(tokenizer, CallTokenizer):
+        raise DataError("this tokenizer writes no calls of tools; write them into the content, as the environment reads them")
+    return tokenizer.said(told, turn)
+
+
+def _says(message: Message) -> bool:
+    """Whether a turn is the assistant's."""
+    return message.role in ("assistant", CALLS)
+
+
+def _made(opening: Sequence[Turn], turns: Sequence[Turn], place: str) -> Demonstration:
+    silent = [turn.message.role for turn in (*opening, *turns) if turn.learned is False and not _says(turn.message)]
+    return Demonstration(
+        opening=tuple(turn.message for turn in opening), turns=tuple(turn.message for turn in turns), place=place,
+        skipped=frozenset(i for i, turn in enumerate(turns) if turn.learned is False and _says(turn.message)),
+        muted=tuple(f"a field of the {role}'s turn" for role in silent),
+    )  # fmt: skip
 
 
 def _checked(found: Demonstration, name: str) -> Demonstration:
     """What a row says, looked at.
 
     Raises:
-        DataError: nothing is asked, an assistant's turn is empty, or stands behind another one, or is not there where it must.
+        DataError: nothing is asked, an assistant's turn is empty, or stands behind another one, or is not there where it must, or
+            none is learned from.
     """
     place = f"{found.place}, field {name!r}"
-    if not found.opening:
+    if not any(turn.role != TOOLS for turn in found.opening):
         raise DataError(f"{place}: the first turn is the assistant's; begin with what it answers")
     for at, turn in enumerate(found.turns):
-        if turn.role == "assistant" and not turn.content:
+        if _says(turn) and not turn.content:
             raise DataError(f"{place}: an empty turn of the assistant; give it a text, or leave the row out")
-        if at and turn.role == found.turns[at - 1].role == "assistant":
+        if at and _says(turn) and _says(found.turns[at - 1]):
             raise DataError(f"{place}: two turns of the assistant behind one another; make them one")
     for at, which in ((0, "first"), (-1, "last")):
-        role = found.turns[at].role
-        if role != "assistant":
+        if not _says(found.turns[at]):
+            role = found.turns[at].role
             raise DataError(f"{place}: the {which} turn is of role {role!r}; an answer begins and ends with the assistant's")
+    if len(found.skipped) == sum(map(_says, found.turns)):
+        raise DataError(f"{place}: every turn of the assistant is switched off, so nothing is learned from; leave the row out")
     return found
 
 
-def _asked(row: Mapping[str, Any], place: str) -> tuple[str, tuple[Message, ...]]:
+def _asked(row: Mapping[str, Any], place: str) -> tuple[str, tuple[Turn, ...]]:
     """The prompt: its field and its turns."""
     name = _first(row, _PROMPTS)
     if not name:
         raise DataError(f"{place}{_missing(row, (*_PROMPTS, *_TURNS), 'prompt')}, or 'messages'")
     if not isinstance(row[name], str):
-        return name, _turns(row, name, place)
+        return name, read_turns(row, name, place)
     text, more = _text(row, name, place), row.get("input") if name == "instruction" else None
-    return name, (Message("user", f"{text}\n{more}" if more else text),)
+    return name, (Turn(Message("user", f"{text}\n{more}" if more else text), None),)
 
 
-def _check_unread(fields: Mapping[str, Any], place: str) -> None:
-    for name, instead in _UNREAD.items():
-        if fields.get(name):
-            raise DataError(f"{place}, field {name!r}: it would not be learned from; {instead}, and leave the field out")
-
-
-def _turns(row: Mapping[str, Any], name: str, place: str) -> tuple[Message, ...]:
-    value: Any = row[name]
-    if not isinstance(value, list | tuple) or not value:
-        raise DataError(f"{place}, field {name!r}: it is {_short(row[name])}; give a text, or a list of turns")
-    return tuple(_turn(turn, f"{place}, field {name!r}, turn {at}") for at, turn in enumerate(cast("Sequence[Any]", value), 1))
-
-
-def _turn(turn: Any, place: str) -> Message:
-    shown = _short(turn)
-    fields = cast("Mapping[str, Any]", turn if isinstance(turn, Mapping) else {})
-    _check_unread(fields, place)
-    role, content = (fields.get(x) if fields.get(x) is not None else fields.get(y) for x, y in _NAMES)
-    if isinstance(role, str) and role in _ROLES and isinstance(content, str):
-        return Message(_ROLES[role], content)
-    raise DataError(f"{place}: {shown} is no turn; give {{'role': one of {', '.join(list(_ROLES)[:4])}, 'content': text}}")
+def _answer(row: Mapping[str, Any], name: str, place: str) -> Message:
+    return Message("assistant", _text(row, name, place))
 
 
 def _text(row: Mapping[str, Any], name: str, place: str) -> str:
@@ -199,8 +231,3 @@ def _missing(row: Mapping[str, Any], names: Sequence[str], usual: str) -> str:
     if said:
         return f", field {said!r}: did you mean {slip!r}? A row has {usual!r}"
     return f": none of {', '.join(map(repr, names))} among its fields {sorted(row)}; give {usual!r}"
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

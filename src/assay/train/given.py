@@ -35,6 +35,7 @@ def given_step(s: Session, given: Given) -> Mapping[str, float]:
         batch = s.program.credit(batch)
     with asking("the gradient pass"):
         stats = s.learner.step(batch, s.plan, s.program)
+    s.untrained = stats.untrained
     return {**s.program.metrics(), **stats.metrics, "tokens/trained": float(batch.counts.tokens), **clock.seconds()}
 
 

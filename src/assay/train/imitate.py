@@ -10,6 +10,7 @@ from assay.core.batch import Batch, pack_rows
 from assay.core.errors import ConfigError, DataError, PlanError
 from assay.core.protocols import Tokenizer
 from assay.core.sample import Sample
+from assay.core.task import CALLS
 from assay.rollout.saying import Reader
 from assay.train.data import rows_of
 from assay.train.demonstration import Demonstration
@@ -69,7 +70,7 @@ class Imitations:
         missing_in = spelling_of(self._tokenizer)
         tokens = learned = 0
         for i, given in enumerate(self._rows):
-            imitated = [t for t in given.turns if t.role == "assistant"]
+            imitated = [t for i, t in enumerate(given.turns) if t.role in ("assistant", CALLS) and i not in given.skipped]
             for turn in imitated if self._stage.learn == "assistant" else (*given.opening, *given.turns):
                 if missing := missing_in(turn.content):
                     raise DataError(

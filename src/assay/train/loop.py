@@ -109,11 +109,12 @@ def update(s: Session, batch: Batch) -> Mapping[str, float]:
     programs = chain([watched], repeat(s.program))
     with asking("the gradient pass"):
         stats = [
-            s.learner.step(complete_update(s, part, i), s.plan, program).metrics
+            s.learner.step(complete_update(s, part, i), s.plan, program)
             for i, (part, program) in enumerate(zip(parts, programs, strict=False))
         ]
     s.learner.skip(s.rl.stage.updates - len(stats))
-    return {**s.program.metrics(), **watched.metrics(), **_together(stats)}
+    s.untrained = stats[-1].untrained
+    return {**s.program.metrics(), **watched.metrics(), **_together([x.metrics for x in stats])}
 
 
 def _together(stats: Sequence[Mapping[str, float]]) -> dict[str, float]:

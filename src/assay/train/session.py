@@ -99,6 +99,7 @@ class Session:
         ids: running digest of all sampled token ids.
         proved: state of the last weight proof.
         version: of the weights published last.
+        untrained: names of tensors that are trained and have had no gradient at any step so far.
     """
 
     run: Run
@@ -121,6 +122,7 @@ class Session:
     ids: str = ""
     proved: bool = False
     version: int = 0
+    untrained: tuple[str, ...] = ()
 
     @property
     def rl(self) -> Practice:

@@ -48,6 +48,7 @@ class Progress:
         ended: number of steps that the stage was to have when it ended, by steps or by metric; 0 while it goes on.
         gate: temperature-1 accuracy that the stage's gate found at its end, of the arm where it is lowest.
         apart: sampler and learner disagreed too much at the last step that compared them.
+        untrained: the tensors without gradient that the journal has told of, in this stage.
     """
 
     evaluated: int = -1
@@ -55,6 +56,7 @@ class Progress:
     ended: int = 0
     gate: float | None = None
     apart: bool = False
+    untrained: list[str] = field(default_factory=list[str])
 
 
 @dataclass(slots=True)
@@ -105,7 +107,7 @@ class Desk:
         for what, line in s.notes():
             self.journal.event(s.step, what, line)
         if s.stage_step == 0:
-            self.progress.ended, self.progress.gate = 0, None
+            self.progress.ended, self.progress.gate, self.progress.untrained = 0, None, []
             if not isinstance(s.stage, WarmUp) and self.progress.evaluated != s.step:
                 self._log(s, await self._evaluate(s, full=True))
             self._checkpoint(index, s)
@@ -121,6 +123,7 @@ class Desk:
         """One step, with the evaluation and the checkpoint that are due behind it."""
         metrics = await self._step(s, given)
         refused = self._look_apart(s, metrics)
+        self._tell_untrained(s)
         last = s.stage_step >= s.stage.steps
         if last or _due(s.stage_step, self.run.evaluation.every):
             metrics |= await self._evaluate(s, full=last)
@@ -149,6 +152,18 @@ class Desk:
         except MismatchError as error:
             return error
         return None
+
+    def _tell_untrained(self, s: Session) -> None:
+        """Says which tensors have had no gradient although others learn."""
+        new = [name for name in s.untrained if name not in self.progress.untrained]
+        if new:
+            shown = ", ".join(new[:4]) + (f" and {len(new) - 4} more" if len(new) > 4 else "")
+            self.journal.event(
+                s.step, "untrained",
+                f"the gradient of {len(new)} trained tensor{'s' if len(new) > 1 else ''} has been exactly 0 at every step that "
+                f"moved others: {shown}; nothing that the loss reads depends on them",
+            )  # fmt: skip
+            self.progress.untrained += new
 
     async def _step(self, s: Session, given: Given | None) -> dict[str, float]:
         begin = time.process_time()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from assay.core.canon import FrozenMap
+from assay.core.canon import FrozenMap, check_row_text
 from assay.core.declared import check_positive
 from assay.core.errors import ConfigError, UnknownNameError, a_kind
 from assay.core.kinds import filed_as
@@ -56,6 +56,7 @@ class GivenRows(OneUpdate):
 
         Raises:
             ConfigError: something else among the rows.
+            DataError: a text that cannot be written.
         """
         given: Any = self.data
         if isinstance(given, str | Path):
@@ -67,6 +68,7 @@ class GivenRows(OneUpdate):
                 raise ConfigError(
                     f"{type(self).__name__}.data, row {i} is {a_kind(row)}; name a file of rows, or give a list of dicts"
                 )
+            check_row_text(cast("Mapping[str, Any]", row), f"{type(self).__name__}.data, row {i}")
         object.__setattr__(self, "data", tuple(map(FrozenMap, rows)))
 
 

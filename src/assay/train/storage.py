@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.core.canon import plain
-from assay.core.errors import AssayError, CheckpointError, StorageError
+from assay.core.errors import AssayError, CheckpointError, DataError, StorageError
 
 __all__ = ["fresh_folder", "guarded", "read_json", "remove", "sync_file", "write_json", "write_text"]
 
@@ -50,6 +50,7 @@ def write_text(path: Path, text: str) -> None:
 
     Raises:
         StorageError: the disk is full or the folder not writable; the old file is intact.
+        DataError: half of a surrogate pair in the text, which no file can hold; likewise.
     """
     beside = path.with_name(f".{path.name}.tmp")
     with guarded(path):
@@ -63,6 +64,12 @@ def write_text(path: Path, text: str) -> None:
             beside.replace(path)
             sync_file(path.parent)
             on_write(f"done:{path.name}")
+        except UnicodeEncodeError as error:
+            beside.unlink(missing_ok=True)
+            raise DataError(
+                f"{path.name} cannot be written: {text[max(0, error.start - 30) : error.end]!a} ends with half of a surrogate "
+                "pair, which is no character; mend the setting or the row that holds it"
+            ) from None
         except BaseException:
             beside.unlink(missing_ok=True)
             raise

@@ -27,10 +27,10 @@ class RewardFunction:
     """``fn(prompt, completion, row)`` as a verifier; gives the component ``reward``, or those that ``fn`` names.
 
     ``prompt`` is the text of the opening conversation, ``completion`` the text of the last call, ``row`` the user's own row
-    (for other task families: the public, world and private parts as one dict). The function returns a finite number, or a dict
-    of finite numbers by component name; of several components one is the task's own metric, and is called ``correct`` or
-    ``reward``. Anything else raises `RewardError`; run it in a `ScoringPool`, which also survives a function that hangs or
-    kills its process.
+    (for other task families: the public, world and private parts as one dict). The function returns a finite number, also as a
+    numpy scalar or a tensor of one element, or a dict of finite numbers by component name; of several components one is the
+    task's own metric, and is called ``correct`` or ``reward``. Anything else raises `RewardError`; run it in a `ScoringPool`,
+    which also survives a function that hangs or kills its process.
 
     Attributes:
         fn: the function.
@@ -100,6 +100,8 @@ class RewardFunction:
         return self._batch(self.fn(list(prompts), list(completions), list(rows)), rows)
 
     def _batch(self, returned: object, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
+        if _is_tensor(returned):
+            returned = cast("Any", returned).tolist()
         if not isinstance(returned, list | tuple | np.ndarray):
             raise RewardError(
                 f"a batched reward function must return a list of {len(rows)} numbers, got {a_kind(returned)}: {returned!r}"
@@ -152,8 +154,15 @@ def finite(value: Any, row: Mapping[str, Any]) -> float:
 
 
 def _unwrapped(value: Any) -> object:
-    """The Python number in a numpy scalar or an array without dimensions; any other value as it is."""
+    """The Python number in a numpy scalar, an array without dimensions, or a tensor of one element; any other value as it is."""
     if isinstance(value, np.generic | np.ndarray):
         array = cast("np.ndarray[Any, Any]", value)
         return array.item() if array.ndim == 0 else array
+    if _is_tensor(value):
+        return value.item() if value.numel() == 1 else value
     return value
+
+
+def _is_tensor(value: Any) -> bool:
+    """Whether it is a tensor of torch, which is not imported for that; not the class itself."""
+    return not isinstance(value, type) and all(hasattr(value, name) for name in ("item", "numel", "tolist"))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from assay.core.canon import canonical, digest, plain
+from assay.core.canon import canonical, check_row_text, digest, plain
 from assay.core.errors import AssayError, DataError
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
@@ -328,7 +328,9 @@ def _read(files: Iterable[Path]) -> Iterator[Found]:
     for path in files:
         for number, entry in read_rows(path):
             try:
-                yield Found(str(path), number, parsed(entry))
+                row = parsed(entry)
+                check_row_text(row, "a row")
+                yield Found(str(path), number, row)
             except DataError as error:
                 yield Found(str(path), number, None, str(error))
 
@@ -354,4 +356,7 @@ def write_rows(made: Iterable[dict[str, Any] | Rejected], out: Path) -> Path:
             part.replace(path)
     except OSError as error:
         raise DataError(f"cannot write {out}: {error}") from error
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
     return refused
