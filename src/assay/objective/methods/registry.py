@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.objective.objective import Objective
+from assay.objective.settings import with_checks
 
 __all__ = ["Make", "Method", "composition", "method", "registered"]
 
@@ -89,7 +90,8 @@ _METHODS: dict[str, Method] = {}
 
 
 def method(source: str, *, status: str = "published", example: Mapping[str, Any] | None = None) -> Callable[[Make], Make]:
-    """Registers the constructor that it decorates under its own name, and leaves it as it is.
+    """Registers the constructor that it decorates under its own name, and makes it refuse settings of the wrong kind
+    (`assay.objective.settings.with_checks`).
 
     Raises:
         ConfigError: the name is taken.
@@ -99,8 +101,9 @@ def method(source: str, *, status: str = "published", example: Mapping[str, Any]
         name = make.__name__
         if name in _METHODS:
             raise ConfigError(f"two methods are called {name!r}")
-        _METHODS[name] = Method(name=name, make=make, source=source, status=status, example=example or {})
-        return make
+        checked = with_checks(make)
+        _METHODS[name] = Method(name=name, make=checked, source=source, status=status, example=example or {})
+        return checked
 
     return register
 
