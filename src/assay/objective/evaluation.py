@@ -55,10 +55,10 @@ def evaluate(method: str | Objective, inputs: Inputs, **settings: Any) -> Evalua
     stands: with ``logp_new`` given, ``logits`` are those of the statistics alone, and ``ids`` are only given where these read
     them.
 
-    Arrays, lists and tensors are read strictly: a column has the whole shape that stands here (``[B, T, 1]`` is none), numbers are
-    booleans, integers or floats, and a tensor has no graph, which would be dropped. The order of the rows changes nothing: where a
-    method draws lots or breaks ties (Balance, BestAnd, SortedGaps, ...), attempts of a group stand in the order of their contents; in
-    training they stand in the order in which they were drawn.
+    Arrays, lists and tensors are read strictly: a column has the whole shape that stands here (``[B, T, 1]`` is none), numbers
+    are booleans, integers or floats, and a tensor has no graph, which would be dropped. The order of the rows changes nothing:
+    where a method draws lots or breaks ties (`Balance`, `BestAnd`, `SortedGaps`, ...), the attempts of a group stand in the order
+    of their contents; in training they stand in the order in which they were drawn.
 
     What stands outside the mask is never read. The differentiable inputs are ``logits``, or else ``logp_new``, ``entropy`` and
     the statistics; and ``values``; those of them that the method needs. An attempt without loss tokens has its part in its

@@ -52,8 +52,8 @@ class TorchLoss:
     """A method's loss on padded tensors, any dtype, any device.
 
     A call takes an optimiser batch as `evaluate` does and returns the loss, a scalar on the graph of the live inputs
-    (``logp_new``, ...), with the method's metrics. No other input may require a gradient: detach it. Half precision is computed in float32. Everything that needs no gradient is
-    computed in float64 on the CPU.
+    (``logp_new``, ...), with the method's metrics. No other input may require a gradient: detach it. Half precision is computed
+    in float32. Everything that needs no gradient is computed in float64 on the CPU.
 
     In parts, two ways give the same gradient as the whole batch at once:
 
