@@ -216,6 +216,8 @@ class Desk:
     def _log(self, s: Session, metrics: Mapping[str, float]) -> None:
         metrics = {**metrics, **pool_metrics(s.pool.counts, self.counted)}
         self.counted = dict(s.pool.counts)
+        for line in s.pool.news():
+            self.journal.event(s.step, "reward", line)
         self.journal.append("metrics", {"step": s.step, "stage": s.stage.name, "metrics": metrics})
         for tracker in self.trackers:
             tracker.log(s.step, metrics)

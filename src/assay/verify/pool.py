@@ -70,7 +70,7 @@ class ScoringPool:
 
     Attributes:
         counts: since the pool was made, how often a verdict was ``retried``, a call ``hung``, a worker ``died``, a batched
-            call was ``split`` into single ones; 0 for what never happened.
+            call was ``split`` into single ones, a function ``changed`` its copy of a row; 0 for what never happened.
 
     Raises:
         ConfigError: a deadline that is not positive, or no workers.
@@ -94,6 +94,8 @@ class ScoringPool:
         self._answered = False
         self._names = declared(verifier)
         self._lowest: dict[str, float] = {}
+        self._news: list[str] = []
+        self._changes = False
         self._lock = threading.Lock()
         self._crew: Crew | None = None
         if not getattr(verifier, "trusted", False):
@@ -119,13 +121,22 @@ class ScoringPool:
         by_id = {r.id: score for (_, r), score in zip(rest, verdicts, strict=True)}
         return {r.id: failed_attempt(r, floor) or by_id[r.id] for _, r in items}
 
+    def news(self) -> list[str]:
+        """What a run's record should say of the verifier, each thing once: since the last call."""
+        said, self._news = self._news, []
+        return said
+
     def state_dict(self) -> State:
-        """What a resumed run must remember: whether the verifier ever answered, its components and the lowest value of each."""
-        return {"answered": self._answered, "names": list(self._names), "lowest": dict(self._lowest)}
+        """What a resumed run must remember: whether the verifier ever answered, its components and the lowest value of each, and
+        whether it was said that it changes rows.
+        """
+        told = {"changes": True} if self._changes else {}
+        return {"answered": self._answered, "names": list(self._names), "lowest": dict(self._lowest), **told}
 
     def load_state_dict(self, state: State) -> None:
         """Continue where `state_dict` was taken."""
         self._answered = bool(state["answered"])
+        self._changes = bool(state.get("changes", False))
         self._names = tuple(str(name) for name in state["names"])
         self._lowest = {str(name): float(value) for name, value in state["lowest"].items()}
 
@@ -173,6 +184,7 @@ class ScoringPool:
         self.counts.update(["retried"] * len(seconds))
         verdicts = [(seconds.get(i) or firsts[i]).score for i in range(len(items))]
         self._learn(verdicts)
+        self._notice_changes(items, verdicts)
         floor = self._floor()
         for i, second in seconds.items():
             if firsts[i].stopped and second.stopped:
@@ -229,6 +241,20 @@ class ScoringPool:
     def _floor(self) -> dict[str, float]:
         floors = {name: floor_of(self.verifier, name) for name in self._names}
         return {name: min(floor, self._lowest.get(name, floor)) for name, floor in floors.items()}
+
+    def _notice_changes(self, items: Sequence[_Pair], verdicts: Sequence[Score]) -> None:
+        """Counts the rows that a function changed, and says so the first time."""
+        changed = [
+            (task, score.info["changed"]) for (task, _), score in zip(items, verdicts, strict=True) if "changed" in score.info
+        ]
+        self.counts.update(["changed"] * len(changed))
+        if changed and not self._changes:
+            self._changes = True
+            task, names = changed[0]
+            self._news.append(
+                f"the reward function changes the row that it is given (task {task.id!r}: {names}); each call gets its own copy, so "
+                "no other answer sees it; copy what you change"
+            )
 
     # ---- a verifier that says too little
 
