@@ -252,8 +252,8 @@ class ScoringPool:
             self._changes = True
             task, names = changed[0]
             self._news.append(
-                f"the reward function changes the row that it is given (task {task.id!r}: {names}); each call gets its own copy, so "
-                "no other answer sees it; copy what you change"
+                f"the reward function changes the row that it is given (task {task.id!r}: {names}); each call gets its own copy, "
+                "so no other answer sees it; copy what you change"
             )
 
     # ---- a verifier that says too little
