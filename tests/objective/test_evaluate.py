@@ -31,7 +31,6 @@ from assay.objective import (
     grpo,
     nll,
     pacs,
-    reinforce,
     rloo,
 )
 from assay.objective.methods import methods
@@ -436,14 +435,18 @@ def test_empty_batches() -> None:
 
 def test_columns_with_more_axes_keep_their_shape() -> None:
     """A categorical critic has several numbers per token."""
-    objective = replace(reinforce(), brings=("bins",), terms=(critic_on("bins"),))
-    shape = (2, 4, 3)
-    inputs = {"mask": MASK, "logp_new": OLD, "values": OLD, "rewards": [1, 0], "bins": np.ones(shape)}
+    objective = NAMED["ppo_hl_gauss"]
+    inputs = random_inputs(objective, 1)
+    outputs = inputs["values"].shape[2]
     table = Padded.of(inputs, objective, objective.plan())
-    assert table.padded(table.flat("bins")).shape == shape
-    assert table.padded(table.flat("bins")).sum() == MASK.sum() * 3
-    with pytest.raises(DataError, match="bins"):
-        Padded.of({**inputs, "bins": np.full(shape, np.nan)}, objective, objective.plan())
+    assert outputs > 1 and table.padded(table.flat("values")).shape == (12, 6, outputs)
+    used = inputs["mask"] & inputs["valid"][:, None]
+    np.testing.assert_array_equal(table.padded(table.flat("values"))[used], inputs["values"][used])
+    for shape in ((12, 6), (12, 6, 1), (12, 6, outputs + 1), (12, 6, outputs, 1)):
+        with pytest.raises(DataError, match=rf"values has the shape .*; give \[attempts, tokens, {outputs}\]"):
+            evaluate(objective, {**inputs, "values": np.zeros(shape)})
+    with pytest.raises(DataError, match="values"):
+        evaluate(objective, {**inputs, "values": inputs["values"] * np.nan})
 
 
 def test_groups_may_be_named_by_anything() -> None:

@@ -3,10 +3,11 @@
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 from assay.core.errors import ConfigError, UnknownNameError
-from assay.objective import Constant, IcePop, Kl, MinClip, Nll, Objective, Token, Truncate, gspo
+from assay.objective import Constant, IcePop, Kl, MinClip, Nll, Objective, Token, Truncate, evaluate, gspo
 from assay.objective.peers import KINDS, PEERS, Match, match, matches
 
 NAMES: dict[str, dict[str, str]] = {
@@ -158,3 +159,26 @@ def test_what_is_refused() -> None:
         match("verl", "cipso")
     with pytest.raises(UnknownNameError, match="name of verl"):
         match("verl", "vanilla", "advantage")
+
+
+def test_nemo_rls_critic_is_half_the_greater_square() -> None:
+    values, old, returns = np.array([[0.9, -0.4]]), np.array([[0.5, 0.1]]), np.array([[1.0, 1.0]])
+    clipped = np.clip(values, old - 0.2, old + 0.2)
+    expected = 0.5 * np.maximum((values - returns) ** 2, (clipped - returns) ** 2).mean()
+    inputs = {"mask": [[1, 1]], "values": values, "values_old": old, "returns": returns}
+    objective = match("nemo_rl", "mse_value").objective()
+    logp = {"logp_new": -np.ones((1, 2))} if "logp_new" in objective.plan().live else {}
+    assert evaluate(objective, inputs | logp).loss == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["reinforce_plus_plus", "reinforce_plus_plus_baseline"])
+def test_slime_whitens_with_bessels_correction(name: str) -> None:
+    mask = np.array([[1, 1, 1], [1, 0, 0], [1, 1, 0], [1, 1, 1]])
+    rewards = np.array([1.0, 0.0, 0.5, 0.0])
+    centred = rewards - rewards.mean() if name.endswith("baseline") else rewards
+    tokens = np.repeat(centred, mask.sum(1))
+    expected = (tokens - tokens.mean()) / np.sqrt(tokens.var(ddof=1) + 1e-8)
+    flat = np.full(mask.shape, -1.0)
+    inputs = {"mask": mask, "logp_new": flat, "logp_old": flat, "rewards": rewards, "group_id": [0] * 4}
+    found = evaluate(match("slime", name).objective(), {k: v for k, v in inputs.items() if k != "logp_old"})
+    np.testing.assert_allclose(found.advantages[mask.astype(bool)], expected, atol=1e-6)

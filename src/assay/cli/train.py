@@ -105,7 +105,8 @@ class ResumeOptions(ViewOptions):
         run: a run folder.
         steps: new number of steps of the last stage, at least what it has done.
         ranks: new number of processes that share the learner; with --allow-inexact.
-        allow_inexact: go on although threads, instruction set or versions differ, so that the result cannot be bit-equal.
+        allow_inexact: go on although threads, instruction set, versions or your own code differ, so that the result cannot be
+            bit-equal.
     """
 
     run: Path = field(metadata={"positional": True, "arg": {"metavar": "RUN"}})

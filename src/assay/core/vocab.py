@@ -45,6 +45,11 @@ class VocabStat(ABC):
         """Token columns of the batch that it reads; those that a term's ``prepare`` makes only in the gradient pass."""
         return ()
 
+    @property
+    def lists(self) -> tuple[str, ...]:
+        """Those of `needs` that hold several numbers per token, ``[tokens, k]``; all of them with the same ``k``."""
+        return ()
+
     @abstractmethod
     def of(self, logp: Any, ids: Any, others: Mapping[str, Any], columns: Mapping[str, Any]) -> Any:
         """The statistic at ``c`` positions.

@@ -55,6 +55,11 @@ def evaluate(method: str | Objective, inputs: Inputs, **settings: Any) -> Evalua
     stands: with ``logp_new`` given, ``logits`` are those of the statistics alone, and ``ids`` are only given where these read
     them.
 
+    Arrays, lists and tensors are read strictly: a column has the whole shape that stands here (``[B, T, 1]`` is none), numbers
+    are booleans, integers or floats, and a tensor has no graph, which would be dropped. The order of the rows changes nothing:
+    where a method draws lots or breaks ties (`Balance`, `BestAnd`, `SortedGaps`, ...), the attempts of a group stand in the order
+    of their contents; in training they stand in the order in which they were drawn.
+
     What stands outside the mask is never read. The differentiable inputs are ``logits``, or else ``logp_new``, ``entropy`` and
     the statistics; and ``values``; those of them that the method needs. An attempt without loss tokens has its part in its
     group's statistics and in no denominator. A batch without any loss token has loss 0. Running statistics stand where a new
@@ -66,7 +71,8 @@ def evaluate(method: str | Objective, inputs: Inputs, **settings: Any) -> Evalua
         settings: of the named method's constructor.
 
     Raises:
-        DataError: an input is missing, is not used by this method, has the wrong shape, or is not finite where it is read.
+        DataError: an input is missing, is not used by this method, has the wrong shape or kind, requires a gradient, or is not
+            finite where it is read.
         UnknownNameError: no such method, setting or stream.
         PlanError: the composition cannot be right.
 

@@ -12,6 +12,7 @@ from assay.objective.loss.aggregate import Aggregation, SeqMean
 from assay.objective.loss.base import LossTerm
 from assay.objective.plan import compile_plan, is_fresh
 from assay.objective.reduce import Local, Reducer
+from assay.objective.settings import check_parts
 
 if TYPE_CHECKING:
     from assay.objective.program import Program
@@ -31,6 +32,9 @@ class Objective:
         terms: additive terms.
         brings: token columns that the user's sampler or rows promise to bring; no pass of the learner fills them.
 
+    Raises:
+        ConfigError: a setting of a part is not of the kind that the part declares, or is NaN.
+
     >>> from assay.objective import Entropy, grpo
     >>> (grpo(kl=0.0) + Entropy(coef=0.001)).plan().live
     ('logp_new', 'entropy')
@@ -44,6 +48,9 @@ class Objective:
     aggregate: Aggregation = field(default_factory=SeqMean)
     terms: tuple[LossTerm, ...] = ()
     brings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_parts(self)
 
     @property
     def losses(self) -> tuple[LossTerm, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,8 +52,8 @@ class TorchLoss:
     """A method's loss on padded tensors, any dtype, any device.
 
     A call takes an optimiser batch as `evaluate` does and returns the loss, a scalar on the graph of the live inputs
-    (``logp_new``, ...), with the method's metrics. Half precision is computed in float32. Everything that needs no gradient is
-    computed in float64 on the CPU.
+    (``logp_new``, ...), with the method's metrics. No other input may require a gradient: detach it. Half precision is computed
+    in float32. Everything that needs no gradient is computed in float64 on the CPU.
 
     In parts, two ways give the same gradient as the whole batch at once:
 
@@ -86,9 +86,10 @@ class TorchLoss:
             DataError: as `evaluate`.
             ConfigError: ``counts`` with a method that must see the whole batch at once.
         """
-        table = Padded.of(_arrays(inputs), self.objective, self._program.plan)
+        live, derived = self._program.plan.live, wanted(self.objective, self._program.plan).derived
+        table = Padded.of(inputs, self.objective, self._program.plan, attached=(*live, *derived))
         step = self._step(table, counts)
-        return step({name: inputs[name] for name in self._program.plan.live})
+        return step({name: inputs[name] for name in live})
 
     def prepare(self, inputs: Inputs) -> Prepared:
         """All that needs no gradient, for a whole optimiser batch: the loss then comes in parts.
@@ -100,7 +101,9 @@ class TorchLoss:
         Raises:
             DataError: as `evaluate`.
         """
-        return self._step(Padded.of(_arrays(inputs), self.objective, self._program.plan, later=self._program.plan.live))
+        plan = self._program.plan
+        derived = wanted(self.objective, plan).derived  # what equals a live input has its gradient there
+        return self._step(Padded.of(inputs, self.objective, plan, later=plan.live, attached=derived))
 
     def state_dict(self) -> State:
         """JSON-able running statistics; empty for most methods."""
@@ -172,22 +175,13 @@ class Prepared:
         if missing:
             raise DataError(f"the live input {missing[0]!r} is missing; given are {', '.join(sorted(live))}")
         mask = self.table.mask[index] & mine[:, None]
-        tensors = {name: flat(name, live[name], mask, np.flatnonzero(mine)) for name in self.program.plan.live}
+        inner = {term: form[1] for loss in self.program.objective.losses for term, form in loss.heads.items()}
+        axes = {name: (inner[name],) if inner.get(name, 1) > 1 else () for name in self.program.plan.live}
+        tensors = {name: flat(name, live[name], mask, np.flatnonzero(mine), behind) for name, behind in axes.items()}
         if not mine.any():
             return tensors["logp_new"].sum(), {}
         loss, metrics = self.program.micro(self.batch.micro(np.searchsorted(self.table.present, index[mine])), tensors)
         return loss, {**self.metrics, **metrics} if rows is None else metrics
-
-
-def _arrays(inputs: Inputs) -> dict[str, Any]:
-    """The inputs without graphs."""
-    from assay.objective.loss.tensors import numbers
-
-    out: dict[str, Any] = {name: numbers(value) for name, value in inputs.items() if name != "components"}
-    if "components" in inputs:
-        given = inputs["components"]
-        out["components"] = _arrays(cast("Inputs", given)) if isinstance(given, Mapping) else given
-    return out
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,24 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from assay.core.batch import Batch, Counts
 from assay.core.columns import Array, TokenColumn
 from assay.core.errors import DataError, UnknownNameError, nearest
 from assay.core.plan import Plan
 from assay.core.sample import STREAMS
+from assay.objective.given import (
+    LIST,
+    VOCABULARY,
+    Inner,
+    place_by_content,
+    read_array,
+    read_column,
+    read_flags,
+    read_names,
+    read_per_rollout,
+)
 from assay.objective.logits import Logits
 from assay.objective.loss.wrap import title
 from assay.objective.objective import Objective
@@ -107,7 +118,10 @@ class Padded:
     logits: Logits = field(default_factory=Logits)
 
     @staticmethod
-    def of(inputs: Inputs, objective: Objective, plan: Plan, logits: Logits | None = None, later: Collection[str] = ()) -> Padded:
+    def of(
+        inputs: Inputs, objective: Objective, plan: Plan, logits: Logits | None = None, later: Collection[str] = (),
+        attached: Collection[str] = (),
+    ) -> Padded:  # fmt: skip
         """Checked inputs.
 
         Args:
@@ -116,32 +130,48 @@ class Padded:
             plan: what it compiled to.
             logits: columns that come from logits among the inputs; they are not given then.
             later: further live columns that are not among the inputs but come later, so that nothing can be derived from them.
+            attached: inputs that may be tensors with a graph.
 
         Raises:
-            DataError: an input is missing, is not used by this method, has the wrong shape, or is not finite where it is read.
+            DataError: an input is missing, is not used by this method, has the wrong shape or kind, requires a gradient that it
+                would not get, or is not finite where it is read.
             UnknownNameError: no such stream.
         """
         if "mask" not in inputs:
             raise DataError(f"the input 'mask' [attempts, tokens] is missing; given are {', '.join(sorted(inputs))}")
-        mask = _flags("mask", inputs["mask"])
+        mask = read_flags("mask", inputs["mask"])
         if mask.ndim != 2:
             raise DataError(f"mask has the shape {list(mask.shape)}; give [attempts, tokens]")
         stream = _streams(inputs, len(mask))
         logits = logits or Logits()
         names = _names(inputs, objective, plan, logits, later, bool((stream == STREAMS.index("replay")).any()))
-        valid = _flags("valid", _attempt(inputs, "valid", np.ones(len(mask), np.bool_)))
+        valid = read_flags("valid", _attempt(inputs, "valid", np.ones(len(mask), np.bool_)))
         used = mask & valid[:, None]
-        columns = {n: _column(n, inputs[n], used) for n in names if n in inputs}
+        inner = _inner(objective, plan, logits)
+        columns = {n: read_column(n, inputs[n], used, n in attached, inner.get(n, ())) for n in names if n in inputs}
+        _check_lists(plan, columns)
         columns |= _vocabulary({n: columns[n] for n in logits.inputs}, used)
         sources = _sources(objective)
         columns |= {n: columns[sources[n]] for n in names if n not in columns and sources.get(n) in columns}
         if "advantages" in inputs:
-            columns["advantage"] = _column("advantages", _spread(inputs["advantages"], used), used)
+            columns["advantage"] = read_column("advantages", _spread(inputs["advantages"], used), used, False, ())
         made = Padded(
             mask=mask, present=np.flatnonzero(used.any(1)), columns=columns, attempts=_attempts(inputs, objective, mask, valid),
             stream=stream, credited="advantages" in inputs, logits=logits,
         )  # fmt: skip
-        return replace(made, columns={**columns, **logits.fixed(made)}) if logits.forwards and len(made.present) else made
+        if logits.forwards and len(made.present):
+            made = replace(made, columns={**columns, **logits.fixed(made)})
+        return replace(made, attempts={**made.attempts, "place": made.place(plan, used, sources)})
+
+    def place(self, plan: Plan, used: NDArray[np.bool_], sources: Mapping[str, str]) -> NDArray[np.int64]:
+        """``[B]`` places in the groups by content (`place_by_content`): what has a gradient has no part in it, and what equals
+        such a column comes last.
+        """
+        moving = {*plan.live, *self.logits.live, *self.logits.inputs, *sources, "ids"}
+        still = [self.columns[name] for name in sorted(self.columns) if name not in moving]
+        last = [self.columns[name] for name in ("ids", *sorted(sources)) if name in self.columns]
+        attempts = [self.attempts[name] for name in sorted(self.attempts) if name != "group"]
+        return place_by_content(self.attempts["group"], used, [*attempts, *still, *last])
 
     def batch(self, objective: Objective) -> Batch:
         """One row per present attempt; a token before the first one stands for the prompt.
@@ -176,6 +206,15 @@ class Padded:
         out = np.zeros((*self.mask.shape, *values.shape[1:]))
         out[self.present] = values.reshape(len(self.present), -1, *values.shape[1:])[:, 1:]
         return out
+
+
+def _inner(objective: Objective, plan: Plan, logits: Logits) -> dict[str, Inner]:
+    """The axes behind the first two, where a column has some: outputs of a head, a teacher's few tokens, a vocabulary."""
+    heads = {name: form[1] for term in objective.losses for name, form in term.heads.items()}
+    out: dict[str, Inner] = {name: (outputs,) for name, outputs in heads.items() if outputs > 1}
+    stats = [*plan.vocab, *(f.stat for f in plan.forwards if f.stat is not None)]
+    out |= {name: LIST for stat in stats for name in stat.lists}
+    return out | {name: VOCABULARY for name in logits.inputs if name != "ids"}
 
 
 def _attempts_read(objective: Objective, credited: bool = False) -> set[str]:
@@ -227,7 +266,7 @@ def _names(inputs: Inputs, objective: Objective, plan: Plan, logits: Logits, lat
 def _attempts(inputs: Inputs, objective: Objective, mask: NDArray[np.bool_], valid: NDArray[np.bool_]) -> dict[str, Array]:
     """Columns of the attempts."""
     size, lengths = len(mask), mask.sum(1)
-    group = _attempt(inputs, "group_id", np.arange(size))
+    group = read_names("group_id", inputs.get("group_id", np.arange(size)), size)
     if group.dtype.kind == "f" and not np.isfinite(group).all():
         raise DataError(
             f"group_id[{int(np.flatnonzero(~np.isfinite(group))[0])}] is not finite: every attempt belongs to a group"
@@ -240,44 +279,31 @@ def _attempts(inputs: Inputs, objective: Objective, mask: NDArray[np.bool_], val
         **{name: _attempt(inputs, name, lengths) for name in _attempts_read(objective, "advantages" in inputs)},
     }
     if "truncated" in out:
-        out["truncated"] = _flags("truncated", out["truncated"])
+        out["truncated"] = read_flags("truncated", out["truncated"])
     return out | {f"components/{name}": values for name, values in _components(inputs, valid).items()}
 
 
-def _flags(name: str, given: ArrayLike) -> NDArray[np.bool_]:
-    """An array of 0 and 1 as booleans."""
-    values = np.asarray(given)
-    if not np.isin(values, (0, 1)).all():
-        raise DataError(f"{name} holds {values[~np.isin(values, (0, 1))].flat[0]}; use booleans, or 0 and 1")
-    return values.astype(np.bool_)
-
-
-def _spread(given: ArrayLike, used: NDArray[np.bool_]) -> Array:
+def _spread(given: Any, used: NDArray[np.bool_]) -> Array:
     """``[B, T]`` of values per attempt or per token."""
-    values = np.asarray(given, np.float64)
+    values = read_array("advantages", given)
     return np.broadcast_to(values[:, None], used.shape) if values.shape == used.shape[:1] else values
 
 
-def _column(name: str, given: ArrayLike, used: NDArray[np.bool_]) -> Array:
-    """``[B, T, ...]`` float64, 0 where it is not read."""
-    values = np.asarray(given, np.float64)
-    if values.shape[:2] != used.shape:
-        raise DataError(f"{name} has the shape {list(values.shape)}, the mask {list(used.shape)}")
-    bad = used & ~np.isfinite(values).all(tuple(range(2, values.ndim)))
-    if bad.any():
-        row, token = (int(x[0]) for x in np.nonzero(bad))
-        raise DataError(
-            f"{name}[{row}, {token}] is {values[row, token]}: values inside the mask must be finite; mask the token, or mark the "
-            "attempt with valid=False"
-        )
-    return np.where(used.reshape(*used.shape, *(1,) * (values.ndim - 2)), values, 0.0)
+def _check_lists(plan: Plan, columns: Mapping[str, Array]) -> None:
+    """Raises DataError when a statistic reads lists of different lengths."""
+    for stat in plan.vocab:
+        shapes = {name: list(columns[name].shape) for name in stat.lists if name in columns}
+        if len({str(shape) for shape in shapes.values()}) > 1:
+            raise DataError(
+                f"the shapes of {', '.join(f'{n} {s}' for n, s in shapes.items())} differ; give one entry per token id"
+            )
 
 
 def _vocabulary(columns: Mapping[str, Array], used: NDArray[np.bool_]) -> dict[str, Array]:
     """``ids`` as integers, if there are logits: these have one vocabulary, and every drawn token is in it."""
     sizes: dict[str, int] = {}
     for name, values in columns.items():
-        if name != "ids" and (values.ndim != 3 or not values.shape[2]):
+        if name != "ids" and not values.shape[2]:
             raise DataError(f"{name} has the shape {list(values.shape)}; give [attempts, tokens, vocabulary]")
         if name != "ids":
             sizes[name] = values.shape[2]
@@ -288,8 +314,6 @@ def _vocabulary(columns: Mapping[str, Array], used: NDArray[np.bool_]) -> dict[s
     if "ids" not in columns:
         return {}
     ids, size = columns["ids"], next(iter(sizes.values()))
-    if ids.shape != used.shape:
-        raise DataError(f"ids has the shape {list(ids.shape)}, the mask {list(used.shape)}")
     bad = used & ((ids < 0) | (ids >= size) | (ids % 1 != 0))
     if bad.any():
         row, token = (int(x[0]) for x in np.nonzero(bad))
@@ -298,11 +322,8 @@ def _vocabulary(columns: Mapping[str, Array], used: NDArray[np.bool_]) -> dict[s
 
 
 def _attempt(inputs: Inputs, name: str, default: Array) -> Array:
-    """``[B]`` of an input, or the default."""
-    values = np.asarray(inputs.get(name, default))
-    if values.shape != (len(default),):
-        raise DataError(f"{name} has the shape {list(values.shape)}, there are {len(default)} attempts")
-    return values
+    """``[B]`` numbers of an input, or the default."""
+    return read_per_rollout(name, inputs.get(name, default), len(default))
 
 
 def _components(inputs: Inputs, valid: NDArray[np.bool_]) -> dict[str, F]:
@@ -321,7 +342,7 @@ def _components(inputs: Inputs, valid: NDArray[np.bool_]) -> dict[str, F]:
 
 
 def _streams(inputs: Inputs, size: int) -> NDArray[np.int8]:
-    names = _attempt(inputs, "stream", np.full(size, "on_policy")).tolist()
+    names = read_names("stream", inputs.get("stream", np.full(size, "on_policy")), size).tolist()
     for name in names:
         if name not in STREAMS:
             raise UnknownNameError("stream", str(name), STREAMS)

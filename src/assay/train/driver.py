@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from assay.core.errors import CheckpointError, ConfigError, DataError, EngineError, OutOfMemoryError, StorageError
 from assay.core.protocols import Tracker
 from assay.core.threads import with_torch
-from assay.train import checkpoint, contamination, lock, machine, models, record, storage
+from assay.train import checkpoint, code, contamination, lock, machine, models, record, storage
 from assay.train.check import Checker
 from assay.train.fits import check_fits, check_run
 from assay.train.journal import Journal
@@ -114,13 +114,13 @@ def resume(
             warm-up's.
         ranks: new number of processes that share the learner, ``Mesh(data=ranks)``; sums then go in another order, so it needs
             ``allow_inexact``.
-        allow_inexact: go on although threads, ranks, instruction set or versions differ.
+        allow_inexact: go on although threads, ranks, instruction set, versions, or the code of a reward, verifier or tool differ.
         watch, profile: as of `train`.
 
     Raises:
         CheckpointError: the folder holds no run, or its checkpoint is damaged or belongs to another run, or a file that it learns
             from has changed.
-        InexactResumeError: this machine differs and ``allow_inexact`` is False.
+        InexactResumeError: this machine, or the user's own code, differs and ``allow_inexact`` is False.
         ConfigError: ``steps`` is less than the stage has done, or another process works on the run.
         DataError: a file of evaluation items has changed, and the training prompts contain one.
     """
@@ -163,6 +163,7 @@ class Driver:
         if run == self.run and done.exists():
             return Outcome(folder=self.folder, finished=True, **storage.read_json(done))
         changed = machine.check_same(self.folder, run, allow_inexact) if found else []
+        edited = code.check_same(self.folder, run, allow_inexact) if found else []
         overlap: Mapping[str, Any] = {}
         if found:  # without a checkpoint it begins, and looks then
             overlap = contamination.look(run, self.folder)
@@ -179,6 +180,9 @@ class Driver:
         if changed:
             self.desk.journal.event(step, "inexact", "resumed on a different machine: " + "; ".join(changed))
             machine.record(self.folder, run)
+        if edited:
+            self.desk.journal.event(step, "inexact", "resumed with other code: " + "; ".join(edited))
+        code.record(self.folder, run)
         self._tell_contamination(step, overlap)
         return self._drive(load_model(self.folder / "start"), found, state)
 

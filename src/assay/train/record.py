@@ -16,7 +16,7 @@ from assay.core.hub import PREFIX
 from assay.core.protocols import Verifier
 from assay.runtime.engines import Movable
 from assay.runtime.settings import Mesh
-from assay.train import lock, machine, models, storage
+from assay.train import code, lock, machine, models, storage
 from assay.train.journal import Journal
 from assay.train.mismatch import MismatchCheck
 from assay.train.run import Run
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["claim", "isolation", "load_run", "refuse_used", "run_digest", "run_id", "tidy", "unclaim", "write_run"]
 
-CLAIM = ("run.toml", "versions.json", "recipe.json", "contamination.json")
+CLAIM = ("run.toml", "versions.json", code.FILE, "recipe.json", "contamination.json")
 """Files that a run has before it has done anything; without ``run.toml`` they are leftovers of a process that was killed."""
 
 BEFORE, BEFORE_FOLDERS = ("events.jsonl", "isolation.json"), ("start", "anchors", "bases", "checkpoints")
@@ -49,6 +49,7 @@ def refuse_used(folder: Path) -> None:
 def claim(folder: Path, run: Run) -> None:
     """Makes ``folder`` a run folder; ``run.toml`` comes last, so that a folder which has it can be resumed."""
     machine.record(folder, run)
+    code.record(folder, run)
     write_run(folder, run)
 
 

@@ -234,6 +234,8 @@ class Desk:
         counts = s.counts()
         metrics = {**metrics, **pool_metrics(counts, self.counted)}
         self.counted = counts
+        for line in s.pool.news():
+            self.journal.event(s.step, "reward", line)
         self.journal.append("metrics", {"step": s.step, "stage": s.stage.name, "metrics": metrics})
         for tracker in self.trackers:
             tracker.log(s.step, metrics)

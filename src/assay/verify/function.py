@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, cast
 
 import numpy as np
@@ -16,7 +18,9 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import TOOLS, Task
 
-__all__ = ["RewardFunction", "View", "finite", "prompt_of", "row_of"]
+__all__ = ["RewardFunction", "View", "copy_of", "finite", "prompt_of", "row_of"]
+
+_ATOMS = frozenset({str, int, float, bool, NoneType, bytes})
 
 View = tuple[str, str, dict[str, Any]]
 """Prompt, completion and row."""
@@ -31,6 +35,9 @@ class RewardFunction:
     numpy scalar or a tensor of one element, or a dict of finite numbers by component name; of several components one is the
     task's own metric, and is called ``correct`` or ``reward``. Anything else raises `RewardError`; run it in a `ScoringPool`,
     which also survives a function that hangs or kills its process.
+
+    Each call gets its own copy of the row, so that what it does to it is not seen with the next answer; the fields that it
+    changed stand in ``info["changed"]`` of the verdict.
 
     Attributes:
         fn: the function.
@@ -84,20 +91,29 @@ class RewardFunction:
             RewardError: the function broke its contract.
         """
         prompts, completions, rows = zip(*views, strict=True)
-        return [Score(components=components) for components in self.values(prompts, completions, rows)]
+        own = [copy_of(row) for row in rows]
+        found = self._values(prompts, completions, own, rows)
+        pairs = zip(found, (_changed(row, mine) for row, mine in zip(rows, own, strict=True)), strict=True)
+        return [Score(components=values, info=FrozenMap({"changed": names} if names else {})) for values, names in pairs]
 
     def values(
         self, prompts: Sequence[str], completions: Sequence[str], rows: Sequence[Mapping[str, Any]]
     ) -> list[dict[str, float]]:
-        """Components per item.
+        """Components per item; the rows stay as they are.
 
         Raises:
             RewardError: a value of the wrong type, not finite, or the wrong number of values.
         """
+        return self._values(prompts, completions, [copy_of(row) for row in rows], rows)
+
+    def _values(
+        self, prompts: Sequence[str], completions: Sequence[str], own: Sequence[Any], rows: Sequence[Mapping[str, Any]]
+    ) -> list[dict[str, float]]:
+        """`values` with the copies that the function is given."""
         if not self.batched:
-            triples = zip(prompts, completions, rows, strict=True)
-            return [_components(self.fn(prompt, text, row), row) for prompt, text, row in triples]
-        return self._batch(self.fn(list(prompts), list(completions), list(rows)), rows)
+            given = zip(prompts, completions, own, rows, strict=True)
+            return [_components(self.fn(prompt, text, mine), row) for prompt, text, mine, row in given]
+        return self._batch(self.fn(list(prompts), list(completions), list(own)), rows)
 
     def _batch(self, returned: object, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
         if _is_tensor(returned):
@@ -112,6 +128,33 @@ class RewardFunction:
                 f"the reward function returned {len(many)} values for {len(rows)} completions; return one per completion"
             )
         return [_components(value, row) for value, row in zip(many, rows, strict=True)]
+
+
+def copy_of(value: Any) -> Any:
+    """A copy of plain data, lists and dicts anew; what is neither is copied as its type says.
+
+    >>> row = {"tests": [[1], [2]]}
+    >>> copy_of(row)["tests"][0].append(9)
+    >>> row
+    {'tests': [[1], [2]]}
+    """
+    kind = type(value)
+    if kind in _ATOMS:
+        return value
+    if kind is dict:
+        return {name: v if type(v) in _ATOMS else copy_of(v) for name, v in value.items()}
+    if kind is list:
+        return [v if type(v) in _ATOMS else copy_of(v) for v in value]
+    return copy.deepcopy(value)
+
+
+def _changed(row: Mapping[str, Any], mine: Any) -> str:
+    """The fields in which a row differs from what it was, by name."""
+    try:
+        names = {*row, *mine}
+        return ", ".join(sorted(str(n) for n in names if n not in row or n not in mine or bool(row[n] != mine[n])))
+    except Exception:  # foreign values may not compare: numpy arrays of the function's own, say
+        return "fields that do not compare with what they were"
 
 
 def prompt_of(task: Task) -> str:

@@ -70,7 +70,8 @@ class ScoringPool:
 
     Attributes:
         counts: since the pool was made, how often a verdict was ``retried``, a call ``hung``, a worker ``died``, a batched
-            call was ``split`` into single ones, a verdict lay ``below_floor``; 0 for what never happened.
+            call was ``split`` into single ones, a verdict lay ``below_floor``, a function ``changed`` its copy of a row; 0 for
+            what never happened.
 
     Raises:
         ConfigError: a deadline that is not positive, or no workers.
@@ -94,6 +95,8 @@ class ScoringPool:
         self._refuse = refuse
         self._answered = False
         self._names = self.abilities.components
+        self._news: list[str] = []
+        self._changes = False
         self._lock = threading.Lock()
         self._crew: Crew | None = None
         if not self.abilities.trusted:
@@ -121,13 +124,22 @@ class ScoringPool:
         by_id = {r.id: score for (_, r), score in zip(rest, verdicts, strict=True)}
         return {r.id: failed_attempt(r, floor) or by_id[r.id] for _, r in items}
 
+    def news(self) -> list[str]:
+        """What a run's record should say of the verifier, each thing once: since the last call."""
+        said, self._news = self._news, []
+        return said
+
     def state_dict(self) -> State:
-        """What a resumed run must remember: whether the verifier ever answered, and its components."""
-        return {"answered": self._answered, "names": list(self._names)}
+        """What a resumed run must remember: whether the verifier ever answered, its components, and whether it was said that it
+        changes rows.
+        """
+        told = {"changes": True} if self._changes else {}
+        return {"answered": self._answered, "names": list(self._names), **told}
 
     def load_state_dict(self, state: State) -> None:
         """Continue where `state_dict` was taken; the lowest values seen, which older states hold, no longer count."""
         self._answered = bool(state["answered"])
+        self._changes = bool(state.get("changes", False))
         self._names = tuple(str(name) for name in state["names"])
 
     def floor(self) -> dict[str, float]:
@@ -178,6 +190,7 @@ class ScoringPool:
         self.counts.update(["retried"] * len(seconds))
         verdicts = [(seconds.get(i) or firsts[i]).score for i in range(len(items))]
         self._learn(verdicts)
+        self._notice_changes(items, verdicts)
         floor = self._floor(verdicts)
         for i, second in seconds.items():
             if firsts[i].stopped and second.stopped:
@@ -241,6 +254,20 @@ class ScoringPool:
         """How many verdicts lie below the declared floor."""
         floors = self.floor()
         return sum(any(v < floors.get(n, v) for n, v in s.components.items()) for s in verdicts if s.fault is Fault.NONE)
+
+    def _notice_changes(self, items: Sequence[_Pair], verdicts: Sequence[Score]) -> None:
+        """Counts the rows that a function changed, and says so the first time."""
+        changed = [
+            (task, score.info["changed"]) for (task, _), score in zip(items, verdicts, strict=True) if "changed" in score.info
+        ]
+        self.counts.update(["changed"] * len(changed))
+        if changed and not self._changes:
+            self._changes = True
+            task, names = changed[0]
+            self._news.append(
+                f"the reward function changes the row that it is given (task {task.id!r}: {names}); each call gets its own copy, "
+                "so no other answer sees it; copy what you change"
+            )
 
     # ---- a verifier that says too little
 

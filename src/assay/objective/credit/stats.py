@@ -174,9 +174,10 @@ def ranked(group: Keys, *by: F) -> Keys:
 def lottery(credit: Credit, name: str, seed: int, batch: int) -> F:
     """``[R]`` uniforms in [0, 1): a pure function of seed, number of the batch, group, and place among its attempts that count.
 
-    A group's attempts stand on one rank in the order in which they were drawn, so ranks and micro-batches change nothing.
+    A group's attempts stand on one rank in the order in which they were drawn, so ranks and micro-batches change nothing. Where
+    the batch has a column ``place`` (`evaluate` and `torch_loss` make one of the attempts' content) it is the order.
     """
-    drawn = np.arange(len(credit.group), dtype=np.float64)
+    drawn = np.asarray(credit.batch.rollouts.get("place", np.arange(len(credit.group))), np.float64)
     place = ranked(credit.group, (~credit.counted).astype(np.float64), drawn)  # a fault moves nobody else's lot
     base = np.uint64(derive(f"credit/{name}", seed, "", batch))
     with np.errstate(over="ignore"):

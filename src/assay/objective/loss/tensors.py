@@ -62,7 +62,7 @@ def numbers(value: Any) -> Array:
     return (value.float() if value.dtype in (torch.bfloat16, torch.float16) else value).numpy()
 
 
-def flat(name: str, values: Any, mask: Array, rows: Array) -> Tensor:
+def flat(name: str, values: Any, mask: Array, rows: Array, inner: tuple[int, ...] = ()) -> Tensor:
     """``[n * (T + 1), ...]`` some rows of ``values [B, T, ...]``, each behind one zero, attached to its graph.
 
     Half precision becomes float32: ratios of probabilities need it.
@@ -72,6 +72,7 @@ def flat(name: str, values: Any, mask: Array, rows: Array) -> Tensor:
         values: the padded tensor.
         mask: ``[B, T]`` where it is read.
         rows: which rows.
+        inner: the axes behind the first two.
 
     Raises:
         DataError: no tensor of floats, the wrong shape, or not finite inside the mask.
@@ -80,7 +81,7 @@ def flat(name: str, values: Any, mask: Array, rows: Array) -> Tensor:
 
     if not isinstance(values, torch.Tensor) or not values.is_floating_point():
         raise DataError(f"{name} is no floating-point tensor but {type(values).__name__}: the loss is attached to its graph")
-    if tuple(values.shape[:2]) != mask.shape:
+    if tuple(values.shape[:2]) != mask.shape or tuple(values.shape[2:]) != inner:
         raise DataError(f"{name} has the shape {list(values.shape)}, the mask {list(mask.shape)}")
     here = values if values.dtype in (torch.float32, torch.float64) else values.float()
     inside = here.detach()[torch.as_tensor(mask, device=here.device)]

@@ -21,7 +21,7 @@ def token_noise(batch: Batch, name: str, seed: int = 0, draw: int = 0) -> F:
     """``[N]`` uniforms in [0, 1), the same whatever rows, micro-batches or ranks the tokens stand in.
 
     A token is known by its group, its attempt's place in the group, and all tokens up to it in its row; so attempts of one group
-    must stand in one order.
+    must stand in one order, or the batch has a column ``place`` that says it.
 
     Args:
         batch: any part of an optimiser batch that has whole groups in its table.
@@ -32,7 +32,8 @@ def token_noise(batch: Batch, name: str, seed: int = 0, draw: int = 0) -> F:
     starts = np.repeat(batch.offsets[:-1], batch.lengths)
     places = (np.arange(len(ids)) - starts).astype(np.uint64)
     group = np.asarray(batch.rollout("group"), np.int64)
-    attempt = (_place_in_group(group) + 1).astype(np.uint64) * _PRIME + group.astype(np.uint64)
+    order = np.asarray(batch.rollouts["place"], np.int64) if "place" in batch.rollouts else _place_in_group(group)
+    attempt = (order + 1).astype(np.uint64) * _PRIME + group.astype(np.uint64)
     owner = np.repeat(np.asarray(batch.rows["rollout"], np.int64), batch.lengths)
     base = np.uint64(derive(name, seed, "token", draw))
     with np.errstate(over="ignore"):

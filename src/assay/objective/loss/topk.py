@@ -135,6 +135,11 @@ class TopKTeacher(VocabStat):
         """Both columns."""
         return (self.ids, self.logps)
 
+    @property
+    def lists(self) -> tuple[str, ...]:
+        """Both columns."""
+        return (self.ids, self.logps)
+
     def of(self, logp: Tensor, ids: Tensor, others: Mapping[str, Tensor], columns: Mapping[str, Tensor]) -> Tensor:
         """``[c]`` divergences."""
         at, teacher = (columns[n].reshape(len(logp), -1) for n in (self.ids, self.logps))

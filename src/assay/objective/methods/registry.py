@@ -10,6 +10,7 @@ from typing import Any, cast
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.objective.methods.requires import Requires
 from assay.objective.objective import Objective
+from assay.objective.settings import with_checks
 
 __all__ = ["Make", "Method", "composition", "method", "registered", "written"]
 
@@ -94,7 +95,8 @@ _METHODS: dict[str, Method] = {}
 def method(
     source: str, *, status: str = "published", example: Mapping[str, Any] | None = None, requires: Requires | None = None
 ) -> Callable[[Make], Make]:
-    """Registers the constructor that it decorates under its own name, and leaves it as it is.
+    """Registers the constructor that it decorates under its own name, and makes it refuse settings of the wrong kind
+    (`assay.objective.settings.with_checks`).
 
     Args:
         source, status, example, requires: of the `Method`.
@@ -107,10 +109,11 @@ def method(
         name = make.__name__
         if name in _METHODS:
             raise ConfigError(f"two methods are called {name!r}")
+        checked = with_checks(make)
         _METHODS[name] = Method(
-            name=name, make=make, source=source, status=status, example=example or {}, requires=requires or Requires()
+            name=name, make=checked, source=source, status=status, example=example or {}, requires=requires or Requires()
         )
-        return make
+        return checked
 
     return register
 

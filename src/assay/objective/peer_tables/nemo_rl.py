@@ -40,7 +40,7 @@ TABLE: tuple[Match, ...] = (
         note="the likelihood of its own successes is normalised per micro-batch, so it grows with their number",
     ),
     _loss(name="opd", code="opd()", note="an estimator there, under its clipped loss; here the ratio has no clip"),
-    _value(name="mse_value", code="TdLoss(target=ColumnTarget(column='returns'), clip=0.2)"),
+    _value(name="mse_value", code="TdLoss(target=ColumnTarget(column='returns'), clip=0.2, coef=0.5)"),
     _advantage(
         name="grpo", code="(Center('leave_one_out'), Scale('leave_one_out', eps=1e-6))",
         note="mean and spread of the others by default, so a group's advantages do not add up to 0",

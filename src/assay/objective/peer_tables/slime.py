@@ -36,8 +36,13 @@ TABLE: tuple[Match, ...] = (
     _advantage(name="gspo", code="(Center(), Scale(eps=1e-6))", note=_UNEQUAL),
     _advantage(name="cispo", code="(Center(), Scale(eps=1e-6))", note=_UNEQUAL),
     _advantage(name="ppo", code="(Gae(gamma=1.0, lam=1.0),)", note="values at tool output enter the estimate"),
-    _advantage(name="reinforce_plus_plus", code="(Discount(1.0), Whiten('token'))", note="tool output is not skipped"),
-    _advantage(name="reinforce_plus_plus_baseline", code="(Center(), Whiten('token'))"),
+    _advantage(
+        name="reinforce_plus_plus", code="(Discount(1.0), Whiten('token', ddof=1))",
+        note="tool output is not skipped; whitens by 1 / sqrt(var + 1e-8)",
+    ),
+    _advantage(
+        name="reinforce_plus_plus_baseline", code="(Center(), Whiten('token', ddof=1))", note="whitens by 1 / sqrt(var + 1e-8)",
+    ),
     _correction(name="tis", code="Truncate(low=0.0, cap=2.0)"),
     _correction(name="icepop", code="IcePop(low=0.0, high=2.0)", note="shares the bounds of tis: no lower bound by default"),
     _kl(name="k1", reason="as a loss its gradient is 0 in expectation; use KlInReward, Kl('k2') or Kl('k1+')"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +16,8 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.task import Task
 from assay.curate.rows import entries, parsed, read_rows
+from assay.tasks.exchange.forms import Asked, Route, Unsupported, route_of
+from assay.tasks.exchange.forms.text import by_gold
 from assay.tasks.exchange.gym import gym_rows
 from assay.tasks.exchange.tasksets import taskset_rows
 from assay.tasks.judged import Spec, verifier_of
@@ -92,14 +94,19 @@ class Importer:
     ``math`` judges it where nothing else is said. A last turn of the assistant is its solution, and its gold where the row has
     no other. Everything else is kept.
 
-    A row is refused when it is no row (step ``read``), has no question or gold (``fields``), names a verifier that there is not
-    (``verifier``), asks what a row before it asked (``repeated``), or when its own gold does not score 1, or silence or junk do
-    (``gold``): whatever a model answered, it would be judged wrongly.
+    Where nothing says how a row is judged, its form does (`assay.tasks.exchange.forms`): fields, kinds and source of the
+    well-known data sets of mathematics, multiple choice, programs, instructions, questions, logic and tables. A form that no
+    verifier here judges, and a gold of a kind from which none can be guessed, is ``unsupported``, with the reason and the
+    nearest route.
+
+    A row is refused when it is no row (step ``read``), has no question or gold (``fields``), is of no form that can be judged
+    (``unsupported``), names a verifier that there is not (``verifier``), asks what a row before it asked (``repeated``), or when
+    its own gold does not score 1, or silence or junk do (``gold``): whatever a model answered, it would be judged wrongly.
 
     Attributes:
         prompt: the field of the question, where its name is none of these; gold: that of the gold.
         verifier: what judges rows that do not say.
-        routes: ``data_source`` to verifier, before `ROUTES`.
+        routes: ``data_source`` to verifier, before what the form says.
         license: of rows that do not say; "" leaves it ``unknown``.
         source: name of the data set, for rows without ``data_source``.
         deadline: seconds for one verdict.
@@ -132,27 +139,36 @@ class Importer:
             UnknownNameError: it names a verifier that there is not.
         """
         row = dict(raw)
-        posed, used = _posed(row, (self.prompt,) if self.prompt else _PROMPTS)
+        source = str(row.get("data_source") or self.source or "rows")
         gold, solution = _gold(row, (self.gold,) if self.gold else _GOLDS)
+        named = row.get("verifier") or self.routes.get(source) or self.verifier
+        posed, used = _posed(row, (self.prompt,) if self.prompt else _PROMPTS, required=bool(named))
         turns = posed.get("messages")
         if turns and turns[-1]["role"] == "assistant":
             solution = solution or turns[-1]["content"]
             posed["messages"] = turns[:-1]
             gold = turns[-1]["content"] if gold is None else gold
-        licence = next((str(row[name]) for name in _LICENCES if row.get(name)), self.license or "unknown")
-        source = str(row.get("data_source") or self.source or "rows")
-        spec = (
-            row.get("verifier")
-            or self.routes.get(source)
-            or self.verifier
-            or ROUTES.get(source)
-            or ("math" if _numbered(solution, gold) else {"name": "exact", "strip": True})
-        )
+        if named or "data" in row or "entry" in row:
+            route = None
+            spec = named or ROUTES.get(source) or {"name": "exact", "strip": True}
+        elif _numbered(solution, gold):
+            route, spec = None, "math"
+        else:
+            asked = Asked(question=_question(posed), gold=gold, solution=solution, source=source)
+            given = {**row, "answer": gold} if self.gold else row
+            route = route_of(given, asked, _undecided(row, (self.prompt,) if self.prompt else _PROMPTS))
+            spec, gold, solution = route.verifier, route.answer, route.solution or solution
+            posed = _asked(posed, route)
+        if not posed:
+            _posed(row, (self.prompt,) if self.prompt else _PROMPTS)
         if gold is None and "data" not in row and "entry" not in row:
             raise DataError(f"no gold: none of {', '.join(_GOLDS)} among its fields {sorted(raw)}; name its field (--gold)")
-        kept = {k: v for k, v in row.items() if k not in {*used, *_LICENCES, "verifier", "data_source", "answer", "reward_model"}}
+        uses = {*used, *(route.uses if route else ()), "prompt", "messages"}
+        gone = {*uses, *_LICENCES, "verifier", "data_source", "answer", "reward_model"}
+        kept = _kept({k: v for k, v in row.items() if k not in gone})
         known = {"answer": gold} if gold is not None else {}
         told = {"solution": solution} if solution else {}
+        licence = next((str(row[name]) for name in _LICENCES if row.get(name)), self.license or "unknown")
         return {**posed, **known, **kept, **told, "data_source": source, "license": licence, "verifier": spec}
 
     def _first(self, item: Found, seen: dict[str, tuple[str, str]]) -> dict[str, Any] | Rejected:
@@ -161,6 +177,8 @@ class Importer:
             return Rejected(item.place, item.number, "read", item.error, None)
         try:
             row = self.row_of(item.row)
+        except Unsupported as error:
+            return Rejected(item.place, item.number, "unsupported", str(error), item.row)
         except DataError as error:
             return Rejected(item.place, item.number, "fields", str(error), item.row)
         try:
@@ -219,14 +237,15 @@ def _findings(rows: list[dict[str, Any]], deadline: float) -> list[str]:
 def _judged(pool: ScoringPool, tasks: Mapping[int, Task], rows: list[dict[str, Any]]) -> dict[int, str]:
     items: list[tuple[Task, Rollout]] = []
     for i, task in tasks.items():
-        for kind, text in (("gold", _gold_text(rows[i])), ("silence", ""), ("junk", "I cannot say.")):
+        any_text = _name(rows[i]["verifier"]) == "constraints"  # what is said does not matter there, only how
+        for kind, text in (("gold", _gold_text(rows[i])), ("silence", ""), ("junk", None if any_text else "I cannot say.")):
             if text is not None:
                 items.append((task, attempt(task, text, id=f"{i} {kind}", group=f"{i}")))
     scores = pool.score(items)
     out: dict[int, str] = {}
     for i in tasks:
         right = scores.get(f"{i} gold")
-        wrong = [scores[f"{i} {kind}"] for kind in ("silence", "junk")]
+        wrong = [scores[f"{i} {kind}"] for kind in ("silence", "junk") if f"{i} {kind}" in scores]
         broken = next((s for s in (right, *wrong) if s is not None and not s.valid), None)
         if broken is not None:
             said = str(broken.info.get("error", "no detail")).strip().splitlines()[-1:]
@@ -240,12 +259,21 @@ def _judged(pool: ScoringPool, tasks: Mapping[int, Task], rows: list[dict[str, A
 
 def _gold_text(row: Mapping[str, Any]) -> str | None:
     """What an answer would say that is right; None where the gold is no answer, and no solution is known."""
-    solution, gold = row.get("solution"), row.get("answer")
+    solution, gold, name = row.get("solution"), row.get("answer"), _name(row["verifier"])
     if isinstance(gold, str | int | float):
         return str(gold)
+    if isinstance(gold, Mapping):
+        table = cast("Mapping[str, Any]", gold)
+        if name == "choice" and "answer" in table:
+            return str(table["answer"])
+        if name == "sql" and "query" in table:
+            return str(table["query"])
+    if name in ("json", "grid"):
+        return json.dumps(plain(gold))
     if isinstance(gold, list | tuple) and gold and all(isinstance(x, str | int | float) for x in cast("list[Any]", gold)):
-        return ", ".join(map(str, cast("list[Any]", gold)))
-    return str(solution) if isinstance(solution, str) else None
+        texts = [str(x) for x in cast("list[Any]", gold)]
+        return texts[0] if name == "exact" else json.dumps(texts) if name in ("set", "list") else ", ".join(texts)
+    return str(solution) if isinstance(solution, str) and name not in ("constraints", "swe") else None
 
 
 def _task(row: dict[str, Any], judge: Verifier) -> Task:
@@ -253,7 +281,7 @@ def _task(row: dict[str, Any], judge: Verifier) -> Task:
     return source.task("rows", 1, "train", 0)
 
 
-def _posed(row: Mapping[str, Any], names: tuple[str, ...]) -> tuple[dict[str, Any], set[str]]:
+def _posed(row: Mapping[str, Any], names: tuple[str, ...], required: bool = True) -> tuple[dict[str, Any], set[str]]:
     for name in names:
         value = row.get(name)
         if isinstance(value, str) and value.strip():
@@ -261,10 +289,53 @@ def _posed(row: Mapping[str, Any], names: tuple[str, ...]) -> tuple[dict[str, An
             return {"prompt": f"{value}\n{more}" if more else value}, {name, "input"} if more else {name}
         if isinstance(value, list) and value:
             return {"messages": [_turn(name, turn) for turn in cast("list[Any]", value)]}, {name}
+    if not required:  # its form may know another field
+        return {}, set()
     there = next((name for name in names if row.get(name) is not None), "")
     if there:
         raise DataError(f"no question: {there!r} is {row[there]!r}; give text or chat messages, not empty")
     raise DataError(f"no question: none of {', '.join(names)} among its fields {sorted(row)}; name its field (--prompt)")
+
+
+def _question(posed: Mapping[str, Any]) -> str:
+    """The text of what is asked; of a conversation its last turn, "" without any."""
+    turns = cast("list[dict[str, str]]", posed.get("messages") or [])
+    return str(posed.get("prompt") or (turns[-1]["content"] if turns else ""))
+
+
+def _asked(posed: dict[str, Any], route: Route) -> dict[str, Any]:
+    """What is asked, with what a form puts before and behind it."""
+    turns = cast("list[dict[str, str]]", posed.get("messages") or [])
+    text = _question(posed) or route.question
+    if not text:
+        return {}
+    text = f"{route.before}{text}{route.behind}"
+    return {"messages": [*turns[:-1], {**turns[-1], "content": text}]} if turns else {"prompt": text}
+
+
+def _undecided(row: Mapping[str, Any], names: tuple[str, ...]) -> Callable[[Asked], Route]:
+    """The guess by a gold's kind; where there is no question or no gold, the error that says which fields there are."""
+
+    def decide(asked: Asked) -> Route:
+        if not asked.question:
+            _posed(row, names)
+        if asked.gold is None:
+            raise DataError(f"no gold: none of {', '.join(_GOLDS)} among its fields {sorted(row)}; name its field (--gold)")
+        return by_gold(asked)
+
+    return decide
+
+
+def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The further fields; ``level`` as a whole number (``Level 5`` is 5) and ``arm`` as a name, else under another name."""
+    out = dict(row)
+    if "level" in out and (isinstance(out["level"], bool) or not isinstance(out["level"], int)):
+        given = out.pop("level")
+        found = re.fullmatch(r"(?i)\s*(?:level)?\s*(\d{1,6})\s*", given) if isinstance(given, str) else None
+        out["level" if found else "source_level"] = int(found[1]) if found else given
+    if "arm" in out and not (isinstance(out["arm"], str) and out["arm"]):
+        out["source_arm"] = out.pop("arm")
+    return out
 
 
 def _turn(name: str, turn: Any) -> dict[str, str]:

@@ -14,7 +14,7 @@ from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify.foreign.signature import parameters_of
 from assay.verify.foreign.values import listed, scored, settled
-from assay.verify.function import prompt_of, row_of
+from assay.verify.function import copy_of, prompt_of, row_of
 
 __all__ = ["GOLD_NAMES", "ForeignReward", "OpenRlhfReward", "RubricReward", "TrlReward", "VerlReward", "gold_of", "numbers_in"]
 
@@ -263,16 +263,12 @@ class RubricReward(ForeignReward):
             "prompt": self._prompt(task, chat), "completion": self._completion(task, rollout, chat),
             "answer": gold, "task": row.get("task", task.domain), "info": row.get("info") or {},
         }  # fmt: skip
-        offered: dict[str, Any] = {
-            **row,
-            **getattr(self.fn, "class_objects", {}),
-            **own,
-            "state": {**row, **own, "trajectory": []},
-        }
+        state = copy_of({**row, **own, "trajectory": []})  # the functions of a rubric share it, and nothing else
         values: dict[str, float] = {}
         total = 0.0
         for function, weight in zip(self.functions, self.weights, strict=True):
-            keywords = self._keywords(function, dict(offered), gold, _name(function))
+            offered = {**copy_of(row), **getattr(self.fn, "class_objects", {}), **copy_of(own), "state": state}
+            keywords = self._keywords(function, offered, copy_of(gold), _name(function))
             score = scored(settled(function(**keywords)), row)
             if not score.valid:
                 return score

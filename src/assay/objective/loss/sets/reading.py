@@ -60,9 +60,12 @@ def read_scores(
     """
     owner = np.repeat(np.asarray(batch.rows["rollout"], np.int64), batch.lengths)[here]
     part = np.asarray(batch.token(segment)[here], np.int64) if segment else np.zeros_like(owner)
-    keys, element = np.unique(np.stack([owner, part], 1), axis=0, return_inverse=True)
+    order = _order(batch)
+    standing = np.empty(len(order), np.int64)
+    standing[order] = np.arange(len(order))
+    keys, element = np.unique(np.stack([standing[owner], part], 1), axis=0, return_inverse=True)
     element = element.reshape(-1)
-    members, k = keys[:, 0], len(keys)
+    members, k = order[keys[:, 0]], len(keys)
     _check_weights(batch, members)
     tokens = tally(element, np.ones(len(here)), k)
     group = np.unique(np.asarray(batch.rollout("group"), np.int64)[members], return_inverse=True)[1]
@@ -88,6 +91,12 @@ def read_scores(
         confidence=_tensor(np.exp(tally(element, likely, k) / tokens)),
     )  # fmt: skip
     return Reading(here=here, element=element, jacobian=share, scored=scored)
+
+
+def _order(batch: Batch) -> NDArray[np.int64]:
+    """``[R]`` the attempts in the order of the elements: as they stand, or by their ``place`` where the batch says one."""
+    rollouts = len(batch.rollout("group"))
+    return np.argsort(np.asarray(batch.rollouts.get("place", np.arange(rollouts)), np.int64), kind="stable")
 
 
 def _check_weights(batch: Batch, members: NDArray[np.int64]) -> None:

@@ -1,0 +1,37 @@
+"""What rows of well-known data sets look like, and which verifier judges each: recognised by their fields, kinds and sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from assay.tasks.exchange.forms import choice, code, other, text
+from assay.tasks.exchange.forms.route import Asked, Form, Route, Unsupported
+
+__all__ = ["FORMS", "Asked", "Route", "Unsupported", "route_of"]
+
+FORMS: tuple[Form, ...] = (*other.REFUSED, other.own_repositories, *code.FORMS, *choice.FORMS, *other.FORMS, *text.FORMS)
+"""Forms in the order in which they are tried; the first that knows a row decides."""
+
+
+def route_of(row: Mapping[str, Any], asked: Asked, fallback: Callable[[Asked], Route] = text.by_gold) -> Route:
+    """How a row is judged.
+
+    Args:
+        row: as it came.
+        asked: what was read of it so far: question, gold, solution, source.
+        fallback: for a row that no form knows: decides by the kind of its gold.
+
+    Raises:
+        Unsupported: nothing here could judge it rightly; says why, and the nearest route.
+
+    >>> row = {"question": "Capital of Italy?", "choices": ["Paris", "Rome"], "answer": 1}
+    >>> found = route_of(row, Asked(question="Capital of Italy?", gold=1, solution="", source="rows"))
+    >>> found.verifier, found.answer["answer"]
+    ('choice', 'B')
+    """
+    for form in FORMS:
+        found = form(row, asked)
+        if found is not None:
+            return found
+    return fallback(asked)
