@@ -324,7 +324,7 @@ def _name(value: Value) -> str | None:
     if not isinstance(value, Formula) or value.unit is not None or value.ratio.term is None:
         return None
     mono, factor = value.ratio.term
-    if factor != 1 or not mono or any(power != 1 or atom[0] in "#%^?" or atom in ("pi", "i") for atom, power in mono):
+    if factor != 1 or not mono or any(power != 1 or atom[0] in "#%^?&" or atom in ("pi", "i") for atom, power in mono):
         return None
     if len(mono) == 1 or re.fullmatch(r"[A-Za-z] \( [A-Za-z] \)", value.source):
         return value.source
@@ -350,7 +350,7 @@ def _one_equation(gold: Relation, answer: Relation) -> bool | None:
         factor = Fraction(next(iter(second.values()))) / first[next(iter(second))] if first else Fraction(1)
         if all(second[key] == factor * first[key] for key in first):
             return True
-    known = all(power.denominator == 1 and atom[0] not in "?^%" for mono in (*first, *second) for atom, power in mono)
+    known = all(power.denominator == 1 and atom[0] not in "?^%&" for mono in (*first, *second) for atom, power in mono)
     return False if known else None
 
 

@@ -323,7 +323,7 @@ def _end(at: Ratio, closed: bool, side: int) -> Bound | None:
 
 
 def _names(value: Ratio) -> set[str]:
-    return {atom for atom in value.atoms() if atom not in ("pi", "e", "i", "\\infty") and atom[0] not in "#%"}
+    return {atom for atom in value.atoms() if atom not in ("pi", "e", "i", "\\infty") and atom[0] not in "#%&"}
 
 
 def _variable(value: Ratio) -> str | None:

@@ -15,7 +15,7 @@ from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.verify.child import in_worker
 from assay.verify.exact import expected
-from assay.verify.math import symbolic
+from assay.verify.math import large, symbolic
 from assay.verify.math.elsewhere import attempt_of, judged_elsewhere
 from assay.verify.math.equality import Rules, exact
 from assay.verify.math.extract import PLACES, final_answer
@@ -137,7 +137,7 @@ class MathAnswer:
         answer = final_answer(rollout.text, self.look, self.strict_tail)
         if not answer:
             return _score(Verdict.UNPARSED, "exact", answer, "there is no answer")
-        found = exact(gold, answer, self.rules)
+        found = exact(gold, answer, self.rules, large.same)
         if found is not None:
             return self._found(found, "exact", answer)
         for whose, value in (("the gold", read(gold)), ("the answer", read(answer))):
@@ -237,7 +237,7 @@ def compare(gold: str, answer: str, settings: MathAnswer | None = None, *, look:
             judge.form,
         )
     text = final_answer(answer, judge.look, judge.strict_tail)
-    found = exact(gold_of(gold), text, judge.rules) if text else None
+    found = exact(gold_of(gold), text, judge.rules, large.same) if text else None
     if found is not None:
         return Verdict.EQUAL if found and written(text or "", judge.form) else Verdict.DIFFERENT
     told = str(judge(*attempt_of(gold, answer)).info.get("verdict"))
