@@ -7,10 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from assay.verify.math.intervals import merged
+from assay.verify.math.inequalities import names
+from assay.verify.math.intervals import as_intervals, merged
+from assay.verify.math.named import name_of, quantity
+from assay.verify.math.numeric import rounds
 from assay.verify.math.poly import Num, Poly, Undecidable, mul
 from assay.verify.math.ratio import Ratio, number, symbol
-from assay.verify.math.read import as_intervals, read
+from assay.verify.math.read import read
 from assay.verify.math.units import Unit
 from assay.verify.math.values import (
     Based,
@@ -24,6 +27,7 @@ from assay.verify.math.values import (
     Opaque,
     Piece,
     Relation,
+    Residue,
     Text,
     Value,
 )  # fmt: skip
@@ -87,9 +91,11 @@ class _Judge:
         if isinstance(gold, Text) or isinstance(answer, Text):
             return _words(gold) == _words(answer)
         if isinstance(gold, Choice) or isinstance(answer, Choice):
-            return _letter(gold) == _letter(answer) is not None
+            return self._choice(gold, answer)
         if isinstance(gold, Based | Clock) or isinstance(answer, Based | Clock):
             return self._literal(gold, answer)
+        if isinstance(gold, Residue) or isinstance(answer, Residue):
+            return isinstance(gold, Residue) and isinstance(answer, Residue) and self._residue(gold, answer)
         if isinstance(gold, Relation) or isinstance(answer, Relation):
             return self._relation(gold, answer)
         if isinstance(gold, Formula) and isinstance(answer, Formula):
@@ -116,7 +122,7 @@ class _Judge:
     def _formula(self, gold: Formula, answer: Formula) -> bool | None:
         if gold.unit is not None and answer.unit is not None:
             if gold.unit[1] != answer.unit[1]:
-                return False
+                return self._temperature(gold, answer)
             if gold.unit[0] != answer.unit[0]:
                 return self._ratio(gold.ratio * number(gold.unit[0]), answer.ratio * number(answer.unit[0]))
         elif gold.unit is not None or answer.unit is not None:
@@ -132,6 +138,12 @@ class _Judge:
                 *((gold.ratio * hundred, answer.ratio) if "%" in gold.source else (gold.ratio, answer.ratio * hundred))
             )
         return self._ask(gold, answer) if found is None else found
+
+    def _temperature(self, gold: Formula, answer: Formula) -> bool | None:
+        """Different dimensions, of which degrees may be those of one scale."""
+        dimensions = {unit[1][0][0] for unit in (gold.unit, answer.unit) if unit is not None and len(unit[1]) == 1}
+        degrees = "degree" in dimensions and len(dimensions) == 2 and dimensions & {"celsius", "fahrenheit"}
+        return self._ratio(gold.ratio, answer.ratio) if degrees and self._rules.units == "optional" else False
 
     def _ratio(self, gold: Ratio, answer: Ratio) -> bool | None:
         found = gold.same(answer)
@@ -249,29 +261,87 @@ class _Judge:
     # ---- relations and literals
 
     def _relation(self, gold: Value, answer: Value) -> bool | None:
-        if isinstance(gold, Relation) and isinstance(answer, Relation):
-            if gold.sign != answer.sign:
-                return False
-            if self._all([(gold.left, answer.left), (gold.right, answer.right)]) is True:
-                return True
-            if gold.sign == "=":
-                if _name(gold.left) is not None and _name(answer.left) is not None and not _shared(gold, answer):
-                    return False if _name(gold.left) != _name(answer.left) else self.same(gold.right, answer.right)
-                return _one_equation(gold, answer)
-            return None
-        named, other = (gold, answer) if isinstance(gold, Relation) else (answer, gold)
-        assert isinstance(named, Relation)
-        if named.sign not in ("=", "\\approx") or _name(named.left) is None:
+        if not (isinstance(gold, Relation) and isinstance(answer, Relation)):
+            return self._side(gold, answer)
+        if (gold.middle or answer.middle) and {gold.sign, answer.sign} <= {"=", "\\approx"}:
+            return self._chains(gold, answer)
+        if gold.sign != answer.sign:
             return False
-        return self.same(named.right, other) if named is gold else self.same(other, named.right)
+        if self._all([(gold.left, answer.left), (gold.right, answer.right)]) is True:
+            return True
+        if gold.sign == "=":
+            if name_of(gold.left) is not None and name_of(answer.left) is not None and not _shared(gold, answer):
+                return False if name_of(gold.left) != name_of(answer.left) else self.same(gold.right, answer.right)
+            return _one_equation(gold, answer)
+        return None
+
+    def _chains(self, gold: Relation, answer: Relation) -> bool | None:
+        """Equations of which one has several members, or is an approximation."""
+        first, second = name_of(gold.left), name_of(answer.left)
+        if first is not None and second is not None and first != second:
+            return False
+        return self._member(answer, gold.right, gives=True)
+
+    def _side(self, gold: Value, answer: Value) -> bool | None:
+        """An equation beside a value: its last member, if the others only name it or are equal to it."""
+        gives = isinstance(answer, Relation)
+        relation, other = (answer, gold) if gives else (gold, answer)
+        assert isinstance(relation, Relation)
+        if relation.sign not in ("=", "\\approx"):
+            return False
+        return self._member(relation, other, gives)
+
+    def _member(self, relation: Relation, other: Value, gives: bool) -> bool | None:
+        """``gives``: the equation is an answer; an expected one is more than its right side, unless the left side is a name."""
+        members, last = [relation.left, *relation.middle], relation.right
+        if len(members) == 1 and name_of(last) is not None and name_of(members[0]) is None:
+            members, last = [last], members[0]
+        sure: bool | None = True
+        for member in members:
+            if name_of(member) is not None or (gives and quantity(member) and _is_number(last)):
+                continue
+            found = self._holds(relation.sign, member, last)
+            if found is False and (not gives or not (_symbols(member) or _symbols(last))):
+                return False
+            sure = True if found and sure else None
+        pair = (other, last) if gives else (last, other)
+        same = self.same(*pair)
+        if same is False and relation.sign == "\\approx":
+            others = [member for member in members if name_of(member) is None]
+            same = any(self.same(*((other, m) if gives else (m, other))) is True for m in others)
+        return same if sure or same is False else None
+
+    def _holds(self, sign: str, first: Value, second: Value) -> bool | None:
+        same = self.same(first, second)
+        if same is True or sign == "=" or not (isinstance(first, Formula) and isinstance(second, Formula)):
+            return same
+        return rounds(first, second)
+
+    def _residue(self, gold: Residue, answer: Residue) -> bool | None:
+        return self._all([(gold.modulus, answer.modulus), (gold.value, answer.value)])
+
+    def _choice(self, gold: Value, answer: Value) -> bool | None:
+        """By the letters; what stands behind both must not differ, and behind one it may be what the other is."""
+        first, second = _letter(gold), _letter(answer)
+        if isinstance(gold, Choice) and isinstance(answer, Choice):
+            if first != second or gold.value is None or answer.value is None:
+                return first == second
+            return self.same(read(gold.value), read(answer.value)) is not False
+        choice, other = (gold, answer) if isinstance(gold, Choice) else (answer, gold)
+        assert isinstance(choice, Choice)
+        if first is not None and first == second:
+            return True
+        return False if choice.value is None else self.same(*(read(v.value) if v is choice else v for v in (gold, answer)))
 
     def _literal(self, gold: Value, answer: Value) -> bool | None:
+        if isinstance(gold, Clock) and isinstance(answer, Clock):
+            return _same_time(gold, answer)
         if type(gold) is type(answer):
             return gold == answer
         if isinstance(gold, Clock) or isinstance(answer, Clock):
             clock, other = (gold, answer) if isinstance(gold, Clock) else (answer, gold)
             assert isinstance(clock, Clock)
-            if clock.minutes >= 10 and isinstance(other, Formula):  # it may be a ratio too
+            if clock.minutes >= 10 and clock.half is None and isinstance(other, Formula):  # it may be a ratio too
                 return self._ratio(number(Fraction(clock.hours, clock.minutes)), other.ratio)
         return False
 
@@ -294,7 +364,31 @@ def _words(value: Value) -> str | None:
 def _letter(value: Value) -> str | None:
     if isinstance(value, Choice):
         return value.letter
-    return value.source.upper() if isinstance(value, Formula) and len(value.source) == 1 else None
+    if not isinstance(value, Formula) or len(value.source) != 1:
+        return None
+    return value.source if value.source in "ei" else value.source.upper()  # the constants are no letters of a choice
+
+
+def _same_time(gold: Clock, answer: Clock) -> bool:
+    """By the clock with 12 hours or with 24; AM or PM may be left out."""
+    if gold.minutes != answer.minutes:
+        return False
+    if gold.hours == answer.hours:
+        return None in (gold.half, answer.half) or gold.half == answer.half
+    halved, other = (gold, answer) if gold.half else (answer, gold)
+    return halved.half is not None and other.half is None and halved.hours % 12 + 12 * (halved.half == "p") == other.hours
+
+
+def _symbols(value: Value) -> bool:
+    """Whether a value has symbols in it, or may have some."""
+    if isinstance(value, Formula):
+        return bool(names(value.ratio))
+    return not isinstance(value, Many) or any(map(_symbols, value.items))
+
+
+def _is_number(value: Value) -> bool:
+    """Whether a value is free of symbols, and not 0."""
+    return isinstance(value, Formula) and bool(value.ratio.top) and not names(value.ratio)
 
 
 def _with_symbol(united: Formula, bare: Formula) -> bool | None:
@@ -312,23 +406,6 @@ def _unit_letters() -> dict[str, Unit | None]:
 
 
 _UNIT_LETTERS = _unit_letters()
-
-
-def _name(value: Value) -> str | None:
-    """What stands left of ``=`` when it only names the right side: ``x``, ``f(x)``, ``(x, y)``."""
-    if isinstance(value, Many) and value.kind == "tuple":
-        names = [_name(item) for item in value.items]
-        return None if None in names else ",".join(str(name) for name in names)
-    if isinstance(value, Text):
-        return value.words
-    if not isinstance(value, Formula) or value.unit is not None or value.ratio.term is None:
-        return None
-    mono, factor = value.ratio.term
-    if factor != 1 or not mono or any(power != 1 or atom[0] in "#%^?&" or atom in ("pi", "i") for atom, power in mono):
-        return None
-    if len(mono) == 1 or re.fullmatch(r"[A-Za-z] \( [A-Za-z] \)", value.source):
-        return value.source
-    return None
 
 
 def _shared(gold: Relation, answer: Relation) -> bool:

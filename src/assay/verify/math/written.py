@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assay.verify.math.units import number_word
+from assay.verify.math.words import number_word
 
 __all__ = ["FORMS", "written"]
 
