@@ -45,7 +45,7 @@ _SPACED = re.compile(r"(?<![\d.,])(\d{1,3})((?:(?:\\[,;:! ]|\{,\}|,\\!) ?\d{3})+
 _FACTOR = re.compile(
     rf"(?<=\d)\s*(?:\\(?:text|mathrm)\{{\s*({'|'.join(FACTORS)})s?(?:\s+of)?\s*\}}|({'|'.join(FACTORS)})s?\b(?!-))"
 )
-_FACTOR_HINTS = ("illion", "hundred", "thousand", "tenth", "dozen", "lakh", "crore", "tens")
+_SIGNS_IN_FRONT = frozenset(["ap", "si", "co", "do", "th"])
 _LEADING = re.compile(
     r"(?:\s|=|\\(?:approx|sim|simeq|cong|doteq|therefore)(?![A-Za-z])|(?:about|approximately|approx\.?|roughly)\s(?=[\s\d$\\.-]))+"
 )
@@ -88,18 +88,25 @@ def clean(text: str) -> str:
         text = text[:-1]
     if "\\" in text or "$" in text or "~" in text or "{,}" in text:
         text = _tex(text)
-    if (first := text[:1]) in "=\\" or first.isalpha():
+    first = text[:1]
+    if first == "=" or (first == "\\" and text[1:3] in _SIGNS_IN_FRONT) or (first.isalpha() and len(text) > 5) or "nswer" in text:
         text = _without_words(text)
-    if any(hint in text for hint in _FACTOR_HINTS):
+    if len(text) > 5 and _has_factor(text):
         text = _FACTOR.sub(lambda m: rf" \times {FACTORS[m.group(1) or m.group(2)]} ", text)
     return _signs(text).strip().rstrip(".;,").strip()
+
+
+def _has_factor(text: str) -> bool:
+    big = "illion" in text or "hundred" in text or "thousand" in text
+    return big or "tenth" in text or "dozen" in text or "tens" in text or "lakh" in text or "crore" in text
 
 
 def _tex(text: str) -> str:
     text = _SPACED.sub(lambda m: m.group(1) + re.sub(r"\D", "", m.group(2)), text)
     if text[:1] == "$" and text[-1:] == "$" and len(text) > 1:
         text = text[1:-1]
-    text = _MONEY.sub(r" \\text{dollars} ", text)
+    if "$" in text:
+        text = _MONEY.sub(r" \\text{dollars} ", text)
     if "color" in text or "phantom" in text or "space" in text or "\\tag" in text or "\\label" in text:
         text = _ASIDE.sub(" ", text)
     text = _DROP.sub(" ", text)

@@ -14,7 +14,9 @@ PLACES = ("box", "tag", "phrase", "line")
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _BRACE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
-_BARE = re.compile(r"\\(?:boxed|fbox)(?:\s*[-+]?\d[\d.,]*(?<![.,])|\s*\\[A-Za-z]+|\s+[A-Za-z](?![A-Za-z]))")
+_BARE = re.compile(
+    r"\\(?:boxed|fbox)(?:\s*[-+]?\d[\d.,]*(?<![.,])|\s*\\[A-Za-z]+[^\n$]*?(?=\.?\s*(?:\$|\\[\])]|\n|\Z))|\s+[A-Za-z](?![A-Za-z]))"
+)
 _DELIMITERS = frozenset(["$$", "\\]", "\\[", "```", "**", "$"])
 _SO = re.compile(r"(?:so|thus|hence|therefore|finally|∴|\\therefore)\b[,:]?\s+(?=\S)", re.IGNORECASE)
 _AFTER = frozenset(" \t\r\n.,;:!$*_`)]}\\")
@@ -35,6 +37,8 @@ def final_answer(text: str, look: Sequence[str] = PLACES, strict_tail: bool = Fa
     >>> final_answer("It is 3. So the answer is 7.")
     '7'
     """
+    if text.isalnum() and text.isascii() and "line" in look:  # the answer alone
+        return text
     found = located(text, look, strict_tail)
     return found and found[0]
 
@@ -115,11 +119,9 @@ def _line(text: str) -> tuple[int, int, int] | None:
         start = text.rfind("\n", 0, end) + 1
     if not end:
         return None
-    if text[start:end].isascii() and not text[start].isalpha():
-        return start, end, end
-    so = _SO.match(text, start, end)
+    so = _SO.match(text, start, end) if " " in text[start:end] else None
     start = so.end() if so else start
-    return start, start + cut_clause(text[start:end]), end
+    return start, start + cut_clause(text[start:end]) if end - start > 14 or not text.isascii() else end, end
 
 
 _FIND = {"box": _box, "tag": _tag, "phrase": _phrase, "line": _line}

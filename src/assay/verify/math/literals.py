@@ -12,15 +12,19 @@ __all__ = ["literal"]
 
 _STYLE = r"\\(?:text|textbf|textrm|textit|mathbf|mathrm|mathsf|bf|rm|boldsymbol)\s*"
 _STYLED = re.compile(rf"{_STYLE}\{{([^{{}}]*)\}}")
-_NAMED = re.compile(r"(?:the\s+)?(?:correct\s+)?(?:option|choice|answer)\s*:?\s*(?=[(A-Z])", re.IGNORECASE)
+_NAMED = re.compile(r"(?:the\s+)?(?:correct\s+)?(?:option|choice|answer)(?:\s+is)?\s*:?\s*(?=[(A-Z])", re.IGNORECASE)
 _LETTER = re.compile(r"\(?\s*([A-Za-z])\s*\)?\.?")
 _LABELLED = re.compile(r"(?:\(\s*([A-Z])\s*\)[\s:.]*|([A-J])\s*(?:[):]\s*|\.\s+))(\S.*)", re.DOTALL)
+_BEHIND_LETTER = frozenset([":", ".", ")", " "])
 _HEDGED = re.compile(r"\(\s*[A-Z]\s*\)|\b(?:or|and|not|nor|[A-Z])\b")
 _CLOCK = re.compile(
     r"(\d{1,2})\s*:\s*(\d\d)(?:\s*([APap])\.?\s?[Mm]\.?)?|(\d{1,2})(?:\s*([AP])\.?\s?M|\s?([ap])\.\s?m|\s([ap])m)\.?"
 )
 _BASED = re.compile(r"(?P<open>\(?)\s*([0-9A-Fa-f]+)\s*\)?\s*_\s*(.{1,40})")
 _IN_BASE = re.compile(r"([0-9A-F]+)\s*\(?\s*(?:in\s+)?base[-\s]+([0-9a-z]+)\s*\)?", re.IGNORECASE)
+_DIGITS = re.compile(
+    r"\d{1,2}\s*(?::|(?:\\text\s*\{\s*)?[APap]\.?\s?[Mm])|[0-9A-Fa-f]+\s*(?:_|(?:\\text\s*\{\s*)?\(?\s*(?:in\s+)?base)"
+)
 _WRAPPED = re.compile(r"\\(?:text|mathrm)|base|[{}()\s]")
 
 
@@ -30,8 +34,16 @@ def literal(text: str) -> Value | None:
     >>> literal("(B)"), literal("3:00 PM"), literal("(1010)_{two}")
     (Choice(letter='B', value=None), Clock(hours=3, minutes=0, half='p'), Based(digits='1010', base=2))
     """
-    if text[:1].isalpha() and (named := number_word(text)) is not None:
-        return Formula(number(named), str(named))
+    first = text[:1]
+    if first.isalpha():
+        named = number_word(text)
+        if named is not None:
+            return Formula(number(named), str(named))
+    elif first.isdigit():
+        if _DIGITS.match(text) is None:
+            return None
+    elif first != "(" and (first != "\\" or _STYLED.match(text) is None):
+        return None
     plain = _STYLED.sub(r"\1", text).strip() if "\\" in text else text
     return _choice(plain, text) or (_clock(plain) or _based(text, plain) if any(c.isdigit() for c in plain[:2]) else None)
 
@@ -39,11 +51,13 @@ def literal(text: str) -> Value | None:
 def _choice(text: str, source: str) -> Choice | None:
     named = _NAMED.match(text) if len(text) > 6 else None
     text = text[named.end() :].strip() if named else text
-    letter = _LETTER.fullmatch(text)
+    if not text:
+        return None
+    letter = _LETTER.fullmatch(text) if len(text) < 8 else None
     if letter is not None:
         small = source[-1] in ")}" and letter.group(1) in "abcdfghj"  # a small e or i is a constant
         return Choice(letter.group(1).upper()) if small or letter.group(1) in "ABCDEFGHIJ" else None
-    labelled = _LABELLED.fullmatch(text)
+    labelled = _LABELLED.fullmatch(text) if text[0] == "(" or text[1:2] in _BEHIND_LETTER else None
     if labelled is None or _HEDGED.search(text, labelled.start(3)) is not None:
         return None
     return Choice(labelled.group(1) or labelled.group(2), labelled.group(3))

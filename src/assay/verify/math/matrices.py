@@ -15,17 +15,17 @@ ROWS = frozenset(["cases", "aligned", "align", "alignedat", "gathered", "gather"
 """Environments whose rows are lines."""
 
 
-def transposed(value: Value | None, items: Sequence[Value]) -> Value:
-    """The transposed matrix; of a row in brackets, whose entries are ``items``, the point.
+def transposed(value: Value | None) -> Value:
+    """The transposed matrix; of a row in brackets the point.
 
     Raises:
         Undecidable: neither of them.
     """
     if isinstance(value, Matrix):
         return Matrix(tuple(zip(*value.rows, strict=True)))
-    if len(items) < 2:
+    if not isinstance(value, Many) or len(value.items) < 2:
         raise Undecidable("a power T of something that is no row")
-    return Many("tuple", tuple(items))
+    return value
 
 
 def determinant(rows: Sequence[Sequence[Value]], source: str) -> Formula:

@@ -17,7 +17,7 @@ _FUNCTION = re.compile(
 )
 _MARKED = re.compile(r"(?:m )?(?:\\(?:overline|det|dim|deg|Pr|Re|Im|operatorname)) ?(?:\{ [A-Za-z ]+ \}|[(] .* [)]|[A-Z])")
 _MEASURED = re.compile(
-    r"\| [^|]*[A-Za-z][^|]* \||\\(?:sin|cos|tan|cot|sec|csc)(?: \^ (?:\d|\{ \d \}))? .*(?:\b[A-Za-z]\b|\\[a-z]+).*"
+    r"\| [^|]*[A-Za-z][^|]* \||\\(?:sin|cos|tan|cot|sec|csc) (?:[A-Za-z]|\\(?!pi\b)[a-z]+|\( (?:[A-Za-z]|\\(?!pi\b)[a-z]+) \))"
 )
 _PLAIN_UNKNOWNS = frozenset("xyzt")
 

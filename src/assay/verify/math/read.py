@@ -40,6 +40,7 @@ _RELATIONS = frozenset(["=", "<", ">", "\\le", "\\ge", "\\ne", "\\in", "\\approx
 _SEPARATORS = frozenset([",", ";", "\\or", "\\and"])
 _BOX = re.compile(r"\\(?:boxed|fbox)(?:\s*\{(?P<braced>.*)\}|\s*(?P<bare>[^\s{A-Za-z].*)|\s+(?P<letter>[A-Za-z]\S*))", re.DOTALL)
 _LETTERS = {letter: Choice(letter) for letter in "ABCDEFGHIJ"}
+_MARKS = _SEPARATORS | _RELATIONS | CLOSERS | OPENERS.keys() | {"\\cup"}
 _DEEPEST = 12
 
 
@@ -129,8 +130,22 @@ def _step(token: str) -> int:
 def _value(parts: list[str], depth: int) -> Value:
     if depth > _DEEPEST:
         raise Undecidable("brackets in brackets without end")
-    if "\\mod" in parts:
+    present = set(parts)
+    if "\\mod" in present:
         return _residue(parts, depth)
+    if not present.isdisjoint(_MARKS) or any(token.startswith("\\begin") for token in present):
+        found = _structure(parts, present, depth)
+        if isinstance(found, list):
+            parts = found
+        else:
+            return found
+    elif not parts:
+        raise Undecidable("nothing at all")
+    return _special(parts) or _signs(parts, depth) or _ratio(parts) or _formula(parts)
+
+
+def _structure(parts: list[str], present: set[str], depth: int) -> Value | list[str]:
+    """A list, union, relation, or something in brackets; else the tokens, without separators at their ends."""
     between, signs = _cut(parts, _SEPARATORS)
     listed = [piece for piece in between if piece]
     if not listed:
@@ -138,13 +153,15 @@ def _value(parts: list[str], depth: int) -> Value:
     if len(listed) > 1:
         return _together([_value(piece, depth + 1) for piece in listed], set(signs))
     parts = listed[0]
-    joined = _split(parts, ("\\cup",))
-    if len(joined) > 1:
-        return united([_value(piece, depth + 1) for piece in joined])
-    pieces, signs = _cut(parts, _RELATIONS)
-    if signs:
-        return _relation(signs, pieces, depth)
-    return _bracketed(parts, depth) or _special(parts) or _signs(parts, depth) or _ratio(parts) or _formula(parts)
+    if "\\cup" in present:
+        joined = _split(parts, ("\\cup",))
+        if len(joined) > 1:
+            return united([_value(piece, depth + 1) for piece in joined])
+    if not _RELATIONS.isdisjoint(present):
+        pieces, signs = _cut(parts, _RELATIONS)
+        if signs:
+            return _relation(signs, pieces, depth)
+    return _bracketed(parts, depth) or parts
 
 
 def _together(items: list[Value], signs: set[str]) -> Value:
@@ -178,7 +195,9 @@ def _bracketed(parts: list[str], depth: int) -> Value | None:
     """A set, tuple, interval or matrix in brackets around everything."""
     first, last = parts[0], parts[-1]
     if last in ("T", "}", "\\top") and (bare := _untransposed(parts)) is not None:
-        return transposed(_bracketed(bare, depth), [_value(p, depth + 1) for p in _split(bare[1:-1], (",", ";"))])
+        if bare[0].startswith("\\begin"):
+            return transposed(_bracketed(bare, depth))
+        return transposed(Many("tuple", tuple(_value(piece, depth + 1) for piece in _split(bare[1:-1], (",", ";")))))
     if first.startswith("\\begin") and last == first.replace("begin", "end") and len(parts) > 2:
         return _environment(first[7:-1], parts, depth)
     if first not in OPENERS or first in ("{", "\\lfloor", "\\lceil") or last not in CLOSERS or len(parts) < 2:

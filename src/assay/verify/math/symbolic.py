@@ -103,7 +103,7 @@ def _evaluated(first: Any, second: Any) -> bool | None:
     both are defined.
     """
     sympy = import_module("sympy")
-    first, second = (_exact(sympy, value) for value in (first, second))
+    first, second = _without_factor(*(_exact(sympy, value) for value in (first, second)))
     symbols = sorted(first.free_symbols | second.free_symbols, key=str)
     rng = random.Random("places")
     real: list[bool] = []
@@ -122,6 +122,12 @@ def _evaluated(first: Any, second: Any) -> bool | None:
     if len(real) >= min(_ENOUGH, _PLACES if symbols else 1):
         return all(real)
     return all(other) if other and not real else None
+
+
+def _without_factor(first: Any, second: Any) -> tuple[Any, Any]:
+    """The two, divided by the rational factor of the second: ``sin(x) / 7^2023`` needs no thousands of digits."""
+    (one, left), (two, right) = first.as_coeff_Mul(), second.as_coeff_Mul()
+    return (one / two * left, right) if one.is_Rational and two.is_Rational and two != 0 else (first, second)
 
 
 def _exact(sympy: Any, value: Any) -> Any:

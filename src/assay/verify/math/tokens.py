@@ -47,6 +47,7 @@ _LABELS = re.compile(r"(?<=[\d})])\s+([A-Za-z]{4,}(?:[ -][A-Za-z]{2,}){0,3}|men|
 _BEHIND_SYMBOL = re.compile(r"(?:\\pi|(?<![A-Za-z\\])[A-Za-z])\s+([A-Za-z]{2,}(?:\^?\{?\d\}?)?(?:/[a-z]+(?:\^?\{?\d\}?)?)?)\s*$")
 _TEXT = re.compile(r"\\text\s*\{([^{}]*)\}")
 _COLUMNS = re.compile(r"\s*(?:\[\w\])?\s*\{[^{}]*\}")
+_NUMERIC = frozenset("-+([.0123456789")
 _INLINE = re.compile(r"[-+(\[.]?\s*\d[^@]*")
 
 _NO_UNITS = frozenset(["in", "min", "mi"])
@@ -141,7 +142,7 @@ def tokens(text: str) -> list[str]:
     tail = None
     if unit is not None and unit_of(unit.group(1)) is not None and not _is_text(text, unit.start()):
         text, tail = text[: unit.start()], "unit:" + unit.group(1).strip()
-    elif text[-1:].isalnum() and (unit := _counted(text)) is not None:
+    elif " " in text and (text[-1].isalpha() or text[-1] in "23}") and (unit := _counted(text)) is not None:
         text, tail = text[: unit.start(1)], "unit:" + unit.group(1)
     at = 0
     while at < len(text):
@@ -200,20 +201,20 @@ def _command(text: str, at: int, name: str, out: list[str], written: str) -> int
 def _inside(words: str, out: list[str]) -> None:
     r"""Words in a ``\text``: a separator, a unit behind a number, or a text."""
     low = words.lower()
-    if low in ("or", "and", "percent"):
+    if low in ("or", "and", "percent", "mod"):
         out.append(_NAMES[low])
     elif low in FUNCTIONS:
         out.append("\\" + low)
     elif not words:
         return
-    elif low in ("pi", "infinity", "inf") or words in ("e", "i"):
-        out.append(_NAMES.get(low, words))
-    elif len(words) == 1 and words.isalpha() and not _united(words, out):
-        out.append(words)
-    elif _INLINE.fullmatch(words) is not None:
-        out.extend(tokens(words))
     elif _united(words, out):
         out.append("unit:" + words)
+    elif low in ("pi", "infinity", "inf"):
+        out.append(_NAMES[low])
+    elif len(words) == 1 and words.isalpha():
+        out.append(words)
+    elif (words[0] in _NUMERIC and _INLINE.fullmatch(words) is not None) or low.startswith(("mod ", "(mod ")):
+        out.extend(tokens(words))
     else:
         out.append("@" + words)
 
