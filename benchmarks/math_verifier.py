@@ -201,7 +201,7 @@ def measure_rates(n: int) -> None:
 
 
 def measure_kinds(files: Sequence[Path]) -> None:
-    """Wrong verdicts by kind, of both tiers and of math-verify alone: lines with a gold, an answer, and whether they are equal."""
+    """Wrong verdicts by kind, of both tiers and of math-verify alone."""
     rows = [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
     rows = [row for row in rows if row.get("verifier", "math") == "math"]
     right = [bool(row.get("equal", row.get("expected"))) for row in rows]

@@ -1,7 +1,8 @@
 """How many digits of two formulas have to agree before they are the same: several times as many as their numbers have.
 
-A rule of nearness would take ``1/7^2023`` for 0 and ``cos(10^-40)`` for 1. The size of an expression bounds the decimal exponents of all
-that is computed in it, from above and from below: of ``10^-40`` it is 40, and of ``tanh(100)``, which is 1 up to ``10^-87``, over 100.
+A rule of nearness would take ``1/7^2023`` for 0 and ``cos(10^-40)`` for 1. The size of an expression bounds the decimal exponents
+of all that is computed in it, from above and from below: of ``10^-40`` it is 40, and of ``tanh(100)``, which is 1 up to
+``10^-87``, over 100.
 Expressions that differ do so, but for a construction made to deceive, within a few times their sizes.
 """
 
@@ -38,7 +39,7 @@ def size(value: Any) -> float:
     if value.is_Add:
         return max(parts) + log10(len(parts))
     if value.is_Pow:
-        base, exponent = value.args
+        exponent = value.args[1]
         large = _magnitude(exponent)
         return large * parts[0] + (0 if exponent.is_Rational else large + parts[1]) if large > 1 else sum(parts)
     steep = _magnitude(value.args[0]) if type(value).__name__ in _STEEP else 0.0

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from assay.verify.math.inequalities import names
+from assay.verify.math.equations import chains, member, one_equation, shared
 from assay.verify.math.intervals import as_intervals, merged
-from assay.verify.math.named import name_of, quantity
-from assay.verify.math.numeric import rounds
-from assay.verify.math.poly import Num, Poly, Undecidable, mul
+from assay.verify.math.named import name_of
+from assay.verify.math.poly import Undecidable
 from assay.verify.math.ratio import Ratio, number, symbol
 from assay.verify.math.read import read
 from assay.verify.math.units import Unit
@@ -264,58 +263,21 @@ class _Judge:
         if not (isinstance(gold, Relation) and isinstance(answer, Relation)):
             return self._side(gold, answer)
         if (gold.middle or answer.middle) and {gold.sign, answer.sign} <= {"=", "\\approx"}:
-            return self._chains(gold, answer)
+            return chains(gold, answer, self.same)
         if gold.sign != answer.sign:
             return False
         if self._all([(gold.left, answer.left), (gold.right, answer.right)]) is True:
             return True
         if gold.sign == "=":
-            if name_of(gold.left) is not None and name_of(answer.left) is not None and not _shared(gold, answer):
+            if name_of(gold.left) is not None and name_of(answer.left) is not None and not shared(gold, answer):
                 return False if name_of(gold.left) != name_of(answer.left) else self.same(gold.right, answer.right)
-            return _one_equation(gold, answer)
+            return one_equation(gold, answer)
         return None
 
-    def _chains(self, gold: Relation, answer: Relation) -> bool | None:
-        """Equations of which one has several members, or is an approximation."""
-        first, second = name_of(gold.left), name_of(answer.left)
-        if first is not None and second is not None and first != second:
-            return False
-        return self._member(answer, gold.right, gives=True)
-
     def _side(self, gold: Value, answer: Value) -> bool | None:
-        """An equation beside a value: its last member, if the others only name it or are equal to it."""
         gives = isinstance(answer, Relation)
         relation, other = (answer, gold) if gives else (gold, answer)
-        assert isinstance(relation, Relation)
-        if relation.sign not in ("=", "\\approx"):
-            return False
-        return self._member(relation, other, gives)
-
-    def _member(self, relation: Relation, other: Value, gives: bool) -> bool | None:
-        """``gives``: the equation is an answer; an expected one is more than its right side, unless the left side is a name."""
-        members, last = [relation.left, *relation.middle], relation.right
-        if len(members) == 1 and name_of(last) is not None and name_of(members[0]) is None:
-            members, last = [last], members[0]
-        sure: bool | None = True
-        for member in members:
-            if name_of(member) is not None or (gives and quantity(member) and _is_number(last)):
-                continue
-            found = self._holds(relation.sign, member, last)
-            if found is False and (not gives or not (_symbols(member) or _symbols(last))):
-                return False
-            sure = True if found and sure else None
-        pair = (other, last) if gives else (last, other)
-        same = self.same(*pair)
-        if same is False and relation.sign == "\\approx":
-            others = [member for member in members if name_of(member) is None]
-            same = any(self.same(*((other, m) if gives else (m, other))) is True for m in others)
-        return same if sure or same is False else None
-
-    def _holds(self, sign: str, first: Value, second: Value) -> bool | None:
-        same = self.same(first, second)
-        if same is True or sign == "=" or not (isinstance(first, Formula) and isinstance(second, Formula)):
-            return same
-        return rounds(first, second)
+        return member(relation, other, gives, self.same) if isinstance(relation, Relation) else False
 
     def _residue(self, gold: Residue, answer: Residue) -> bool | None:
         return self._all([(gold.modulus, answer.modulus), (gold.value, answer.value)])
@@ -327,11 +289,12 @@ class _Judge:
             if first != second or gold.value is None or answer.value is None:
                 return first == second
             return self.same(read(gold.value), read(answer.value)) is not False
-        choice, other = (gold, answer) if isinstance(gold, Choice) else (answer, gold)
-        assert isinstance(choice, Choice)
         if first is not None and first == second:
             return True
-        return False if choice.value is None else self.same(*(read(v.value) if v is choice else v for v in (gold, answer)))
+        beside = next(value.value for value in (gold, answer) if isinstance(value, Choice))
+        if beside is None:
+            return False
+        return self.same(*(read(beside) if isinstance(value, Choice) else value for value in (gold, answer)))
 
     def _literal(self, gold: Value, answer: Value) -> bool | None:
         if isinstance(gold, Clock) and isinstance(answer, Clock):
@@ -379,18 +342,6 @@ def _same_time(gold: Clock, answer: Clock) -> bool:
     return halved.half is not None and other.half is None and halved.hours % 12 + 12 * (halved.half == "p") == other.hours
 
 
-def _symbols(value: Value) -> bool:
-    """Whether a value has symbols in it, or may have some."""
-    if isinstance(value, Formula):
-        return bool(names(value.ratio))
-    return not isinstance(value, Many) or any(map(_symbols, value.items))
-
-
-def _is_number(value: Value) -> bool:
-    """Whether a value is free of symbols, and not 0."""
-    return isinstance(value, Formula) and bool(value.ratio.top) and not names(value.ratio)
-
-
 def _with_symbol(united: Formula, bare: Formula) -> bool | None:
     """``5 m`` beside ``5m``: the letter of the unit may have been read as a factor."""
     for letter in ("m", "s", "g", "h", "L", "l", "N", "J", "W", "V"):
@@ -406,37 +357,3 @@ def _unit_letters() -> dict[str, Unit | None]:
 
 
 _UNIT_LETTERS = _unit_letters()
-
-
-def _shared(gold: Relation, answer: Relation) -> bool:
-    """Whether the name on a left side occurs in the other equation's right side, as in ``y = 2x`` and ``x = y/2``."""
-    return any(
-        isinstance(one.left, Formula) and isinstance(other.right, Formula) and one.left.ratio.atoms() & other.right.ratio.atoms()
-        for one, other in ((gold, answer), (answer, gold))
-    )
-
-
-def _one_equation(gold: Relation, answer: Relation) -> bool | None:
-    """Whether two equations are multiples of each other; their solutions are not computed."""
-    sides = [gold.left, gold.right, answer.left, answer.right]
-    ratios = [side.ratio for side in sides if isinstance(side, Formula) and side.unit is None]
-    if len(ratios) < 4:
-        return None
-    first, second = _cleared((ratios[0] - ratios[1]).top), _cleared((ratios[2] - ratios[3]).top)
-    if set(first) == set(second):
-        factor = Fraction(next(iter(second.values()))) / first[next(iter(second))] if first else Fraction(1)
-        if all(second[key] == factor * first[key] for key in first):
-            return True
-    known = all(power.denominator == 1 and atom[0] not in "?^%&" for mono in (*first, *second) for atom, power in mono)
-    return False if known else None
-
-
-def _cleared(top: Poly) -> Poly:
-    """The polynomial without negative powers: both sides of an equation multiplied by what stands below."""
-    lowest: dict[str, Num] = {}
-    for mono in top:
-        for atom, power in mono:
-            if power < 0:
-                lowest[atom] = min(power, lowest.get(atom, 0))
-    factor: Poly = {tuple(sorted((atom, -power) for atom, power in lowest.items())): 1}
-    return mul(top, factor)

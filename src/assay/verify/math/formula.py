@@ -366,11 +366,9 @@ class _Reader:
         whole = [value.numerator for value in known if value.denominator == 1]
         if len(known) < len(values) or (token in ("\\gcd", "\\lcm") and len(whole) < len(values)):
             raise Undecidable(f"{token[1:]} of something that is no number")
-        return number(
-            {"\\gcd": gcd, "\\lcm": lcm, "\\max": lambda *v: max(v), "\\min": lambda *v: min(v)}[token](
-                *(whole if token in ("\\gcd", "\\lcm") else known)
-            )
-        )
+        if token in ("\\gcd", "\\lcm"):
+            return number(gcd(*whole) if token == "\\gcd" else lcm(*whole))
+        return number(max(known) if token == "\\max" else min(known))
 
     def _operand(self) -> Ratio:
         """What a function without brackets is applied to: factors side by side, up to a sign or another function."""

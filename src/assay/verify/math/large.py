@@ -1,7 +1,7 @@
 r"""Numbers that are too large to be written out, compared exactly as products of powers of primes.
 
-``7^{2023}`` and ``2006!`` are read as primes with exponents (`&p`, see `poly`), in which sums are not collected. Here a sum of such
-products is tested for zero: by its remainder modulo a prime, which proves that it is not, or by computing it.
+``7^{2023}`` and ``2006!`` are read as primes with exponents (`&p`, see `poly`), in which sums are not collected. Here a sum of
+such products is tested for zero: by its remainder modulo a prime, which proves that it is not, or by computing it.
 """
 
 from __future__ import annotations

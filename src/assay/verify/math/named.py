@@ -12,7 +12,8 @@ from assay.verify.math.values import Formula, Many, Text, Value
 __all__ = ["is_function", "is_name", "name_of", "quantity"]
 
 _FUNCTION = re.compile(
-    r"(?:([fghpquA-Z]|\\(?:phi|varphi|sigma|tau|mu|Gamma|zeta)|\\mathbb (?:\{ )?[A-Z](?: \})?)(?: _ (?:\w+|\{ [^{}]* \}))?(?: ')*(?: \^ \{ - 1 \})?)"
+    r"(?:([fghpquA-Z]|\\(?:phi|varphi|sigma|tau|mu|Gamma|zeta)|\\mathbb (?:\{ )?[A-Z](?: \})?)"
+    r"(?: _ (?:\w+|\{ [^{}]* \}))?(?: ')*(?: \^ \{ - 1 \})?)"
     r" ([(\[] .* [)\]])"
 )
 _MARKED = re.compile(r"(?:m )?(?:\\(?:overline|det|dim|deg|Pr|Re|Im|operatorname)) ?(?:\{ [A-Za-z ]+ \}|[(] .* [)]|[A-Z])")
@@ -23,7 +24,7 @@ _PLAIN_UNKNOWNS = frozenset("xyzt")
 
 
 def is_function(parts: Sequence[str]) -> bool:
-    """Whether tokens are a function at a place, ``f(2)``, or a marked name, ``\\overline{AB}``, that no formula is read from."""
+    r"""Whether tokens are a function at a place, ``f(2)``, or a marked name, ``\overline{AB}``, that no formula is read from."""
     source = " ".join(parts)
     return _applied(source) or _MARKED.fullmatch(source) is not None
 
@@ -75,8 +76,8 @@ def is_name(value: Value) -> bool:
 def quantity(value: Value) -> bool:
     r"""Whether a left side is rather what is asked for, as in ``m + n = 5``, than a part of an equation that is to be solved.
 
-    It is one in sums and differences of symbols, in products of symbols, in absolute values and ``\\sin A``, and in other polynomials
-    without a constant term of several symbols that are not called ``x``, ``y``, ``z`` or ``t``.
+    It is one in sums and differences of symbols, in products of symbols, in absolute values and ``\sin A``, and in other
+    polynomials without a constant term of several symbols that are not called ``x``, ``y``, ``z`` or ``t``.
     """
     if not isinstance(value, Formula) or value.unit is not None or value.ratio.bottom is not ONE:
         return False

@@ -8,14 +8,18 @@ from assay.verify.math.words import number_word
 
 __all__ = ["announced", "cut_clause", "is_prose", "without_lead"]
 
-_ALPHABETIC = "answers?|respuestas?|réponses?|respostas?|antwort(?:en)?|jawab(?:an)?(?:nya)?|rispost[ae]|cevap|cevabı|yanıt|đáp án|đáp số|ответ"
+_ALPHABETIC = (
+    "answers?|respuestas?|réponses?|respostas?|antwort(?:en)?|jawab(?:an)?(?:nya)?|rispost[ae]|"
+    "cevap|cevabı|yanıt|đáp án|đáp số|ответ"
+)
 _OTHERS = "答案|答え|解答|正解|정답|답|উত্তর|उत्तर|जवाब|الجواب|الإجابة|الاجابة|جواب"
 _BESIDE = (
     r"(?:\s(?:finale?|correcta|akhir|النهائي|النهائية|الصحيح|الصحيحة))?"
     r"(?:\s(?:to|a|de|à)\s(?:the|this|your|la|esta)\s\w{1,20})?[*_]*"
 )
 _COPULA = (
-    "is|are|equals|(?:would|will|should|must) be|es|son|será|sería|est|sont|é|são|ist|lautet|sind|adalah|ialah|è|sono|là|равен|هو|هي|হল|"
+    "is|are|equals|(?:would|will|should|must) be|es|son|será|sería|est|sont|é|são|ist|lautet|"
+    "sind|adalah|ialah|è|sono|là|равен|هو|هي|হল|"
     "হলো|होगा|है"
 )
 _ADVERB = r"(?:\s(?:therefore|thus|then|hence|so|simply|just|indeed|also|donc|portanto|somit))?"
@@ -27,11 +31,12 @@ _MARK = re.compile(
 )
 _HEADING = re.compile(r"[#*_ \t]*(?:the\s)?(?:final\s|correct\s)?", re.IGNORECASE)
 _ASCII = (
-    ("nswer", 1), ("NSWER", 1), ("####", 0), ("espuesta", 1), ("esposta", 1), ("ntwort", 1), ("awab", 1), ("ispost", 1), ("evap", 1)
+    ("nswer", 1), ("NSWER", 1), ("####", 0), ("espuesta", 1), ("esposta", 1), ("ntwort", 1), ("awab", 1), ("ispost", 1),
+    ("evap", 1),
 )  # fmt: skip
 _WIDE = (
-    ("éponse", 1), ("твет", 1), ("áp án", 1), ("áp số", 1), ("anıt", 1), ("evabı", 1), ("答", 0), ("解答", 0), ("正解", 0), ("답", 0),
-    ("정답", 0), ("উত্তর", 0), ("उत्तर", 0), ("जवाब", 0), ("الجواب", 0), ("الإجابة", 0), ("الاجابة", 0), ("جواب", 0)
+    ("éponse", 1), ("твет", 1), ("áp án", 1), ("áp số", 1), ("anıt", 1), ("evabı", 1), ("答", 0), ("解答", 0), ("正解", 0),
+    ("답", 0), ("정답", 0), ("উত্তর", 0), ("उत्तर", 0), ("जवाब", 0), ("الجواب", 0), ("الإجابة", 0), ("الاجابة", 0), ("جواب", 0)
 )  # fmt: skip
 """Parts of the words that are looked for first, and how many letters stand before them."""
 _AT_ONCE = re.compile(r"nswer(?: is|:) ?(-?\d+)\.?\Z")
@@ -49,7 +54,8 @@ _REMARK = re.compile(
 _FOLLOWS = re.compile(r"[*_ \t]*(?:as follows|below|here|the following)[*_ \t]*[:.]?[*_ \t]*(?=\n)", re.IGNORECASE)
 _END = re.compile(r"\n|[.!?](?=[\s*_]|\Z)|[。！？।؟]")
 _CLAUSE = re.compile(
-    r",?\s+(?:because|since|which|whereas|so that|meaning|as (?:required|desired|expected|claimed|needed|stated|shown|we|it|can))\b"
+    r",?\s+(?:because|since|which|whereas|so that|meaning|"
+    r"as (?:required|desired|expected|claimed|needed|stated|shown|we|it|can))\b"
     r"|,\s+(?:so|hence|thus|therefore|as|i\.e\.|that is)(?!\w)|;\s+(?=[A-Za-z]{2,}\s)|\s+—\s+(?=[A-Za-z]{2})",
     re.IGNORECASE,
 )
@@ -64,7 +70,7 @@ _SAID = re.compile(r"\s*(?:です|でした|である|입니다|이다|है|�
 
 
 def announced(text: str) -> tuple[int, int] | None:
-    r"""Where what a text calls its answer last begins and ends: the rest of that line, or the next one, up to the end of the clause.
+    r"""Where what a text calls its answer begins and ends, the last time: the rest of that line or the next, or of its clause.
 
     >>> text = "The answer is 41. No, it was wrong.\n**Final answer:**\n$42$, because $6 \\cdot 7 = 42$."
     >>> text[slice(*announced(text))]
@@ -84,7 +90,8 @@ def announced(text: str) -> tuple[int, int] | None:
     same_line = start
     while start < len(text) and (empty := _EMPTY.match(text, start)) is not None:
         start = empty.end()
-    start = _MARKUP.match(text, start).end()
+    markup = _MARKUP.match(text, start)
+    start = markup.end() if markup else start
     stop = _END.search(text, start)
     if start > same_line and text.find("\n", same_line, start) >= 0:  # on a line of its own, where reasoning may stand as well
         line = text[start : text.find("\n", start) if text.find("\n", start) >= 0 else len(text)]

@@ -8,13 +8,15 @@ from functools import lru_cache
 
 from assay.verify.math.clean import clean
 from assay.verify.math.formula import CLOSERS, OPENERS, formula
-from assay.verify.math.inequalities import inequality, names
-from assay.verify.math.intervals import as_intervals, crossed, end_of, rising, united
+from assay.verify.math.inequalities import inequality
+from assay.verify.math.intervals import as_intervals, end_of, rising, united
+from assay.verify.math.lists import together
 from assay.verify.math.literals import literal
 from assay.verify.math.matrices import MATRICES, ROWS, determinant, transposed
-from assay.verify.math.named import is_function, is_name
+from assay.verify.math.named import is_function
 from assay.verify.math.poly import Undecidable
 from assay.verify.math.ratio import number, symbol
+from assay.verify.math.residues import residue
 from assay.verify.math.tokens import tokens
 from assay.verify.math.units import unit_of
 from assay.verify.math.values import (
@@ -27,7 +29,6 @@ from assay.verify.math.values import (
     Opaque,
     Piece,
     Relation,
-    Residue,
     Text,
     Value,
 )  # fmt: skip
@@ -151,7 +152,7 @@ def _structure(parts: list[str], present: set[str], depth: int) -> Value | list[
     if not listed:
         raise Undecidable("nothing at all")
     if len(listed) > 1:
-        return _together([_value(piece, depth + 1) for piece in listed], set(signs))
+        return together([_value(piece, depth + 1) for piece in listed], set(signs))
     parts = listed[0]
     if "\\cup" in present:
         joined = _split(parts, ("\\cup",))
@@ -162,33 +163,6 @@ def _structure(parts: list[str], present: set[str], depth: int) -> Value | list[
         if signs:
             return _relation(signs, pieces, depth)
     return _bracketed(parts, depth) or parts
-
-
-def _together(items: list[Value], signs: set[str]) -> Value:
-    """A list; ``x = 1, x = -1`` is the list of the values.
-
-    Of inequalities, ``or`` makes the union and ``and`` what they have in common; so does a comma where they have anything.
-    """
-    if all(isinstance(item, Intervals) for item in items):
-        if "\\or" in signs:
-            return united(items)
-        common = crossed([item for item in items if isinstance(item, Intervals)])
-        return common if common.pieces or "\\and" in signs else united(items)
-    names = {
-        item.left.source for item in items if isinstance(item, Relation) and item.sign == "=" and isinstance(item.left, Formula)
-    }
-    if len(names) == 1 and all(isinstance(item, Relation) and item.sign == "=" for item in items):
-        return Many("list", tuple(_flat([item.right for item in items if isinstance(item, Relation)])))
-    if items and isinstance(items[0], Relation) and items[0].sign == "=" and not any(isinstance(i, Relation) for i in items[1:]):
-        return Relation("=", items[0].left, Many("list", tuple(_flat([items[0].right, *items[1:]]))))
-    return Many("list", tuple(_flat(items)))
-
-
-def _flat(items: Sequence[Value]) -> list[Value]:
-    out: list[Value] = []
-    for item in items:
-        out.extend(item.items if isinstance(item, Many) and item.kind == "list" else [item])
-    return out
 
 
 def _bracketed(parts: list[str], depth: int) -> Value | None:
@@ -260,7 +234,7 @@ def _environment(name: str, parts: list[str], depth: int) -> Value:
     rows = [_split(row, ("&",)) for row in _split(parts[1:-1], ("\\\\",)) if row]
     if name in ROWS:
         lines = [_row_of(cells, depth) for cells in rows]
-        return _together(lines, {","}) if len(lines) > 1 else lines[0] if lines else _unread(name)
+        return together(lines, {","}) if len(lines) > 1 else lines[0] if lines else _unread(name)
     if name not in MATRICES and name != "vmatrix":
         return _unread(name)
     if not rows or len({len(row) for row in rows}) > 1:
@@ -294,28 +268,7 @@ def _residue(parts: list[str], depth: int) -> Value:
         head, tail = head[:-1], tail[:-1]
     if not head or not tail or "\\mod" in tail:
         raise Undecidable("a modulus in an unexpected place")
-    value, modulus = _value(head, depth + 1), _formula(tail)
-    if isinstance(value, Relation) and value.sign in ("\\equiv", "=") and not value.middle:
-        left = None if is_name(value.left) else _reduced(value.left, modulus)
-        value = _reduced(value.right, modulus)
-        if left is not None and not (isinstance(left, Formula) and isinstance(value, Formula) and left.ratio.same(value.ratio)):
-            raise Undecidable("a congruence that is not known to be true")
-    return Residue(_reduced(value, modulus), modulus)
-
-
-def _reduced(value: Value, modulus: Formula) -> Value:
-    by = modulus.ratio.value
-    if isinstance(value, Many) and value.kind == "list":
-        return Many("list", tuple(_reduced(item, modulus) for item in value.items))
-    if (
-        not isinstance(value, Formula)
-        or (at := value.ratio.value) is None
-        or not by
-        or by.denominator != 1
-        or at.denominator != 1
-    ):
-        return value
-    return Formula(number(at.numerator % abs(by.numerator)), str(at.numerator % abs(by.numerator)))
+    return residue(_value(head, depth + 1), _formula(tail))
 
 
 def _relation(signs: list[str], pieces: list[list[str]], depth: int) -> Value:

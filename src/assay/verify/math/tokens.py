@@ -28,10 +28,11 @@ _SAME = {
     r"\operatorname": r"\text", r"\mathrm": r"\text", r"\textrm": r"\text", r"\mbox": r"\text",
     r"\textbf": r"\text", r"\textit": r"\text", r"\mathbf": r"\text", r"\mathit": r"\text", r"\textnormal": r"\text", r"\bf": "",
     r"\hbox": r"\text", r"\rm": "", r"\texttt": r"\text", r"\mathsf": r"\text", r"\boldsymbol": r"\text", r"\it": "",
-    r"\bm": r"\text", r"\geqq": r"\ge", r"\leqq": r"\le", r"\pmod": r"\mod", r"\bmod": r"\mod", r"\sim": r"\approx", r"\simeq": r"\approx",
-    r"\cong": r"\approx", r"\doteq": r"\approx", r"\implies": r"\Rightarrow", r"\Longrightarrow": r"\Rightarrow", r"\lnot": "",
+    r"\bm": r"\text", r"\geqq": r"\ge", r"\leqq": r"\le", r"\pmod": r"\mod", r"\bmod": r"\mod",
+    r"\sim": r"\approx", r"\simeq": r"\approx",
+    r"\cong": r"\approx", r"\doteq": r"\approx", r"\implies": r"\Rightarrow", r"\Longrightarrow": r"\Rightarrow",
     r"\vec": "", r"\hat": "", r"\overrightarrow": "", r"\widehat": "", r"\tilde": "", r"\angle": "", r"\measuredangle": "",
-    r"\triangle": "", r"\upi": r"\pi", r"\uppi": r"\pi", r"\imath": "i", r"\tfrac": r"\frac",
+    r"\triangle": "", r"\upi": r"\pi", r"\uppi": r"\pi", r"\imath": "i",
 }  # fmt: skip
 _TOKEN = re.compile(
     r"(?P<number>(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+(?![\w.]))?)"
@@ -162,7 +163,7 @@ def tokens(text: str) -> list[str]:
 
 
 def _counted(text: str) -> re.Match[str] | None:
-    """What is counted, behind a number (``12 apples``), or a unit behind a symbol (``12\\pi cm^2``)."""
+    r"""What is counted, behind a number (``12 apples``), or a unit behind a symbol (``12\pi cm^2``)."""
     found = _LABELS.search(text)
     if found is not None and unit_of(found.group(1), label=True) is not None and not _is_text(text, found.start()):
         return found
@@ -220,7 +221,7 @@ def _inside(words: str, out: list[str]) -> None:
 
 
 def _united(words: str, out: list[str]) -> bool:
-    """Whether words in a ``\\text`` are a unit: behind another, a number or bracket, or a symbol, where only known ones are."""
+    r"""Whether words in a ``\text`` are a unit: behind another, a number or bracket, or a symbol, where only known ones are."""
     if any(token.startswith("unit:") for token in out[-3:]) and unit_of(words) is not None:
         return True
     if not out or not (out[-1][0].isdigit() or out[-1][-1] in "})" or out[-1] == "\\pi" or len(out[-1]) == 1):

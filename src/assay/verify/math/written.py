@@ -11,8 +11,8 @@ __all__ = ["FORMS", "written"]
 FORMS = ("any", "number", "simple", "expanded", "interval")
 """``any``.
 
-``number``: of a chain of equations the last member; a number, or numbers in a list, tuple, set or matrix, each written out as an integer, decimal, fraction, mixed number,
-percentage, or with a power of ten, and with a unit or ``x =`` or none. ``simple``: no product or power of written-out numbers, as
+``number``: a number, or numbers in a list, tuple, set or matrix, each written out as an integer, decimal, fraction, mixed number,
+percentage, or with a power of ten, and with a unit or ``x =`` or none, or as the last member of a chain of equations. ``simple``: no product or power of written-out numbers, as
 in ``2*3*pi``. ``expanded``: brackets around nothing but a number. ``interval``: an interval, a union of such, or an inequality
 with the unknown alone, all bounds written out.
 """
