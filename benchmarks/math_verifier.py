@@ -4,7 +4,7 @@ Prints one JSON line per measurement. The mixture is 50 % whole numbers, 15 % fr
 of pi, 8 % polynomials, 8 % tuples, sets and intervals, 4 % units, 3 % words and letters, 2 % identities that need symbolic
 algebra; half of the answers are right. Hostile answers are those at which math-verify computes for seconds.
 
-    OMP_NUM_THREADS=1 python benchmarks/math_verifier.py exact mixed hanging rates --pairs 3000
+    OMP_NUM_THREADS=1 python benchmarks/math_verifier.py exact mixed hanging rates kinds --pairs 3000
 """
 
 import argparse
@@ -28,6 +28,7 @@ from assay.verify.math import MathAnswer, exact, final_answer
 from assay.verify.pool import ScoringPool
 
 CASES = Path(__file__).parent.parent / "tests" / "verify" / "math_cases.jsonl"
+FIELD = CASES.with_name("math_field.jsonl")
 
 MIXTURE = {
     "integer": 50, "fraction": 10, "decimal": 5, "radical": 5, "pi": 5, "polynomial": 8, "tuple": 3, "set": 2, "interval": 3,
@@ -199,16 +200,39 @@ def measure_rates(n: int) -> None:
                 })  # fmt: skip
 
 
+def measure_kinds(files: Sequence[Path]) -> None:
+    """Wrong verdicts by kind, of both tiers and of math-verify alone."""
+    rows = [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = [row for row in rows if row.get("verifier", "math") == "math"]
+    right = [bool(row.get("equal", row.get("expected"))) for row in rows]
+    with ScoringPool(MathAnswer()) as pool:
+        scores = pool.score(batch([(row["gold"], row["answer"]) for row in rows]))
+    judge = math_verify()
+    for name, paid in (
+        ("both tiers", [scores[f"r{n}"].components.get("correct") == 1.0 for n in range(len(rows))]),
+        ("math-verify alone", [judge(row["gold"], row["answer"]) for row in rows]),
+    ):
+        wrong: dict[str, dict[str, int]] = {}
+        for row, said, equal in zip(rows, paid, right, strict=True):
+            kind = wrong.setdefault(str(row.get("kind") or "other"), {"pairs": 0, "paid_wrongly": 0, "not_paid": 0})
+            kind["pairs"] += 1
+            kind["paid_wrongly"] += said and not equal
+            kind["not_paid"] += equal and not said
+        total = {key: sum(kind[key] for kind in wrong.values()) for key in ("pairs", "paid_wrongly", "not_paid")}
+        say(f"wrong verdicts by kind, {name}", **total, kinds=wrong)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("what", nargs="+", choices=["exact", "mixed", "hanging", "rates"])
+    parser.add_argument("what", nargs="+", choices=["exact", "mixed", "hanging", "rates", "kinds"])
     parser.add_argument("--pairs", type=int, default=2000)
+    parser.add_argument("--cases", type=Path, nargs="*", default=[CASES, FIELD], help="files of pairs for kinds")
     given = parser.parse_args()
     sys.setrecursionlimit(10_000)  # math-verify recurses deeply on some answers
     for name in given.what:
         {
             "exact": measure_exact, "mixed": lambda: measure_mixed(given.pairs), "hanging": lambda: measure_hanging(given.pairs),
-            "rates": lambda: measure_rates(given.pairs),
+            "rates": lambda: measure_rates(given.pairs), "kinds": lambda: measure_kinds(given.cases),
         }[name]()  # fmt: skip
 
 

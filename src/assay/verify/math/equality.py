@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from assay.verify.math.intervals import merged
-from assay.verify.math.poly import Num, Poly, Undecidable, mul
+from assay.verify.math.equations import chains, member, one_equation, shared
+from assay.verify.math.intervals import as_intervals, merged
+from assay.verify.math.named import name_of
+from assay.verify.math.poly import Undecidable
 from assay.verify.math.ratio import Ratio, number, symbol
-from assay.verify.math.read import as_intervals, read
+from assay.verify.math.read import read
 from assay.verify.math.units import Unit
 from assay.verify.math.values import (
     Based,
@@ -24,6 +26,7 @@ from assay.verify.math.values import (
     Opaque,
     Piece,
     Relation,
+    Residue,
     Text,
     Value,
 )  # fmt: skip
@@ -87,9 +90,11 @@ class _Judge:
         if isinstance(gold, Text) or isinstance(answer, Text):
             return _words(gold) == _words(answer)
         if isinstance(gold, Choice) or isinstance(answer, Choice):
-            return _letter(gold) == _letter(answer) is not None
+            return self._choice(gold, answer)
         if isinstance(gold, Based | Clock) or isinstance(answer, Based | Clock):
             return self._literal(gold, answer)
+        if isinstance(gold, Residue) or isinstance(answer, Residue):
+            return isinstance(gold, Residue) and isinstance(answer, Residue) and self._residue(gold, answer)
         if isinstance(gold, Relation) or isinstance(answer, Relation):
             return self._relation(gold, answer)
         if isinstance(gold, Formula) and isinstance(answer, Formula):
@@ -116,7 +121,7 @@ class _Judge:
     def _formula(self, gold: Formula, answer: Formula) -> bool | None:
         if gold.unit is not None and answer.unit is not None:
             if gold.unit[1] != answer.unit[1]:
-                return False
+                return self._temperature(gold, answer)
             if gold.unit[0] != answer.unit[0]:
                 return self._ratio(gold.ratio * number(gold.unit[0]), answer.ratio * number(answer.unit[0]))
         elif gold.unit is not None or answer.unit is not None:
@@ -132,6 +137,12 @@ class _Judge:
                 *((gold.ratio * hundred, answer.ratio) if "%" in gold.source else (gold.ratio, answer.ratio * hundred))
             )
         return self._ask(gold, answer) if found is None else found
+
+    def _temperature(self, gold: Formula, answer: Formula) -> bool | None:
+        """Different dimensions, of which degrees may be those of one scale."""
+        dimensions = {unit[1][0][0] for unit in (gold.unit, answer.unit) if unit is not None and len(unit[1]) == 1}
+        degrees = "degree" in dimensions and len(dimensions) == 2 and dimensions & {"celsius", "fahrenheit"}
+        return self._ratio(gold.ratio, answer.ratio) if degrees and self._rules.units == "optional" else False
 
     def _ratio(self, gold: Ratio, answer: Ratio) -> bool | None:
         found = gold.same(answer)
@@ -249,29 +260,51 @@ class _Judge:
     # ---- relations and literals
 
     def _relation(self, gold: Value, answer: Value) -> bool | None:
-        if isinstance(gold, Relation) and isinstance(answer, Relation):
-            if gold.sign != answer.sign:
-                return False
-            if self._all([(gold.left, answer.left), (gold.right, answer.right)]) is True:
-                return True
-            if gold.sign == "=":
-                if _name(gold.left) is not None and _name(answer.left) is not None and not _shared(gold, answer):
-                    return False if _name(gold.left) != _name(answer.left) else self.same(gold.right, answer.right)
-                return _one_equation(gold, answer)
-            return None
-        named, other = (gold, answer) if isinstance(gold, Relation) else (answer, gold)
-        assert isinstance(named, Relation)
-        if named.sign not in ("=", "\\approx") or _name(named.left) is None:
+        if not (isinstance(gold, Relation) and isinstance(answer, Relation)):
+            return self._side(gold, answer)
+        if (gold.middle or answer.middle) and {gold.sign, answer.sign} <= {"=", "\\approx"}:
+            return chains(gold, answer, self.same)
+        if gold.sign != answer.sign:
             return False
-        return self.same(named.right, other) if named is gold else self.same(other, named.right)
+        if self._all([(gold.left, answer.left), (gold.right, answer.right)]) is True:
+            return True
+        if gold.sign == "=":
+            if name_of(gold.left) is not None and name_of(answer.left) is not None and not shared(gold, answer):
+                return False if name_of(gold.left) != name_of(answer.left) else self.same(gold.right, answer.right)
+            return one_equation(gold, answer)
+        return None
+
+    def _side(self, gold: Value, answer: Value) -> bool | None:
+        gives = isinstance(answer, Relation)
+        relation, other = (answer, gold) if gives else (gold, answer)
+        return member(relation, other, gives, self.same) if isinstance(relation, Relation) else False
+
+    def _residue(self, gold: Residue, answer: Residue) -> bool | None:
+        return self._all([(gold.modulus, answer.modulus), (gold.value, answer.value)])
+
+    def _choice(self, gold: Value, answer: Value) -> bool | None:
+        """By the letters; what stands behind both must not differ, and behind one it may be what the other is."""
+        first, second = _letter(gold), _letter(answer)
+        if isinstance(gold, Choice) and isinstance(answer, Choice):
+            if first != second or gold.value is None or answer.value is None:
+                return first == second
+            return self.same(read(gold.value), read(answer.value)) is not False
+        if first is not None and first == second:
+            return True
+        beside = next(value.value for value in (gold, answer) if isinstance(value, Choice))
+        if beside is None:
+            return False
+        return self.same(*(read(beside) if isinstance(value, Choice) else value for value in (gold, answer)))
 
     def _literal(self, gold: Value, answer: Value) -> bool | None:
+        if isinstance(gold, Clock) and isinstance(answer, Clock):
+            return _same_time(gold, answer)
         if type(gold) is type(answer):
             return gold == answer
         if isinstance(gold, Clock) or isinstance(answer, Clock):
             clock, other = (gold, answer) if isinstance(gold, Clock) else (answer, gold)
             assert isinstance(clock, Clock)
-            if clock.minutes >= 10 and isinstance(other, Formula):  # it may be a ratio too
+            if clock.minutes >= 10 and clock.half is None and isinstance(other, Formula):  # it may be a ratio too
                 return self._ratio(number(Fraction(clock.hours, clock.minutes)), other.ratio)
         return False
 
@@ -294,7 +327,19 @@ def _words(value: Value) -> str | None:
 def _letter(value: Value) -> str | None:
     if isinstance(value, Choice):
         return value.letter
-    return value.source.upper() if isinstance(value, Formula) and len(value.source) == 1 else None
+    if not isinstance(value, Formula) or len(value.source) != 1:
+        return None
+    return value.source if value.source in "ei" else value.source.upper()  # the constants are no letters of a choice
+
+
+def _same_time(gold: Clock, answer: Clock) -> bool:
+    """By the clock with 12 hours or with 24; AM or PM may be left out."""
+    if gold.minutes != answer.minutes:
+        return False
+    if gold.hours == answer.hours:
+        return None in (gold.half, answer.half) or gold.half == answer.half
+    halved, other = (gold, answer) if gold.half else (answer, gold)
+    return halved.half is not None and other.half is None and halved.hours % 12 + 12 * (halved.half == "p") == other.hours
 
 
 def _with_symbol(united: Formula, bare: Formula) -> bool | None:
@@ -312,54 +357,3 @@ def _unit_letters() -> dict[str, Unit | None]:
 
 
 _UNIT_LETTERS = _unit_letters()
-
-
-def _name(value: Value) -> str | None:
-    """What stands left of ``=`` when it only names the right side: ``x``, ``f(x)``, ``(x, y)``."""
-    if isinstance(value, Many) and value.kind == "tuple":
-        names = [_name(item) for item in value.items]
-        return None if None in names else ",".join(str(name) for name in names)
-    if isinstance(value, Text):
-        return value.words
-    if not isinstance(value, Formula) or value.unit is not None or value.ratio.term is None:
-        return None
-    mono, factor = value.ratio.term
-    if factor != 1 or not mono or any(power != 1 or atom[0] in "#%^?" or atom in ("pi", "i") for atom, power in mono):
-        return None
-    if len(mono) == 1 or re.fullmatch(r"[A-Za-z] \( [A-Za-z] \)", value.source):
-        return value.source
-    return None
-
-
-def _shared(gold: Relation, answer: Relation) -> bool:
-    """Whether the name on a left side occurs in the other equation's right side, as in ``y = 2x`` and ``x = y/2``."""
-    return any(
-        isinstance(one.left, Formula) and isinstance(other.right, Formula) and one.left.ratio.atoms() & other.right.ratio.atoms()
-        for one, other in ((gold, answer), (answer, gold))
-    )
-
-
-def _one_equation(gold: Relation, answer: Relation) -> bool | None:
-    """Whether two equations are multiples of each other; their solutions are not computed."""
-    sides = [gold.left, gold.right, answer.left, answer.right]
-    ratios = [side.ratio for side in sides if isinstance(side, Formula) and side.unit is None]
-    if len(ratios) < 4:
-        return None
-    first, second = _cleared((ratios[0] - ratios[1]).top), _cleared((ratios[2] - ratios[3]).top)
-    if set(first) == set(second):
-        factor = Fraction(next(iter(second.values()))) / first[next(iter(second))] if first else Fraction(1)
-        if all(second[key] == factor * first[key] for key in first):
-            return True
-    known = all(power.denominator == 1 and atom[0] not in "?^%" for mono in (*first, *second) for atom, power in mono)
-    return False if known else None
-
-
-def _cleared(top: Poly) -> Poly:
-    """The polynomial without negative powers: both sides of an equation multiplied by what stands below."""
-    lowest: dict[str, Num] = {}
-    for mono in top:
-        for atom, power in mono:
-            if power < 0:
-                lowest[atom] = min(power, lowest.get(atom, 0))
-    factor: Poly = {tuple(sorted((atom, -power) for atom, power in lowest.items())): 1}
-    return mul(top, factor)

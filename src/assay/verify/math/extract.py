@@ -5,15 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["PLACES", "final_answer"]
+from assay.verify.math.phrases import announced, cut_clause
+
+__all__ = ["PLACES", "final_answer", "located"]
 
 PLACES = ("box", "tag", "phrase", "line")
 """Where an answer is looked for, in order: the first place that the text has decides."""
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _BRACE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
-_PHRASE = re.compile(r"####|answer(?:\s+is)?\s*(?::|\bis\b)[ \t]*:?", re.IGNORECASE)
-_END = re.compile(r"\n|[.!?](?=\s|$)")
+_BARE = re.compile(
+    r"\\(?:boxed|fbox)(?:\s*[-+]?\d[\d.,]*(?<![.,])|\s*\\[A-Za-z]+[^\n$]*?(?=\.?\s*(?:\$|\\[\])]|\n|\Z))|\s+[A-Za-z](?![A-Za-z]))"
+)
+_DELIMITERS = frozenset(["$$", "\\]", "\\[", "```", "**", "$"])
+_SO = re.compile(r"(?:so|thus|hence|therefore|finally|∴|\\therefore)\b[,:]?\s+(?=\S)", re.IGNORECASE)
 _AFTER = frozenset(" \t\r\n.,;:!$*_`)]}\\")
 
 
@@ -32,6 +37,18 @@ def final_answer(text: str, look: Sequence[str] = PLACES, strict_tail: bool = Fa
     >>> final_answer("It is 3. So the answer is 7.")
     '7'
     """
+    if text.isalnum() and text.isascii() and "line" in look:  # the answer alone
+        return text
+    found = located(text, look, strict_tail)
+    return found and found[0]
+
+
+def located(text: str, look: Sequence[str] = PLACES, strict_tail: bool = False) -> tuple[str, str] | None:
+    """The answer and the place where it stands; see `final_answer`.
+
+    >>> located("So the answer is 7.")
+    ('7', 'phrase')
+    """
     cut = text.rfind("</think>")
     if cut >= 0:
         text = text[cut + 8 :]
@@ -42,7 +59,7 @@ def final_answer(text: str, look: Sequence[str] = PLACES, strict_tail: bool = Fa
         start, end, after = found
         if strict_tail and not _AFTER.issuperset(text[after:]):
             return None
-        return text[start:end].strip()
+        return text[start:end].strip(), place
     return None
 
 
@@ -56,7 +73,13 @@ def _box(text: str) -> tuple[int, int, int] | None:
         first = text.find("\\boxed", 0, last)
         if plain and (first < 0 or text.count("{", first, last) == text.count("}", first, last)):  # no box around this one
             return start, close, close + 1
-    return None if last < 0 and frame < 0 else _outermost(text)
+    return None if last < 0 and frame < 0 else _outermost(text) or _unbraced(text, max(last, frame))
+
+
+def _unbraced(text: str, last: int) -> tuple[int, int, int] | None:
+    r"""``\boxed 5``, with the command: what of it is meant is read later."""
+    found = _BARE.match(text, last)
+    return None if found is None else (last, found.end(), found.end())
 
 
 def _outermost(text: str) -> tuple[int, int, int] | None:
@@ -83,19 +106,22 @@ def _tag(text: str) -> tuple[int, int, int] | None:
 
 
 def _phrase(text: str) -> tuple[int, int, int] | None:
-    last = None
-    for match in _PHRASE.finditer(text):
-        last = match
-    if last is None:
-        return None
-    stop = _END.search(text, last.end())
-    end = stop.start() if stop else len(text)
-    return last.end(), end, end
+    found = announced(text)
+    return None if found is None else (*found, found[1])
 
 
 def _line(text: str) -> tuple[int, int, int] | None:
+    """The last line in which anything stands, without "therefore" in front and a reason behind."""
     end = len(text.rstrip())
-    return (text.rfind("\n", 0, end) + 1, end, end) if end else None
+    start = text.rfind("\n", 0, end) + 1
+    while start > 0 and text[start:end].strip() in _DELIMITERS:
+        end = len(text[:start].rstrip())
+        start = text.rfind("\n", 0, end) + 1
+    if not end:
+        return None
+    so = _SO.match(text, start, end) if " " in text[start:end] else None
+    start = so.end() if so else start
+    return start, start + cut_clause(text[start:end]) if end - start > 14 or not text.isascii() else end, end
 
 
 _FIND = {"box": _box, "tag": _tag, "phrase": _phrase, "line": _line}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import gcd, lcm
 
 from assay.verify.math.functions import FUNCTIONS, absolute, binomial, factorial, logarithm, opaque, power, root
 from assay.verify.math.poly import Undecidable
@@ -62,6 +63,7 @@ _GREEK = frozenset(
 )
 _UNARY = frozenset("\\" + name for name in FUNCTIONS)
 _OTHERS = frozenset(["\\arcsin", "\\arccos", "\\arctan", "\\sinh", "\\cosh", "\\tanh"])
+_SEVERAL = frozenset(["\\gcd", "\\lcm", "\\max", "\\min"])
 _LONGEST_NUMBER = 1000
 
 
@@ -84,7 +86,7 @@ def formula(tokens: Sequence[str]) -> Ratio:
         Undecidable: they are none that exact arithmetic reads.
     """
     reader = _Reader(tokens)
-    value = reader.sum()
+    value = reader.whole()
     if reader.at < len(tokens):
         raise Undecidable(f"{tokens[reader.at]!r} in an unexpected place")
     return value
@@ -107,6 +109,15 @@ class _Reader:
             raise Undecidable(f"a missing {wanted!r}")
         self.at += 1
 
+    def whole(self) -> Ratio:
+        r"""A sum, or ``a \over b`` or ``a \choose b`` of two of them, as TeX reads them in a group."""
+        value = self.sum()
+        sign = self._next()
+        if sign not in ("\\over", "\\choose"):
+            return value
+        self.at += 1
+        return value / self.sum() if sign == "\\over" else binomial(value, self.sum())
+
     def sum(self) -> Ratio:
         value = self._product()
         while (sign := self._next()) in ("+", "-"):
@@ -127,13 +138,16 @@ class _Reader:
             other = self._factors()
             if sign == "/" and self._beside > 1:
                 raise Undecidable("a quotient like 1/2x, which is read in two ways")
+            if sign == "/" and self._tokens[self.at - 1] == "%":  # 1/2% is half a percent
+                other = other * number(10_000)
             if negated:
                 other = -other
             value = value * other if sign == "*" else value / other
         return -value if negative else value
 
     def _factors(self) -> Ratio:
-        value, beside = self._mixed() or self._raised(), 1
+        value, beside = self._mixed(), 1
+        value = self._raised() if value is None else self._behind(value)
         while self._starts(self._next()):
             if self._next()[0] in "0123456789." and self._tokens[self.at - 1][0] in "0123456789.":
                 raise Undecidable("two numbers side by side")
@@ -171,7 +185,10 @@ class _Reader:
         )  # fmt: skip
 
     def _raised(self) -> Ratio:
-        base = self._single()
+        return self._behind(self._single())
+
+    def _behind(self, base: Ratio) -> Ratio:
+        """What stands behind a single thing and belongs to it."""
         while True:
             token = self._next()
             if token == "^":
@@ -213,7 +230,7 @@ class _Reader:
         return -value if negative else value
 
     def _group(self, close: str) -> Ratio:
-        value = self.sum()
+        value = self.whole()
         self._take(close)
         return value
 
@@ -301,6 +318,8 @@ class _Reader:
             return root(self._argument(), degree)
         if token == "\\log":
             return self._log()
+        if token in _SEVERAL:
+            return self._of_several(token)
         if token in _UNARY or token in _OTHERS:
             return self._function(token)
         raise Undecidable(f"{token!r}, which exact arithmetic does not read")
@@ -334,6 +353,22 @@ class _Reader:
         argument = self._operand()
         value = FUNCTIONS[name](argument) if name in FUNCTIONS else opaque(name, argument)
         return value if exponent is None else power(value, exponent)
+
+    def _of_several(self, token: str) -> Ratio:
+        """``gcd``, ``lcm``, ``max`` or ``min`` of rationals in brackets."""
+        self._take("(")
+        values = [self.sum().value]
+        while self._next() == ",":
+            self.at += 1
+            values.append(self.sum().value)
+        self._take(")")
+        known = [value for value in values if value is not None]
+        whole = [value.numerator for value in known if value.denominator == 1]
+        if len(known) < len(values) or (token in ("\\gcd", "\\lcm") and len(whole) < len(values)):
+            raise Undecidable(f"{token[1:]} of something that is no number")
+        if token in ("\\gcd", "\\lcm"):
+            return number(gcd(*whole) if token == "\\gcd" else lcm(*whole))
+        return number(max(known) if token == "\\max" else min(known))
 
     def _operand(self) -> Ratio:
         """What a function without brackets is applied to: factors side by side, up to a sign or another function."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 
 from assay.verify.math.poly import BITS, ONE, Mono, Num, Undecidable, product
 from assay.verify.math.ratio import Ratio, number, symbol
@@ -14,6 +15,10 @@ __all__ = ["FUNCTIONS", "absolute", "binomial", "factorial", "logarithm", "opaqu
 _PRIMES = tuple(n for n in range(2, 1000) if all(n % k for k in range(2, math.isqrt(n) + 1)))
 _EXPANDED = 12
 _LARGEST_FACTORIAL = 400
+_LARGEST = 10_000
+"""Largest number whose factorial is read, as powers of primes."""
+_HIGHEST = 10**12
+"""Largest power of a number that is read."""
 
 Function = Callable[[Ratio], Ratio]
 
@@ -76,10 +81,23 @@ def _whole(base: Ratio, n: int) -> Ratio | None:
     mono, value = term
     bits = max(value.numerator.bit_length(), value.denominator.bit_length())
     if value not in (1, -1) and bits * abs(n) > BITS:
-        return None
+        return _large(mono, value, n)
     total, factor = _raised(mono, n)
     coefficient = (value if n % 2 else 1) if value in (1, -1) else Fraction(value) ** n
     return Ratio({total: (coefficient * factor)}, ONE) * number(1)
+
+
+def _large(mono: Mono, value: Num, n: int) -> Ratio | None:
+    """A power that is not written out, as powers of primes; None where the factors are not found."""
+    primes = _split(abs(value)) if abs(n) <= _HIGHEST else None
+    if primes is None:
+        return None
+    total, factor = _raised(mono, n)
+    return Ratio({total: factor if value > 0 or n % 2 == 0 else -factor}, ONE) * _primes({p: e * n for p, e in primes.items()})
+
+
+def _primes(powers: dict[int, int]) -> Ratio:
+    return Ratio({tuple(sorted((f"&{p}", e) for p, e in powers.items() if e)): 1}, ONE)
 
 
 def _raised(mono: Mono, n: Num) -> tuple[Mono, Num]:
@@ -87,7 +105,7 @@ def _raised(mono: Mono, n: Num) -> tuple[Mono, Num]:
     factor: Num = 1
     for atom, exponent in mono:
         total = exponent * n
-        if abs(total) > BITS and atom != "i":
+        if abs(total) > BITS and atom != "i" and atom[0] != "&":
             raise Undecidable("a power that is too high")
         # a product with a neighbour that is not there brings roots and the imaginary unit into their normal form
         more_mono, more = product(((atom, total - 1),), ((atom, 1),))
@@ -110,10 +128,10 @@ def _fractional(base: Ratio, by: Fraction) -> Ratio | None:
     if term is None:
         return base if not base.top and by > 0 else None
     mono, value = term
-    if any(atom == "i" for atom, _ in mono):
+    if any(atom == "i" or (atom[0] == "&" and (power * by).denominator != 1) for atom, power in mono):
         return None
     odd = len(mono) == 1 and mono[0][1] == 1 and value > 0  # the root of one symbol stays a power of it
-    if not odd and any(atom[0] not in "#" and atom not in ("pi", "e") for atom, _ in mono):
+    if not odd and any(atom[0] not in "#&" and atom not in ("pi", "e") for atom, _ in mono):
         return None
     sign = number(1)
     if value < 0:
@@ -155,13 +173,13 @@ def _perfect(value: Num, by: Fraction) -> Ratio | None:
 
 def _symbolic(base: Ratio, exponent: Ratio) -> Ratio:
     term = base.term
-    if exponent.bottom is not ONE or term is None or any(atom[0] == "?" for atom in exponent.atoms()):
+    if exponent.bottom is not ONE or term is None or any(atom[0] in "?&" for atom in exponent.atoms()):
         return opaque("pow", base, exponent)
     mono, value = term
     if value > 0 and not mono:
         primes = _split(value)
         bases: dict[str, int] | None = None if primes is None else {str(p): e for p, e in primes.items()}
-    elif value == 1 and len(mono) == 1 and mono[0][1] == 1 and mono[0][0] not in ("i", "deg") and mono[0][0][0] not in "#%^?":
+    elif value == 1 and len(mono) == 1 and mono[0][1] == 1 and mono[0][0] not in ("i", "deg") and mono[0][0][0] not in "#%^?&":
         bases = {mono[0][0]: 1}
     else:
         bases = None
@@ -191,7 +209,7 @@ def logarithm(value: Ratio, base: Ratio | None = None) -> Ratio:
     if base is not None:
         return logarithm(value) / logarithm(base)
     term = value.term
-    if term is not None and term[1] > 0 and all(atom == "e" or atom[0] == "#" for atom, _ in term[0]):
+    if term is not None and term[1] > 0 and all(atom == "e" or atom[0] in "#&" for atom, _ in term[0]):
         primes = _split(term[1])
         if primes is not None:
             total = number(0)
@@ -265,19 +283,45 @@ def _angle(name: str, angle: Ratio) -> Ratio:
 
 
 def factorial(value: Ratio) -> Ratio:
-    """``n!`` of a small natural number."""
+    """``n!`` of a natural number; above a few hundred as powers of primes."""
     n = value.value
-    if n is None or n.denominator != 1 or not 0 <= n <= _LARGEST_FACTORIAL:
+    if n is None or n.denominator != 1 or not 0 <= n <= _LARGEST:
         return opaque("factorial", value)
-    return number(math.factorial(n.numerator))
+    return number(math.factorial(n.numerator)) if n <= _LARGEST_FACTORIAL else _primes(_in_factorial(n.numerator))
+
+
+@lru_cache(maxsize=64)
+def _in_factorial(n: int) -> dict[int, int]:
+    """Prime factors of ``n!`` (Legendre)."""
+    out: dict[int, int] = {}
+    for p in _sieve():
+        if p > n:
+            break
+        power, left = 0, n // p
+        while left:
+            power, left = power + left, left // p
+        out[p] = power
+    return out
+
+
+@lru_cache(maxsize=1)
+def _sieve() -> tuple[int, ...]:
+    marks = bytearray([1]) * (_LARGEST + 1)
+    for n in range(2, math.isqrt(_LARGEST) + 1):
+        if marks[n]:
+            marks[n * n :: n] = bytes(len(range(n * n, _LARGEST + 1, n)))
+    return tuple(n for n in range(2, _LARGEST + 1) if marks[n])
 
 
 def binomial(n: Ratio, k: Ratio) -> Ratio:
-    """``n`` over ``k``, of small natural numbers."""
+    """``n`` over ``k``, of natural numbers; a large one as powers of primes."""
     top, bottom = n.value, k.value
-    if top is None or bottom is None or top.denominator != 1 or bottom.denominator != 1 or not 0 <= bottom <= top <= 1000:
+    if top is None or bottom is None or top.denominator != 1 or bottom.denominator != 1 or not 0 <= bottom <= top <= _LARGEST:
         return opaque("binomial", n, k)
-    return number(math.comb(top.numerator, bottom.numerator))
+    if top <= 1000 or min(bottom, top - bottom) * top.numerator.bit_length() <= BITS:
+        return number(math.comb(top.numerator, bottom.numerator))
+    above, below = _in_factorial(top.numerator), [_in_factorial(part.numerator) for part in (bottom, top - bottom)]
+    return _primes({p: e - sum(part.get(p, 0) for part in below) for p, e in above.items()})
 
 
 def absolute(value: Ratio) -> Ratio:
@@ -285,7 +329,7 @@ def absolute(value: Ratio) -> Ratio:
     if not value.top:
         return value
     term = value.term
-    if term is not None and all(atom[0] == "#" or atom in ("pi", "e") for atom, _ in term[0]):
+    if term is not None and all(atom[0] in "#&" or atom in ("pi", "e") for atom, _ in term[0]):
         return Ratio({term[0]: abs(term[1])}, ONE)
     return opaque("abs", value)
 

@@ -1,4 +1,4 @@
-"""Unions of intervals: joined where they touch, and what several have in common."""
+"""Values as unions of intervals: joined where they touch, and what several have in common."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from fractions import Fraction
 from itertools import product
 
 from assay.verify.math.poly import Undecidable
-from assay.verify.math.values import Bound, Intervals, Piece
+from assay.verify.math.values import Bound, Formula, Intervals, Many, Piece, Value
 
-__all__ = ["Edge", "crossed", "edge", "merged"]
+__all__ = ["Edge", "as_intervals", "crossed", "edge", "end_of", "merged", "rising", "united"]
 
 Edge = tuple[float | Fraction, int]
 """Where an end is, and -1, 0, 1 for just before, at, just after."""
@@ -70,3 +70,50 @@ def edge(bound: Bound, side: int) -> Edge | None:
         return (float("-inf") if side > 0 else float("inf"), 0)
     value = bound.at.value
     return None if value is None else (Fraction(value), 0 if bound.closed else side)
+
+
+def united(items: Sequence[Value]) -> Value:
+    """The union of intervals and finite sets.
+
+    Raises:
+        Undecidable: something else.
+    """
+    pieces: list[Piece] = []
+    variables: set[str | None] = set()
+    for item in items:
+        found = as_intervals(item)
+        if found is None:
+            raise Undecidable("a union of other things than intervals")
+        pieces.extend(found.pieces)
+        variables.add(found.variable)
+    return Intervals(tuple(pieces), variables.pop() if len(variables) == 1 else None)
+
+
+def as_intervals(value: Value) -> Intervals | None:
+    """A value as a union of intervals: a pair in round brackets is an open one, a finite set is points."""
+    if isinstance(value, Intervals):
+        return value
+    if isinstance(value, Many) and value.kind == "tuple" and len(value.items) == 2:
+        low, high = (end_of(item, closed=False, low=n == 0) for n, item in enumerate(value.items))
+        return Intervals((Piece(low, high),)) if low is not None and high is not None and rising(low, high) else None
+    if isinstance(value, Many) and value.kind == "set" and all(isinstance(i, Formula) and i.unit is None for i in value.items):
+        points = [Bound(item.ratio, True) for item in value.items if isinstance(item, Formula)]
+        return Intervals(tuple(Piece(point, point) for point in points))
+    return None
+
+
+def end_of(value: Value, closed: bool, low: bool) -> Bound | None:
+    """A value as the end of an interval; None where it is no formula, or infinity where that cannot be."""
+    if not isinstance(value, Formula) or value.unit is not None:
+        return None
+    if value.ratio.atoms() == {"\\infty"}:
+        term = value.ratio.term
+        right = term is not None and (term[1] < 0) == low
+        return Bound(None, False) if right and not closed else None
+    return Bound(value.ratio, closed)
+
+
+def rising(low: Bound, high: Bound) -> bool:
+    """Whether these can be the ends of an interval: not where the first is known to be the larger one."""
+    first, second = low.at and low.at.value, high.at and high.at.value
+    return first is None or second is None or first < second or (first == second and low.closed and high.closed)

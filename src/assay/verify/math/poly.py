@@ -6,6 +6,7 @@ A polynomial maps monomials to rational coefficients. An atom of a monomial is a
 - ``#p``: a prime, with an exponent in (0, 1): roots of rationals have one normal form, and are independent over the rationals
   (Besicovitch 1940);
 - ``%p``: the natural logarithm of a prime;
+- ``&p``: a prime to a whole power that is too large to be written out, positive or negative;
 - ``^b^m``: a base to a power with symbols in it;
 - ``?...``: a term of which nothing is known but how it is written.
 
@@ -27,6 +28,8 @@ BITS = 4096
 
 _TERMS = 200
 _EXPONENT = 4096
+_LARGE = 10**15
+"""Largest exponent of a prime that is not written out."""
 
 
 class Undecidable(Exception):
@@ -67,7 +70,7 @@ def product(a: Mono, b: Mono) -> tuple[Mono, Num]:
             if whole:
                 factor *= Fraction(int(atom[1:])) ** whole
         if total:
-            if abs(total) > _EXPONENT:
+            if abs(total) > (_LARGE if atom[0] == "&" else _EXPONENT):
                 raise Undecidable("a power that is too high")
             powers[atom] = total
     return tuple(sorted(powers.items())), factor

@@ -65,13 +65,16 @@ class Ratio:
 
     def same(self, other: Ratio) -> bool | None:
         """Whether two quotients are equal; None where exact arithmetic cannot tell."""
-        if self.bottom is ONE and other.bottom is ONE:
-            if self.top == other.top:
-                return True
-            rest = add(self.top, other.top, -1)
-        else:
-            rest = add(mul(self.top, other.bottom), mul(other.top, self.bottom), -1)
+        if self.bottom is ONE and other.bottom is ONE and self.top == other.top:
+            return True
+        rest = self.difference(other)
         return True if not rest else False if independent(rest) else None
+
+    def difference(self, other: Ratio) -> Poly:
+        """The numerator of ``self - other``, over a denominator that is not 0."""
+        if self.bottom is ONE and other.bottom is ONE:
+            return add(self.top, other.top, -1)
+        return add(mul(self.top, other.bottom), mul(other.top, self.bottom), -1)
 
 
 def number(value: Num) -> Ratio:
@@ -138,10 +141,10 @@ def independent(rest: Poly) -> bool:
     """Whether a polynomial in which something is left is certainly not zero.
 
     Rationals, roots of rationals, ``i`` and symbols are independent, also beside one of pi, e or logarithms of primes; of several
-    of those together nobody knows. Of an opaque term nothing is known.
+    of those together nobody knows. Of an opaque term nothing is known, and large powers of primes are not collected (`large`).
     """
     found = atoms(rest)
-    if any(atom[0] == "?" for atom in found):
+    if any(atom[0] in "?&" for atom in found):
         return False
     logs = [mono for mono in rest if any(atom[0] == "%" for atom, _ in mono)]
     if logs:  # Baker: linear forms in logarithms

@@ -6,17 +6,22 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from assay.verify.math.clean import clean
 from assay.verify.math.formula import CLOSERS, OPENERS, formula
-from assay.verify.math.intervals import crossed
+from assay.verify.math.inequalities import inequality
+from assay.verify.math.intervals import as_intervals, end_of, rising, united
+from assay.verify.math.lists import together
+from assay.verify.math.literals import literal
+from assay.verify.math.matrices import MATRICES, ROWS, determinant, transposed
+from assay.verify.math.named import is_function
 from assay.verify.math.poly import Undecidable
-from assay.verify.math.ratio import Ratio, number, symbol
-from assay.verify.math.tokens import clean, tokens
-from assay.verify.math.units import number_word, unit_of
+from assay.verify.math.ratio import number, symbol
+from assay.verify.math.residues import residue
+from assay.verify.math.tokens import tokens
+from assay.verify.math.units import unit_of
 from assay.verify.math.values import (
-    Based,
     Bound,
     Choice,
-    Clock,
     Formula,
     Intervals,
     Many,
@@ -27,18 +32,16 @@ from assay.verify.math.values import (
     Text,
     Value,
 )  # fmt: skip
+from assay.verify.math.words import number_word
 
 __all__ = ["read"]
 
+_EQUAL = frozenset(["=", "\\approx"])
 _RELATIONS = frozenset(["=", "<", ">", "\\le", "\\ge", "\\ne", "\\in", "\\approx", "\\equiv"])
 _SEPARATORS = frozenset([",", ";", "\\or", "\\and"])
-_LETTER = re.compile(r"(?:\\text\s*\{\s*)?\(?\s*([A-Za-z])\s*\)?(?:\s*\})?\.?")
-_LABELLED = re.compile(r"(?:\\text\s*\{\s*)?\(\s*([A-Z])\s*\)(?:\s*\})?[\s:.]+\S.*", re.DOTALL)
-_HEDGED = re.compile(r"\(\s*[A-Z]\s*\)|\b(?:or|and|not|nor|[A-Z])\b")
-_CLOCK = re.compile(r"(\d{1,2})\s*:\s*(\d\d)")
-_BASED = re.compile(r"([0-9A-Fa-f]+)_\{?(\d{1,2})\}?")
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{(.*)\}", re.DOTALL)
-_WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*")
+_BOX = re.compile(r"\\(?:boxed|fbox)(?:\s*\{(?P<braced>.*)\}|\s*(?P<bare>[^\s{A-Za-z].*)|\s+(?P<letter>[A-Za-z]\S*))", re.DOTALL)
+_LETTERS = {letter: Choice(letter) for letter in "ABCDEFGHIJ"}
+_MARKS = _SEPARATORS | _RELATIONS | CLOSERS | OPENERS.keys() | {"\\cup"}
 _DEEPEST = 12
 
 
@@ -49,6 +52,8 @@ def read(text: str) -> Value:
     >>> type(read("(1, 2]")).__name__, type(read("5 cm")).__name__, type(read("seven")).__name__
     ('Intervals', 'Formula', 'Formula')
     """
+    if text in _LETTERS:
+        return _LETTERS[text]
     if len(text) > 20_000:
         return Opaque(text, "an answer that is too long")
     cleaned = clean(text)
@@ -56,34 +61,14 @@ def read(text: str) -> Value:
         boxed = _BOX.fullmatch(cleaned)
         if boxed is None:
             break
-        cleaned = clean(boxed.group(1))
-    plain = _plain(cleaned)
+        cleaned = clean(boxed["braced"] or boxed["bare"] or boxed["letter"] or "")
+    plain = literal(cleaned)
     if plain is not None:
         return plain
     try:
-        return _value(_strip(tokens(cleaned)), 0)
+        return _value(_concluded(_strip(tokens(cleaned))), 0)
     except (Undecidable, RecursionError) as error:  # recursion: the caller's own stack may be nearly full
         return Opaque(cleaned, str(error))
-
-
-def _plain(text: str) -> Value | None:
-    """Forms that are told by how they look."""
-    number_named = number_word(text) if text[:1].isalpha() else None
-    if number_named is not None:
-        return Formula(number(number_named), str(number_named))
-    letter = _LETTER.fullmatch(text)
-    if letter is not None and letter.group(1) in ("abcdefghijABCDEFGHIJ" if text[-1] in ")}" else "ABCDEFGHIJ"):
-        return Choice(letter.group(1).upper())
-    labelled = _LABELLED.fullmatch(text)
-    if labelled is not None and _HEDGED.search(text, labelled.end(1)) is None:
-        return Choice(labelled.group(1))
-    clock = _CLOCK.fullmatch(text)
-    if clock is not None:
-        return Clock(int(clock.group(1)), int(clock.group(2)))
-    based = _BASED.fullmatch(text)
-    if based is not None and based.group(1)[0].isdigit():
-        return Based(based.group(1).upper().lstrip("0") or "0", int(based.group(2)))
-    return None
 
 
 def _strip(parts: list[str]) -> list[str]:
@@ -94,6 +79,15 @@ def _strip(parts: list[str]) -> list[str]:
         name = "unit:" + first[0].lstrip("@")
         return [*([sign] if sign else []), *first[1:], name]
     return parts
+
+
+def _concluded(parts: list[str]) -> list[str]:
+    r"""Of equations joined by ``\Rightarrow`` the last one."""
+    if "\\Rightarrow" not in parts:
+        return parts
+    last = len(parts) - 1 - parts[::-1].index("\\Rightarrow")
+    before, behind = parts[:last], parts[last + 1 :]
+    return behind if not _EQUAL.isdisjoint(before) and not _EQUAL.isdisjoint(behind) else parts
 
 
 # ---- structure
@@ -137,95 +131,49 @@ def _step(token: str) -> int:
 def _value(parts: list[str], depth: int) -> Value:
     if depth > _DEEPEST:
         raise Undecidable("brackets in brackets without end")
+    present = set(parts)
+    if "\\mod" in present:
+        return _residue(parts, depth)
+    if not present.isdisjoint(_MARKS) or any(token.startswith("\\begin") for token in present):
+        found = _structure(parts, present, depth)
+        if isinstance(found, list):
+            parts = found
+        else:
+            return found
+    elif not parts:
+        raise Undecidable("nothing at all")
+    return _special(parts) or _signs(parts, depth) or _ratio(parts) or _formula(parts)
+
+
+def _structure(parts: list[str], present: set[str], depth: int) -> Value | list[str]:
+    """A list, union, relation, or something in brackets; else the tokens, without separators at their ends."""
     between, signs = _cut(parts, _SEPARATORS)
     listed = [piece for piece in between if piece]
     if not listed:
         raise Undecidable("nothing at all")
     if len(listed) > 1:
-        return _together([_value(piece, depth + 1) for piece in listed], set(signs))
+        return together([_value(piece, depth + 1) for piece in listed], set(signs))
     parts = listed[0]
-    united = _split(parts, ("\\cup",))
-    if len(united) > 1:
-        return _union([_value(piece, depth + 1) for piece in united])
-    pieces, signs = _cut(parts, _RELATIONS)
-    if signs:
-        return _relation(signs, pieces, depth)
-    return _bracketed(parts, depth) or _special(parts) or _signs(parts, depth) or _ratio(parts) or _formula(parts)
-
-
-def _together(items: list[Value], signs: set[str]) -> Value:
-    """A list; ``x = 1, x = -1`` is the list of the values.
-
-    Of inequalities, ``or`` makes the union and ``and`` what they have in common; so does a comma where they have anything.
-    """
-    if all(isinstance(item, Intervals) for item in items):
-        if "\\or" in signs:
-            return _union(items)
-        common = crossed([item for item in items if isinstance(item, Intervals)])
-        return common if common.pieces or "\\and" in signs else _union(items)
-    names = {
-        item.left.source for item in items if isinstance(item, Relation) and item.sign == "=" and isinstance(item.left, Formula)
-    }
-    if len(names) == 1 and all(isinstance(item, Relation) and item.sign == "=" for item in items):
-        return Many("list", tuple(_flat([item.right for item in items if isinstance(item, Relation)])))
-    if items and isinstance(items[0], Relation) and items[0].sign == "=" and not any(isinstance(i, Relation) for i in items[1:]):
-        return Relation("=", items[0].left, Many("list", tuple(_flat([items[0].right, *items[1:]]))))
-    return Many("list", tuple(_flat(items)))
-
-
-def _flat(items: Sequence[Value]) -> list[Value]:
-    out: list[Value] = []
-    for item in items:
-        out.extend(item.items if isinstance(item, Many) and item.kind == "list" else [item])
-    return out
-
-
-def _union(items: Sequence[Value]) -> Value:
-    pieces: list[Piece] = []
-    variables: set[str | None] = set()
-    for item in items:
-        found = as_intervals(item)
-        if found is None:
-            raise Undecidable("a union of other things than intervals")
-        pieces.extend(found.pieces)
-        variables.add(found.variable)
-    return Intervals(tuple(pieces), variables.pop() if len(variables) == 1 else None)
-
-
-def as_intervals(value: Value) -> Intervals | None:
-    """A value as a union of intervals: a pair in round brackets is an open one, a finite set is points."""
-    if isinstance(value, Intervals):
-        return value
-    if isinstance(value, Many) and value.kind == "tuple" and len(value.items) == 2:
-        low, high = (_bound(item, closed=False, low=n == 0) for n, item in enumerate(value.items))
-        return Intervals((Piece(low, high),)) if low is not None and high is not None and _rising(low, high) else None
-    if isinstance(value, Many) and value.kind == "set" and all(isinstance(i, Formula) and i.unit is None for i in value.items):
-        points = [Bound(item.ratio, True) for item in value.items if isinstance(item, Formula)]
-        return Intervals(tuple(Piece(point, point) for point in points))
-    return None
-
-
-def _bound(value: Value, closed: bool, low: bool) -> Bound | None:
-    if not isinstance(value, Formula) or value.unit is not None:
-        return None
-    if value.ratio.atoms() == {"\\infty"}:
-        term = value.ratio.term
-        right = term is not None and (term[1] < 0) == low
-        return Bound(None, False) if right and not closed else None
-    return Bound(value.ratio, closed)
-
-
-def _rising(low: Bound, high: Bound) -> bool:
-    """Whether these can be the ends of an interval: not where the first is known to be the larger one."""
-    first, second = low.at and low.at.value, high.at and high.at.value
-    return first is None or second is None or first < second or (first == second and low.closed and high.closed)
+    if "\\cup" in present:
+        joined = _split(parts, ("\\cup",))
+        if len(joined) > 1:
+            return united([_value(piece, depth + 1) for piece in joined])
+    if not _RELATIONS.isdisjoint(present):
+        pieces, signs = _cut(parts, _RELATIONS)
+        if signs:
+            return _relation(signs, pieces, depth)
+    return _bracketed(parts, depth) or parts
 
 
 def _bracketed(parts: list[str], depth: int) -> Value | None:
     """A set, tuple, interval or matrix in brackets around everything."""
     first, last = parts[0], parts[-1]
+    if last in ("T", "}", "\\top") and (bare := _untransposed(parts)) is not None:
+        if bare[0].startswith("\\begin"):
+            return transposed(_bracketed(bare, depth))
+        return transposed(Many("tuple", tuple(_value(piece, depth + 1) for piece in _split(bare[1:-1], (",", ";")))))
     if first.startswith("\\begin") and last == first.replace("begin", "end") and len(parts) > 2:
-        return _matrix(parts[1:-1], depth)
+        return _environment(first[7:-1], parts, depth)
     if first not in OPENERS or first in ("{", "\\lfloor", "\\lceil") or last not in CLOSERS or len(parts) < 2:
         return None
     level = 0
@@ -240,7 +188,8 @@ def _bracketed(parts: list[str], depth: int) -> Value | None:
     if any(not piece for piece in pieces):
         return None
     if len(pieces) == 1:
-        return _value(inner, depth + 1) if first == "(" and last == ")" else None
+        around = (first == "(" and last == ")") or (first == "[" and last == "]" and inner[0].startswith("\\begin"))
+        return _value(inner, depth + 1) if around else None
     return _row(first, last, tuple(_value(piece, depth + 1) for piece in pieces))
 
 
@@ -250,8 +199,8 @@ def _row(first: str, last: str, items: tuple[Value, ...]) -> Value | None:
         found = Many("tuple", items)
         return (as_intervals(found) if infinite and first == "(" else None) or found
     if len(items) == 2:
-        low, high = _bound(items[0], first == "[", True), _bound(items[1], last == "]", False)
-        if low is not None and high is not None and _rising(low, high):
+        low, high = end_of(items[0], first == "[", True), end_of(items[1], last == "]", False)
+        if low is not None and high is not None and rising(low, high):
             return Intervals((Piece(low, high),))
     return Many("row", items) if (first, last) == ("[", "]") else None
 
@@ -267,17 +216,67 @@ def _set(inner: list[str], depth: int) -> Value:
     return Many("set", value.items if isinstance(value, Many) and value.kind == "list" else (value,))
 
 
-def _matrix(inner: list[str], depth: int) -> Value:
-    rows: list[tuple[Value, ...]] = []
-    for row in _split(inner, ("\\\\",)):
-        if row:
-            rows.append(tuple(_value(cell, depth + 1) for cell in _split(row, ("&",))))
+def _untransposed(parts: list[str]) -> list[str] | None:
+    """What stands in brackets before a ``^T``."""
+    for end in (["^", "T"], ["^", "{", "T", "}"], ["^", "\\top"], ["^", "{", "\\top", "}"]):
+        bare = parts[: -len(end)]
+        if parts[-len(end) :] == end and bare and (bare[0] in ("(", "[") or bare[0].startswith("\\begin")):
+            return bare if _step(bare[-1]) < 0 else None
+    return None
+
+
+def _environment(name: str, parts: list[str], depth: int) -> Value:
+    """A matrix, the determinant of one, or equations in lines.
+
+    Raises:
+        Undecidable: it is none of these.
+    """
+    rows = [_split(row, ("&",)) for row in _split(parts[1:-1], ("\\\\",)) if row]
+    if name in ROWS:
+        lines = [_row_of(cells, depth) for cells in rows]
+        return together(lines, {","}) if len(lines) > 1 else lines[0] if lines else _unread(name)
+    if name not in MATRICES and name != "vmatrix":
+        return _unread(name)
     if not rows or len({len(row) for row in rows}) > 1:
         raise Undecidable("a matrix of uneven rows")
-    return Matrix(tuple(rows))
+    values = tuple(tuple(_value(cell, depth + 1) for cell in row) for row in rows)
+    return determinant(values, " ".join(parts)) if name == "vmatrix" else Matrix(values)
+
+
+def _row_of(cells: list[list[str]], depth: int) -> Value:
+    """A line of an environment: an equation, or a value and the case in which it holds."""
+    told = [token for cell in cells for token in cell]
+    if len(cells) < 2 or not _RELATIONS.isdisjoint(cells[0]) or (cells[1] and cells[1][0] in _RELATIONS):
+        return _value(told, depth + 1)
+    case = [token for token in cells[1] if token not in ("@if", "@for", "@when", ",")]
+    return Many("tuple", (_value(cells[0], depth + 1), _value(case, depth + 1)))
+
+
+def _unread(name: str) -> Value:
+    raise Undecidable(f"an environment {name!r}")
+
+
+def _residue(parts: list[str], depth: int) -> Value:
+    r"""``5 \pmod 7``, ``x \equiv 5 (mod 7)``.
+
+    Raises:
+        Undecidable: it is not of this form, or a congruence of numbers that is not true.
+    """
+    at = parts.index("\\mod")
+    head, tail = parts[:at], parts[at + 1 :]
+    if head[-1:] == ["("] and tail[-1:] == [")"]:
+        head, tail = head[:-1], tail[:-1]
+    if not head or not tail or "\\mod" in tail:
+        raise Undecidable("a modulus in an unexpected place")
+    return residue(_value(head, depth + 1), _formula(tail))
 
 
 def _relation(signs: list[str], pieces: list[list[str]], depth: int) -> Value:
+    if not _EQUAL.isdisjoint(signs) and set(signs) <= _EQUAL:
+        if not pieces[0] and len(pieces) == 2:
+            return _value(pieces[1], depth + 1)
+        sides = [_side(piece, depth + 1) for piece in pieces]
+        return Relation("\\approx" if "\\approx" in signs else "=", sides[0], sides[-1], tuple(sides[1:-1]))
     values = [_value(piece, depth + 1) for piece in pieces]
     if signs == ["\\in"]:
         found = as_intervals(values[1])
@@ -285,74 +284,22 @@ def _relation(signs: list[str], pieces: list[list[str]], depth: int) -> Value:
             values[1] if found is None else Intervals(found.pieces, values[0].source if isinstance(values[0], Formula) else None)
         )
     if set(signs) <= {"<", ">", "\\le", "\\ge"} or signs == ["\\ne"]:
-        found = _inequality(signs, values)
+        found = inequality(signs, values)
         if found is not None:
             return found
-    if set(signs) == {"="}:
-        return Relation("=", values[0], values[-1])
     if len(signs) > 1:
         raise Undecidable("several relations in a row")
     return Relation(signs[0], values[0], values[1])
 
 
-def _inequality(signs: list[str], values: list[Value]) -> Intervals | None:
-    r"""``a < x <= b``, ``2x + 1 >= 5``, ``x \ne 3`` as intervals of the one variable."""
-    formulas = [value.ratio for value in values if isinstance(value, Formula) and value.unit is None]
-    if len(formulas) < len(values) or len(signs) > 2:
-        return None
-    if len(signs) == 2:
-        up = all(sign in ("<", "\\le") for sign in signs)
-        if not up and not all(sign in (">", "\\ge") for sign in signs):
-            return None
-        closed = ["e" in sign for sign in signs]
-        low, middle, high = formulas if up else formulas[::-1]
-        closed = closed if up else closed[::-1]
-        name = _variable(middle)
-        if name is None or _names(low) or _names(high):
-            return None
-        lower, upper = _end(low, closed[0], -1), _end(high, closed[1], 1)
-        return Intervals((Piece(lower, upper),), name) if lower and upper else None
-    return _solved(signs[0], formulas[0] - formulas[1])
-
-
-def _end(at: Ratio, closed: bool, side: int) -> Bound | None:
-    if at.atoms() == {"\\infty"}:
-        term = at.term
-        return Bound(None, False) if not closed and term is not None and term[1] * side > 0 else None
-    return None if "\\infty" in at.atoms() else Bound(at, closed)
-
-
-def _names(value: Ratio) -> set[str]:
-    return {atom for atom in value.atoms() if atom not in ("pi", "e", "i", "\\infty") and atom[0] not in "#%"}
-
-
-def _variable(value: Ratio) -> str | None:
-    term = value.term
-    return (
-        term[0][0][0]
-        if term is not None and term[1] == 1 and len(term[0]) == 1 and term[0][0][1] == 1 and _names(value)
-        else None
-    )
-
-
-def _solved(sign: str, difference: Ratio) -> Intervals | None:
-    """``a x + b sign 0`` with rational ``a``, solved for ``x``."""
-    names = _names(difference)
-    if len(names) != 1 or len(difference.bottom) != 1 or any(atom[0] in "^?" for atom in names):
-        return None
-    (name,) = names
-    slope = difference.top.get(((name, 1),))
-    rest = {mono: value for mono, value in difference.top.items() if mono != ((name, 1),)}
-    if slope is None or any(atom == name for mono in rest for atom, _ in mono):
-        return None
-    at = Ratio(rest, difference.bottom) * number(-1) / number(slope)
-    if "\\infty" in at.atoms():
-        return None
-    if sign == "\\ne":
-        return Intervals((Piece(Bound(None, False), Bound(at, False)), Piece(Bound(at, False), Bound(None, False))), name)
-    below = (sign in ("<", "\\le")) == (slope > 0)
-    bound = Bound(at, sign in ("\\le", "\\ge"))
-    return Intervals((Piece(Bound(None, False), bound) if below else Piece(bound, Bound(None, False)),), name)
+def _side(parts: list[str], depth: int) -> Value:
+    """A side of an equation: what it is, or that it is only a name, or something that is not read."""
+    try:
+        return _value(parts, depth)
+    except Undecidable as error:
+        if not parts:
+            raise
+        return Text(" ".join(parts)) if is_function(parts) else Opaque(" ".join(parts), str(error))
 
 
 # ---- single values
@@ -365,14 +312,24 @@ def _special(parts: list[str]) -> Value | None:
         return Intervals((Piece(Bound(None, False), Bound(None, False)),))
     if any(token[0] == "@" for token in parts):
         words = " ".join(token.lstrip("@") for token in parts if token not in ("{", "}")).replace("unit:", "")
-        named = number_word(words)
+        named = _said(words)
         if named is not None:
-            return Formula(number(named), str(named))
+            return named
         if words in ("all real numbers", "all reals", "all real"):
             return Intervals((Piece(Bound(None, False), Bound(None, False)),))
         if len(parts) > 12 or "@?" in parts:
             raise Undecidable("more words than an answer has")
         return Text(" ".join(words.lower().replace(".", " ").split()))
+    return None
+
+
+def _said(words: str) -> Formula | None:
+    """``seven``, ``seven apples``."""
+    first, _, label = words.rpartition(" ")
+    for said, of in ((words, None), (first, label)):
+        named = number_word(said)
+        if named is not None and (of is None or unit_of(of, label=True) is not None):
+            return Formula(number(named), str(named), None if of is None else unit_of(of, label=True))
     return None
 
 

@@ -1,7 +1,8 @@
 """The symbolic tier: formulas as ``math-verify`` reads them. It may compute without end: it runs where it can be killed.
 
-What can be evaluated is compared at random places with fifty digits and more, for which no rounding rule is needed: equal
-formulas agree there, and different ones do not. The rest is left to ``math-verify``'s own comparison.
+What can be evaluated is compared at random places, with several times the digits that the numbers in the formulas have
+(`assay.verify.math.digits`): equal formulas agree there, and different ones do not, however small or close they are. What is no
+expression is left to ``math-verify``'s own comparison.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from assay.verify.math import large
+from assay.verify.math.digits import MOST, digits_for, size
 from assay.verify.math.guards import tame
 
 __all__ = ["MISSING", "available", "load", "same"]
@@ -22,7 +25,6 @@ MISSING = "the symbolic tier is not installed: pip install 'assay-rl[math]'"
 
 _DEGREES = re.compile(r"\^\s*(?:\\circ|\{\s*\\circ\s*\})")
 _DECIMAL = re.compile(r"(\d*)\.(\d+)")
-_DIGITS = 50
 _PLACES = 8
 _ENOUGH = 3
 _FIRST = (
@@ -64,12 +66,15 @@ def same(gold: str, answer: str) -> bool | None:
     """
     if not (tame(gold) and tame(answer)):
         return None
+    known = large.same(gold, answer)
+    if known is not None:
+        return known
     first, second = _parsed(gold), _parsed(answer)
     if first is None or second is None:
         return None
-    found = _evaluated(first, second, _DIGITS + max(len(gold), len(answer)))
-    if found is not None:
-        return found
+    expression = import_module("sympy").Expr
+    if isinstance(first, expression) and isinstance(second, expression):
+        return True if first == second else _evaluated(first, second)
     return bool(load().verify([first], [second], strict=True, timeout_seconds=None))
 
 
@@ -91,30 +96,38 @@ def _as_fraction(match: re.Match[str]) -> str:
     return f"\\frac{{{whole}{part}}}{{{10 ** len(part)}}}"
 
 
-def _evaluated(first: Any, second: Any, digits: int) -> bool | None:
-    """Equality by evaluation; None where one of them gives no numbers.
+def _evaluated(first: Any, second: Any) -> bool | None:
+    """Equality by evaluation; None where one of them gives no numbers, or only such as are too large to be told apart.
 
     A place counts where both are real. Only where that never happens do complex values count: ``2 ln x`` is ``ln(x^2)`` wherever
     both are defined.
     """
     sympy = import_module("sympy")
-    if not (isinstance(first, sympy.Expr) and isinstance(second, sympy.Expr)):
-        return None
-    first, second = (_exact(sympy, value) for value in (first, second))
+    first, second = _without_factor(*(_exact(sympy, value) for value in (first, second)))
     symbols = sorted(first.free_symbols | second.free_symbols, key=str)
     rng = random.Random("places")
     real: list[bool] = []
     other: list[bool] = []
     for n in range(_PLACES if symbols else 1):
         place = {symbol: _place(sympy, rng, n, str(symbol)) for symbol in symbols}
-        one, two = (value.subs(place).evalf(digits) for value in (first, second))
+        there = [value.subs(place) for value in (first, second)]
+        digits, agreed = digits_for(sum(map(size, there)))
+        if digits > MOST:
+            return None
+        one, two = (value.evalf(digits) for value in there)
         if not (one.is_number and two.is_number and one.is_finite and two.is_finite):
             continue
-        close = bool(abs(one - two) <= sympy.Float(10) ** (-_DIGITS + 15) * (1 + abs(one) + abs(two)))
+        close = bool(abs(one - two) <= sympy.Float(10, digits) ** -agreed)
         (real if one.is_real and two.is_real else other).append(close)
     if len(real) >= min(_ENOUGH, _PLACES if symbols else 1):
         return all(real)
     return all(other) if other and not real else None
+
+
+def _without_factor(first: Any, second: Any) -> tuple[Any, Any]:
+    """The two, divided by the rational factor of the second: ``sin(x) / 7^2023`` needs no thousands of digits."""
+    (one, left), (two, right) = first.as_coeff_Mul(), second.as_coeff_Mul()
+    return (one / two * left, right) if one.is_Rational and two.is_Rational and two != 0 else (first, second)
 
 
 def _exact(sympy: Any, value: Any) -> Any:

@@ -1,4 +1,4 @@
-r"""Cleans the writing of an answer and cuts it into tokens.
+r"""Cuts the writing of an answer, when it is cleaned (`clean`), into tokens.
 
 A token is a string: a number (``12``, ``1.5e3``), a letter, a command (``\\frac``), a sign, ``@word`` for a word that is not a
 product of letters, and ``unit:cm`` for a unit behind a number.
@@ -11,34 +11,13 @@ import re
 from assay.verify.math.poly import Undecidable
 from assay.verify.math.units import unit_of
 
-__all__ = ["LONGEST", "clean", "tokens"]
+__all__ = ["LONGEST", "tokens"]
 
 LONGEST = 2000
 """Characters of an answer that are read as mathematics."""
 
 _MOST = 600
 
-_SIGNS = {
-    "−": "-", "–": "-", "—": "-", "×": r" \times ", "÷": "/", "·": r" \cdot ", "∙": r" \cdot ", "⋅": r" \cdot ", "≤": r" \le ",
-    "≥": r" \ge ", "≠": r" \ne ", "∞": r" \infty ", "π": r" \pi ", "√": r" \sqrt ", "°": r"^\circ ", "±": r" \pm ", "∓": r" \mp ",
-    "∪": r" \cup ", "∩": r" \cap ", "∅": r" \emptyset ", "∈": r" \in ", "ℝ": r" \mathbb{R} ", "½": r"\frac{1}{2}",
-    "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}", "⅕": r"\frac{1}{5}", "⅙": r"\frac{1}{6}",
-    "⅛": r"\frac{1}{8}", "⅜": r"\frac{3}{8}", "⅝": r"\frac{5}{8}", "⅞": r"\frac{7}{8}", "θ": r" \theta ", "α": r" \alpha ",
-    "β": r" \beta ", "γ": r" \gamma ", "λ": r" \lambda ", "μ": r" \mu ", "φ": r" \phi ", "⁄": "/", "′": "'", "’": "'", "“": '"',
-    "”": '"', "⟨": r" \langle ", "⟩": r" \rangle ", "€": r" \text{ euro } ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
-    "，": ",", "．": ".", "（": "(", "）": ")", "…": r" \ldots ",
-}  # fmt: skip
-_RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n", strict=True))
-_LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))
-_MAP = str.maketrans({**_SIGNS, **{chr(0xFF10 + n): str(n) for n in range(10)}})
-_RUN_UP = re.compile(f"[{''.join(_RAISED)}]+")
-_RUN_DOWN = re.compile(f"[{''.join(_LOWERED)}]+")
-
-_DROP = re.compile(
-    r"\\(?:left|right|[bB]igg?[lrm]?|displaystyle|textstyle|limits|quad|qquad|nobreak|hfill|middle)(?![A-Za-z])\.?"
-    r"|(?<!\\)\\[,;:! ()\[\]]|~|\$|\\mathstrut"
-)
-_MONEY = re.compile(r"\\\$|(?<![\\\d\w])\$(?=\s*\d[\d,.]*\s*$)")
 _SAME = {
     r"\dfrac": r"\frac", r"\tfrac": r"\frac", r"\cfrac": r"\frac", r"\leq": r"\le", r"\geq": r"\ge", r"\leqslant": r"\le",
     r"\geqslant": r"\ge", r"\neq": r"\ne", r"\lt": "<", r"\gt": ">", r"\{": r"\lbrace", r"\}": r"\rbrace", r"\dbinom": r"\binom",
@@ -49,6 +28,11 @@ _SAME = {
     r"\operatorname": r"\text", r"\mathrm": r"\text", r"\textrm": r"\text", r"\mbox": r"\text",
     r"\textbf": r"\text", r"\textit": r"\text", r"\mathbf": r"\text", r"\mathit": r"\text", r"\textnormal": r"\text", r"\bf": "",
     r"\hbox": r"\text", r"\rm": "", r"\texttt": r"\text", r"\mathsf": r"\text", r"\boldsymbol": r"\text", r"\it": "",
+    r"\bm": r"\text", r"\geqq": r"\ge", r"\leqq": r"\le", r"\pmod": r"\mod", r"\bmod": r"\mod",
+    r"\sim": r"\approx", r"\simeq": r"\approx",
+    r"\cong": r"\approx", r"\doteq": r"\approx", r"\implies": r"\Rightarrow", r"\Longrightarrow": r"\Rightarrow",
+    r"\vec": "", r"\hat": "", r"\overrightarrow": "", r"\widehat": "", r"\tilde": "", r"\angle": "", r"\measuredangle": "",
+    r"\triangle": "", r"\upi": r"\pi", r"\uppi": r"\pi", r"\imath": "i",
 }  # fmt: skip
 _TOKEN = re.compile(
     r"(?P<number>(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+(?![\w.]))?)"
@@ -56,14 +40,22 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3})((?:,\d{3})+)(?![\d,])")
-_SPACED = re.compile(r"(?<![\d.,])(\d{1,3})((?:(?:\\[,;:! ]|\{,\}|,\\!) ?\d{3})+)(?!\d)")
 _BARE_UNIT = re.compile(
     r"(?<=[\d})])\s*((?:sq(?:uare)?\.? |cubic )?[A-Za-z£]{2,}\.?[A-Za-z0-9 /^{}.*]*"
     r"|\s[mgshLlNJWV](?:\^?\{?\d\}?)?(?:/[a-z]+(?:\^?\{?\d\}?)?)?)\s*$"
 )
-_ZEROS = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
-_LARGE = re.compile(rf"(?<=\d)\s*(?:\\(?:text|mathrm)\{{\s*({'|'.join(_ZEROS)})\s*\}}|({'|'.join(_ZEROS)})\b)")
+_LABELS = re.compile(r"(?<=[\d})])\s+([A-Za-z]{4,}(?:[ -][A-Za-z]{2,}){0,3}|men|pens|cats|dogs|boys|cows|eggs)\s*$")
+_BEHIND_SYMBOL = re.compile(r"(?:\\pi|(?<![A-Za-z\\])[A-Za-z])\s+([A-Za-z]{2,}(?:\^?\{?\d\}?)?(?:/[a-z]+(?:\^?\{?\d\}?)?)?)\s*$")
 _TEXT = re.compile(r"\\text\s*\{([^{}]*)\}")
+_COLUMNS = re.compile(r"\s*(?:\[\w\])?\s*\{[^{}]*\}")
+_NUMERIC = frozenset("-+([.0123456789")
+_INLINE = re.compile(r"[-+(\[.]?\s*\d[^@]*")
+
+_NO_UNITS = frozenset(["in", "min", "mi"])
+"""Units that are words or functions as well, behind a symbol."""
+_ALPHABETS = frozenset(
+    ["\\mathrm", "\\mathbf", "\\mathit", "\\mathsf", "\\boldsymbol", "\\textbf", "\\bm", "\\textit", "\\textrm"]
+)
 
 FUNCTIONS = frozenset(
     [
@@ -102,6 +94,7 @@ _NAMES = {
     "or": "\\or",
     "and": "\\and",
     "percent": "%",
+    "mod": "\\mod",
     "U": "\\cup",
 }
 _WORDS = frozenset(
@@ -135,33 +128,6 @@ _WORDS = frozenset(
 )
 
 
-def clean(text: str) -> str:
-    r"""The text without wrappers that carry no meaning: math delimiters, spacing, sizes, a full stop, bold.
-
-    >>> clean(r"$\left( 1{,}000 \right)$.")
-    '( 1000  )'
-    """
-    text = text.strip()
-    if not text.isascii():
-        text = _RUN_UP.sub(lambda m: "^{" + "".join(_RAISED[c] for c in m.group()) + "}", text)
-        text = _RUN_DOWN.sub(lambda m: "_{" + "".join(_LOWERED[c] for c in m.group()) + "}", text)
-        text = text.translate(_MAP)
-    while len(text) > 4 and text[:2] == text[-2:] == "**":
-        text = text[2:-2].strip()
-    text = text.strip("`").rstrip(" \t\r\n.;,")
-    if text.endswith("\\"):  # a spacing command at the end
-        text = text[:-1]
-    if "\\" in text or "$" in text or "~" in text or "{,}" in text:
-        text = _SPACED.sub(lambda m: m.group(1) + re.sub(r"\D", "", m.group(2)), text)
-        if text[:1] == "$" and text[-1:] == "$" and len(text) > 1:
-            text = text[1:-1]
-        text = _MONEY.sub(r" \\text{dollars} ", text)
-        text = _DROP.sub(" ", text)
-    if "illion" in text or "hundred" in text or "thousand" in text:
-        text = _LARGE.sub(lambda m: rf" \times 10^{{{_ZEROS[m.group(1) or m.group(2)]}}} ", text)
-    return text.strip().rstrip(".;,").strip()
-
-
 def tokens(text: str) -> list[str]:
     """The tokens of a cleaned text.
 
@@ -177,6 +143,8 @@ def tokens(text: str) -> list[str]:
     tail = None
     if unit is not None and unit_of(unit.group(1)) is not None and not _is_text(text, unit.start()):
         text, tail = text[: unit.start()], "unit:" + unit.group(1).strip()
+    elif " " in text and (text[-1].isalpha() or text[-1] in "23}") and (unit := _counted(text)) is not None:
+        text, tail = text[: unit.start(1)], "unit:" + unit.group(1)
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -184,7 +152,7 @@ def tokens(text: str) -> list[str]:
         at = match.end()
         kind, written = match.lastgroup, match.group()
         if kind == "command":
-            at = _command(text, at, _SAME.get(written, written), out)
+            at = _command(text, at, _SAME.get(written, written), out, written)
         elif kind == "word":
             _word(written, out)
         elif kind != "space":
@@ -194,13 +162,25 @@ def tokens(text: str) -> list[str]:
     return [*out, tail] if tail else out
 
 
+def _counted(text: str) -> re.Match[str] | None:
+    r"""What is counted, behind a number (``12 apples``), or a unit behind a symbol (``12\pi cm^2``)."""
+    found = _LABELS.search(text)
+    if found is not None and unit_of(found.group(1), label=True) is not None and not _is_text(text, found.start()):
+        return found
+    found = _BEHIND_SYMBOL.search(text)
+    known = found is not None and found.group(1) not in _NO_UNITS and unit_of(found.group(1)) is not None
+    return found if found is not None and known and not _is_text(text, found.start()) else None
+
+
 def _is_text(text: str, at: int) -> bool:
     return text.rfind("\\text", 0, at) > text.rfind("}", 0, at)
 
 
-def _command(text: str, at: int, name: str, out: list[str]) -> int:
+def _command(text: str, at: int, name: str, out: list[str], written: str) -> int:
     if name == "\\text":
         match = _TEXT.match("\\text" + text[at : at + 200])
+        if (match is None or "\\" in match.group(1)) and written in _ALPHABETS:
+            return at  # an alphabet of mathematics around a formula
         if match is None:
             out.append("@?")
             return at
@@ -210,8 +190,10 @@ def _command(text: str, at: int, name: str, out: list[str]) -> int:
         close = text.find("}", at)
         if close < 0 or close - at > 20:
             raise Undecidable("a broken environment")
-        out.append(name + "{" + text[at:close].strip(" {") + "}")
-        return close + 1
+        environment = text[at:close].strip(" {*")
+        out.append(name + "{" + environment + "}")
+        columns = _COLUMNS.match(text, close + 1) if name == "\\begin" and environment in ("array", "tabular") else None
+        return columns.end() if columns else close + 1
     if name:
         out.append(name)
     return at
@@ -220,18 +202,32 @@ def _command(text: str, at: int, name: str, out: list[str]) -> int:
 def _inside(words: str, out: list[str]) -> None:
     r"""Words in a ``\text``: a separator, a unit behind a number, or a text."""
     low = words.lower()
-    if low in ("or", "and", "percent"):
+    if low in ("or", "and", "percent", "mod"):
         out.append(_NAMES[low])
     elif low in FUNCTIONS:
         out.append("\\" + low)
     elif not words:
         return
-    elif (any(token.startswith("unit:") for token in out[-3:]) and unit_of(words) is not None) or (
-        out and (out[-1][0].isdigit() or out[-1][-1] in "})") and unit_of(words, label=True) is not None
-    ):
+    elif _united(words, out):
         out.append("unit:" + words)
+    elif low in ("pi", "infinity", "inf"):
+        out.append(_NAMES[low])
+    elif len(words) == 1 and words.isalpha():
+        out.append(words)
+    elif (words[0] in _NUMERIC and _INLINE.fullmatch(words) is not None) or low.startswith(("mod ", "(mod ")):
+        out.extend(tokens(words))
     else:
         out.append("@" + words)
+
+
+def _united(words: str, out: list[str]) -> bool:
+    r"""Whether words in a ``\text`` are a unit: behind another, a number or bracket, or a symbol, where only known ones are."""
+    if any(token.startswith("unit:") for token in out[-3:]) and unit_of(words) is not None:
+        return True
+    if not out or not (out[-1][0].isdigit() or out[-1][-1] in "})" or out[-1] == "\\pi" or len(out[-1]) == 1):
+        return False
+    behind_number = out[-1][0].isdigit() or out[-1][-1] in "})"
+    return (behind_number or out[-1] == "\\pi" or out[-1].isalpha()) and unit_of(words, label=behind_number) is not None
 
 
 def _word(word: str, out: list[str]) -> None:

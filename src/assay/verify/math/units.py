@@ -1,4 +1,4 @@
-"""Units of measure, and the numbers that are written as words."""
+"""Units of measure, and words that name what is counted."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import re
 from fractions import Fraction
 
 from assay.verify.math.poly import Num
+from assay.verify.math.words import NO_LABEL, VALUES, number_word, singular
 
-__all__ = ["Unit", "number_word", "unit_of"]
+__all__ = ["Unit", "unit_of"]
 
 Unit = tuple[Num, tuple[tuple[str, int], ...]]
 """How many base units one is, and its dimension: names with exponents."""
@@ -57,6 +58,8 @@ def _table() -> dict[str, Unit]:
         "A": ("ampere", 1, "ampere amperes amp amps"),
         "mA": ("ampere", Fraction(1, 1000), "milliampere milliamperes"),
         "K": ("kelvin", 1, "kelvin kelvins"),
+        "celsius": ("celsius", 1, "centigrade"),
+        "fahrenheit": ("fahrenheit", 1, ""),
         "mol": ("mole", 1, "mole moles"),
         "ohm": ("ohm", 1, "ohms Ω"),
         "kN": ("newton", 1000, "kilonewton kilonewtons"),
@@ -78,38 +81,6 @@ def _table() -> dict[str, Unit]:
 
 
 _UNITS = _table()
-_NO_LABEL = frozenset(
-    [
-        "not",
-        "nor",
-        "and",
-        "maybe",
-        "either",
-        "neither",
-        "wrong",
-        "false",
-        "incorrect",
-        "plus",
-        "minus",
-        "times",
-        "hundred",
-        "thousand",
-        "million",
-        "billion",
-        "trillion",
-        "dozen",
-        "half",
-        "third",
-        "quarter",
-        "thirds",
-        "quarters",
-        "percent",
-        "mod",
-        "modulo",
-        "base",
-    ]
-)
-"""Words behind a number that make it another number, or take it back."""
 _POWERS = {"square": 2, "squared": 2, "sq": 2, "cubic": 3, "cubed": 3}
 _PART = re.compile(r"\s*([*/]|per\b|)\s*([A-Za-z£Ω]+)\.?(?:\s*\^\s*\{?\s*(-?\d)\s*\}?|(\d))?\s*")
 
@@ -138,9 +109,10 @@ def unit_of(text: str, label: bool = False) -> Unit | None:
             continue
         unit = _UNITS.get(word) or (_UNITS.get(word.lower()) if len(word) > 2 else None)
         if unit is None:
-            if not label or len(word) < 3 or word.lower() in _NO_LABEL or number_word(word) is not None:
+            name = singular(word.lower())
+            if not label or len(word) < 3 or word.lower() in NO_LABEL or name in VALUES or number_word(word) is not None:
                 return None
-            unit = (1, ((_singular(word.lower()), 1),))
+            unit = (1, ((name, 1),))
         power = pending * int(written or 1) * (-1 if sign in ("/", "per") else 1)
         pending = 1
         size = size * Fraction(unit[0]) ** power
@@ -159,41 +131,6 @@ def _volumes(size: Num, dimension: dict[str, int]) -> tuple[Num, dict[str, int]]
         dimension["length"] = dimension.get("length", 0) + 3 * litres
     if len(dimension) > 1:
         dimension.pop("unit", None)
+        if not dimension.keys().isdisjoint(("celsius", "fahrenheit")):
+            dimension.pop("degree", None)
     return size, dimension
-
-
-def _singular(word: str) -> str:
-    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
-
-
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
-    "nineteen"
-)
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_SMALL = {word: n for n, word in enumerate(_ONES.split())}
-_LARGE = {word: 10 * n for n, word in enumerate(_TENS.split(), 2)}
-
-
-def number_word(text: str) -> int | None:
-    """The number from 0 to 999 that English words name.
-
-    >>> number_word("seven"), number_word("Forty-two"), number_word("one hundred and five"), number_word("evens")
-    (7, 42, 105, None)
-    """
-    words = text.lower().replace("-", " ").split()
-    if not 0 < len(words) <= 5:
-        return None
-    total = 0
-    if len(words) > 1 and words[1] == "hundred":
-        if not 0 < _SMALL.get(words[0], 0) < 10:
-            return None
-        total, words = 100 * _SMALL[words[0]], words[2:]
-        if words[:1] == ["and"]:
-            words = words[1:] or ["and"]
-        if not words:
-            return total
-    if words[0] in _LARGE and len(words) <= 2:
-        ones = _SMALL.get(words[1], 0) if len(words) == 2 else 0
-        return total + _LARGE[words[0]] + ones if len(words) == 1 or 0 < ones < 10 else None
-    return total + _SMALL[words[0]] if len(words) == 1 and words[0] in _SMALL else None

@@ -19,6 +19,7 @@ __all__ = [
     "Opaque",
     "Piece",
     "Relation",
+    "Residue",
     "Text",
     "Value",
 ]
@@ -50,9 +51,10 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A letter of a multiple choice, upper case."""
+    """A letter of a multiple choice, upper case; ``value`` is what stands behind the letter, as in ``(B) 12``."""
 
     letter: str
+    value: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,19 @@ class Based:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """``3:00``, which may be a time of day: minutes have two digits."""
+    """``3:00``, which may be a time of day: minutes have two digits. ``half``: ``a`` or ``p`` where AM or PM stands behind."""
 
     hours: int
     minutes: int
+    half: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Residue:
+    r"""``5 \pmod 7``: a value up to multiples of a modulus."""
+
+    value: Value
+    modulus: Formula
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,11 +125,12 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relation:
-    """``left = right``, or another sign between them."""
+    """``left = right``, or another sign between them; ``middle`` is what stands between in ``x = 3 + 4 = 7``."""
 
     sign: str
     left: Value
     right: Value
+    middle: tuple[Value, ...] = ()
 
 
-Value = Formula | Opaque | Text | Choice | Based | Clock | Many | Intervals | Matrix | Relation
+Value = Residue | Formula | Opaque | Text | Choice | Based | Clock | Many | Intervals | Matrix | Relation

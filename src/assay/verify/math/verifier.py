@@ -15,13 +15,14 @@ from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.verify.child import in_worker
 from assay.verify.exact import expected
-from assay.verify.math import symbolic
+from assay.verify.math import large, symbolic
 from assay.verify.math.elsewhere import attempt_of, judged_elsewhere
 from assay.verify.math.equality import Rules, exact
-from assay.verify.math.extract import PLACES, final_answer
+from assay.verify.math.extract import PLACES, final_answer, located
 from assay.verify.math.guards import tame
+from assay.verify.math.phrases import is_prose
 from assay.verify.math.read import read
-from assay.verify.math.values import Formula, Opaque
+from assay.verify.math.values import Formula, Opaque, Text
 from assay.verify.math.written import FORMS, written
 
 __all__ = ["MathAnswer", "Verdict", "compare"]
@@ -137,7 +138,9 @@ class MathAnswer:
         answer = final_answer(rollout.text, self.look, self.strict_tail)
         if not answer:
             return _score(Verdict.UNPARSED, "exact", answer, "there is no answer")
-        found = exact(gold, answer, self.rules)
+        found = exact(gold, answer, self.rules, large.same)
+        if not found and " " in answer and self._prose(gold, answer, rollout.text):
+            return _score(Verdict.UNPARSED, "exact", answer, "a sentence that does not say in which place its answer stands")
         if found is not None:
             return self._found(found, "exact", answer)
         for whose, value in (("the gold", read(gold)), ("the answer", read(answer))):
@@ -162,6 +165,16 @@ class MathAnswer:
         if found is None:
             return _score(Verdict.UNPARSED, "symbolic", answer, "neither tier can tell")
         return self._found(found, "symbolic", answer)
+
+    def _prose(self, gold: str, answer: str, text: str) -> bool:
+        """Whether an answer is a sentence that is not read, or words in no box or tag where mathematics is expected."""
+        words = read(answer)
+        if isinstance(words, Opaque):
+            return is_prose(answer)
+        if not isinstance(words, Text) or len(words.words.split()) < 3 or isinstance(read(gold), Text):
+            return False
+        found = located(text, self.look, self.strict_tail)
+        return found is not None and found[1] in ("phrase", "line")
 
     def _found(self, same: bool, tier: str, answer: str | None) -> Score:
         if same and not written(answer or "", self.form):
@@ -237,8 +250,8 @@ def compare(gold: str, answer: str, settings: MathAnswer | None = None, *, look:
             judge.form,
         )
     text = final_answer(answer, judge.look, judge.strict_tail)
-    found = exact(gold_of(gold), text, judge.rules) if text else None
-    if found is not None:
+    found = exact(gold_of(gold), text, judge.rules, large.same) if text else None
+    if found is not None and (found or " " not in (text or "")):
         return Verdict.EQUAL if found and written(text or "", judge.form) else Verdict.DIFFERENT
     told = str(judge(*attempt_of(gold, answer)).info.get("verdict"))
     return Verdict(told) if told in _TOLD else Verdict.UNPARSED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assay.verify.math.units import number_word
+from assay.verify.math.words import number_word
 
 __all__ = ["FORMS", "written"]
 
@@ -12,7 +12,7 @@ FORMS = ("any", "number", "simple", "expanded", "interval")
 """``any``.
 
 ``number``: a number, or numbers in a list, tuple, set or matrix, each written out as an integer, decimal, fraction, mixed number,
-percentage, or with a power of ten, and with a unit or ``x =`` or none. ``simple``: no product or power of written-out numbers, as
+percentage, or with a power of ten, and with a unit or ``x =`` or none, or as the last member of a chain of equations. ``simple``: no product or power of written-out numbers, as
 in ``2*3*pi``. ``expanded``: brackets around nothing but a number. ``interval``: an interval, a union of such, or an inequality
 with the unknown alone, all bounds written out.
 """
@@ -22,6 +22,7 @@ _TEXT = re.compile(r"\\(?:text|mathrm|mbox|rm|operatorname)\s{0,3}\{([^{}]*)\}")
 _MATRIX = re.compile(r"\\(?:begin|end)\{[a-zA-Z]{1,12}\}")
 _BETWEEN = re.compile(r"[,;&]|\band\b|\bor\b|\\pm|±")
 _NAME = re.compile(r"\s*[A-Za-z][A-Za-z_']{0,19}(?:\([A-Za-z]\))?\s*(?:=|≡|\\equiv|\\approx)\s*")
+_CHAIN = re.compile(r"\A[^=]*(?:=[^=]*)*(?<![<>!=])=(?=[^=]*\Z)")
 _DECIMAL = r"(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:\\overline\{[0-9]{1,40}\})?"
 _UNDER = rf"(?:\\[dt]?frac\s*(?:\{{\s*-?\s*{_DECIMAL}\s*\}}\s*\{{\s*{_DECIMAL}\s*\}}|[0-9][0-9]))"
 _POWER = r"(?:[eE][-+]?[0-9]{1,9}|\s*(?:\\times|\\cdot|×|·|\*)\s*10\s*\^\s*\{?\s*-?[0-9]{1,9}\s*\}?)"
@@ -65,7 +66,11 @@ def written(text: str, form: str) -> bool:
             any(bounds) and _OPEN.search(text) is not None and all(not b or _LETTER.fullmatch(b) or _is_bound(b) for b in bounds)
         )
     text = _MATRIX.sub(" ", _TEXT.sub(r" \1 ", text).replace("\\{", " ").replace("\\}", " ").replace("dfrac", "frac"))
-    parts = [part for part in (_NAME.sub("", p, count=1).strip(" []()\t\r\n") for p in _BETWEEN.split(text)) if part]
+    parts = [
+        part
+        for part in (_NAME.sub("", _CHAIN.sub("", p, count=1), count=1).strip(" []()\t\r\n") for p in _BETWEEN.split(text))
+        if part
+    ]
     return bool(parts) and all(map(_is_number, parts))
 
 
