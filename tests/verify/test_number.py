@@ -25,7 +25,8 @@ from assay.verify.text.number import number_of
         ("x=-5", -5), ("3-5", 5), ("between 3 and 5", 5), ("5 or 6", None), ("$5$ or **6**", None), ("1/2 or 0.5", Fraction(1,
         2)), ("50% or 50", None), ("x2", None), ("H2O", None), ("5 m2", 5), ("٥", None), ("5", 5),
         ("nan", None), ("inf", None), ("", None), (".", None), ("-", None), ("10^3", None), ("10^{3}", None),
-        (r"\frac{3}{4}", Fraction(3, 4)), ("1" * 400, int("1" * 400)), ("1" * 401, None), ("1/" + "1" * 401, None), ("5 apples.", 5),
+        (r"\frac{3}{4}", Fraction(3, 4)), ("1" * 400, int("1" * 400)), ("1" * 401, None), ("1/" + "1" * 401, None),
+        ("5 apples.", 5),
         ("**5**", 5), ("a 7, and 8, so 9", 9), ("1_000", None), ("5_", 5), ("5e", 5), ("5e-", 5), ("5²", 5),
     ],
 )  # fmt: skip

@@ -70,7 +70,8 @@ def _vulgar(found: re.Match[str]) -> str:
 
 def _fraction(found: re.Match[str]) -> str:
     above, below = found[1] or found[2], found[3] or found[4]
-    return f"{' ' if found.string[max(0, found.start() - 1) : found.start()].isdigit() or found[0][0].isspace() else ''}{above}/{below}"
+    before = found.string[max(0, found.start() - 1) : found.start()]
+    return f"{' ' if before.isdigit() or found[0][0].isspace() else ''}{above}/{below}"
 
 
 def _powered(found: re.Match[str]) -> str:
