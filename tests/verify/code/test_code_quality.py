@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from code_cases import judged
 
-from assay.core.errors import DataError
+from assay.core.errors import ConfigError, DataError
 from assay.core.score import Fault
 from assay.sandbox import Limits, Program, Result, Status
 from assay.verify.code import TestQuality, static
@@ -74,6 +74,45 @@ def test_several_references_defeat_tests_that_read_the_source() -> None:
     several = SHORT | {"reference": [GOLD["reference"], "def largest(xs):\n    return sorted(xs)[-1]"]}
     assert judged(CHECK, several, reads).info["verdict"] == "wrong"
     assert judged(CHECK, several, GOOD).primary == 1.0
+
+
+TOSSES = [
+    "import os\nassert os.urandom(1)[0] < 128 and largest([1]) == 1",
+    "import random\nassert random.random() < 0.7",
+    "import time\nassert time.time_ns() // 1000 % 2 and largest([1]) == 1",
+    "import os\nclass TestIt:\n    def test_a(self): assert os.urandom(1)[0] % 3",
+    "assert id(object()) // 16 % 2 == hash(str(largest)) % 2",
+]
+
+
+@pytest.mark.parametrize("tests", TOSSES)
+def test_tests_that_toss_a_coin_are_worth_nothing(tests: str) -> None:
+    """One reference and one mutant, where a coin did best; every answer is tried often."""
+    gold = GOLD | {"mutants": GOLD["mutants"][:1]}
+    scores = [judged(TestQuality(runs=8), gold, tests) for _ in range(6)]
+    assert sum(score.primary for score in scores) == 0.0, tests  # a fair coin is right in one of 65,536
+    assert {score.info["verdict"] for score in scores} <= {"unsteady", "wrong", "error", "survived"}
+
+
+def test_a_disagreement_costs_every_component(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Alternates(Broken):
+        def run(self, program: Program, limits: Limits) -> Result:
+            self.good += 1
+            value: Any = FULL if program.entry == "findings" else ["passed"] if self.good % 2 else ["wrong"]
+            return Result(status=Status.OK, value=value, isolation="none")
+
+    for good in (1, 2):  # the first reference fails, or passes
+        monkeypatch.setattr(quality_module.TestQuality, "sandbox", lambda _, n=good: Alternates(n))
+        score = judged(CHECK, GOLD, GOOD)
+        assert score.primary == 0.0 and score.info["verdict"] in ("wrong", "unsteady")
+        if good == 1:
+            assert set(score.components.values()) == {0.0} and "each time" in score.info["why"]
+
+
+def test_runs_are_at_least_one() -> None:
+    with pytest.raises(ConfigError, match="TestQuality.runs=0"):
+        TestQuality(runs=0)
+    assert judged(TestQuality(runs=1), SHORT, GOOD).primary == 1.0
 
 
 FULL = {"calls_focal": True, "asserts": True, "unique": True, "straight": True, "named": True}

@@ -142,7 +142,7 @@ def without_markup(text: str) -> str:
     r"""A text in its compatible characters (full-width letters as plain ones), without LaTeX's and HTML's styles.
 
     >>> without_markup(r"\text{B}"), without_markup(r"\textbf{(B)}\ London"), without_markup("<b>Ｂ</b>")
-    ('B', '(B)  London', 'B')
+    ('B', '(B) London', 'B')
     """
     text = re.sub(r"</?(?:b|i|strong|em|u|code|p|br|span)\s*/?>", "", unicodedata.normalize("NFKC", text), flags=re.IGNORECASE)
     for _ in range(4):  # styles inside styles
