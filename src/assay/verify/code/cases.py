@@ -42,6 +42,14 @@ class Case(ABC):
         """
         ...
 
+    def word(self, result: Result) -> str:
+        """The outcome of a run that ended by itself, in a word.
+
+        Raises:
+            Unjudged: as `passes`.
+        """
+        return "passed" if self.passes(result) else "wrong"
+
 
 class Unjudged(Exception):
     """The sandbox failed where a case's outcome was to be judged."""
@@ -54,7 +62,7 @@ class Unjudged(Exception):
 def word_of(case: Case, result: Result) -> str:
     """A case's outcome in a word: ``passed``, ``wrong``, ``syntax``, or how the run ended."""
     if result.ok:
-        return "passed" if case.passes(result) else "wrong"
+        return case.word(result)
     return "syntax" if result.status is Status.ERROR and _is_syntax(result.stderr) else str(result.status)
 
 

@@ -32,8 +32,8 @@ class _Hunk:
         return self.olds is not None and len(self._side("+")) >= self.olds and len(self._side("-")) >= (self.news or 0)
 
     def edit(self) -> Edit:
-        """The hunk as an edit; empty lines at its end that its head does not count stand behind it."""
-        while self.lines and not self.lines[-1] and (self.olds is None or len(self._side("+")) > self.olds):
+        """The hunk as an edit; empty lines without a sign at its end may stand behind it, and are no loss."""
+        while self.lines and not self.lines[-1]:
             self.lines.pop()
         old, new = ("\n".join(line[1:].rstrip() for line in self._side(other)) for other in "+-")
         return Edit(self.path, old, new, self.line)

@@ -45,8 +45,8 @@ class TestQuality(ProgramVerifier):
       implementation each time toss a coin: every component is 0, the verdict is ``unsteady``.
 
     Without valid syntax every component is 0. ``info["verdict"]`` is ``passed``, ``survived`` (some mutant), ``syntax``, or how
-    the first reference failed. What is tested has no file and shows no source or code object to the tests (`READS`), so that they
-    tell implementations apart by what they do; more than one reference, written differently, makes the rest useless.
+    the first reference failed. What is tested shows the tests no file, no source and no code object, so they tell implementations
+    apart by what they do; where a docstring or a name would tell, give more than one reference, written differently.
 
     Attributes:
         runs: how often each implementation is tested.
