@@ -55,6 +55,44 @@ def test_sets_and_lists_by_hand() -> None:
     assert lists([1], "") == (0.0, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("gold", "said"),
+    [
+        (["New York", "Paris"], "Paris and New York"),
+        (["a", "b", "c"], "a, b and c"),
+        (["a", "b", "c"], "a and b and c"),
+        (["salt and pepper", "oil"], "oil, salt and pepper"),
+        (["salt and pepper", "oil"], "oil and salt and pepper"),
+        (["salt and pepper", "oil"], "salt and pepper and oil"),
+        (["salt and pepper"], "Salt and pepper"),
+        ([1, 2], "Answer: 1 and 2."),
+        (["x", "y"], "{x & y}"),
+        (["Acme Inc.", "b"], "b and Acme Inc."),
+        (["a"], "a."),
+    ],
+)
+def test_items_joined_by_and(gold: list, said: str) -> None:
+    assert SetMatch()(*posed(gold, said)).components == {"correct": 1.0, "jaccard": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("gold", "said"),
+    [
+        (["a", "b"], "a and b and c"), (["a"], "a and b"), (["a", "b"], "a or b"), (["a", "b"], "a and not b"),
+        (["a", "b"], "aandb"),
+        (["a", "b"], "band a"), (["a", "b"], "and a and b"), (["a", "b"], '["a and b"]'), (["a", "b", "c"], "- a\n- b and c"),
+        (["salt", "pepper and oil"], "oil, salt and pepper"), (["a", "b"], " and ".join("ab" * 40)),
+    ],
+)  # fmt: skip
+def test_what_and_does_not_join(gold: list, said: str) -> None:
+    assert SetMatch()(*posed(gold, said)).primary == 0.0
+
+
+def test_a_list_joined_by_and_keeps_its_order() -> None:
+    assert ListMatch()(*posed(["b", "a"], "b and a")).components == {"correct": 1.0, "places": 1.0}
+    assert ListMatch()(*posed(["b", "a"], "a and b")).components == {"correct": 0.0, "places": 0.0}
+
+
 def test_settings_and_golds() -> None:
     for kind in (SetMatch, ListMatch):
         with pytest.raises(ConfigError, match="separator=' '"):

@@ -10,7 +10,8 @@ from assay.core.errors import ConfigError, DataError, MissingExtraError, Unknown
 from assay.core.score import Fault
 from assay.verify import FormatIs, Formatted, JsonMatch, JsonSchema, ScoringPool, Together, posed
 from assay.verify.text import schema as schema_module
-from assay.verify.text.jsonvalue import NoJson, json_in, same_json
+from assay.verify.text.formats import FORMATS
+from assay.verify.text.jsonvalue import Exact, NoJson, json_in, same_json
 
 
 @pytest.mark.parametrize(
@@ -114,6 +115,83 @@ def test_schema_and_value() -> None:
     shipped = {"schema": {"$ref": "https://json-schema.org/draft/2020-12/schema"}}  # comes with the package
     assert judged(shipped, '{"type": "x"}')[0] == "invalid"
     assert JsonSchema()(*posed({"schema": PERSON}, "{}")).info["why"] == "'age' is a required property"
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "right"),
+    [
+        ({"multipleOf": 0.1}, "92.6", True), ({"multipleOf": 0.01}, "300.52", True), ({"multipleOf": 0.01}, "1.11", True),
+        ({"multipleOf": 0.1}, "1.9", True), ({"multipleOf": 0.01}, "1.115", False), ({"multipleOf": 0.1}, "0.15", False),
+        ({"multipleOf": 0.1}, "0.1000000000000000000001", False), ({"multipleOf": 1e-7}, "3e-7", True),
+        ({"multipleOf": 0.01}, "1e300", True), ({"multipleOf": 0.3}, "1e300", False), ({"multipleOf": 3}, "9.0", True),
+        ({"multipleOf": 3}, "10.0", False), ({"type": "integer", "multipleOf": 11.0}, "9007199254740995", True),
+        ({"type": "integer", "multipleOf": 11.0}, "9007199254740996", False), ({"multipleOf": 0.1}, '"x"', True),
+        ({"maximum": 0.3}, "0.30000000000000001", False), ({"maximum": 0.3}, "0.3", True),
+        ({"exclusiveMinimum": 0.1}, "0.1", False),
+        ({"minimum": 0.1}, "0.1", True), ({"type": "integer"}, "2.0", True), ({"type": "integer"}, "2.5", False),
+        ({"type": "integer"}, "1e2", True), ({"type": "integer"}, "true", False), ({"type": "number"}, "1e2", True),
+        ({"const": 0.1}, "0.10", True), ({"enum": [0.5, "a"]}, "5e-1", True), ({"const": 0.1}, "0.10000000000000000001", False),
+        ({"uniqueItems": True}, "[1, 1.0]", False), ({"items": {"multipleOf": 0.05}}, "[0.05, 0.35, 1]", True),
+        ({"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"}, "2.0", False),
+        ({"$schema": "http://json-schema.org/draft-03/schema#", "divisibleBy": 0.1}, "92.6", True),
+        ({"$schema": "http://json-schema.org/draft-07/schema#", "multipleOf": 0.1}, "92.6", True),
+        ({"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"$ref": "#"}, "b": {"multipleOf": 0.1}}},
+         '{"a": {"b": 1.9}}', True),
+        ({"minimum": 1}, "0." + "9" * 500, True), ({"minimum": 0}, "1e-999999999", True),
+    ],
+)  # fmt: skip
+def test_numbers_are_the_decimals_that_they_are_written_as(schema: dict, text: str, right: bool) -> None:
+    score = JsonSchema()(*posed({"schema": schema}, text))
+    assert score.primary == float(right), score.info
+
+
+def test_a_value_is_compared_as_before_and_numbers_are_shown_as_written() -> None:
+    gold = {"schema": {"items": {"multipleOf": 0.1}}, "value": [0.3, {"a": 0.1}]}
+    assert JsonSchema()(*posed(gold, '[0.30, {"a": 1e-1}]')).info["verdict"] == "equal"
+    assert JsonSchema()(*posed({"schema": {"multipleOf": 0.5}}, "0.75")).info["why"] == "0.75 is not a multiple of 0.5"
+    assert json_in("[1.50]", exact=True) == [Exact("1.5")] and isinstance(json_in("[1.5]")[0], float)
+
+
+FORMATTED = [
+    ("date", ["2024-02-29"], ["2023-02-29", "2024-2-9", "24-02-09", "2024-02-29T", "２０２４-02-09"]),
+    ("time", ["10:00:00Z", "10:00:00.5+02:00", "23:59:60Z", "01:59:60+02:00"],
+     ["10:00", "24:00:00Z", "10:60:00Z", "10:00:60Z", "10:00:00"]),
+    ("date-time", ["2024-02-29T10:00:00Z", "2024-01-01t00:00:00.123-08:00"],
+     ["2024-02-30T10:00:00Z", "2024-02-09 10:00:00Z", "x"]),
+    ("duration", ["P1Y2M3D", "PT36H", "P2W", "P1DT12H"], ["P", "PT", "1Y", "P1D2H", "P1YT"]),
+    ("email", ["a@b.org", "a.b+c@d", '"a b"@c.de', "a@[127.0.0.1]", "a@[IPv6:::1]"],
+     ["a", "@b", "a@", "a b@c", ".a@b", "a..b@c", "a@-b", "a@b@c", "a@[1]", "a@[IPv6:x]", "x" * 65 + "@b"]),
+    ("hostname", ["a.b-c.org", "localhost"], ["-a", "a_b", "a..b", "", "a" * 64]),
+    ("ipv4", ["127.0.0.1"], ["127.0.0.256", "127.1", "1.2.3.4.5", "01.2.3.4"]),
+    ("ipv6", ["::1", "2001:db8::ff00:42:8329", "::ffff:1.2.3.4"], [":::", "1::2::3", "12345::", "::1%eth0"]),
+    ("uri", ["http://a.b/c?d=e#f", "mailto:a@b.org", "urn:x:y", "http://[::1]:80/"],
+     ["/a/b", "http://a b", "//a", "http://[z]/", "a", "http://a/%z"]),
+    ("uri-reference", ["/a/b", "", "?q", "a/b", "//a/b", "http://a"], ["a b", "\\a", ":a"]),
+    ("uuid", ["2eb8aa08-aa98-11ea-b4aa-73b441d16380"],
+     ["2eb8aa08aa9811eab4aa73b441d16380", "2eb8aa08-aa98-11ea-b4aa-73b441d1638"]),
+    ("json-pointer", ["", "/a/~0/~1"], ["a", "/~2", "/~"]),
+    ("regex", ["^a+$"], ["(", "a{2,1}"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "good", "bad"), FORMATTED)
+def test_formats_are_checked_on_request(name: str, good: list[str], bad: list[str]) -> None:
+    schema = {"schema": {"format": name}}
+    for text, right in [*((text, True) for text in good), *((text, False) for text in bad)]:
+        assert JsonSchema(format=True)(*posed(schema, json.dumps(text))).primary == float(right), text
+        assert JsonSchema()(*posed(schema, json.dumps(text))).primary == 1.0  # without it, a remark
+    assert JsonSchema(format=True)(*posed(schema, "3")).primary == 1.0  # no text
+
+
+def test_every_format_has_cases_and_others_are_refused_by_name() -> None:
+    assert [name for name, *_ in FORMATTED] == list(FORMATS)
+    gold = {"schema": {"properties": {"a": {"allOf": [{"format": "colour"}]}}}}
+    with pytest.raises(DataError, match="format 'colour', which is not checked here; known: date, date-time, "):
+        JsonSchema(format=True)(*posed(gold, "{}"))
+    with pytest.raises(ConfigError, match=r"JsonSchema.schema: .*colour"):
+        JsonSchema(format=True, schema=FrozenMap(gold["schema"]))
+    named = {"schema": {"properties": {"format": {"type": "string"}}, "default": {"format": "colour"}}}
+    assert JsonSchema(format=True)(*posed(named, '{"format": "x"}')).primary == 1.0
 
 
 def test_wrong_schemas() -> None:

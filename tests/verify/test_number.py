@@ -2,6 +2,7 @@
 
 import random
 import re
+import time
 from decimal import Decimal
 from fractions import Fraction
 
@@ -24,7 +25,8 @@ from assay.verify.text.number import number_of
         ("x=-5", -5), ("3-5", 5), ("between 3 and 5", 5), ("5 or 6", None), ("$5$ or **6**", None), ("1/2 or 0.5", Fraction(1,
         2)), ("50% or 50", None), ("x2", None), ("H2O", None), ("5 m2", 5), ("٥", None), ("5", 5),
         ("nan", None), ("inf", None), ("", None), (".", None), ("-", None), ("10^3", None), ("10^{3}", None),
-        (r"\frac{3}{4}", None), ("1" * 400, int("1" * 400)), ("1" * 401, None), ("1/" + "1" * 401, None), ("5 apples.", 5),
+        (r"\frac{3}{4}", Fraction(3, 4)), ("1" * 400, int("1" * 400)), ("1" * 401, None), ("1/" + "1" * 401, None),
+        ("5 apples.", 5),
         ("**5**", 5), ("a 7, and 8, so 9", 9), ("1_000", None), ("5_", 5), ("5e", 5), ("5e-", 5), ("5²", 5),
     ],
 )  # fmt: skip
@@ -130,3 +132,100 @@ def test_closeness_of_a_gold_of_zero_of_signs_and_within_a_tolerance():
     assert near["correct"] == 1.0 and near["closeness"] == pytest.approx(0.725)
     values = [parts(str(10 + step / 10), 10)["closeness"] for step in range(12)]
     assert values == sorted(values, reverse=True) and len(set(values)) == 12
+
+
+@pytest.mark.parametrize(
+    ("gold", "text"),
+    [
+        (42, "2+40=42\n#### 42\nThe reasoning above confirms it in 3 ways."),
+        (20, "#### 20\n\nQuestion: A man has 7 dogs"),
+        (3.5, "3 1/2"),
+        (1500, "1.5 × 10^3"),
+        (1500, "$1.5 \\times 10^{3}$"),
+        (0.0015, "1.5 × 10^-3"),
+        (0.0015, "1.5·10⁻³"),
+        (1500, "1.5*10^3 m"),
+        (1500, "1.5 * 10**3"),
+        (42, "４２"),
+        (-3.5, "-3 1/2"),
+        (3.5, "3\\frac{1}{2}"),
+        (3.5, "3½"),
+        (0.5, "½"),
+        (0.75, "\\frac{3}{4}"),
+        (0.75, "The value is $\\dfrac34$."),
+        (-0.75, "-\\frac{3}{4}"),
+        (1234, "1{,}234"),
+        (1234, "1\\,234"),
+        (300000000, "3 \\times 10^8 m/s"),
+        (20, "#### $20"),
+        (20, "#### 20 apples"),
+        (20, "#### **20**"),
+        (1234, "#### 1,234"),
+        (0.5, "#### 1/2"),
+        (7, "#### Step 3\nso it is 7"),
+        (7, "#### 3. Final step\nso it is 7"),
+        (6, "#### 5\n#### 6"),
+        (9, "#### 5 \\boxed{9}"),
+        (3.5, "<answer>3 1/2</answer>"),
+        (3.5, "Answer: 3 1/2 cups"),
+        (1.5, "Result: 1 ½"),
+        (20, "#### 20\n\n#### Explanation\nIn 3 steps"),
+        (-5, "#### -5"),
+        (2500, "2.5x10^3"),
+        (6.02e23, "6.02 × 10^23"),
+    ],
+)
+def test_the_forms_in_which_numbers_are_written(gold: float, text: str) -> None:
+    assert Numeric()(*posed(gold, text)).primary == 1.0
+
+
+@pytest.mark.parametrize(
+    ("gold", "text"),
+    [
+        (20, "#### 21\n20"),
+        (42, "42\n#### 43"),
+        (3, "3 1/2"),
+        (0.5, "3 1/2"),
+        (0.5, "3½"),
+        (3, "3½"),
+        (1.5, "1.5 × 10^3"),
+        (3, "1.5 × 10^3"),
+        (10, "1.5 · 10³"),
+        (1500, "1.5 × 10^4"),
+        (1500, "not 1.5 × 10^3"),
+        (1000, "10^3"),
+        (234, "1{,}234"),
+        (234, "1\\,234"),
+        (0.5, "x^{\\frac{1}{2}}"),
+        (0.5, "\\frac{1}{2}\\pi"),
+        (0.5, "\\frac{1}{2}x"),
+        (0.75, "\\frac{3}{5}"),
+        (1500, "1.5 × 10^3.5"),
+        (3.5, "3 1/2/2024"),
+        (20, "#### 20 or 21"),
+        (5, "#### 5\n#### 6"),
+        (42, "４３"),
+        (5, "٥"),
+        (600, "2 × 3 × 10^2"),
+        (1500, "1.5 × 10^3 or 2"),
+        (3.5, "not 3 1/2"),
+        (3.5, "3 2/1"),
+        (0.5, "2^{1/2}"),
+        (1500, "1.5 × 10^3^2"),
+        (20, "#### not 20"),
+        (3.5, "3 1/3"),
+        (3, "3.0 × 10^400000"),
+        (1500, "1.5, × 10^3"),
+    ],
+)
+def test_another_number_is_never_taken_for_it(gold: float, text: str) -> None:
+    assert Numeric()(*posed(gold, text)).primary == 0.0
+
+
+@pytest.mark.parametrize(
+    "part", ["1 ", "1.", "× 10^", "1 × 10", "\\frac{1}", "#### ", "#### 1 a b\n", "1/", "½", "\\,123", "3 1/"]
+)
+def test_time_grows_with_the_length_and_not_faster(part: str) -> None:
+    began = time.process_time()
+    Numeric()(*posed(5, part * (200_000 // len(part))))
+    assert time.process_time() - began < 5.0  # what is quadratic takes minutes

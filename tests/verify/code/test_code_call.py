@@ -129,3 +129,24 @@ def test_a_gold_of_the_wrong_form(gold: object, said: str) -> None:
 def test_settings() -> None:
     with pytest.raises(ConfigError, match=r"CodeCall.tolerance is 1.0; it must be in \[0, 1\)"):
         CodeCall(tolerance=1.0)
+
+
+@pytest.mark.parametrize(
+    ("program", "right"),
+    [
+        ("class Solution:\n    def f(self, x: List[int]) -> Optional[int]: return x * 2", 1.0),
+        ("def f(x: List[int]): return x * 2", 1.0),
+        ("class Solution:\n    def f(self, x): return x + 2", 0.0),
+        ("class Solution:\n    def g(self, x): return x * 2", 0.0),
+        ("class Solution:\n    def f(self, x): return x * 2\ndef f(x): return 0", 0.0),
+    ],
+)
+def test_a_bare_solution_and_a_prelude(program: str, right: float) -> None:
+    assert judged(CodeCall(), DOUBLE, program).primary == right
+
+
+def test_a_prelude_is_a_setting() -> None:
+    assert judged(CodeCall(prelude=""), DOUBLE, "def f(x: List[int]): return x * 2").primary == 0.0
+    assert judged(CodeCall(prelude="import math"), DOUBLE, "def f(x): return math.floor(x * 2)").primary == 1.0
+    with pytest.raises(ConfigError, match=r"CodeCall.prelude is no Python: .*; give import statements, or '' for none"):
+        CodeCall(prelude="import")

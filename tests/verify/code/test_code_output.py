@@ -7,7 +7,8 @@ from code_cases import HACKS, PRINTED, RIGHT, WRONG, judged, words
 
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.rollout import Stop
-from assay.sandbox import Limits
+from assay.core.score import Fault
+from assay.sandbox import Limits, Program, Result, Status
 from assay.verify import posed
 from assay.verify.code import CodeOutput, Compare, Place, same_text
 
@@ -154,3 +155,85 @@ def test_settings() -> None:
 def test_a_gold_of_the_wrong_form(gold: object, said: str) -> None:
     with pytest.raises(DataError, match=f"task 'case': .*{said}"):
         judged(CHECK, gold, "x")
+
+
+SUM = """
+def check(stdin, expected, printed):
+    a, b = map(int, printed.split())
+    return a + b == int(stdin) and a >= 0 and b >= 0
+"""
+SPLIT = {"tests": [{"stdin": "7\n"}, {"stdin": "9\n", "stdout": "4 5\n"}], "checker": SUM}
+
+
+@pytest.mark.parametrize(
+    ("program", "cases"),
+    [
+        ("n = int(input())\nprint(0, n)", ("passed", "passed")),
+        ("n = int(input())\nprint(n // 2, n - n // 2)", ("passed", "passed")),
+        ("n = int(input())\nprint(3, 4)", ("passed", "wrong")),
+        ("n = int(input())\nprint(-1, n + 1)", ("wrong", "wrong")),
+        ("n = int(input())\nprint(n)", ("wrong", "wrong")),  # the checker raises
+        ("print('PASS')", ("wrong", "wrong")),
+        ("print('True')", ("wrong", "wrong")),
+        ("import os\nos.write(3, b'{\"value\": true}')\nos._exit(0)", ("wrong", "wrong")),
+        ("1 / 0", ("error", "error")),
+        ("class Same(int):\n    __eq__ = lambda *a: True\nprint(Same(1), Same(1))", ("wrong", "wrong")),
+    ],
+)
+def test_a_special_judge_takes_every_right_output(program: str, cases: tuple[str, ...]) -> None:
+    assert words(CodeOutput(), SPLIT, program) == cases
+
+
+@pytest.mark.parametrize(
+    ("checker", "said"),
+    [
+        ("def check(", "is no Python: "),
+        (3, "is 3; give Python source"),
+        (
+            "def check(stdin, expected, printed): return False",
+            "does not accept private.'tests'..1..'stdout'.: it returned False",
+        ),
+        ("def check(stdin, expected, printed): return int(printed)", "does not accept .*: ValueError"),
+        ("def judge(): pass", "does not accept .*: NameError: the program defines no function 'check'"),
+        ("def check(stdin, expected, printed): return 1 if stdin != '9\\n' else True", "returned 1; return True or False"),
+    ],
+)
+def test_a_special_judge_that_cannot_be_one(checker: object, said: str) -> None:
+    with pytest.raises(DataError, match=f"task 'case': private.'checker'. {said}"):
+        judged(CodeOutput(workers=1), SPLIT | {"checker": checker}, "print(1, 2)")
+
+
+def test_a_special_judge_sees_what_is_expected_and_may_say_nothing() -> None:
+    checker = (
+        "def check(stdin, expected, printed):\n    if sorted(printed.split()) == sorted(expected.split()):\n        return True"
+    )
+    gold = {"tests": [{"stdin": "", "stdout": "a b c"}], "checker": checker}
+    assert judged(CodeOutput(), gold, "print('c a b')").primary == 1.0
+    assert judged(CodeOutput(), gold, "print('c a')").info["cases"] == ("wrong",)
+    hangs = {
+        "tests": [{"stdin": "1"}],
+        "checker": "def check(a, b, printed):\n    while printed == 'x\\n': pass\n    return True",
+    }
+    check = CodeOutput(limits=Limits(cpu=0.5, wall=4.0))
+    assert judged(check, hangs, "print('x')").info["cases"] == ("wrong",) and judged(check, hangs, "print('y')").primary == 1.0
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_a_sandbox_that_fails_in_a_special_judge_is_no_verdict(bad: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = CodeOutput().sandbox()
+
+    class Fails:
+        workers, backend = 1, real.backend
+        runs = 0
+
+        def run(self, program: Program, limits: Limits) -> Result:
+            self.runs += 1
+            if self.runs > bad:
+                return Result(status=Status.INFRA, detail="broken", isolation="none")
+            return Result(status=Status.OK, value=True, stdout="1 2", isolation="none")
+
+    fails = Fails()
+    monkeypatch.setattr(CodeOutput, "sandbox", lambda _: fails)
+    gold = {"tests": [{"stdin": f"{bad}", "stdout": "4 5\n"}], "checker": f"{SUM}\n# {bad}"}
+    score = judged(CodeOutput(), gold, "print(1, 2)")
+    assert score.fault is Fault.INFRA and "broken" in score.info["error"]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from code_cases import judged
 
-from assay.core.errors import DataError
+from assay.core.errors import ConfigError, DataError
 from assay.core.score import Fault
 from assay.sandbox import Limits, Program, Result, Status
 from assay.verify.code import TestQuality, static
@@ -68,12 +68,148 @@ def test_other_tests(tests: str, verdict: str, killed: float) -> None:
         assert score.components["asserts"] == 1.0
 
 
-def test_several_references_defeat_tests_that_read_the_source() -> None:
-    reads = "import solution\nassert 'max(xs)' in open(solution.__file__).read()"
-    assert judged(CHECK, SHORT, reads).primary == 1.0
+SEES = [
+    """import solution
+assert 'max(xs)' in open(solution.__file__).read()""",
+    """assert 'max(xs)' in open('solution.py').read()""",
+    """import glob
+assert any('max(xs)' in open(path, 'rb').read().decode('latin-1') for path in glob.glob('**/*', recursive=True))""",
+    """import inspect
+assert 'max(xs)' in inspect.getsource(largest)""",
+    """import linecache
+assert 'max(xs)' in ''.join(linecache.getlines('solution.py'))""",
+    """import solution
+assert 'max(xs)' in solution.__loader__.get_source('solution')""",
+    """import solution
+assert 'max' in solution.__spec__.loader.get_code('solution').co_consts[0].co_names""",
+    """assert 'max' in largest.__code__.co_names and len(largest.__code__.co_code) < 25""",
+    """assert 'max' in getattr(largest, '__co' + 'de__').co_names""",
+    """import dis, io
+out = io.StringIO()
+dis.dis(largest, file=out)
+assert 'max' in out.getvalue() and 'map' not in out.getvalue()""",
+    """import gc
+assert any('max' in getattr(x, 'co_names', ()) for x in gc.get_referents(largest))""",
+    """try:
+    largest(None)
+except TypeError as why:
+    code = why.__traceback__.tb_next.tb_frame.f_code
+assert 'max' in code.co_names""",
+    """import sys
+class Xs(list):
+    def __iter__(self):
+        global code
+        code = sys._getframe(1).f_code
+        return iter([1])
+largest(Xs())
+assert 'max' in code.co_names""",
+    """import sys
+seen = []
+sys.setprofile(lambda frame, *a: seen.append(frame.f_code))
+largest([1])
+sys.setprofile(None)
+assert any('max' in code.co_names for code in seen)""",
+    """import traceback
+try:
+    largest(None)
+except TypeError as why:
+    frames = [f for f, _ in traceback.walk_tb(why.__traceback__)]
+assert 'max' in frames[-1].f_code.co_names""",
+]
+
+
+@pytest.mark.parametrize("tests", SEES)
+def test_tests_see_no_source_and_no_code_of_what_they_test(tests: str) -> None:
+    score = judged(CHECK, SHORT, f"{tests}\nassert largest([1]) == 1")
+    assert score.primary == 0.0 and score.info["verdict"] in ("wrong", "error"), score
+
+
+def test_they_would_see_it_if_nothing_were_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quality_module, "INSIDE", quality_module.INSIDE.replace("    hide(solution)\n", ""))
+    for tests in SEES:
+        score = judged(TestQuality(runs=1), SHORT, f"{tests}\nassert largest([1]) == 1")
+        assert score.components["passes_reference"] == 1.0, (tests, score.info)
+
+
+HONEST = [
+    """import collections, typing, enum, dataclasses
+P = collections.namedtuple('P', 'x y')
+@dataclasses.dataclass
+class D:
+    x: int
+class C(enum.Enum):
+    A = 1
+class N(typing.NamedTuple):
+    x: int
+assert largest([P(1, 2).x, D(3).x, C.A.value, N(2).x]) == 3""",
+    """import unittest
+class TestErrors(unittest.TestCase):
+    def test_of_none(self):
+        with self.assertRaises(TypeError):
+            largest(None)""",
+    """import random
+xs = [random.random() for _ in range(9)]
+assert largest(xs) == sorted(xs)[-1]""",
+    """import contextlib, io
+with contextlib.redirect_stdout(io.StringIO()):
+    assert largest([1]) == 1""",
+    """from solution import largest as f
+import solution
+assert f([2]) == solution.largest([2]) == 2""",
+]
+
+
+@pytest.mark.parametrize("more", HONEST)
+def test_honest_tests_notice_nothing(more: str) -> None:
+    score = judged(CHECK, SHORT, f"{GOOD}\n{more}")
+    assert score.primary == 1.0, score
+
+
+def test_several_references_defeat_tests_that_know_one() -> None:
+    knows = "assert largest.__name__ == 'largest' and largest([]) is None if largest.__doc__ else True"
     several = SHORT | {"reference": [GOLD["reference"], "def largest(xs):\n    return sorted(xs)[-1]"]}
-    assert judged(CHECK, several, reads).info["verdict"] == "wrong"
     assert judged(CHECK, several, GOOD).primary == 1.0
+    assert judged(CHECK, several, knows).info["verdict"] == "survived"
+
+
+TOSSES = [
+    "import os\nassert os.urandom(1)[0] < 128 and largest([1]) == 1",
+    "import random\nassert random.random() < 0.7",
+    "import time\nassert time.time_ns() // 1000 % 2 and largest([1]) == 1",
+    "import os\nclass TestIt:\n    def test_a(self): assert os.urandom(1)[0] % 3",
+    "assert id(object()) // 16 % 2 == hash(str(largest)) % 2",
+]
+
+
+@pytest.mark.parametrize("tests", TOSSES)
+def test_tests_that_toss_a_coin_are_worth_nothing(tests: str) -> None:
+    """One reference and one mutant, where a coin did best; every answer is tried often."""
+    gold = GOLD | {"mutants": GOLD["mutants"][:1]}
+    scores = [judged(TestQuality(runs=8), gold, tests) for _ in range(6)]
+    assert sum(score.primary for score in scores) == 0.0, tests  # a fair coin is right in one of 65,536
+    assert {score.info["verdict"] for score in scores} <= {"unsteady", "wrong", "error", "survived"}
+
+
+def test_a_disagreement_costs_every_component(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Alternates(Broken):
+        def run(self, program: Program, limits: Limits) -> Result:
+            self.good += 1
+            value: Any = FULL if program.entry == "findings" else ["passed"] if self.good % 2 else ["wrong"]
+            return Result(status=Status.OK, value=value, isolation="none")
+
+    for good in (1, 2):  # the first reference passes, or fails
+        broken = Alternates(good)
+        monkeypatch.setattr(quality_module.TestQuality, "sandbox", lambda _, b=broken: b)
+        score = judged(CHECK, GOLD, GOOD)
+        assert score.primary == 0.0 and score.info["verdict"] in ("wrong", "unsteady")
+        if good == 1:
+            assert set(score.components.values()) == {0.0} and "each time" in score.info["why"]
+
+
+def test_runs_are_at_least_one() -> None:
+    with pytest.raises(ConfigError, match=r"TestQuality.runs=0"):
+        TestQuality(runs=0)
+    assert judged(TestQuality(runs=1), SHORT, GOOD).primary == 1.0
 
 
 FULL = {"calls_focal": True, "asserts": True, "unique": True, "straight": True, "named": True}

@@ -10,7 +10,7 @@ from assay.core.rollout import Stop
 from assay.core.score import Fault, Score
 from assay.sandbox import Limits
 from assay.verify import posed
-from assay.verify.code import Edit, RepositoryTests, Unapplied, applied, edits_in
+from assay.verify.code import Edit, RepositoryTests, Unapplied, applied, edits_in, edits_in_diff
 from assay.verify.code.edits import written
 
 FILES = {
@@ -212,3 +212,67 @@ def test_files_can_be_judged_without_edits() -> None:
     judge = RepositoryTests()
     found = judge.judge(judge.cases(Gold({"answer": GOLD})), "")
     assert found.components["fraction"] == pytest.approx(2 / 3)
+
+
+# ---- unified diffs
+
+DIFF = (
+    "diff --git a/shop/price.py b/shop/price.py\n"
+    "index 1..2 100644\n"
+    "--- a/shop/price.py\n"
+    "+++ b/shop/price.py\n"
+    "@@ -3,4 +3,4 @@ RATE = 3\n"
+    " \n"
+    " def f(x):\n"
+    '     """x times two."""\n'
+    "-    return x + 2\n"
+    "+    return x * 2\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        (DIFF, "passed"),
+        (f"I mend it:\n\n```diff\n{DIFF}```\n\n- done\n- tested", "passed"),
+        (DIFF.replace("a/shop", "shop").replace("b/shop", "shop"), "passed"),
+        (DIFF.replace("@@ -3,4 +3,4 @@ RATE = 3", "@@ -1,9 +1,2 @@"), "passed"),
+        (DIFF.replace("@@ -3,4 +3,4 @@ RATE = 3", "@@ ... @@"), "passed"),
+        (DIFF.replace("\n \n def", "\n\n def"), "passed"),  # an empty line without its sign
+        (f"{DIFF}\nSo it is:\n- one\n- two\n", "passed"),
+        (f"<answer>{DIFF}</answer> {DIFF.replace('x * 2', 'x * 3')}", "passed"),
+        (f"{DIFF}--- /dev/null\n+++ b/shop/new.py\n@@ -0,0 +1 @@\n+x = 1\n\\\\ No newline at end of file\n", "passed"),
+        (DIFF.replace("x * 2", "x * 3"), "wrong"),
+        (DIFF.replace("-    return x + 2", "-    return x + 3"), "unapplied"),
+        (DIFF.replace("a/shop", "a/../shop").replace("b/shop", "b/../shop"), "outside"),
+        (DIFF.replace("shop/price.py", "shop/other.py"), "unapplied"),
+        (f"{DIFF}--- /dev/null\n+++ b/shop/price.py\n@@ -0,0 +1 @@\n+x = 1\n", "unapplied"),
+        ("rename from shop/price.py\nrename to shop/p.py\n" + DIFF, "unapplied"),
+        ("--- a/shop/price.py\n+++ b/shop/price.py\nno hunk", "unparsed"),
+        (DIFF.replace("shop/price.py", "tests/test_price.py"), "wrong"),
+        (DIFF * 65, "large"),
+    ],
+)
+def test_unified_diffs(answer: str, verdict: str) -> None:
+    found = score(answer)
+    assert found.info["verdict"] == verdict, found.info
+    assert found.primary == float(verdict == "passed")
+
+
+def test_hunks_that_stand_in_a_file_more_than_once_go_where_they_say() -> None:
+    files = {"a.py": "x = 1\ny = 0\nx = 1\ny = 0\nx = 1\n"}
+
+    def after(*hunks: str) -> str:
+        edits = edits_in_diff("--- a/a.py\n+++ b/a.py\n" + "\n".join(hunks))
+        return applied(files, edits)[0]["a.py"]
+
+    assert after("@@ -3 +3 @@\n-x = 1\n+x = 2") == "x = 1\ny = 0\nx = 2\ny = 0\nx = 1\n"
+    assert after("@@ -1 +1,2 @@\n-x = 1\n+x = 5\n+x = 6", "@@ -5 +6 @@\n-x = 1\n+x = 2").endswith("x = 1\ny = 0\nx = 2\n")
+    assert after("@@ -2,0 +3,1 @@\n+z = 3") == "x = 1\ny = 0\nz = 3\nx = 1\ny = 0\nx = 1\n"
+    assert after("@@ -1,5 +0,0 @@\n-x = 1\n-y = 0\n-x = 1\n-y = 0\n-x = 1") == ""
+    for hunk in ("@@ -2 +2 @@\n-x = 1\n+x = 2", "@@ @@\n-x = 1\n+x = 2"):
+        with pytest.raises(Unapplied, match="more than once"):
+            after(hunk)
+    assert edits_in_diff("--- a\n+++ b\n--- x\t2024\n+++ y\t2025\n@@ -1 +1 @@\n-\ta\n+-- b\n+++ c")[0] == Edit(
+        "y", "\ta", "-- b\n++ c", 1
+    )

@@ -287,3 +287,20 @@ def test_what_is_drawn_depends_on_seed_and_golden_design_alone(monkeypatch: pyte
     assert seen[0] == seen[3] and seen[0] != seen[1] and seen[0] != seen[2]
     close_sandboxes()
     assert score(COUNTER, COUNTER, VerilogMatch(cycles=64, seed=7)).primary == 1.0  # with a sandbox of its own
+
+
+NAMED_C = "module c(input clk, rst, output reg [3:0] n); always @(posedge clk) if (rst) n <= 0; else n <= n + 1; endmodule"
+
+
+@pytest.mark.parametrize(
+    ("golden", "design", "right"),
+    [
+        (NAMED_C, NAMED_C, 1.0),
+        (NAMED_C, NAMED_C.replace("n <= n + 1", "n <= #1 n + 1"), 1.0),
+        (NAMED_C, NAMED_C.replace("module c(", "module cc("), 0.0),
+        (NAMED_C, NAMED_C.replace("n + 1", "n + 2"), 0.0),
+        (NAMED_C, "module clk_c(input c); endmodule", 0.0),
+    ],
+)
+def test_a_module_whose_name_begins_other_names(golden: str, design: str, right: float) -> None:
+    assert VerilogMatch(cycles=64)(*posed(golden, design)).primary == right

@@ -10,7 +10,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.sandbox import Limits, Result, Sandbox, Status
 from assay.verify import posed
 from assay.verify.hardware import Design, Icarus, Port, Roles, VerilogMatch, design_in, roles_of, stimulus
-from assay.verify.hardware.source import bare, has_directives, illegal_in, top_of
+from assay.verify.hardware.source import bare, has_directives, illegal_in, names_module, top_of
 
 CLK, RST, EN = (Port(name, "input", 1) for name in ("clk", "rst", "en"))
 D, Q = Port("d", "input", 8), Port("q", "output", 8)
@@ -42,6 +42,31 @@ def test_the_outermost_module() -> None:
     for source in ("wire x;", "module a; endmodule module b; endmodule", "module a; b u(); endmodule module b; a u(); endmodule"):
         with pytest.raises(DataError, match="golden design"):
             top_of(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "top"),
+    [
+        ("module c(input clk, output reg n); always @(posedge clk) if (rst) n <= 0; else n <= (n + 1); endmodule", "c"),
+        ("module add(input [3:0] a, output [4:0] s); wire [4:0] addend = a; assign s = addend + (a); endmodule", "add"),
+        ("module r(input c, input r, output q); always @(posedge c or negedge r) if (!r) q <= 0; endmodule", "r"),
+        ("module c(input a); endmodule module top(input clk); c u (clk); endmodule", "top"),
+        ("module c(input a); endmodule module top(input clk); c u [3:0] (clk); endmodule", "top"),
+        ("module c(input a); endmodule module top(input clk); c #(.W(4)) u (clk); endmodule", "top"),
+        ("module c(input a); endmodule module top(input clk); c #4 u (clk); endmodule", "top"),
+        ("module mux(input a); endmodule module mux4(input b); mux m0(b); endmodule", "mux4"),
+        ("module c(input a); endmodule module d(input e); c \\u+1 (e); endmodule", "d"),
+    ],
+)
+def test_the_outermost_module_is_told_by_whole_words(source: str, top: str) -> None:
+    assert top_of(source) == top
+
+
+def test_a_name_that_only_begins_like_the_module_is_no_module() -> None:
+    with pytest.raises(DataError, match="not plain which is outermost"):
+        top_of("module c(input a); endmodule module d(input a); wire cu = f(a); endmodule")
+    assert names_module("module c (input a);", "c") and names_module("module \\c (input a);", "c")
+    assert not names_module("module cc (input c_a);", "c") and not names_module("module c$ ();", "c")
 
 
 TEXT = """S_0x1 .scope module, "t" "t" 2 1;
@@ -90,6 +115,9 @@ def test_a_design_is_read_from_what_the_compiler_says() -> None:
         ("rst_n", [("posedge", "clk")], "", (("clk",), {"rst_n": 0}, set[str]())),
         ("clear", [("posedge", "clk")], "", (("clk",), {"clear": 1}, set[str]())),
         ("go", [("posedge", "clk")], "", (("clk",), {}, set[str]())),
+        ("first", [("posedge", "clk")], "", (("clk",), {}, set[str]())),
+        ("burst", [("posedge", "clk")], "", (("clk",), {}, set[str]())),
+        ("nrst", [("posedge", "clk")], "", (("clk",), {"nrst": 0}, set[str]())),
         ("go", [("posedge", "clk"), ("posedge", "go")], "", (("clk",), {"go": 1}, {"go"})),
         ("rst", [], "if (rst)", ((), {}, set[str]())),
     ],

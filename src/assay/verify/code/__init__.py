@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.verify.code.base import CaseVerifier, ProgramVerifier
     from assay.verify.code.call import CodeCall, same_value
+    from assay.verify.code.diffs import edits_in_diff
     from assay.verify.code.edits import Edit, Unapplied, applied, edits_in
     from assay.verify.code.output import CodeOutput, Compare, same_text
     from assay.verify.code.program import Place, program_in
@@ -30,6 +31,7 @@ __all__ = [
     "applied",
     "close_sandboxes",
     "edits_in",
+    "edits_in_diff",
     "program_in",
     "same_text",
     "same_value",
@@ -39,6 +41,7 @@ __all__ = [
 _HOME = {
     "base": "CaseVerifier ProgramVerifier",
     "call": "CodeCall same_value",
+    "diffs": "edits_in_diff",
     "edits": "Edit Unapplied applied edits_in",
     "output": "CodeOutput Compare same_text",
     "program": "Place program_in",

@@ -11,6 +11,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.sandbox.result import Program, Result
 from assay.verify.code.base import CaseVerifier, Gold, short
 from assay.verify.code.cases import FILE, Case
+from assay.verify.code.prelude import PRELUDE, check_prelude, with_prelude
 from assay.verify.text.jsonvalue import alike
 
 __all__ = ["CALL", "CodeCall", "same_value"]
@@ -22,7 +23,10 @@ def call(entry, arguments):
     sys.dont_write_bytecode = True
     import solution
     kind, _, method = entry.rpartition(".")
-    return getattr(getattr(solution, kind)() if kind else solution, method)(*arguments)
+    where = getattr(solution, kind)() if kind else solution
+    if not kind and not hasattr(solution, entry) and hasattr(getattr(solution, "Solution", None), entry):
+        where = solution.Solution()
+    return getattr(where, method)(*arguments)
 """
 """Imports the program and calls its function: what runs in the contained process, with nothing in it that is worth finding."""
 
@@ -32,7 +36,8 @@ class CodeCall(CaseVerifier):
     r"""A function of a program is called, and what it returns is compared with what is expected.
 
     ``private["entry"]`` names the function, or ``Class.method`` (of an object made without arguments); ``private["tests"]`` is a
-    list of ``{"args": list, "expected": value}``. Each call has a process of its own, in which the program is imported as a
+    list of ``{"args": list, "expected": value}``. Where the program has no such function but a class ``Solution`` with a
+    method of that name, that is called. Each call has a process of its own, in which the program is imported as a
     module, so ``if __name__ == "__main__"`` does not run. The value comes back as JSON and is compared here (`same_value`):
     nothing that the program does to its own process can make a wrong value right. Components and verdicts are those of
     `CaseVerifier`; a value that JSON cannot say (a set, an object) is an ``error``.
@@ -40,9 +45,10 @@ class CodeCall(CaseVerifier):
     Attributes:
         tolerance: how far a number may be from an expected float, absolute or relative; 0 for exact values.
         typed: a whole number and a float are never equal; otherwise ``1`` equals ``1.0``, as in Python.
+        prelude: Python that runs before the program, in its module; imports of names that programs use without saying so.
 
     Raises:
-        ConfigError: a tolerance out of range.
+        ConfigError: a tolerance out of range, or a prelude that is no Python.
         DataError: the tests are not of that form, or a test expects NaN.
 
     >>> from assay.verify import posed
@@ -53,9 +59,11 @@ class CodeCall(CaseVerifier):
 
     tolerance: float = 0.0
     typed: bool = False
+    prelude: str = PRELUDE
 
     def check(self) -> None:
-        """Refuses a tolerance that would accept anything."""
+        """Refuses a tolerance that would accept anything, and a prelude that is no Python."""
+        check_prelude(self.prelude, "CodeCall.prelude")
         if not 0.0 <= self.tolerance < 1.0:
             raise ConfigError(f"CodeCall.tolerance is {self.tolerance}; it must be in [0, 1)")
 
@@ -72,7 +80,7 @@ class CodeCall(CaseVerifier):
             raise DataError(f"private['tests'][{index}] is {short(test)}; give {{'args': list, 'expected': value}}")
         if not same_value(table["expected"], table["expected"]):
             raise DataError(f"private['tests'][{index}] expects NaN, which equals nothing; expect another value")
-        return _Returned(entry, cast("list[Any]", table["args"]), table["expected"], self.tolerance, self.typed)
+        return _Returned(entry, cast("list[Any]", table["args"]), table["expected"], self.tolerance, self.typed, self.prelude)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +90,10 @@ class _Returned(Case):
     expected: Any
     tolerance: float
     typed: bool
+    prelude: str
 
     def program(self, source: str) -> Program:
-        files = {FILE: source.encode("utf-8", "surrogatepass")}
+        files = {FILE: with_prelude(source, self.prelude).encode("utf-8", "surrogatepass")}
         return Program(code=CALL, entry="call", arguments=(self.entry, self.arguments), files=files)
 
     def passes(self, result: Result) -> bool:

@@ -12,7 +12,7 @@ from assay.sandbox.limits import Limits
 from assay.sandbox.result import Program, Result, Status
 from assay.sandbox.sandbox import Sandbox
 
-__all__ = ["FILE", "Case", "run_cases", "word_of"]
+__all__ = ["FILE", "Case", "Unjudged", "run_cases", "word_of"]
 
 FILE = "solution.py"
 """Where a program lies that is imported and not run."""
@@ -35,14 +35,34 @@ class Case(ABC):
 
     @abstractmethod
     def passes(self, result: Result) -> bool:
-        """Whether a run that ended by itself gave what is expected."""
+        """Whether a run that ended by itself gave what is expected.
+
+        Raises:
+            Unjudged: that needed the sandbox, and it failed.
+        """
         ...
+
+    def word(self, result: Result) -> str:
+        """The outcome of a run that ended by itself, in a word.
+
+        Raises:
+            Unjudged: as `passes`.
+        """
+        return "passed" if self.passes(result) else "wrong"
+
+
+class Unjudged(Exception):
+    """The sandbox failed where a case's outcome was to be judged."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(result.detail)
+        self.result = result
 
 
 def word_of(case: Case, result: Result) -> str:
     """A case's outcome in a word: ``passed``, ``wrong``, ``syntax``, or how the run ended."""
     if result.ok:
-        return "passed" if case.passes(result) else "wrong"
+        return case.word(result)
     return "syntax" if result.status is Status.ERROR and _is_syntax(result.stderr) else str(result.status)
 
 
@@ -82,7 +102,10 @@ class _Running:
         while (index := self._take()) is not None:
             case = self._cases[index]
             result = self._sandbox.run(case.program(self._source), self._limits)
-            word = word_of(case, result)
+            try:
+                word = word_of(case, result)
+            except Unjudged as error:
+                result, word = error.result, str(Status.INFRA)
             with self._lock:
                 self.words[index], self.results[index] = word, result
                 if word in self._ending:

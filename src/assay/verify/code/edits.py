@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
-__all__ = ["Edit", "Unapplied", "applied", "edits_in", "written"]
+__all__ = ["Edit", "Unapplied", "applied", "edits_in", "refuse_edit", "written"]
 
 _OPEN, _MIDDLE, _CLOSE = (re.compile(f"{mark}{{7}}(?: {word})?") for mark, word in (("<", "SEARCH"), ("=", ""), (">", "REPLACE")))
 _PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}){0,8}")
@@ -31,11 +31,14 @@ class Edit:
         path: of the file, from the root of the repository.
         search: whole lines that stand in it exactly once; empty for a file that is not there yet.
         replace: the lines that come in their place; empty to delete them.
+        line: where they begin, from 1, as the edit says. Lines that stand in the file more than once are then those nearest to
+            it, and an empty search means before that line.
     """
 
     path: str
     search: str
     replace: str
+    line: int | None = field(default=None, repr=False)
 
 
 def edits_in(text: str) -> list[Edit]:
@@ -61,7 +64,7 @@ def edits_in(text: str) -> list[Edit]:
             if _OPEN.fullmatch(bare):
                 path = before.strip(_ROUND) or path
                 parts = [[]]
-                _refuse(path, len(text), len(found))
+                refuse_edit(path, len(text), len(found))
             elif bare and not bare.startswith("```"):
                 before = bare
         elif len(parts) == 1 and _MIDDLE.fullmatch(bare):
@@ -74,7 +77,12 @@ def edits_in(text: str) -> list[Edit]:
     return found
 
 
-def _refuse(path: str, size: int, edits: int) -> None:
+def refuse_edit(path: str, size: int, edits: int) -> None:
+    """Refuses an edit behind so many others in a text of that many characters.
+
+    Raises:
+        Unapplied: ``large`` or ``outside``, as for `edits_in`.
+    """
     if size > _MOST or edits >= _MOST_EDITS:
         raise Unapplied("large", f"at most {_MOST_EDITS} edits in at most {_MOST} characters are taken")
     if not _PATH.fullmatch(path) or ".." in path:
@@ -116,17 +124,29 @@ def _changed(files: Mapping[str, str], edit: Edit) -> str:
         if any(path.startswith(f"{edit.path}/") or edit.path.startswith(f"{path}/") for path in files):
             raise Unapplied("unapplied", f"{edit.path} is in the way of another file")
         return f"{edit.replace}\n"
-    if not edit.search.strip():
+    lines = [line.rstrip() for line in files[edit.path].removesuffix("\n").split("\n")] if files[edit.path] else []
+    wanted = edit.search.split("\n") if edit.search else []
+    if not edit.search.strip() and edit.line is None:
         raise Unapplied("unapplied", f"{edit.path} is there already: say which of its lines are replaced")
-    whole = "\n" + "".join(f"{line.rstrip()}\n" for line in files[edit.path].removesuffix("\n").split("\n"))
-    wanted = f"\n{edit.search}\n"
-    at = whole.find(wanted)
-    if at < 0:
+    start = _found(lines, wanted, edit)
+    middle = edit.replace.split("\n") if edit.replace else []
+    return "".join(f"{line}\n" for line in [*lines[:start], *middle, *lines[start + len(wanted) :]])
+
+
+def _found(lines: list[str], wanted: list[str], edit: Edit) -> int:
+    """Where an edit's lines begin."""
+    if not wanted:
+        return min(max((edit.line or 1) - 1, 0), len(lines))
+    first = wanted[0]
+    places = [i for i, line in enumerate(lines) if line == first and lines[i : i + len(wanted)] == wanted]
+    if not places:
         raise Unapplied("unapplied", f"the lines to replace are not in {edit.path}")
-    if whole.find(wanted, at + 1) >= 0:
+    if len(places) > 1 and edit.line is not None:
+        near = sorted(places, key=lambda i: abs(i + 1 - (edit.line or 1)))
+        places = near if abs(near[0] + 1 - edit.line) == abs(near[1] + 1 - edit.line) else near[:1]
+    if len(places) > 1:
         raise Unapplied("unapplied", f"the lines to replace are in {edit.path} more than once: give more lines around them")
-    middle = f"{edit.replace}\n" if edit.replace else ""
-    return whole[1 : at + 1] + middle + whole[at + len(wanted) :]
+    return places[0]
 
 
 def written(before: Mapping[str, str], after: Mapping[str, str]) -> list[Edit]:

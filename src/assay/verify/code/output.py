@@ -17,7 +17,8 @@ from assay.sandbox.toolchain import Language, language
 from assay.verify.answer import option
 from assay.verify.code.base import CaseVerifier, Gold, lost, refusal, short
 from assay.verify.code.builds import build
-from assay.verify.code.cases import Case
+from assay.verify.code.cases import Case, Unjudged
+from assay.verify.code.checker import Checker, accepts_its_own, checker_source
 
 __all__ = ["CodeOutput", "Compare", "same_text"]
 
@@ -44,6 +45,12 @@ class CodeOutput(CaseVerifier):
     for each, in a process of its own, and what is expected never leaves this process. Components and verdicts are those of
     `CaseVerifier`; a program that exits with an error did not pass, whatever it printed.
 
+    Where more than one output is right, the task has a special judge: ``private["checker"]``, Python source with a function
+    ``check(stdin, expected, printed)`` that returns True or False. It runs in the sandbox, in a process of its own for each
+    case, to which what the program printed is text and nothing more; a ``stdout`` may then be left out, and is empty text for
+    it. A checker that raises on a printed text or exceeds a limit on it has not accepted it. It must accept every ``stdout`` that
+    the task itself gives.
+
     Agnostics (arXiv 2508.04865) rewards 1 where all pass and .2 where a program ran and printed something wrong: that is
     ``Scalarise(weights=(("correct", 0.8), ("ran", 0.2)))`` of these components, since what is correct ran.
 
@@ -60,7 +67,8 @@ class CodeOutput(CaseVerifier):
             that needs more processes than can be contained here.
         UnknownNameError: no such language.
         ToolchainError: when judging or preparing: the language's compiler or interpreter is not installed; names its package.
-        DataError: the tests are not of that form, or more is expected than ``limits.output`` lets through.
+        DataError: the tests are not of that form, more is expected than ``limits.output`` lets through, or the checker is no
+            Python, refuses a test's own output or returns something else than a truth value.
 
     >>> from assay.verify import posed
     >>> tests = [{"stdin": "2\n", "stdout": "4"}, {"stdin": "3\n", "stdout": "9"}]
@@ -88,7 +96,10 @@ class CodeOutput(CaseVerifier):
 
     def rule(self, gold: Gold, source: str) -> Score:
         """Compile it, and run the cases."""
-        cases, own = self.cases(gold), self.written_in()
+        try:
+            cases, own = self.cases(gold), self.written_in()
+        except Unjudged as error:
+            return lost(error.result)
         if not own.run:
             return self.judge(cases, source)
         built = build(self.sandbox(), own, source)
@@ -101,18 +112,22 @@ class CodeOutput(CaseVerifier):
 
     def cases(self, gold: Gold) -> Sequence[_Printed]:
         """One for each test."""
-        return [self._case(i, test) for i, test in enumerate(gold.items("tests"))]
+        checker = gold.find("checker")
+        judge = None if checker is None else Checker(checker_source(checker), self.sandbox(), self.limits)
+        return [self._case(i, test, judge) for i, test in enumerate(gold.items("tests"))]
 
-    def _case(self, index: int, test: Any) -> _Printed:
+    def _case(self, index: int, test: Any, judge: Checker | None) -> _Printed:
         table = cast("Mapping[str, Any]", test if isinstance(test, Mapping) else {})
-        stdin, stdout = table.get("stdin", ""), table.get("stdout")
+        stdin, stdout = table.get("stdin", ""), table.get("stdout", None if judge is None else "")
         if not isinstance(stdin, str) or not isinstance(stdout, str) or not table.keys() <= {"stdin", "stdout"}:
             raise DataError(f"private['tests'][{index}] is {short(test)}; give {{'stdin': text, 'stdout': text}}")
         if len(stdout.encode("utf-8", "surrogatepass")) > self.limits.output:
             raise DataError(
                 f"private['tests'][{index}] expects more than the {self.limits.output} bytes of limits.output; raise that"
             )
-        return _Printed(stdin, stdout, self.compare, self.tolerance)
+        if judge is not None and "stdout" in table:
+            accepts_its_own(judge, stdin, stdout, index)
+        return _Printed(stdin, stdout, self.compare, self.tolerance, judge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +136,15 @@ class _Printed(Case):
     stdout: str
     compare: str
     tolerance: float
+    judge: Checker | None = None
     built: Built | None = None
 
     def program(self, source: str) -> Program:
         return Program(code=source, stdin=self.stdin) if self.built is None else self.built.program(self.stdin)
 
     def passes(self, result: Result) -> bool:
+        if self.judge is not None:
+            return self.judge.accepts(self.stdin, self.stdout, result.stdout)
         return same_text(self.stdout, result.stdout, self.compare, self.tolerance)
 
 

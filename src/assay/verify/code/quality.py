@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any, cast
 
-from assay.core.errors import DataError
+from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
 from assay.sandbox.result import Program, Result, Status
 from assay.verify.answer import ruled
@@ -19,6 +21,7 @@ __all__ = ["TestQuality"]
 _STATIC = (Path(__file__).parent / "static.py").read_text()
 _DETECTED = ("calls_focal", "asserts", "unique", "straight", "named")
 _INFRA = frozenset({str(Status.INFRA)})
+_SLOW = frozenset({str(Status.TIMEOUT), str(Status.CPU)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +41,18 @@ class TestQuality(ProgramVerifier):
       or a docstring. The last three are 0 without an assertion. RLSQM trains one reward model for each; the detectors themselves
       stand here, raw, and how they are weighed is the objective's (UNSURE in the source).
 
+    - Each implementation is tested ``runs`` times, in an order that the tests cannot know. Tests that do not say the same of one
+      implementation each time toss a coin: every component is 0, the verdict is ``unsteady``.
+
     Without valid syntax every component is 0. ``info["verdict"]`` is ``passed``, ``survived`` (some mutant), ``syntax``, or how
-    the first reference failed. Tests that read the source of what they test could tell a known reference from mutants; more
-    than one reference, written differently, makes that useless.
+    the first reference failed. What is tested shows the tests no file, no source and no code object, so they tell implementations
+    apart by what they do; where a docstring or a name would tell, give more than one reference, written differently.
+
+    Attributes:
+        runs: how often each implementation is tested.
 
     Raises:
+        ConfigError: no runs.
         DataError: the task lacks one of the fields.
 
     >>> from assay.verify import posed
@@ -53,6 +63,12 @@ class TestQuality(ProgramVerifier):
     """
 
     __test__ = False  # no test of pytest's, in spite of its name
+    runs: int = 5
+
+    def check(self) -> None:
+        """Refuses to test nothing."""
+        if self.runs < 1:
+            raise ConfigError(f"TestQuality.runs={self.runs}; use at least 1")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,21 +96,44 @@ class TestQuality(ProgramVerifier):
             components = dict.fromkeys(self.names, 0.0) | detected | {"syntax": 1.0}
             why = reason(results[failed])
             return ruled(words[failed], components, isolation=read.isolation, **({"why": why} if why else {}))
-        words, results = self._run(mutants, source)
-        if words[-1] in _INFRA:
-            return lost(results[-1])
-        killed = sum(word != "passed" for word in words)
+        survived = self._survivors(references, mutants, source)
+        if isinstance(survived, Result):
+            return lost(survived)
+        if survived is None:
+            why = "the tests do not say the same of one implementation each time"
+            return self.nothing("unsteady", isolation=read.isolation, why=why)
+        killed = len(survived) - sum(survived)
         rest = {
-            "correct": float(killed == len(words)),
+            "correct": float(not any(survived)),
             "passes_reference": 1.0,
-            "mutants_killed": killed / len(words),
+            "mutants_killed": killed / len(survived),
             "syntax": 1.0,
         }
-        said = tuple("survived" if word == "passed" else "killed" for word in words)
         return ruled(
-            "passed" if killed == len(words) else "survived", {name: (rest | detected)[name] for name in self.names},
-            isolation=read.isolation, mutants=said,
+            "survived" if any(survived) else "passed", {name: (rest | detected)[name] for name in self.names},
+            isolation=read.isolation, mutants=tuple("survived" if lives else "killed" for lives in survived),
         )  # fmt: skip
+
+    def _survivors(self, references: list[str], mutants: list[str], source: str) -> list[bool] | Result | None:
+        """Whether each mutant passed, or the run that was lost; None where one implementation passed and failed.
+
+        All references have passed once. In each round the order is drawn anew; a mutant that took too long is not tried again.
+        """
+        every = [*references, *mutants]
+        seen = [{True} for _ in references] + [set[bool]() for _ in mutants]
+        slow: set[int] = set()
+        for again in range(self.runs):
+            places = [i for i in range(0 if again else len(references), len(every)) if i not in slow]
+            Random(secrets.token_bytes(16)).shuffle(places)
+            words, results = self._run([every[i] for i in places], source)
+            if words[-1] in _INFRA:
+                return results[-1]
+            for i, word in zip(places, words, strict=True):
+                seen[i].add(word == "passed")
+            slow |= {i for i, word in zip(places, words, strict=True) if word in _SLOW}
+            if any(len(said) > 1 for said in seen):
+                return None
+        return [True in said for said in seen[len(references) :]]
 
     def _run(self, implementations: list[str], source: str) -> tuple[list[str], list[Result]]:
         return run_cases(self.sandbox(), [_Tested(i) for i in implementations], source, self.limits, _INFRA)

@@ -13,6 +13,7 @@ from assay.verify.answer import ruled
 from assay.verify.code.base import CaseVerifier, Gold, short
 from assay.verify.code.call import same_value
 from assay.verify.code.cases import Case
+from assay.verify.code.diffs import edits_in_diff, has_diff
 from assay.verify.code.edits import Unapplied, applied, edits_in
 from assay.verify.code.program import Place, program_in
 
@@ -47,8 +48,9 @@ class RepositoryTests(CaseVerifier):
 
     The answer has one or more blocks (`assay.verify.code.edits_in`): the path alone on a line, then ``<<<<<<< SEARCH``, lines
     that stand in the file exactly once, ``=======``, the lines that replace them, ``>>>>>>> REPLACE``. With an empty search a
-    block makes a new file. All blocks of the text count, or of its last ``<answer>`` where that has blocks, unless
-    ``where`` says in which part they stand.
+    block makes a new file. Or it has unified diffs, as ``git diff`` writes them (`assay.verify.code.edits_in_diff`), where there
+    is no such block. All blocks or hunks of the text count, or of its last ``<answer>`` where that has some, unless ``where``
+    says in which part they stand.
 
     Each test runs in a process of its own, on files that are laid there by this one, and gives a value that is compared here:
     no test framework runs beside the repository's code, and what is expected never enters its process. So an early exit, an
@@ -91,10 +93,10 @@ class RepositoryTests(CaseVerifier):
         if self.where == Place.AUTO:
             rest = text.rpartition("</think>")[2]
             tagged = program_in(rest, Place.TAG)
-            part = tagged if tagged is not None and _MARK in tagged else rest
+            part = tagged if tagged is not None and _has_edits(tagged) else rest
         else:
             part = program_in(text, self.where, self.fences)
-        return part if part is not None and _MARK in part else None
+        return part if part is not None and _has_edits(part) else None
 
     def rule(self, gold: Gold, source: str) -> Score:
         """Make the edits, and run the tests."""
@@ -103,7 +105,7 @@ class RepositoryTests(CaseVerifier):
             raise DataError(f"private['protected'] is {short(protected)}; give a list of paths")
         before = _files(gold)
         try:
-            edits = edits_in(source)
+            edits = edits_in(source) if _MARK in source else edits_in_diff(source)
             if not edits:
                 return self.nothing("unparsed", isolation=self.sandbox().tag)
             after, left_out = applied(before, edits, cast("list[str]", protected))
@@ -136,6 +138,10 @@ class RepositoryTests(CaseVerifier):
     def _cases(self, gold: Gold, files: Mapping[str, str]) -> list[Case]:
         laid = {path: text.encode("utf-8", "surrogatepass") for path, text in files.items()}
         return [_case(i, test, laid, self.tolerance) for i, test in enumerate(gold.items("tests"))]
+
+
+def _has_edits(text: str) -> bool:
+    return _MARK in text or has_diff(text)
 
 
 @dataclass(frozen=True, slots=True)

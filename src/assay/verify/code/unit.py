@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from assay.core.canon import FrozenMap
 from assay.core.errors import DataError
+from assay.core.score import Score
 from assay.sandbox.result import Program, Result
+from assay.verify.code.asserted import Parted, Raised, parted, plain_of
 from assay.verify.code.base import CaseVerifier, Gold, short
 from assay.verify.code.cases import FILE, Case
+from assay.verify.code.prelude import PRELUDE, check_prelude, with_prelude
 
 __all__ = ["INSIDE", "UnitTests"]
 
@@ -20,18 +25,28 @@ INSIDE = (Path(__file__).parent / "inside.py").read_text()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitTests(CaseVerifier):
-    """A program passes pieces of test code, written as ``assert`` statements about its names. Prefer `CodeCall`, which holds.
+    r"""A program passes pieces of test code, written as ``assert`` statements about its names. Prefer `CodeCall`, which holds.
 
     ``private["tests"]`` is a list of such pieces. Each has a process of its own: the program is imported as a module, then the
-    piece runs on its names, with the builtins as they were before the program came. The verdict is a value that must carry a
-    token drawn for this run; exit codes and what is printed count for nothing. Components and verdicts are those of
-    `CaseVerifier`.
+    piece runs on its names, with the builtins as they were before the program came. Where the program has no function of a name
+    but a class ``Solution`` with a method of it, that is the function. Components and verdicts are those of `CaseVerifier`.
 
-    **The program shares the process with its tests, so it can cheat.** Of the usual hacks one passes: an object whose ``__eq__``
-    says yes to everything. A program that walks the frames above it finds the token and the tests, and one that patches a module
-    which the tests import is believed. Where a test is a call and a value, make it a case of `CodeCall`: there no hack passes.
+    A piece whose comparisons stand in ``assert`` statements of its own body, in a function of such that it calls once, or in a
+    loop over values that are written out, is taken apart (`assay.verify.code.asserted.parted`): the program's process evaluates
+    what the program must give and shows it as plain data; what is expected stays here and is compared here. There neither an
+    object that equals everything nor a program that walks the frames gains anything. An object of the program's own class equals
+    no number, text, list, set or table in it; two of one class equal each other as the class says.
+
+    **Any other piece shares the process with the program.** Its comparisons follow the same rule, its verdict must carry a token
+    that is drawn for the run, and frames, tracebacks' frames, the garbage collector's lists and tracing are refused there. A
+    program that patches a module which the tests import, or reaches the token in a way not named here, is believed.
+    ``info["apart"]`` says how many pieces are taken apart. Where a test is a call and a value, make it a case of `CodeCall`.
+
+    Attributes:
+        prelude: Python that runs before the program, in its module; imports of names that programs use without saying so.
 
     Raises:
+        ConfigError: a prelude that is no Python.
         DataError: the tests are not of that form.
 
     >>> from assay.verify import posed
@@ -39,6 +54,12 @@ class UnitTests(CaseVerifier):
     >>> dict(score.components), score.info["cases"]
     ({'correct': 0.0, 'fraction': 0.5, 'ran': 1.0}, ('passed', 'wrong'))
     """
+
+    prelude: str = PRELUDE
+
+    def check(self) -> None:
+        """Refuses a prelude that is no Python."""
+        check_prelude(self.prelude, "UnitTests.prelude")
 
     def cases(self, gold: Gold) -> Sequence[Case]:
         """One for each piece."""
@@ -51,17 +72,70 @@ class UnitTests(CaseVerifier):
             compile(test, f"private['tests'][{index}]", "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:
             raise DataError(f"private['tests'][{index}] is no Python: {error}") from None
-        return _Asserted(test, secrets.token_hex(16))
+        found = parted(test)
+        return _Shared(test, secrets.token_hex(16), self.prelude) if found is None else _Apart(found, self.prelude)
+
+    def judge(self, cases: Sequence[Case], source: str) -> Score:
+        """The verdict on a program by what it does on the cases."""
+        score = CaseVerifier.judge(self, cases, source)
+        apart = sum(isinstance(case, _Apart) for case in cases)
+        return replace(score, info=FrozenMap({**score.info, "apart": apart}))
 
 
 @dataclass(frozen=True, slots=True)
-class _Asserted(Case):
+class _Shared(Case):
     test: str
     token: str
+    prelude: str
 
     def program(self, source: str) -> Program:
-        files = {FILE: source.encode("utf-8", "surrogatepass")}
-        return Program(code=INSIDE, entry="unit", arguments=(self.test, self.token), files=files)
+        return Program(code=INSIDE, entry="unit", arguments=(self.test, self.token), files=_laid(source, self.prelude))
 
     def passes(self, result: Result) -> bool:
         return result.value == [self.token, "passed"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Apart(Case):
+    test: Parted
+    prelude: str
+
+    def program(self, source: str) -> Program:
+        return Program(code=INSIDE, entry="parts", arguments=([*self.test.steps],), files=_laid(source, self.prelude))
+
+    def passes(self, result: Result) -> bool:
+        return self.word(result) == "passed"
+
+    def word(self, result: Result) -> str:
+        try:
+            return self._word([_read(step) for step in result.value["given"]])
+        except Raised as error:
+            return "wrong" if str(error).startswith("AssertionError") else "error"
+        except Exception:  # what was shown is of another form, or cannot be compared as the test says
+            return "wrong"
+
+    def _word(self, given: list[Any]) -> str:
+        done = next(
+            (i for i, step in enumerate(given) if self.test.steps[i][0] == "run" and isinstance(step, Raised)), len(given)
+        )
+        for steps, holds in self.test.checks:
+            if steps > done:
+                raise given[done]
+            if not holds(given):
+                return "wrong"
+        if done < len(given):
+            raise given[done]
+        return "passed" if len(given) == len(self.test.steps) else "wrong"
+
+
+def _read(step: Any) -> Any:
+    kind, *values = step
+    if kind == "raised":
+        return Raised(values[0])
+    if kind == "pair":
+        return (plain_of(values[0]), plain_of(values[1]), values[2] is True)
+    return plain_of(values[0]) if kind == "see" else None
+
+
+def _laid(source: str, prelude: str) -> dict[str, bytes]:
+    return {FILE: with_prelude(source, prelude).encode("utf-8", "surrogatepass")}

@@ -27,8 +27,10 @@ __all__ = [
 ]
 
 _TITLE = re.compile(r"<<([^<>\n]+)>>")
+_RULE = re.compile(r"^[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*[-*•+][ \t]+\S", re.MULTILINE)
-_MARKED = re.compile(r"\*\*([^*\n]+)\*\*|\*([^*\n]+)\*")
+_BULLET_SIGN = re.compile(r"^[ \t]*[-*•+][ \t]+", re.MULTILINE)
+_MARKED = re.compile(r"(?<!\\)\*\*(?=[^\s*])([^*\n]+)(?<=[^\s\\])\*\*|(?<!\\)\*(?=[^\s*])([^*\n]+)(?<=[^\s\\])\*")
 _PLACE = re.compile(r"\[[^\[\]\n]+\]")
 _NUMBERED = re.compile(r"^[ \t]*([0-9]{1,4})[.)][ \t]+\S", re.MULTILINE)
 _FENCED = re.compile(r"```[A-Za-z]*\n(.*?)\n?```", re.DOTALL)
@@ -50,7 +52,7 @@ class Title(Constraint):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bullets(Counted):
-    """The number of lines that are bullets: ``* item``, ``- item``."""
+    """The number of lines that are bullets: ``* item``, ``- item``; a line of stars or hyphens alone is a rule and no bullet."""
 
     def describe(self) -> str:
         """As a sentence."""
@@ -58,12 +60,15 @@ class Bullets(Counted):
 
     def tally(self, text: str) -> int:
         """Bullets."""
-        return len(_BULLET.findall(text))
+        return len(_BULLET.findall(_RULE.sub("", text)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Highlights(Counted):
-    """The number of highlighted stretches, ``*so*`` or ``**so**``, that are not blank."""
+    """The number of highlighted stretches, ``*so*`` or ``**so**``: no white space inside beside the stars, as Markdown has it.
+
+    The star of a bullet is none of them, nor is one behind a backslash.
+    """
 
     def describe(self) -> str:
         """As a sentence."""
@@ -71,7 +76,7 @@ class Highlights(Counted):
 
     def tally(self, text: str) -> int:
         """Highlighted stretches."""
-        return sum(bool((a or b).strip()) for a, b in _MARKED.findall(text))
+        return len(_MARKED.findall(_BULLET_SIGN.sub("", text)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from assay.verify.hardware.source import bare
 
 __all__ = ["Roles", "roles_of"]
 
-_RESET = re.compile(r"rst|reset|clr|clear", re.IGNORECASE)
+_RESET = re.compile(r"(?<!fi)(?<!bu)(?<!wo)(?<!thi)rst|reset|clr|clear", re.IGNORECASE)  # no first, burst, worst
 _LOW = re.compile(r"^n_?(?:a|s)?(?:rst|reset|clr|clear)|(?:rst|reset|clr|clear)_?(?:a|s|i)?_?(?:n|b|l|ni)$", re.IGNORECASE)
 
 

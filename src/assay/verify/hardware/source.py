@@ -6,10 +6,14 @@ import re
 
 from assay.core.errors import DataError
 
-__all__ = ["bare", "has_directives", "illegal_in", "top_of"]
+__all__ = ["bare", "has_directives", "illegal_in", "names_module", "top_of"]
 
 _HIDDEN = re.compile(r'//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"?|\\[^ \t\b\f\r\n]+', re.DOTALL)
 _MODULE = re.compile(r"\b(?:macro)?module\s+(?:automatic\s+|static\s+)?([A-Za-z_][\w$]*)")
+_INSTANCE = (
+    r"(?!(?:or|and|if|begin|else|case[xz]?|for|while|repeat|posedge|negedge|inside|iff)\b)[A-Za-z_][\w$]*\s*(?:\[[^\];]*\]\s*)?\("
+)
+"""The name of an instance, and where its ports begin."""
 _SYSTEM = re.compile(r"(?<![\w$])\$[A-Za-z_$][\w$]*")
 _DIRECTIVE = re.compile(r"`\s*(\w*)")
 _WORD = re.compile(r"(?<![\w$.'])(?:force|release|bind|config|library|program)(?![\w$])|\b(?:import|export)\s*\"")
@@ -63,6 +67,15 @@ def illegal_in(source: str) -> str:
     return " ".join(word.group().split()) if word else ""
 
 
+def names_module(source: str, name: str) -> bool:
+    """Whether a source has a word that is the name of a module, as itself or escaped.
+
+    >>> names_module("module adder(input a);", "add"), names_module("module add(input a);", "add")
+    (False, True)
+    """
+    return re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", source) is not None
+
+
 def top_of(source: str, named: str = "") -> str:
     """The name of the outermost module: the one given, or the only one that no other makes use of.
 
@@ -78,7 +91,8 @@ def top_of(source: str, named: str = "") -> str:
         if named not in modules:
             raise DataError(f"the golden design has no module {named!r}; it has {modules}")
         return named
-    used = {m for m in modules if re.search(rf"(?<![\w$.`]){re.escape(m)}\s*(?:#|[A-Za-z_\\][^;]*?\()", _MODULE.sub(" ", code))}
+    rest = _MODULE.sub(" ", code)
+    used = {m for m in modules if re.search(rf"(?<![\w$.`']){re.escape(m)}(?![\w$])\s*(?:#\s*[\w(]|{_INSTANCE})", rest)}
     tops = [m for m in modules if m not in used]
     if len(tops) != 1:
         said = f"has modules {modules}, and it is not plain which is outermost" if modules else "has no module"

@@ -24,7 +24,7 @@ from assay.verify.hardware.bench import Bench, outputs_in
 from assay.verify.hardware.design import Design, design_in
 from assay.verify.hardware.icarus import GENERATIONS, Icarus
 from assay.verify.hardware.roles import Roles, roles_of
-from assay.verify.hardware.source import has_directives, illegal_in, top_of
+from assay.verify.hardware.source import has_directives, illegal_in, names_module, top_of
 from assay.verify.hardware.stimuli import Stimulus, stimulus
 
 __all__ = ["VerilogMatch"]
@@ -105,7 +105,7 @@ class VerilogMatch(ProgramVerifier):
             found = illegal_in(source)
         if found:
             return self.nothing("illegal", why=f"{found} has no place in a design", isolation=sandbox.tag)
-        if reference.bench.top not in source:
+        if not names_module(source, reference.bench.top):
             return self.nothing("syntax", why=f"it has no module {reference.bench.top}", isolation=sandbox.tag)
         nonce = secrets.token_hex(8)
         built = _build(sandbox, reference.bench.text(nonce) + source, f"bench_{nonce}", self.limits)

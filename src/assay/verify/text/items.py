@@ -15,6 +15,8 @@ from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, 
 __all__ = ["ListMatch", "SetMatch", "items_in"]
 
 _BULLET = re.compile(r"(?:[-*•+]|[0-9]{1,4}[.)])\s+")
+_AND = re.compile(r"\s+(?:and|&)\s+", re.IGNORECASE)
+_MOST_ANDS = 32
 _BRACKETS = {"{": "}", "[": "]", "(": ")"}
 
 
@@ -24,7 +26,8 @@ class SetMatch(AnswerVerifier):
     either has.
 
     The gold is a list. An answer is a JSON list, or items between brackets or none, separated by ``separator``, or one to a
-    line with or without bullets and numbers. An item said twice counts once.
+    line with or without bullets and numbers. The last item, or the only one, may be two or more with ``and`` or ``&`` between,
+    and have a full stop behind it: each way to read it is compared. An item said twice counts once.
 
     Attributes:
         casefold: ignore upper and lower case.
@@ -57,13 +60,11 @@ class SetMatch(AnswerVerifier):
     def rule(self, gold: Any, text: str) -> Score:
         """Compare as sets."""
         wanted = {_folded(x, self.casefold) for x in _listed(gold)}
-        found = items_in(text, self.where, self.separator)
-        if found is None:
+        readings = [{_folded(x, self.casefold) for x in found} for found in _readings(text, self.where, self.separator)]
+        if not readings:
             return self.nothing("unparsed")
-        said = {_folded(x, self.casefold) for x in found}
-        union = len(wanted | said)
-        jaccard = len(wanted & said) / union if union else 1.0
-        right = wanted == said
+        jaccard = max(len(wanted & said) / len(wanted | said) if wanted | said else 1.0 for said in readings)
+        right = wanted in readings
         return ruled("equal" if right else "different", {"correct": float(right), "jaccard": jaccard})
 
 
@@ -103,13 +104,11 @@ class ListMatch(AnswerVerifier):
     def rule(self, gold: Any, text: str) -> Score:
         """Compare place by place."""
         wanted = [_folded(x, self.casefold) for x in _listed(gold)]
-        found = items_in(text, self.where, self.separator)
-        if found is None:
+        readings = [[_folded(x, self.casefold) for x in found] for found in _readings(text, self.where, self.separator)]
+        if not readings:
             return self.nothing("unparsed")
-        said = [_folded(x, self.casefold) for x in found]
-        longest = max(len(wanted), len(said))
-        places = sum(a == b for a, b in zip(wanted, said, strict=False)) / longest if longest else 1.0
-        right = wanted == said
+        places = max(_share(wanted, said) for said in readings)
+        right = wanted in readings
         return ruled("equal" if right else "different", {"correct": float(right), "places": places})
 
 
@@ -140,6 +139,35 @@ def items_in(text: str, where: str = AnswerPlace.AUTO, separator: str = ",") -> 
         parts[-1] = parts[-1].strip().removeprefix("and ")
     items = [_BULLET.sub("", part.strip(), count=1).strip().strip("\"'`") for part in parts]
     return items if all(items) else None
+
+
+def _share(wanted: Sequence[str], said: Sequence[str]) -> float:
+    """The share of places at which both have the same item, over the longer of the two."""
+    longest = max(len(wanted), len(said))
+    return sum(a == b for a, b in zip(wanted, said, strict=False)) / longest if longest else 1.0
+
+
+def _readings(text: str, where: str, separator: str) -> list[list[str]]:
+    """The items as they stand, and with the last of them taken apart at its ``and``; none where there is no answer."""
+    found = items_in(text, where, separator)
+    if found is None:
+        return []
+    place = answer_in(text, where) or ""
+    if not found or _json_list(place) is not None or "\n" in place:
+        return [found]
+    *head, last = found
+    lasts = [last, *([last[:-1].rstrip()] if last.endswith(".") and last[:-1].strip() else [])]
+    readings: list[list[str]] = []
+    for tail in lasts:
+        parts = _AND.split(tail)
+        cuts = [[tail], parts, [parts[0], *_tail(parts[1:])], [*_tail(parts[:-1]), parts[-1]]]
+        readings += [[*head, *cut] for cut in cuts if all(cut) and len(parts) <= _MOST_ANDS]
+    return readings or [found]
+
+
+def _tail(parts: list[str]) -> list[str]:
+    """Several parts as one item again."""
+    return [" and ".join(parts)] if parts else []
 
 
 def _json_list(place: str) -> list[str] | None:

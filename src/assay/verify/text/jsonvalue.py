@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from math import isfinite
 from typing import Any, cast
@@ -13,11 +14,12 @@ from typing import Any, cast
 from assay.core.score import Score
 from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 
-__all__ = ["JsonMatch", "NoJson", "alike", "json_in", "read_json", "same_json"]
+__all__ = ["Exact", "JsonMatch", "NoJson", "alike", "json_in", "read_json", "same_json"]
 
 _FENCE = re.compile(r"^[ \t]{0,3}```([^\n`]*)$", re.MULTILINE)
 _DEPTH = 100
 _DEEP = f"nested deeper than {_DEPTH} levels"
+_DIGITS = 400
 _PLACES = 64
 """So many bracketed places are tried, from the last on."""
 
@@ -61,12 +63,23 @@ class JsonMatch(AnswerVerifier):
         return ruled("equal" if right else "different", {"correct": float(right)})
 
 
-def json_in(text: str) -> Any:
+class Exact(Decimal):
+    """A number as it is written, which prints as it is written."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def json_in(text: str, *, exact: bool = False) -> Any:
     r"""The JSON value that a text gives, read strictly.
 
     It is the whole text; or the last fenced block, if there is one; or the last object or list in the text. Refused are
     keys that an object has twice, NaN and infinities, numbers beyond the range of doubles, and what is nested deeper than
     100 levels.
+
+    Args:
+        text: what is read.
+        exact: numbers with a point or an exponent come as the decimals that they are (`Exact`), and not as the nearest doubles.
 
     Raises:
         NoJson: none, or a malformed one.
@@ -78,15 +91,15 @@ def json_in(text: str) -> Any:
     if len(fences) % 2:  # the last block was left open, or one before; pairs count from the front
         fences.pop()
     if fences:
-        return read_json(text[fences[-2].end() : fences[-1].start()])
+        return read_json(text[fences[-2].end() : fences[-1].start()], exact=exact)
     try:
-        return read_json(text)
+        return read_json(text, exact=exact)
     except NoJson as error:
         failure = error
     for strings in (True, False):  # a stray quotation mark must not hide what follows
         for start, end in _bracketed(text, strings):
             try:
-                return read_json(text[start:end])
+                return read_json(text[start:end], exact=exact)
             except NoJson as error:
                 failure = error
     raise failure
@@ -136,15 +149,23 @@ def _key(value: Any) -> Any:
     return (type(value).__name__, value) if isinstance(value, bool | str | None) else ("number", Fraction(value))
 
 
-def read_json(text: str) -> Any:
+def read_json(text: str, *, exact: bool = False) -> Any:
     """A text that is one JSON value and nothing else, read as strictly as `json_in`.
+
+    Args:
+        text: what is read.
+        exact: as for `json_in`.
 
     Raises:
         NoJson: it is not; says why.
     """
     try:
         value = json.loads(
-            text.strip(" \t\r\n"), object_pairs_hook=_object, parse_constant=_refused, parse_float=_float, parse_int=_int
+            text.strip(" \t\r\n"),
+            object_pairs_hook=_object,
+            parse_constant=_refused,
+            parse_int=_int,
+            parse_float=_exact if exact else _float,
         )
     except NoJson:
         raise
@@ -182,8 +203,14 @@ def _float(digits: str) -> float:
     return value
 
 
+def _exact(digits: str) -> Exact:
+    """The decimal; a double's digits where it has more than anybody writes."""
+    value, read = _float(digits), Exact(digits)
+    return read if len(digits) <= _DIGITS and (not read or abs(read.adjusted()) <= _DIGITS) else Exact(repr(value))
+
+
 def _int(digits: str) -> int:
-    if len(digits) > 400:
+    if len(digits) > _DIGITS:
         raise NoJson("a number has more than 400 digits")
     return int(digits)
 

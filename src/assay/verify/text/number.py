@@ -12,6 +12,7 @@ from typing import Any
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
 from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, denied, option, ruled
+from assay.verify.text.numerals import after_hashes, plain_numbers
 
 __all__ = ["Closeness", "Numeric", "Percent", "number_of"]
 
@@ -39,14 +40,15 @@ class Percent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Numeric(AnswerVerifier):
-    """``correct`` is 1 when the last number of the answer is within tolerance of the gold: ``|x - gold| <= absolute + relative
+    r"""``correct`` is 1 when the last number of the answer is within tolerance of the gold: ``|x - gold| <= absolute + relative
     |gold|``.
 
-    Numbers are read and compared as exact fractions: no rounding, no NaN, no infinity. Read are ``-1,234.50``, ``1e-3``, ``3/4``
-    and ``50%``, ASCII digits only. A last number that is none of these (``1.2.3``, ``1,2``, more than 400 digits, an exponent
-    beyond 400, an exponent or denominator of a LaTeX formula) is ``unparsed``, and no earlier one counts in its place; so are one
-    that is denied (``not 5``) and two different numbers with ``or`` between. Words and units around the number are ignored unless
-    ``alone``.
+    Numbers are read and compared as exact fractions: no rounding, no NaN, no infinity. Read are ``-1,234.50``, ``1e-3``,
+    ``1.5 \times 10^{3}``, ``3/4``, ``3 1/2`` and ``50%``, in ASCII or full-width digits. With ``auto``, a number behind ``####``
+    on a line of its own is the answer, whatever follows it. A last number that is none of these (``1.2.3``, ``1,2``, more than
+    400 digits, an exponent beyond 400, an exponent or denominator of a formula) is ``unparsed``, and no earlier one counts in its
+    place; so are one that is denied (``not 5``) and two different numbers with ``or`` between. Words and units around the number
+    are ignored unless ``alone``.
 
     Attributes:
         absolute, relative: tolerances, 0 for equality.
@@ -83,7 +85,7 @@ class Numeric(AnswerVerifier):
         wanted = number_of(repr(gold) if isinstance(gold, float) else str(gold), self.percent, alone=True)
         if wanted is None or isinstance(gold, bool):
             raise DataError(f"the gold {gold!r} is no number; give one as 3, 0.25 or '3/4'")
-        place = answer_in(text, self.where)
+        place = _place(text, self.where)
         said = None if place is None else number_of(place, self.percent, alone=self.alone)
         if said is None:
             return self.nothing("unparsed")
@@ -128,12 +130,21 @@ class Closeness(Numeric):
         return {"correct": float(right), "closeness": float(1 - lost)}
 
 
+def _place(text: str, where: str) -> str | None:
+    """As `assay.verify.answer_in`; where nothing else is named, the line of the last ``####`` is the answer."""
+    found = answer_in(text, where)
+    if where != AnswerPlace.AUTO or found != text.strip():
+        return found
+    return after_hashes(text) or found
+
+
 def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False) -> Fraction | None:
     """The last number of a text; None where there is none, the last one is malformed or denied, or it is one of two.
 
     >>> number_of("1,234.5 kg"), number_of("a 3/4 b"), number_of("1.2.3"), number_of("5 m", alone=True)
     (Fraction(2469, 2), Fraction(3, 4), None, None)
     """
+    text = plain_numbers(text)
     found = deque(_RUN.finditer(text), maxlen=2)
     last = found[-1] if found else None
     if last is None or (last["percent"] and percent == Percent.REFUSE) or text[: last.start()].endswith(_INSIDE):

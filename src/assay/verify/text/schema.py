@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar, cast
@@ -11,7 +14,8 @@ from assay.core.canon import FrozenMap, plain
 from assay.core.errors import ConfigError, DataError, MissingExtraError
 from assay.core.score import Score
 from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
-from assay.verify.text.jsonvalue import NoJson, json_in, same_json
+from assay.verify.text.formats import FORMATS, formats_in, has_format
+from assay.verify.text.jsonvalue import Exact, NoJson, json_in, same_json
 
 __all__ = ["JsonSchema"]
 
@@ -22,20 +26,23 @@ class JsonSchema(AnswerVerifier):
 
     The gold is ``{"schema": {...}}``, ``{"value": ...}`` or both; where it names no schema, the setting counts. ``valid`` is 1
     when the schema holds. The value is read as `assay.verify.text.jsonvalue.json_in` says. No reference to another
-    document is ever fetched.
+    document is ever fetched. Numbers are compared as the decimals that they are written as, so 92.6 is a multiple of 0.1.
 
     The work is done by the package ``jsonschema`` (``pip install 'assay-rl[verify]'``). It is not ``trusted``: a ``pattern`` in a
     schema may take exponential time on a text made for it, so it runs in a process that can be killed.
 
     Attributes:
         schema: for tasks whose gold names none.
+        format: texts must have the ``format`` that the schema asks for (`assay.verify.text.formats.FORMATS`); otherwise it
+            is a remark, as the specification has it.
         where: in which part of the text the answer stands (`assay.verify.AnswerPlace`).
 
     Raises:
         ConfigError: the schema is none.
         UnknownNameError: ``where`` is no place.
         MissingExtraError: jsonschema is not installed.
-        DataError: the gold has neither a schema nor a value, or one that is no schema, or refers to another document.
+        DataError: the gold has neither a schema nor a value, or one that is no schema, refers to another document, or, with
+            ``format``, asks for one that is not known here.
 
     >>> JsonSchema().names
     ('correct', 'valid')
@@ -44,12 +51,13 @@ class JsonSchema(AnswerVerifier):
     trusted: ClassVar[bool] = False
     schema: FrozenMap | None = None
     where: AnswerPlace = AnswerPlace.WHOLE
+    format: bool = False
 
     def __post_init__(self) -> None:
         option(AnswerPlace, self.where, "JsonSchema.where")
         if self.schema is not None:
             try:
-                _validator(plain(self.schema))
+                _validator(plain(self.schema), self.format)
             except DataError as error:
                 raise ConfigError(f"JsonSchema.schema: {error}") from None
 
@@ -76,20 +84,20 @@ class JsonSchema(AnswerVerifier):
         wrong = gold is not None and not isinstance(gold, dict)
         if wrong or not table.keys() <= {"schema", "value"} or (schema is None and "value" not in table):
             raise DataError(f"the gold {gold!r} needs 'schema' or 'value' or both, and nothing else")
-        validator = _validator(True if schema is None else schema)
+        validator = _validator(True if schema is None else schema, self.format)
         try:
-            said = json_in(answer_in(text, self.where) or "")
+            said = json_in(answer_in(text, self.where) or "", exact=True)
         except NoJson as error:
             return self.nothing("unparsed", why=str(error))
         broken = _broken(validator, said)
         if broken:
             return self.nothing("invalid", why=broken)
-        right = "value" not in table or same_json(table["value"], said)
+        right = "value" not in table or same_json(table["value"], _changed(said, Exact, float))
         verdict = ("equal" if right else "different") if "value" in table else "valid"
         return ruled(verdict, {"correct": float(right), "valid": 1.0})
 
 
-def _validator(schema: Any) -> Any:
+def _validator(schema: Any, formats: bool) -> Any:
     try:
         validators = import_module("jsonschema.validators")
         registry = import_module("jsonschema_specifications").REGISTRY
@@ -100,7 +108,57 @@ def _validator(schema: Any) -> Any:
         kind.check_schema(schema)
     except Exception as error:  # its SchemaError, and what malformed schemas make it raise
         raise DataError(f"{schema!r} is no JSON Schema: {getattr(error, 'message', error)}") from None
-    return kind(schema, registry=registry)
+    unknown = sorted(set(formats_in(schema)) - FORMATS.keys()) if formats else []
+    if unknown:
+        raise DataError(
+            f"the schema asks for the format {unknown[0]!r}, which is not checked here; known: {', '.join(sorted(FORMATS))}"
+        )
+    exact = _changed(schema, float, lambda number: Exact(repr(number)))
+    if isinstance(exact, dict):
+        exact = {
+            key: value for key, value in cast("dict[str, Any]", exact).items() if key != "$schema"
+        }  # would choose the kind anew
+    return _exact_kind(kind)(exact, registry=registry, format_checker=_checker() if formats else None)
+
+
+@lru_cache(maxsize=16)
+def _exact_kind(kind: Any) -> Any:
+    """A class of validators that takes decimals for what they are."""
+    validators = import_module("jsonschema.validators")
+    checker = kind.TYPE_CHECKER
+    whole = checker.is_type(1.0, "integer")  # not so in the oldest drafts
+
+    def is_integer(_: Any, value: Any) -> bool:
+        return checker.is_type(value, "integer") or (whole and isinstance(value, Exact) and value == value.to_integral_value())
+
+    name = "multipleOf" if "multipleOf" in kind.VALIDATORS else "divisibleBy"
+    return validators.extend(kind, {name: _multiple}, type_checker=checker.redefine("integer", is_integer))
+
+
+def _multiple(validator: Any, unit: Any, value: Any, _: Any) -> Iterator[Any]:
+    if validator.is_type(value, "number") and Fraction(value) % Fraction(unit):
+        yield import_module("jsonschema.exceptions").ValidationError(f"{value!r} is not a multiple of {unit!r}")
+
+
+@lru_cache(maxsize=1)
+def _checker() -> Any:
+    found = import_module("jsonschema").FormatChecker(formats=())
+    for name in FORMATS:
+        found.checks(name)(partial(_formatted, name))
+    return found
+
+
+def _formatted(name: str, value: object) -> bool:
+    return not isinstance(value, str) or has_format(value, name)
+
+
+def _changed(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    """A JSON value in which every number of a kind is changed."""
+    if isinstance(value, dict):
+        return {key: _changed(part, kind, change) for key, part in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_changed(part, kind, change) for part in cast("list[Any]", value)]
+    return change(value) if isinstance(value, kind) else value
 
 
 def _broken(validator: Any, value: Any) -> str:
