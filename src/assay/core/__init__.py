@@ -62,6 +62,8 @@ if TYPE_CHECKING:
         Request,
         Restorable,
         Sampler,
+        ServesOldWeights,
+        SharesStates,
         State,
         Stats,
         Step,
@@ -167,6 +169,8 @@ __all__ = [
     "Rollout",
     "Sample",
     "Sampler",
+    "ServesOldWeights",
+    "SharesStates",
     "Sampling",
     "Scope",
     "Score",
@@ -245,7 +249,7 @@ _HOME = {
             "BatchComposer CallTokenizer ChatTokenizer ContextManager Curriculum CurriculumSpec Engine EngineInfo EngineOfMany "
             "Environment "
             "Filter Guidance GuidanceSpec IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs Posed "
-            "Rehearsal Replay Request Restorable Sampler State Stats Step SwapMode TaskSource "
+            "Rehearsal Replay Request Restorable Sampler ServesOldWeights SharesStates State Stats Step SwapMode TaskSource "
             "Tokenizer Tool Tracker Verifier"
         ),
         "proportion": "wilson_bounds",

@@ -7,7 +7,7 @@ are drawn, how good they are, what to try next, how to learn, where to report.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -51,6 +51,8 @@ __all__ = [
     "Request",
     "Restorable",
     "Sampler",
+    "ServesOldWeights",
+    "SharesStates",
     "State",
     "Stats",
     "Step",
@@ -302,6 +304,37 @@ class EngineOfMany(Engine, Protocol):
 
     async def generate_all(self, requests: Sequence[Request]) -> list[Completion]:
         """In the order of the requests."""
+        ...
+
+
+@runtime_checkable
+class SharesStates(Engine, Protocol):
+    """An engine whose computation of sampled tokens the learner's gradient pass can take over."""
+
+    def recorded(self) -> AbstractContextManager[None]:
+        """Inside, what is computed of sampled tokens is kept."""
+        ...
+
+
+@runtime_checkable
+class ServesOldWeights(Engine, Protocol):
+    """An engine that serves weights of some publications ago, on purpose."""
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that decodes."""
+        ...
+
+    def present(self) -> AbstractAsyncContextManager[None]:
+        """Inside, the newest weights are served."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Writes the weights that wait for their turn."""
+        ...
+
+    def load(self, folder: Path) -> None:
+        """Restores what `save` wrote."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from assay.core.protocols import EngineInfo
@@ -80,3 +81,7 @@ class NativeEngine(RunningBatch[Any]):
             runner, runner if built else self.weights, info, max_batch=max_batch, columns=columns,
             decode=model.tokenizer.decode,
         )  # fmt: skip
+
+    def recorded(self) -> AbstractContextManager[None]:
+        """Inside, what is computed of sampled tokens is left on the `trail`, where there is one."""
+        return self.trail.open() if self.trail else nullcontext()

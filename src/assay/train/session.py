@@ -13,7 +13,17 @@ from assay.core.errors import ConfigError
 from assay.core.group import Group, Outcome
 from assay.core.manifest import Manifest
 from assay.core.plan import Plan
-from assay.core.protocols import Curriculum, Engine, Guidance, IndexPolicy, Replay, Sampler, Tokenizer
+from assay.core.protocols import (
+    Curriculum,
+    Engine,
+    Guidance,
+    IndexPolicy,
+    Replay,
+    Sampler,
+    ServesOldWeights,
+    SharesStates,
+    Tokenizer,
+)
 from assay.core.rollout import Sampling
 from assay.core.scoring import Scorer
 from assay.core.seeds import derive
@@ -33,7 +43,6 @@ from assay.verify import FromTasks, ScoringPool
 if TYPE_CHECKING:
     from assay.runtime.any_model import AnyModel
     from assay.runtime.fleet import AnyLearner
-    from assay.runtime.lagged import Lagged
 
 __all__ = ["Practice", "Session", "open_session", "player_of", "with_stop"]
 
@@ -190,18 +199,13 @@ class Session:
         self.load_state_dict(state)
 
     @property
-    def lagged(self) -> Lagged | None:
+    def lagged(self) -> ServesOldWeights | None:
         """The engine, where it serves weights that are old on purpose."""
-        from assay.runtime.lagged import Lagged
-
-        return self.engine if isinstance(self.engine, Lagged) else None
+        return self.engine if isinstance(self.engine, ServesOldWeights) else None
 
     def recorded(self) -> AbstractContextManager[None]:
         """Inside, what the engine computes of what it samples is kept for the gradient pass, where both can (`Native.recall`)."""
-        from assay.runtime.engine import NativeEngine
-
-        trail = self.engine.trail if isinstance(self.engine, NativeEngine) else None
-        return trail.open() if trail else nullcontext()
+        return self.engine.recorded() if isinstance(self.engine, SharesStates) else nullcontext()
 
     def close(self) -> None:
         """Ends the processes that share the learner; what the next stage takes over stays."""
