@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.testing.contracts import ContractError, Report, check_curriculum, check_environment, check_verifier
+    from assay.testing.contracts import ContractError, Report, check_environment, check_verifier
     from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
     from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongLogprobs, WrongTiedHead
+    from assay.testing.guides import check_curriculum, check_filter, check_guidance
     from assay.testing.judge_server import JudgeServer
     from assay.testing.models import random_model
     from assay.testing.objective import check_objective, check_term, objective_around, random_batch
     from assay.testing.problems import check_problem
-    from assay.testing.records import graded
+    from assay.testing.records import as_outcomes, graded
     from assay.testing.scoring import ScriptedScoring, check_scorer
     from assay.testing.sources import check_task_source
     from assay.testing.statistics import check_statistic
@@ -33,9 +34,12 @@ __all__ = [
     "StaleTensor",
     "WrongLogprobs",
     "WrongTiedHead",
+    "as_outcomes",
     "attempt",
     "check_curriculum",
     "check_environment",
+    "check_filter",
+    "check_guidance",
     "check_objective",
     "check_problem",
     "check_scorer",
@@ -51,14 +55,15 @@ __all__ = [
 ]
 
 _HOME = {
-    "contracts": "ContractError Report check_curriculum check_environment check_verifier",
+    "contracts": "ContractError Report check_environment check_verifier",
     "fakes": "Ask CharCodec FakeLearner ScriptedEngine",
     "faults": "BaseWeights StaleModel StaleTensor WrongLogprobs WrongTiedHead",
+    "guides": "check_curriculum check_filter check_guidance",
     "judge_server": "JudgeServer",
     "models": "random_model",
     "objective": "check_objective check_term objective_around random_batch",
     "problems": "check_problem",
-    "records": "graded",
+    "records": "as_outcomes graded",
     "scoring": "ScriptedScoring check_scorer",
     "sources": "check_task_source",
     "statistics": "check_statistic",

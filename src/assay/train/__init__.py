@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.train.admitted import Admitted
     from assay.train.check import IndependentCheck
     from assay.train.demonstration import Demonstration
     from assay.train.driver import Outcome, load_run, resume, train
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from assay.train.stages import Imitate, Prefer, WarmUp
 
 __all__ = [
-    "Admitted",
     "Built",
     "ContaminationCheck",
     "Demonstration",
@@ -43,7 +41,6 @@ __all__ = [
 ]
 
 _HOME = {
-    "admitted": "Admitted",
     "check": "IndependentCheck",
     "demonstration": "Demonstration",
     "driver": "Outcome load_run resume train",
