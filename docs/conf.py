@@ -74,6 +74,7 @@ nitpick_ignore = [
     ("py:class", "assay.train.stages.OneUpdate"),
     ("py:class", "assay.verify.code.base.Gold"),
     ("py:class", "assay.verify.code.cases.Case"),
+    ("py:class", "assay.verify.scorers.reference.ReferenceScorer"),
 ]
 
 

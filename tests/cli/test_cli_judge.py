@@ -61,6 +61,6 @@ def test_a_rubric_and_the_probability_of_a_reference_are_options(assay, mine: Pa
     )  # fmt: skip
     assert said.code == 0 and re.search(r"name +'clear'", said.out), said.err
     said = assay(
-        "explain", "mine.py:tiny", "--stages.0.reward.kind", "ReferenceProbability", "--stages.0.composer.kind", "Admitted"
+        "explain", "mine.py:tiny", "--stages.0.reward.kind", "ReferenceProbability", "--stages.0.filter.kind", "Admitted"
     )
     assert said.code == 0 and re.search(r"reward +ReferenceProbability", said.out), said.err

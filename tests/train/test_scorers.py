@@ -22,9 +22,9 @@ from assay.core.errors import ConfigError, RewardError, UnknownNameError
 from assay.core.rollout import Stop
 from assay.core.score import Fault
 from assay.core.task import Message
+from assay.guide import Admitted
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.testing import JudgeServer
-from assay.train.admitted import Admitted
 from assay.train.driver import train
 from assay.train.fits import check_run
 from assay.train.grade import VerifierContext
@@ -68,7 +68,7 @@ def test_accuracy_rises_by_the_probability_of_the_reference_and_not_by_that_of_a
 
 def test_the_filter_by_spread_leaves_groups_out_and_a_resume_remembers_its_mean(model: Path, tmp_path: Path) -> None:
     spec = replace(BY_REFERENCE, spread=SpreadFilter(share=1.0, mean_from=1, filter_from=2))
-    run = scored(model, spec, steps=6, composer=Admitted())
+    run = scored(model, spec, steps=6, filter=Admitted())
     whole = trained(run, tmp_path / "whole")
     found = [m["metrics"] for m in lines(tmp_path / "whole", "metrics") if "reference/admitted" in m["metrics"]]
     admitted = [m["reference/admitted"] for m in found]

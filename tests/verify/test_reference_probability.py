@@ -16,8 +16,8 @@ from assay.core.rollout import Completion, Ids, Rollout, Sampling, Span, Stop, i
 from assay.core.score import Score
 from assay.core.scoring import RolloutGroup
 from assay.core.task import Task
-from assay.testing import CharCodec, ScriptedScoring, attempt, check_scorer, graded
-from assay.train.admitted import Admitted
+from assay.guide import Admitted
+from assay.testing import CharCodec, ScriptedScoring, attempt, check_filter, check_scorer, graded
 from assay.verify import ReferenceProbability, SpreadFilter
 from assay.verify.scorers.reference import mean_probability, reasoning_of, reference_of, well_formed
 from assay.verify.scorers.spread import SpreadHistory
@@ -195,12 +195,9 @@ def test_groups_that_differ_too_little_are_marked_and_left_out() -> None:
         graded(task_of(), [Score(components={"reward": v}, columns={"admitted": m}) for v in (0.0, 1.0)], key=f"g{m}")
         for m in (0.0, 1.0)
     ]
-    batch = Admitted().compose(groups, None, 0)
-    assert batch is not None and batch.counts.rollouts == 2 and batch.drawn is not None and batch.drawn.rollouts == 4
-    assert Admitted().compose(groups[:1], None, 0) is None
+    assert [Admitted().select(g) for g in groups] == [None, groups[1]]
     plain = graded(task_of(), [0.0, 1.0])
-    whole = Admitted().compose([plain], None, 0)
-    assert whole is not None and whole.counts.rollouts == 2
+    assert Admitted().select(plain) is plain and check_filter(Admitted()).passed
 
 
 @pytest.mark.parametrize(

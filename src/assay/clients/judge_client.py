@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JudgeClient", "JudgementStore", "MemoryStore"]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _READINGS = 5
 """Times that a judge is asked where its answer cannot be read, each with a seed of its own."""
@@ -79,7 +79,7 @@ class JudgeClient:
         self._waiting: dict[str, asyncio.Task[str]] = {}
         self._slots = asyncio.Semaphore(judge.concurrency)  # a deadline begins when a question's turn has come
 
-    async def ask(self, messages: Sequence[Message], read: Callable[[str], T], *, sample: int = 0) -> T:
+    async def ask(self, messages: Sequence[Message], read: Callable[[str], _T], *, sample: int = 0) -> _T:
         """What ``read`` makes of the judge's answer.
 
         Raises:

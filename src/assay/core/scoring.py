@@ -18,7 +18,7 @@ from assay.core.task import Context, Message, Task
 
 __all__ = ["JudgePort", "RolloutGroup", "ScoreContext", "Scorer", "ScorerSpec", "StatelessScorer", "score_each", "unanswered"]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class RolloutGroup:
 class JudgePort(Protocol):
     """A model that is asked for a judgement in words."""
 
-    async def ask(self, messages: Sequence[Message], read: Callable[[str], T], *, sample: int = 0) -> T:
+    async def ask(self, messages: Sequence[Message], read: Callable[[str], _T], *, sample: int = 0) -> _T:
         """What ``read`` makes of the judge's answer; an answer in which it finds nothing is asked for again.
 
         Args:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from assay.guide.cells import CellBook, CellRule, Memory, Standing
     from assay.guide.compose import Compose
     from assay.guide.curriculum import Frontier, SuccessVariance, Uniform
-    from assay.guide.filters import Mixed, Refill, ResampleOnCorrect, SuccessWindow
+    from assay.guide.filters import Admitted, Mixed, Refill, ResampleOnCorrect, SuccessWindow
     from assay.guide.guidance import Plain, Prefix, Privileged, Stateless
     from assay.guide.hints import Ghpo, Seele
     from assay.guide.index import FirstTasks, InOrder
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from assay.guide.scaler import Scaler, ScalerCurriculum
 
 __all__ = [
+    "Admitted",
     "Balanced",
     "Bell",
     "CellBook",
@@ -59,7 +60,7 @@ _HOME = {
     "cells": "CellBook CellRule Memory Standing",
     "compose": "Compose",
     "curriculum": "Frontier SuccessVariance Uniform",
-    "filters": "Mixed Refill ResampleOnCorrect SuccessWindow",
+    "filters": "Admitted Mixed Refill ResampleOnCorrect SuccessWindow",
     "guidance": "Plain Prefix Privileged Stateless",
     "hints": "Ghpo Seele",
     "index": "FirstTasks InOrder",

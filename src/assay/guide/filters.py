@@ -10,7 +10,7 @@ from assay.core.group import Group
 from assay.core.score import Score
 from assay.core.seeds import generator
 
-__all__ = ["Mixed", "Refill", "ResampleOnCorrect", "SuccessWindow"]
+__all__ = ["Admitted", "Mixed", "Refill", "ResampleOnCorrect", "SuccessWindow"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +50,24 @@ class SuccessWindow:
     def select(self, group: Group) -> Group | None:
         """The group, or None outside the window."""
         return group if group.success is not None and self.low <= group.success <= self.high else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """Keeps groups that their scorer admitted: of which some rollout's column is above 0, or has none.
+
+    A scorer with a memory, such as `assay.verify.ReferenceProbability` with its filter by spread (RLPR), decides and writes the
+    column; a filter is pure.
+
+    Attributes:
+        column: of the scores (`assay.core.Score.columns`).
+    """
+
+    column: str = "admitted"
+
+    def select(self, group: Group) -> Group | None:
+        """The group, or None where it was not admitted."""
+        return group if any(score.columns.get(self.column, 1.0) > 0.0 for score in group.scores) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

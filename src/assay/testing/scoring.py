@@ -25,7 +25,7 @@ from assay.verify.verdict import judge as verdict_of
 
 __all__ = ["ScriptedScoring", "check_scorer"]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 Reply = Callable[[Sequence[Message]], str]
 """A judge: messages to what it says; it may raise EngineError."""
 
@@ -85,7 +85,7 @@ class _Scripted:
     name: str
     reply: Reply
 
-    async def ask(self, messages: Sequence[Message], read: Callable[[str], T], *, sample: int = 0) -> T:
+    async def ask(self, messages: Sequence[Message], read: Callable[[str], _T], *, sample: int = 0) -> _T:
         said = self.reply(messages)
         try:
             return read(said)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.train.admitted import Admitted
     from assay.train.check import IndependentCheck
     from assay.train.demonstration import Demonstration
     from assay.train.driver import Outcome, load_run, resume, train
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from assay.train.wiring import WiredPart, wire, wire_run
 
 __all__ = [
-    "Admitted",
     "Age",
     "AsStream",
     "Built",
@@ -76,7 +74,6 @@ __all__ = [
 ]
 
 _HOME = {
-    "admitted": "Admitted",
     "check": "IndependentCheck",
     "demonstration": "Demonstration",
     "driver": "Outcome load_run resume train",
