@@ -15,14 +15,14 @@ from assay.core.canon import FrozenMap
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.task import Task
-from assay.guide import Balanced, CellCurriculum, Frontier, Standing, SuccessVariance, Uniform
-from assay.testing import check_curriculum, graded
+from assay.guide import Balanced, CellBook, CellRule, Frontier, Standing, SuccessVariance, Uniform
+from assay.testing import as_outcomes, check_curriculum, graded
 
 PARTS = {"sums": ("add", "times"), "words": ("spell/short", "spell")}
 ARMS = {"add/a": (1, 2), "add/b": (1,), "times": (1,), "spell/short": (1, 2, 3), "spell/long": (2,), "spell/odd": (1,)}
 
 
-def shares(curriculum: CellCurriculum) -> dict[tuple[str, int], float]:
+def shares(curriculum: CellBook) -> dict[tuple[str, int], float]:
     return dict(zip(curriculum.cells, curriculum.propensities.tolist(), strict=True))
 
 
@@ -49,7 +49,7 @@ def test_the_rule_weighs_within_a_member() -> None:
     curriculum = Balanced(parts=PARTS, rule=Frontier(floor=0.2)).build(ARMS, 0)
     assert (shares(curriculum)["add/a", 1], shares(curriculum)["add/a", 2]) == pytest.approx((1 / 8, 0.0))
     task = Task(id="t", domain="d", arm="add/a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"}))
-    curriculum.observe([graded(task, [1.0, 1.0])] * 8)
+    curriculum.observe(as_outcomes([graded(task, [1.0, 1.0])] * 8))
     assert 0.0 < shares(curriculum)["add/a", 1] < shares(curriculum)["add/a", 2]
     assert sum(p for (arm, _), p in shares(curriculum).items() if arm.startswith("add/")) == pytest.approx(0.25)
 
@@ -60,16 +60,11 @@ def test_what_is_not_practised_leaves_its_share_to_others() -> None:
     assert shares(spec.build({"add/a": (1,), "times": (1,)}, 0)) == {("add/a", 1): 0.5, ("times", 1): 0.5}
 
 
-class Picky:
+class Picky(CellRule):
     """Weighs one arm alone."""
-
-    decay, prior, settle = 0.9, 0.5, 1
 
     def weights(self, standing: Standing) -> NDArray[np.float64]:
         return np.array([float(arm == "times") for arm, _ in standing.cells])
-
-    def build(self, arms: dict[str, tuple[int, ...]], seed: int) -> CellCurriculum:
-        return CellCurriculum(self, arms, seed)
 
 
 def test_members_without_weight_are_left_out() -> None:
@@ -80,7 +75,8 @@ def test_members_without_weight_are_left_out() -> None:
 def test_each_part_has_its_share_whatever_succeeds(success: list[float], share: float) -> None:
     spec = Balanced(parts=PARTS, rule=SuccessVariance(), shares={"words": share})
     cells = tuple((arm, level) for arm in sorted(ARMS) for level in ARMS[arm])
-    standing = Standing(cells, np.array(success), np.array(success), np.ones(9, np.int64))
+    found, ones = np.array(success), np.ones(9, np.int64)
+    standing = Standing(cells, found, found, ones, found, ones, ((),) * 9)
     sums: dict[str, float] = defaultdict(float)
     for (arm, _), weight in zip(cells, spec.weights(standing), strict=True):
         sums[spec.part(arm)[0]] += weight

@@ -12,6 +12,7 @@ from assay.core.batch import Batch, pack
 from assay.core.canon import FrozenMap, canonical
 from assay.core.errors import ConfigError, DataError
 from assay.core.group import Group
+from assay.core.protocols import Moment
 from assay.core.sample import STREAMS
 from assay.core.score import Fault, Score
 from assay.core.task import Prefill, Task
@@ -205,38 +206,49 @@ def test_wrong_replay_settings(settings: dict[str, int]) -> None:
 
 
 def test_plain_poses_the_prompt_once() -> None:
-    (context,) = Plain().next(task(answer="x"), [], "s0/1")
+    (posed,) = Plain().next(task(answer="x"), [], Moment(key="s0/1"))
+    context = posed.context
     assert (context.key, context.group, context.prefill, context.tag) == ("s0/1", "s0/1", None, "plain")
     assert [m.content for m in context.messages] == ["abc"]
     assert not hasattr(context.task, "private")
-    assert Plain().next(task(), [group("s0/1", 1.0)], "s0/1") == ()
+    assert Plain().next(task(), [group("s0/1", 1.0)], Moment(key="s0/1")) == ()
 
 
 def test_prefix_gives_a_share_of_the_solution() -> None:
-    (context,) = Prefix(share=(0.5, 0.5), probability=1.0).next(task(answer="x", solution="because x"), [], "k")
+    (posed,) = Prefix(share=(0.5, 0.5), probability=1.0).next(task(answer="x", solution="because x"), [], Moment(key="k"))
+    context = posed.context
     assert (context.prefill, context.tag) == (Prefill("because x", 0.5), "prefix")
-    (context,) = Prefix(share=(1.0, 1.0), probability=1.0).next(task(answer="x"), [], "k")
+    (posed,) = Prefix(share=(1.0, 1.0), probability=1.0).next(task(answer="x"), [], Moment(key="k"))
+    context = posed.context
     assert context.prefill == Prefill("x", 1.0)
-    assert Prefix().next(task(answer="x"), [group("k", 1.0)], "k") == ()
-    assert Prefix(probability=0.0).next(task(), [], "k") == Plain().next(task(), [], "k")
+    assert Prefix().next(task(answer="x"), [group("k", 1.0)], Moment(key="k")) == ()
+    assert Prefix(probability=0.0).next(task(), [], Moment(key="k")) == Plain().next(task(), [], Moment(key="k"))
 
 
 def test_prefix_draws_evenly_and_purely() -> None:
-    drawn = [Prefix(share=(0.2, 0.8), probability=0.75).next(task(answer="x"), [], f"k{i}")[0].prefill for i in range(4000)]
+    drawn = [
+        Prefix(share=(0.2, 0.8), probability=0.75).next(task(answer="x"), [], Moment(key=f"k{i}"))[0].context.prefill
+        for i in range(4000)
+    ]
     shares = [p.share for p in drawn if p is not None]
     assert abs(len(shares) / 4000 - 0.75) < 0.035
     assert min(shares) >= 0.2
     assert max(shares) <= 0.8
     assert abs(np.mean(shares) - 0.5) < 0.015
-    again = [Prefix(share=(0.2, 0.8), probability=0.75).next(task(answer="x"), [], f"k{i}")[0].prefill for i in range(50)]
+    again = [
+        Prefix(share=(0.2, 0.8), probability=0.75).next(task(answer="x"), [], Moment(key=f"k{i}"))[0].context.prefill
+        for i in range(50)
+    ]
     assert again == drawn[:50]
-    assert [Prefix(share=(0.2, 0.8), seed=1).next(task(answer="x"), [], f"k{i}")[0].prefill for i in range(50)] != again
+    assert [
+        Prefix(share=(0.2, 0.8), seed=1).next(task(answer="x"), [], Moment(key=f"k{i}"))[0].context.prefill for i in range(50)
+    ] != again
 
 
 @pytest.mark.parametrize("private", [{}, {"answer": 3}])
 def test_prefix_needs_text(private: dict[str, object]) -> None:
     with pytest.raises(DataError, match="needs text in private"):
-        Prefix(probability=1.0).next(task(**private), [], "k")
+        Prefix(probability=1.0).next(task(**private), [], Moment(key="k"))
 
 
 @pytest.mark.parametrize("settings", [{"share": (0.5, 0.2)}, {"share": (-0.1, 0.2)}, {"share": (0.0, 1.1)}, {"probability": 1.5}])

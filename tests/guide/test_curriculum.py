@@ -13,8 +13,8 @@ from assay.core.errors import CheckpointError, ConfigError
 from assay.core.group import Draw, Group
 from assay.core.score import Fault, Score
 from assay.core.task import Task
-from assay.guide import CellCurriculum, SuccessVariance, Uniform
-from assay.testing import check_curriculum, graded
+from assay.guide import CellBook, CellRule, SuccessVariance, Uniform
+from assay.testing import as_outcomes, check_curriculum, graded
 
 ARMS = {"sort": (3, 4, 5), "kv": (1,)}
 
@@ -39,7 +39,7 @@ def test_weights_by_hand() -> None:
     curriculum = SuccessVariance(floor=0.05, decay=0.9, prior=0.5).build(ARMS, seed=0)
     assert curriculum.cells == [("kv", 1), ("sort", 3), ("sort", 4), ("sort", 5)]
     assert curriculum.propensities.tolist() == [0.25] * 4
-    curriculum.observe([group("sort", 4, 1.0, 1.0), group("sort", 4, 1.0, 1.0)])
+    curriculum.observe(as_outcomes([group("sort", 4, 1.0, 1.0), group("sort", 4, 1.0, 1.0)]))
     moved = 0.595 * 0.405 + 0.05
     np.testing.assert_allclose(curriculum.propensities, np.array([0.3, 0.3, moved, 0.3]) / (0.9 + moved), rtol=1e-12)
     assert curriculum.metrics()["curriculum/success/sort/level_4"] == pytest.approx(0.595)
@@ -49,14 +49,14 @@ def test_weights_by_hand() -> None:
 
 def test_uniform_stays_uniform_and_still_measures() -> None:
     curriculum = Uniform().build(ARMS, seed=0)
-    curriculum.observe([group("sort", 3, 0.0, 0.0)])
+    curriculum.observe(as_outcomes([group("sort", 3, 0.0, 0.0)]))
     assert curriculum.propensities.tolist() == [0.25] * 4
     assert curriculum.metrics()["curriculum/success/sort/level_3"] == pytest.approx(0.45)
 
 
 def test_mastered_and_hopeless_cells_keep_the_floor() -> None:
     curriculum = SuccessVariance(floor=0.1, decay=0.0).build({"a": (1, 2, 3)}, seed=0)
-    curriculum.observe([group("a", 1, 1.0), group("a", 2, 0.0), group("a", 3, 0.0, 1.0)])
+    curriculum.observe(as_outcomes([group("a", 1, 1.0), group("a", 2, 0.0), group("a", 3, 0.0, 1.0)]))
     np.testing.assert_allclose(curriculum.propensities, np.array([0.1, 0.1, 0.35]) / 0.55)
 
 
@@ -64,13 +64,12 @@ def test_every_graded_group_counts_once_and_faults_say_nothing() -> None:
     fault = Score(components={}, fault=Fault.VERIFIER)
     curriculum = SuccessVariance().build({"a": (1, 2)}, seed=0)
     before = curriculum.state_dict()
-    curriculum.observe([group("a", 1, fault, fault), group("b", 1, 1.0), group("a", 9, 1.0)])
+    curriculum.observe(as_outcomes([group("a", 1, fault, fault), group("b", 1, 1.0), group("a", 9, 1.0)]))
     assert curriculum.state_dict() == before
     # without signal, partly faulty: both count
-    curriculum.observe([group("a", 1, 1.0, 1.0), group("a", 2, fault, 0.0)])
-    assert curriculum.state_dict()["cells"] == [
-        ["a", 1, pytest.approx(0.55), 1, pytest.approx(0.55)], ["a", 2, pytest.approx(0.45), 1, pytest.approx(0.45)],
-    ]  # fmt: skip
+    curriculum.observe(as_outcomes([group("a", 1, 1.0, 1.0), group("a", 2, fault, 0.0)]))
+    high, low = pytest.approx(0.55), pytest.approx(0.45)
+    assert curriculum.state_dict()["cells"] == [["a", 1, high, 1, high, high, 1, []], ["a", 2, low, 1, low, low, 1, []]]
 
 
 @given(
@@ -79,9 +78,9 @@ def test_every_graded_group_counts_once_and_faults_say_nothing() -> None:
 def test_the_order_of_groups_does_not_matter(results: list[tuple[int, list[float]]], order) -> None:
     groups = [group("sort", level, *values) for level, values in results]
     one, two = SuccessVariance().build(ARMS, 0), SuccessVariance().build(ARMS, 0)
-    one.observe(groups)
+    one.observe(as_outcomes(groups))
     order.shuffle(groups)
-    two.observe(groups)
+    two.observe(as_outcomes(groups))
     assert one.state_dict() == two.state_dict()
 
 
@@ -140,17 +139,11 @@ def test_wrong_settings_are_refused(make, told: str) -> None:
 
 
 def test_a_rule_of_ones_own() -> None:
-    class Hardest:
-        decay, prior, settle = 0.9, 0.5, 1
-
+    class Hardest(CellRule):
         def weights(self, standing):
             return np.arange(1.0, len(standing.cells) + 1.0)
 
-    class Spec:
-        def build(self, arms, seed):
-            return CellCurriculum(Hardest(), arms, seed)
-
-    check_curriculum(Spec(), ARMS)
+    check_curriculum(Hardest(), ARMS)
 
 
 @pytest.mark.parametrize(
@@ -164,11 +157,9 @@ def test_a_rule_of_ones_own() -> None:
     ],
 )
 def test_weights_that_are_no_chances_are_refused(values: list[float], told: str) -> None:
-    class Broken:
-        decay, prior, settle = 0.9, 0.5, 1
-
+    class Broken(CellRule):
         def weights(self, standing):
             return np.array(values)
 
     with pytest.raises(ConfigError, match=rf"Broken.weights gave .*{told}"):
-        CellCurriculum(Broken(), ARMS, 0).draw(3)
+        CellBook(Broken(), ARMS, 0).draw(3)

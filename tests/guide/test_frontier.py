@@ -10,8 +10,8 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError
 from assay.core.group import Group
 from assay.core.task import Task
-from assay.guide import CellCurriculum, Frontier
-from assay.testing import check_curriculum, graded
+from assay.guide import CellBook, Frontier
+from assay.testing import as_outcomes, check_curriculum, graded
 
 ARMS = {"sort": (3, 4, 5, 6), "walk": (1, 2)}
 
@@ -21,11 +21,11 @@ def group(arm: str, level: int, *values: float) -> Group:
     return graded(task, values)
 
 
-def shares(curriculum: CellCurriculum) -> dict[tuple[str, int], float]:
+def shares(curriculum: CellBook) -> dict[tuple[str, int], float]:
     return dict(zip(curriculum.cells, curriculum.propensities.tolist(), strict=True))
 
 
-def frontiers(curriculum: CellCurriculum, rule: Frontier) -> dict[str, int]:
+def frontiers(curriculum: CellBook, rule: Frontier) -> dict[str, int]:
     return rule.frontiers(curriculum.standing)
 
 
@@ -40,8 +40,8 @@ def test_shares_by_hand() -> None:
     assert shares(curriculum) == pytest.approx({
         ("sort", 3): 0.25, ("sort", 4): 0.25, ("sort", 5): 0.0, ("sort", 6): 0.0, ("walk", 1): 0.5, ("walk", 2): 0.0,
     })  # fmt: skip
-    curriculum.observe([group("sort", 3, 1.0), group("sort", 4, 0.0, 0.0, 0.0, 0.0)])
-    curriculum.observe([group("sort", 4, 0.0)] * 3)
+    curriculum.observe(as_outcomes([group("sort", 3, 1.0), group("sort", 4, 0.0, 0.0, 0.0, 0.0)]))
+    curriculum.observe(as_outcomes([group("sort", 4, 0.0)] * 3))
     # p of level 3 is .75, which weighs .95; that of level 4 is 1/32, which weighs .2 + 31/256 = .3211 and, as the frontier, .5
     assert shares(curriculum)["sort", 4] == pytest.approx(0.5 * 0.5 / 1.45)
     without = Frontier(start={"sort": 4}, floor=0.2, decay=0.5, reserve=0.0).build(ARMS, seed=0)
@@ -53,16 +53,16 @@ def test_it_moves_up_after_enough_groups_and_never_down() -> None:
     rule = Frontier(start={"sort": 4}, settle=3, decay=0.5, unlock=0.7)
     curriculum = rule.build(ARMS, seed=0)
     assert frontiers(curriculum, rule) == {"sort": 4, "walk": 1}
-    curriculum.observe([group("sort", 4, 1.0), group("sort", 4, 1.0)])  # .875, but only two groups
+    curriculum.observe(as_outcomes([group("sort", 4, 1.0), group("sort", 4, 1.0)]))  # .875, but only two groups
     assert frontiers(curriculum, rule)["sort"] == 4
-    curriculum.observe([group("sort", 4, 0.0)])  # three groups, and .4375
+    curriculum.observe(as_outcomes([group("sort", 4, 0.0)]))  # three groups, and .4375
     assert frontiers(curriculum, rule)["sort"] == 4
-    curriculum.observe([group("sort", 4, 1.0)])  # .71875
+    curriculum.observe(as_outcomes([group("sort", 4, 1.0)]))  # .71875
     assert frontiers(curriculum, rule)["sort"] == 5
-    curriculum.observe([group("sort", 4, 0.0)] * 9)
+    curriculum.observe(as_outcomes([group("sort", 4, 0.0)] * 9))
     assert frontiers(curriculum, rule) == {"sort": 5, "walk": 1}
     for level in (5, 6):
-        curriculum.observe([group("sort", level, 1.0)] * 3)
+        curriculum.observe(as_outcomes([group("sort", level, 1.0)] * 3))
     assert frontiers(curriculum, rule)["sort"] == 6  # the last one stays
 
 
@@ -78,8 +78,8 @@ def test_an_arm_of_one_level_has_all_of_its_share() -> None:
 def test_a_resume_goes_on_at_the_frontier() -> None:
     rule = Frontier(settle=1, decay=0.0)
     one, two = rule.build(ARMS, seed=5), rule.build(ARMS, seed=5)
-    one.observe([group("sort", 3, 1.0)])
-    one.observe([group("sort", 3, 0.0)])
+    one.observe(as_outcomes([group("sort", 3, 1.0)]))
+    one.observe(as_outcomes([group("sort", 3, 0.0)]))
     two.load_state_dict(json.loads(json.dumps(one.state_dict())))
     assert frontiers(two, rule) == frontiers(one, rule) == {"sort": 4, "walk": 1}
     assert np.array_equal(one.propensities, two.propensities)

@@ -14,7 +14,7 @@ from assay.core.errors import CheckpointError, ConfigError
 from assay.core.group import Group
 from assay.core.task import Task
 from assay.guide import Scaler, ScalerCurriculum
-from assay.testing import check_curriculum, graded
+from assay.testing import as_outcomes, check_curriculum, graded
 
 LEVELS = (1, 2, 3, 4, 5)
 
@@ -39,24 +39,24 @@ def test_it_keeps_the_laws_of_curricula(spec: Scaler) -> None:
 @pytest.mark.parametrize(("share", "after"), [(0.75, 2.9), (1.0, 3.4), (0.0, 1.4), (0.5, 2.4)])
 def test_difficulty_follows_accuracy(share: float, after: float) -> None:
     curriculum = Scaler(start=2.4).build({"a": LEVELS}, 0)
-    curriculum.observe([right("a", share)])
+    curriculum.observe(as_outcomes([right("a", share)]))
     assert curriculum.difficulty("a") == pytest.approx(after)
 
 
 def test_one_step_is_at_most_one_level_and_stays_within_the_levels() -> None:
     curriculum = Scaler(step=9.0, start=3.5).build({"a": LEVELS, "b": LEVELS}, 0)
-    curriculum.observe([right("a", 1.0), right("b", 0.0)])
+    curriculum.observe(as_outcomes([right("a", 1.0), right("b", 0.0)]))
     assert (curriculum.difficulty("a"), curriculum.difficulty("b")) == (4.0, 2.5)
-    curriculum.observe([right("b", 0.0)] * 3)  # one batch, however many groups
+    curriculum.observe(as_outcomes([right("b", 0.0)] * 3))  # one batch, however many groups
     assert (curriculum.difficulty("a"), curriculum.difficulty("b")) == (4.0, 1.5)
     for _ in range(3):
-        curriculum.observe([right("b", 0.0)])
+        curriculum.observe(as_outcomes([right("b", 0.0)]))
     assert curriculum.difficulty("b") == 0.0
 
 
 def test_a_batch_is_the_mean_over_its_groups_and_says_nothing_of_what_is_not_graded_or_not_there() -> None:
     curriculum = Scaler(start=2.0).build({"a": LEVELS, "b": LEVELS}, 0)
-    curriculum.observe([right("a", 1.0), right("a", 0.25), right("x", 1.0)])  # .625 in the mean
+    curriculum.observe(as_outcomes([right("a", 1.0), right("a", 0.25), right("x", 1.0)]))  # .625 in the mean
     assert (curriculum.difficulty("a"), curriculum.difficulty("b")) == (2.25, 2.0)
     assert curriculum.metrics()["curriculum/groups"] == 2.0
 
@@ -90,7 +90,7 @@ def replaced_after(curriculum: ScalerCurriculum, share: float, most: int = 40) -
     """Batches of this accuracy until the first active arm is replaced."""
     (arm,) = curriculum.active
     for n in range(1, most):
-        curriculum.observe([right(arm, share)])
+        curriculum.observe(as_outcomes([right(arm, share)]))
         if curriculum.active != [arm]:
             return n
     return None
@@ -118,14 +118,14 @@ def test_what_breaks_a_row_begins_it_anew() -> None:
     (arm,) = curriculum.active
     for _ in range(3):
         for share in (0.0, 0.0, 0.0, 0.0, 0.125):
-            curriculum.observe([right(arm, share)])
+            curriculum.observe(as_outcomes([right(arm, share)]))
     assert curriculum.active == [arm]
 
 
 def test_where_none_waits_it_stays() -> None:
     curriculum = Scaler(active=2).build({"a": LEVELS, "b": LEVELS}, 0)
     for _ in range(20):
-        curriculum.observe([right("a", 0.0), right("b", 1.0)])
+        curriculum.observe(as_outcomes([right("a", 0.0), right("b", 1.0)]))
     assert sorted(curriculum.active) == ["a", "b"]
 
 
@@ -135,7 +135,7 @@ def test_none_comes_back_at_once_none_stands_twice_and_none_waits_for_ever() -> 
     for _ in range(60):
         before = list(curriculum.active)
         seen |= set(before)
-        curriculum.observe([right(arm, 0.0) for arm in before])
+        curriculum.observe(as_outcomes([right(arm, 0.0) for arm in before]))
         assert len(set(curriculum.active)) == 3 and not set(curriculum.active) & set(before)
     assert len(seen) == 8
 
@@ -161,13 +161,13 @@ def test_its_state_goes_through_json_and_belongs_to_its_arms() -> None:
     spec = Scaler(active=2, patience=2)
     one, other = spec.build(arms, 1), spec.build(arms, 1)
     for _ in range(7):
-        one.observe([right(arm, 0.25) for arm in one.active])
+        one.observe(as_outcomes([right(arm, 0.25) for arm in one.active]))
         one.draw(3)
     other.load_state_dict(json.loads(json.dumps(one.state_dict())))
     for _ in range(9):
         assert one.draw(5) == other.draw(5) and one.metrics() == other.metrics()
         for curriculum in (one, other):
-            curriculum.observe([right(arm, 0.0) for arm in curriculum.active])
+            curriculum.observe(as_outcomes([right(arm, 0.0) for arm in curriculum.active]))
     with pytest.raises(CheckpointError, match="this run has"):
         spec.build({"a": LEVELS}, 1).load_state_dict(one.state_dict())
 

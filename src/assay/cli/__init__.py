@@ -27,6 +27,7 @@ COMMANDS = {
     "contamination": ("contamination", "has a model seen these items? Scores and accuracy against fresh ones, with intervals"),
     "distill": ("distill", "right answers of a model or server to training tasks, as rows to imitate"),
     "methods": ("methods", "list or show objectives, and what other libraries call them"),
+    "papers": ("papers", "list, show or run published systems: what of each is here"),
     "selftest": ("selftest", "try on this machine what assay promises: agreement, proof of weights, resume, speed, isolation"),
     "serve": ("serve", "judge answers over HTTP, for trainers of any kind"),
     "sandbox": ("sandbox", "run a program contained, or see what holds it on this machine"),

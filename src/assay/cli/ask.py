@@ -38,6 +38,8 @@ class EvalOptions:
         levels: levels to evaluate; all when not given.
         greedy: take the most likely answer to each task instead of samples.
         temperature: temperature of the samples; the run's own, else 1, when not given.
+        top_p: draw from the fewest most likely tokens that have this much probability; the run's own, else 1, when not given.
+        top_k: draw from so many most likely tokens, 0 for all; the run's own, else 0, when not given.
         max_new_tokens: most tokens in an answer; the run's own, else 64, when not given.
         against: another run or model, to compare with on the same tasks.
         seed: seed of the sampling noise and the intervals.
@@ -51,14 +53,18 @@ class EvalOptions:
     levels: tuple[int, ...] = ()
     greedy: bool = False
     temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
     max_new_tokens: int | None = None
     against: Path | None = None
     seed: int = 0
     json: bool = False
 
     def __post_init__(self) -> None:
-        if self.greedy and (self.n is not None or self.temperature is not None):
-            raise ConfigError("--greedy gives the same answer every time: leave out --n and --temperature, or leave out --greedy")
+        if self.greedy and any(x is not None for x in (self.n, self.temperature, self.top_p, self.top_k)):
+            raise ConfigError(
+                "--greedy gives the same answer every time: leave out --n, --temperature, --top-p and --top-k, or --greedy"
+            )
         if self.n is not None and self.n < 1:
             raise ConfigError(f"--n {self.n}: give at least 1 attempt; --greedy takes the most likely answer")
         if self.per_level < 1:
@@ -79,6 +85,8 @@ class SampleOptions:
         prompt: text of one user turn.
         n: how many answers.
         temperature: 0 takes the most likely token; the run's own, else 1, when not given.
+        top_p: draw from the fewest most likely tokens that have this much probability; the run's own, else 1, when not given.
+        top_k: draw from so many most likely tokens, 0 for all; the run's own, else 0, when not given.
         max_new_tokens: most tokens in an answer; the run's own, else 64, when not given.
         seed: seed of the sampling noise.
         json: print JSON.
@@ -88,6 +96,8 @@ class SampleOptions:
     prompt: str = field(metadata={"positional": True, "arg": {"metavar": "PROMPT"}})
     n: int = field(default=1, metadata={"arg": {"aliases": ["-n"]}})
     temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
     max_new_tokens: int | None = None
     seed: int = 0
     json: bool = False
@@ -101,7 +111,7 @@ def sample_command(args: list[str]) -> int:
     """``assay sample MODEL_OR_RUN "prompt"``."""
     own = parse(SampleOptions, args, "assay sample")
     _found(own.model)
-    sampling = _sampling(_Recorded.of(own.model), own.temperature, own.max_new_tokens)
+    sampling = _sampling(_Recorded.of(own.model), own)
     from assay.train.policy import Policy
 
     answers = Policy(own.model).sample(own.prompt, own.n, sampling, own.seed)
@@ -145,7 +155,7 @@ class _Evaluated:
         from assay.measure import eval_items, tabulate
         from assay.train.policy import Policy
 
-        sampling = _sampling(run, own.temperature, own.max_new_tokens)
+        sampling = _sampling(run, own)
         with busy(f"evaluating {path} on {family.name}"):
             items = Policy(path).evaluate(
                 family, n=own.attempts, per_level=own.per_level, levels=own.levels, sampling=sampling, seed=own.seed,
@@ -287,13 +297,13 @@ class _Recorded:
         return cls(sampling=run.sampling, evaluation=run.evaluation, limits=limits, tasks=run.tasks)
 
 
-def _sampling(run: _Recorded | None, temperature: float | None, max_new_tokens: int | None) -> Sampling | None:
+def _sampling(run: _Recorded | None, own: EvalOptions | SampleOptions) -> Sampling | None:
     """How to draw: the run's way with what the person changed; None leaves all to the model's own limits."""
-    if run is None and max_new_tokens is None and temperature is None:
+    names = ("temperature", "top_p", "top_k", "max_new_tokens")
+    changed = {name: getattr(own, name) for name in names if getattr(own, name) is not None}
+    if run is None and not changed:
         return None
-    sampling = run.sampling if run else Sampling()
     try:
-        sampling = sampling if temperature is None else replace(sampling, temperature=temperature)
-        return sampling if max_new_tokens is None else replace(sampling, max_new_tokens=max_new_tokens)
+        return replace(run.sampling if run else Sampling(), **changed)
     except DataError as error:
         raise ConfigError(str(error)) from None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         WeightProofError,
         nearest,
     )
-    from assay.core.group import Draw, Group
+    from assay.core.group import Draw, Group, Outcome
     from assay.core.manifest import Manifest, TensorInfo, manifest_of
     from assay.core.plan import Forward, Offers, Plan, Scope
     from assay.core.proportion import wilson_bounds
@@ -46,10 +46,16 @@ if TYPE_CHECKING:
         EngineInfo,
         EngineOfMany,
         Environment,
+        Filter,
         Guidance,
+        GuidanceSpec,
+        IndexPolicy,
+        IndexPolicySpec,
         Learner,
         LossProgram,
+        Moment,
         Obs,
+        Posed,
         Rehearsal,
         Replay,
         Request,
@@ -109,6 +115,13 @@ __all__ = [
     "HubError",
     "Group",
     "Guidance",
+    "GuidanceSpec",
+    "IndexPolicy",
+    "IndexPolicySpec",
+    "Filter",
+    "Moment",
+    "Outcome",
+    "Posed",
     "Ids",
     "InexactResumeError",
     "Learner",
@@ -204,13 +217,14 @@ _HOME = {
             "MissingExtraError NonFiniteError OutOfMemoryError PlanError RankError RewardError SandboxError StorageError "
             "ToolchainError UnknownNameError WeightProofError nearest"
         ),
-        "group": "Draw Group",
+        "group": "Draw Group Outcome",
         "manifest": "Manifest TensorInfo manifest_of",
         "plan": "Forward Offers Plan Scope",
         "vocab": "FullEntropy VocabStat",
         "protocols": (
             "BatchComposer ChatTokenizer ContextManager Curriculum CurriculumSpec Engine EngineInfo EngineOfMany Environment "
-            "Guidance Learner LossProgram Obs Rehearsal Replay Request Restorable Sampler State Stats Step SwapMode TaskSource "
+            "Filter Guidance GuidanceSpec IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs Posed "
+            " Rehearsal Replay Request Restorable Sampler State Stats Step SwapMode TaskSource "
             "Tokenizer Tool Tracker Verifier"
         ),
         "proportion": "wilson_bounds",

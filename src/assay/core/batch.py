@@ -47,8 +47,8 @@ class Batch:
             P]``, the ids that a privileged teacher reads instead, -1 behind their end. Where attempts are learned from behind
             another prompt than they were sampled behind: ``reposed``, which rows are.
         rollouts: name to ``[R]`` array; ``group``, ``tokens`` (loss tokens of the attempt in the optimiser batch), and, for
-            graded rollouts, ``valid``, ``domain``, ``arm``, ``level``, ``length``, ``truncated``, ``components/NAME`` and the
-            columns that verdicts name (NaN for an attempt whose verdict lacks it).
+            graded rollouts, ``id``, ``valid``, ``domain``, ``arm``, ``level``, ``length``, ``truncated``, ``components/NAME`` and
+            the columns that verdicts name (NaN for an attempt whose verdict lacks it).
         counts: of the whole optimiser batch, after filtering.
         drawn: the same before filtering.
     """
@@ -262,6 +262,7 @@ def _rollout_table(groups: Sequence[Group]) -> dict[str, Array]:
     names = sorted({n for s in scores for n in s.components})
     table: dict[str, Array] = {
         "group": np.repeat(np.arange(len(groups)), [len(g.rollouts) for g in groups]).astype(np.int64),
+        "id": np.array([r.id for g in groups for r in g.rollouts], np.str_),
         "valid": np.array([s.valid for s in scores], np.bool_),
         "domain": np.array([g.task.domain for g in groups for _ in g.rollouts], np.str_),
         "arm": np.array([g.task.arm for g in groups for _ in g.rollouts], np.str_),

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.batch import Batch
-from assay.core.group import Draw, Group
+from assay.core.group import Draw, Group, Outcome
 from assay.core.manifest import Manifest
 from assay.core.plan import Forward, Plan
 from assay.core.rollout import Completion, Ids, Rollout, Sampling, ToolResult
@@ -35,10 +35,16 @@ __all__ = [
     "EngineInfo",
     "EngineOfMany",
     "Environment",
+    "Filter",
     "Guidance",
+    "GuidanceSpec",
+    "IndexPolicy",
+    "IndexPolicySpec",
     "Learner",
     "LossProgram",
+    "Moment",
     "Obs",
+    "Posed",
     "Rehearsal",
     "Replay",
     "Request",
@@ -299,11 +305,13 @@ class Sampler(Protocol):
 
 
 class Curriculum(Protocol):
-    """Chooses arm and level; a counter elsewhere chooses the index. Observes every graded group, filtered or not."""
+    """Chooses arm and level, and where it likes the very task. Observes every graded group, learned from or not, exactly once."""
 
     def draw(self, n: int) -> list[Draw]: ...
 
-    def observe(self, groups: Sequence[Group]) -> None: ...
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """All graded groups of a step, after credit."""
+        ...
 
     def metrics(self) -> Mapping[str, float]: ...
 
@@ -318,10 +326,93 @@ class CurriculumSpec(Protocol):
     def build(self, arms: Mapping[str, tuple[int, ...]], seed: int) -> Curriculum: ...
 
 
-class Guidance(Protocol):
-    """A pure state machine over the attempts so far: the next contexts for a task, or () when done. Never sees the loss."""
+class IndexPolicy(Protocol):
+    """Chooses the task of an (arm, level) stream where a draw leaves it open."""
 
-    def next(self, task: Task, attempts: Sequence[Group], key: str) -> tuple[Context, ...]: ...
+    def next(self, arm: str, level: int) -> int:
+        """The index of the next task."""
+        ...
+
+    def state_dict(self) -> State: ...
+
+    def load_state_dict(self, state: State) -> None: ...
+
+
+class IndexPolicySpec(Protocol):
+    """The frozen settings of an index policy."""
+
+    def build(self, seed: int) -> IndexPolicy: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """When a task is posed.
+
+    Attributes:
+        key: names the task in this step, unique in the run: context and group keys begin with it.
+        step: steps of the run finished so far.
+        seed: of the run.
+    """
+
+    key: str
+    step: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posed:
+    """A context to be rolled out.
+
+    Attributes:
+        context: the start state. Contexts of a task with one ``group`` make one group, over rounds too.
+        n: rollouts of it; None for the stage's group size.
+        replaces: keys of groups of the same task that are no longer learned from, because this one is.
+    """
+
+    context: Context
+    n: int | None = None
+    replaces: tuple[str, ...] = ()
+
+
+class Guidance(Protocol):
+    """Poses a task round after round. Never sees the loss."""
+
+    def next(self, task: Task, history: Sequence[Group], moment: Moment) -> Sequence[Posed]:
+        """What to roll out next.
+
+        Args:
+            task: with its private part, from which hints are made.
+            history: the task's groups of this step so far, graded.
+            moment: when.
+
+        Returns:
+            Contexts, or none when the task is done.
+        """
+        ...
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """All graded groups of a step, after credit."""
+        ...
+
+    def metrics(self) -> Mapping[str, float]: ...
+
+    def state_dict(self) -> State: ...
+
+    def load_state_dict(self, state: State) -> None: ...
+
+
+class GuidanceSpec(Protocol):
+    """The frozen settings of a guidance; ``build`` gives the thing with state."""
+
+    def build(self, seed: int) -> Guidance: ...
+
+
+class Filter(Protocol):
+    """Which graded rollouts of a group are learned from. Pure; what it leaves out is still observed."""
+
+    def select(self, group: Group) -> Group | None:
+        """The group, one with some of its rollouts, or None for no part of it."""
+        ...
 
 
 class Replay(Protocol):

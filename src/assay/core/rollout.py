@@ -88,6 +88,15 @@ class Sampling:
         if isinstance(given, str) or not all(isinstance(text, str) and text for text in given):
             raise DataError(f"Sampling.stop={given!r}; give a tuple of texts, none of them empty")
 
+    @property
+    def truncated(self) -> bool:
+        """Whether some tokens cannot be drawn at all.
+
+        >>> Sampling(top_p=0.95).truncated, Sampling(temperature=0.7).truncated
+        (True, False)
+        """
+        return self.top_p < 1.0 or self.top_k > 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Completion:

@@ -18,7 +18,7 @@ from assay.core.columns import Array, TokenColumn, common_version
 from assay.core.errors import DataError
 from assay.core.rollout import Call, Completion, Ids, Rollout, ids_of
 
-__all__ = ["STREAMS", "Sample", "Segment", "Stream", "laid_out", "samples", "segments", "supervised"]
+__all__ = ["STREAMS", "TEMPERATURE", "Sample", "Segment", "Stream", "laid_out", "samples", "segments", "supervised"]
 
 Stream = str
 """``on_policy``, ``expert``, ``replay``, ``offline`` or ``preference``."""
@@ -27,6 +27,9 @@ Segment = tuple[Ids, int, bool, Completion | None, Mapping[str, TokenColumn]]
 """Tokens, the call that sampled them (-1 for none), whether they carry loss, and what the engine said of them: as it sampled
 them, and as they stood in a prompt.
 """
+
+TEMPERATURE = "temperature"
+"""The column that says at which temperature each token was sampled; learners score it there."""
 
 _NOTHING: Mapping[str, TokenColumn] = {}
 
@@ -186,7 +189,8 @@ def laid_out(parts: Sequence[Segment]) -> dict[str, TokenColumn]:
     """Segments behind one another as token columns: ``ids``, ``mask``, ``call`` and what the engines said of the sampled tokens.
 
     Engine columns have their fill on other tokens, unless the engine told of the prompt, and where a completion has no such
-    column.
+    column. Where a call was sampled at another temperature than 1, ``temperature`` says at which each token was, unless the
+    engine gave that column itself; 0 stands where it is not known, and there a learner scores at 1.
 
     Raises:
         DataError: completions whose columns differ in type or shape.
@@ -209,6 +213,9 @@ def laid_out(parts: Sequence[Segment]) -> dict[str, TokenColumn]:
         columns[name] = TokenColumn(name, values, "engine").spread(len(call), sampled)
     for name in sorted({n for c in done for n in c.columns}):
         columns[name] = _engine_column(name, done).spread(len(call), sampled)
+    if TEMPERATURE not in columns and any(c.sampling.temperature not in (0.0, 1.0) for c in done):
+        each = np.repeat(np.array([c.sampling.temperature for c in done], np.float32), [len(c.ids) for c in done])
+        columns[TEMPERATURE] = TokenColumn(TEMPERATURE, each, "engine").spread(len(call), sampled)
     if any(part[4] for part in parts):
         starts = np.concatenate([[0], np.cumsum(lengths)])
         for (ids, _, _, _, told), start in zip(parts, starts.tolist(), strict=False):

@@ -69,10 +69,15 @@ def group_to_wire(group: Group) -> Wire:
         "wire": _VERSION,
         "key": group.key,
         "task": _task(group.task),
-        "draw": [group.draw.arm, group.draw.level, float(group.draw.propensity)],
+        "draw": _draw(group.draw),
         "rollouts": [_rollout(r) for r in group.rollouts],
         "scores": [_score(s) for s in group.scores],
     }
+
+
+def _draw(draw: Draw) -> list[Any]:
+    """Its fields; the index only where there is one."""
+    return [draw.arm, draw.level, float(draw.propensity), *(() if draw.index is None else (draw.index,))]
 
 
 def group_from_wire(data: Mapping[str, Any]) -> Group:

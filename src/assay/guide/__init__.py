@@ -1,4 +1,4 @@
-"""What to try next: curricula, guidance, replay and the composition of batches."""
+"""What to try next: curricula, guidance, filters, replay and the composition of batches."""
 
 from __future__ import annotations
 
@@ -6,36 +6,65 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.guide.balanced import Balanced
+    from assay.guide.bandits import Dump, RuleReasoner, Sec
+    from assay.guide.cells import CellBook, CellRule, Memory, Standing
     from assay.guide.compose import Compose
-    from assay.guide.curriculum import CellCurriculum, Frontier, Standing, SuccessVariance, Uniform, Weighting
-    from assay.guide.guidance import Plain, Prefix, Privileged
+    from assay.guide.curriculum import Frontier, SuccessVariance, Uniform
+    from assay.guide.filters import Mixed, Refill, ResampleOnCorrect, SuccessWindow
+    from assay.guide.guidance import Plain, Prefix, Privileged, Stateless
+    from assay.guide.hints import Ghpo, Seele
+    from assay.guide.index import FirstTasks, InOrder
     from assay.guide.replay import Recent, RecentBuffer
+    from assay.guide.rows import Bell, HistoryRows, RowBook, RowRule
     from assay.guide.scaler import Scaler, ScalerCurriculum
 
 __all__ = [
     "Balanced",
-    "CellCurriculum",
+    "Bell",
+    "CellBook",
+    "CellRule",
     "Compose",
+    "Dump",
+    "FirstTasks",
     "Frontier",
+    "Ghpo",
+    "HistoryRows",
+    "InOrder",
+    "Memory",
+    "Mixed",
     "Plain",
     "Prefix",
     "Privileged",
     "Recent",
     "RecentBuffer",
+    "Refill",
+    "ResampleOnCorrect",
+    "RowBook",
+    "RowRule",
+    "RuleReasoner",
     "Scaler",
     "ScalerCurriculum",
+    "Sec",
+    "Seele",
     "Standing",
+    "Stateless",
     "SuccessVariance",
+    "SuccessWindow",
     "Uniform",
-    "Weighting",
 ]
 
 _HOME = {
     "balanced": "Balanced",
+    "bandits": "Dump RuleReasoner Sec",
+    "cells": "CellBook CellRule Memory Standing",
     "compose": "Compose",
-    "curriculum": "CellCurriculum Frontier Standing SuccessVariance Uniform Weighting",
-    "guidance": "Plain Prefix Privileged",
+    "curriculum": "Frontier SuccessVariance Uniform",
+    "filters": "Mixed Refill ResampleOnCorrect SuccessWindow",
+    "guidance": "Plain Prefix Privileged Stateless",
+    "hints": "Ghpo Seele",
+    "index": "FirstTasks InOrder",
     "replay": "Recent RecentBuffer",
+    "rows": "Bell HistoryRows RowBook RowRule",
     "scaler": "Scaler ScalerCurriculum",
 }
 

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, UnknownNameError
-from assay.core.protocols import CurriculumSpec
-from assay.guide.curriculum import CellCurriculum, Frontier, Standing, Weighting
+from assay.core.group import Outcome
+from assay.guide.cells import CellBook, CellRule, Memory, Standing
+from assay.guide.curriculum import Frontier
 
-__all__ = ["Balanced", "Rule"]
-
-
-class Rule(CurriculumSpec, Weighting, Protocol):
-    """A curriculum that is weights: `Uniform`, `SuccessVariance`, `Frontier`, or one of your own."""
+__all__ = ["Balanced"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Balanced:
+class Balanced(CellRule):
     """Parts are drawn equally often, in each its members, and in each of these the cells as another curriculum weighs them.
 
     A family of 72 arms beside one of 5 would else be most of the practice. Parts or members of which no arm is practised are
@@ -45,7 +41,7 @@ class Balanced:
     """
 
     parts: Mapping[str, tuple[str, ...]]
-    rule: Rule = field(default_factory=Frontier)
+    rule: CellRule = field(default_factory=Frontier)
     shares: Mapping[str, float] = field(default_factory=FrozenMap)
 
     def __post_init__(self) -> None:
@@ -66,19 +62,18 @@ class Balanced:
                 )
 
     @property
-    def decay(self) -> float:
+    def memory(self) -> Memory:
         """The rule's."""
-        return self.rule.decay
+        return self.rule.memory
 
     @property
-    def prior(self) -> float:
+    def signal_name(self) -> str:
         """The rule's."""
-        return self.rule.prior
+        return self.rule.signal_name
 
-    @property
-    def settle(self) -> int:
+    def signal(self, outcome: Outcome) -> Sequence[float]:
         """The rule's."""
-        return self.rule.settle
+        return self.rule.signal(outcome)
 
     def part(self, arm: str) -> tuple[str, str]:
         """The part that an arm belongs to, and as which member: the arm itself before its family.
@@ -105,7 +100,7 @@ class Balanced:
             out[cells] *= self.shares.get(part, 1.0) / (beside * out[cells].sum())
         return out
 
-    def build(self, arms: Mapping[str, tuple[int, ...]], seed: int) -> CellCurriculum:
+    def build(self, arms: Mapping[str, tuple[int, ...]], seed: int) -> CellBook:
         """The curriculum with its state.
 
         Raises:
@@ -114,4 +109,4 @@ class Balanced:
         for arm in arms:
             self.part(arm)
         self.rule.build(arms, seed)
-        return CellCurriculum(self, arms, seed)
+        return CellBook(self, arms, seed)

@@ -1,101 +1,35 @@
-"""Which arm and level comes next, with the probability of the choice.
-
-A curriculum keeps two numbers per cell, an (arm, level): a moving average of success, and the highest that it has been.
-Draws are counter based: draw ``k`` of turn ``t`` is a pure function of the seed, ``t``, ``k`` and these, so a resumed run
-continues bit for bit.
-"""
+"""Which arm and level comes next, by success: evenly, where outcomes differ, or up to a frontier that moves."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.canon import FrozenMap
-from assay.core.errors import CheckpointError, ConfigError
-from assay.core.group import Draw, Group
-from assay.core.protocols import State
-from assay.core.seeds import derive, uniforms
+from assay.core.errors import ConfigError
+from assay.guide.cells import CellBook, CellRule, Memory, Standing
 
-__all__ = ["CellCurriculum", "Frontier", "Standing", "SuccessVariance", "Uniform", "Weighting"]
-
-
-Cell = tuple[str, int]
-"""Arm and level."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Standing:
-    """What is known of the cells when weights are asked for.
-
-    Attributes:
-        cells: (arm, level), arm by arm, levels ascending.
-        success: ``[cells]`` moving average of success.
-        best: ``[cells]`` the highest that ``success`` has been since the cell had as many groups as the rule's ``settle``; 0
-            before.
-        seen: ``[cells]`` groups observed.
-    """
-
-    cells: tuple[Cell, ...]
-    success: NDArray[np.float64]
-    best: NDArray[np.float64]
-    seen: NDArray[np.int64]
-
-
-class Weighting(Protocol):
-    """What is known of the cells to unnormalised weights, how fast the success moves, and when it counts as known."""
-
-    @property
-    def decay(self) -> float: ...
-
-    @property
-    def prior(self) -> float: ...
-
-    @property
-    def settle(self) -> int: ...
-
-    def weights(self, standing: Standing) -> NDArray[np.float64]: ...
+__all__ = ["Frontier", "SuccessVariance", "Uniform"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Uniform:
+class Uniform(CellRule):
     """Every (arm, level) is equally likely. Success per cell is still measured, with the moving average of ``SuccessVariance``.
 
     >>> [d.propensity for d in Uniform().build({"sort": (3, 4, 5, 6)}, seed=0).draw(2)]
     [0.25, 0.25]
     """
 
-    @property
-    def decay(self) -> float:
-        """Share of the old average kept per group."""
-        return 0.9
-
-    @property
-    def prior(self) -> float:
-        """Average before the first group."""
-        return 0.5
-
-    @property
-    def settle(self) -> int:
-        """Groups until the average is taken for known."""
-        return 1
-
     def weights(self, standing: Standing) -> NDArray[np.float64]:
         """``[cells]`` ones."""
         return np.ones_like(standing.success)
 
-    def build(self, arms: Mapping[str, tuple[int, ...]], seed: int) -> CellCurriculum:
-        """The curriculum with its state; raises ConfigError when there is nothing to choose."""
-        return CellCurriculum(self, arms, seed)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SuccessVariance:
+class SuccessVariance(CellRule):
     """A cell's weight is ``p (1 - p) + floor``, with ``p`` the moving average of its success: practice goes where outcomes
     differ.
 
@@ -128,21 +62,17 @@ class SuccessVariance:
             raise ConfigError(f"SuccessVariance.prior is a success rate in [0, 1], got {self.prior}")
 
     @property
-    def settle(self) -> int:
-        """Groups until the average is taken for known."""
-        return 1
+    def memory(self) -> Memory:
+        """Of success, by ``decay`` and ``prior``."""
+        return Memory(decay=self.decay, prior=self.prior)
 
     def weights(self, standing: Standing) -> NDArray[np.float64]:
         """``[cells]`` variance of success plus the floor."""
         return standing.success * (1.0 - standing.success) + self.floor
 
-    def build(self, arms: Mapping[str, tuple[int, ...]], seed: int) -> CellCurriculum:
-        """The curriculum with its state; raises ConfigError when there is nothing to choose."""
-        return CellCurriculum(self, arms, seed)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frontier:
+class Frontier(CellRule):
     """Each arm has a frontier, the highest level that it practises: it moves up when that level succeeds often enough.
 
     Arms are equally likely. Within one, a level up to the frontier weighs ``4 p (1 - p) + floor``, with ``p`` the moving average
@@ -185,9 +115,9 @@ class Frontier:
             raise ConfigError(f"Frontier.settle={self.settle}; use at least 1 group")
 
     @property
-    def prior(self) -> float:
-        """Average before the first group."""
-        return 0.5
+    def memory(self) -> Memory:
+        """Of success, by ``decay`` and ``settle``."""
+        return Memory(decay=self.decay, settle=self.settle)
 
     def frontiers(self, standing: Standing) -> dict[str, int]:
         """Arm to its frontier."""
@@ -212,7 +142,7 @@ class Frontier:
             out[arms == arm] /= out[arms == arm].sum()
         return out
 
-    def build(self, arms: Mapping[str, tuple[int, ...]], seed: int) -> CellCurriculum:
+    def build(self, arms: Mapping[str, tuple[int, ...]], seed: int) -> CellBook:
         """The curriculum with its state.
 
         Raises:
@@ -223,118 +153,4 @@ class Frontier:
                 raise ConfigError(
                     f"Frontier.start={dict(self.start)}: arm {arm!r} has no level {level} here; there are {dict(arms)}"
                 )
-        return CellCurriculum(self, arms, seed)
-
-
-class CellCurriculum:
-    """Draws cells by weights that follow their success.
-
-    Args:
-        rule: `Uniform`, `SuccessVariance`, `Frontier`, or anything with ``decay``, ``prior``, ``settle`` and ``weights``.
-        arms: each arm with its levels.
-        seed: the run's seed.
-
-    Raises:
-        ConfigError: no arm, an arm without levels, or a level that an arm has twice.
-    """
-
-    def __init__(self, rule: Weighting, arms: Mapping[str, tuple[int, ...]], seed: int) -> None:
-        empty = [arm for arm, levels in arms.items() if not levels]
-        if not arms or empty:
-            raise ConfigError(f"a curriculum needs arms with levels; got {dict(arms)}" + (f", empty: {empty}" if empty else ""))
-        self.rule = rule
-        self.seed = seed
-        self.cells = [(arm, level) for arm in sorted(arms) for level in sorted(arms[arm])]
-        self._at = {cell: i for i, cell in enumerate(self.cells)}
-        if len(self._at) < len(self.cells):  # its true probability would be twice the one that a draw tells
-            repeated = sorted({cell for cell in self.cells if self.cells.count(cell) > 1})
-            raise ConfigError(f"a curriculum's arms hold cells (arm, level) twice: {repeated}; name each level once")
-        self._turn = 0
-        self._success = np.full(len(self.cells), rule.prior, np.float64)
-        self._seen = np.zeros(len(self.cells), np.int64)
-        self._best = np.zeros(len(self.cells), np.float64)
-
-    @property
-    def standing(self) -> Standing:
-        """What the rule is asked with."""
-        return Standing(tuple(self.cells), self._success, self._best, self._seen)
-
-    @property
-    def propensities(self) -> NDArray[np.float64]:
-        """``[cells]`` probability of each cell at the next draw; sums to 1.
-
-        Raises:
-            ConfigError: the rule gave other than one finite weight per cell, at least 0 and not all 0.
-        """
-        weights = self.rule.weights(self.standing)
-        if weights.shape != self._success.shape or not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():
-            raise ConfigError(
-                f"{type(self.rule).__name__}.weights gave {weights.tolist()} for {len(self.cells)} cells; give each a finite "
-                "weight, at least 0, and one of them more"
-            )
-        return weights / weights.sum()
-
-    def draw(self, n: int) -> list[Draw]:
-        """``n`` independent choices under the current averages.
-
-        Raises:
-            ConfigError: ``n`` is not positive.
-        """
-        if n < 1:
-            raise ConfigError(f"a curriculum draws at least one task, got n={n}")
-        p = self.propensities
-        u = uniforms(np.array([derive("curriculum", self.seed, "", self._turn)], np.uint64), 0, n)[0]
-        self._turn += 1
-        edges: list[float] = np.cumsum(p).tolist()
-        edges[-1] = 1.0  # a uniform below 1 must fall in some cell, whatever the sum's last bits
-        return [self._drawn(bisect_right(edges, float(x)), p) for x in u]
-
-    def observe(self, groups: Sequence[Group]) -> None:
-        """Take in every graded group once, filtered or not; one without a valid rollout, or of a foreign cell, says nothing."""
-        results: dict[int, list[float]] = defaultdict(list)
-        for group in groups:
-            cell = self._at.get((group.task.arm, group.task.level))
-            if cell is not None and group.success is not None:
-                results[cell].append(group.success)
-        for cell, values in results.items():
-            kept = self.rule.decay ** len(values)
-            # Sorted, so that the sum has the same bits in any order of the groups.
-            mean = sum(sorted(values)) / len(values)
-            self._success[cell] = kept * self._success[cell] + (1.0 - kept) * mean
-            self._seen[cell] += len(values)
-            if self._seen[cell] >= self.rule.settle:
-                self._best[cell] = max(self._best[cell], self._success[cell])
-
-    def _drawn(self, i: int, p: NDArray[np.float64]) -> Draw:
-        arm, level = self.cells[i]
-        return Draw(arm, level, float(p[i]))
-
-    def metrics(self) -> Mapping[str, float]:
-        """``curriculum/success/ARM/level_L`` and ``curriculum/share/ARM/level_L`` per cell, ``curriculum/groups`` seen in all."""
-        out = {"curriculum/groups": float(self._seen.sum())}
-        for (arm, level), success, share in zip(self.cells, self._success, self.propensities, strict=True):
-            out[f"curriculum/success/{arm}/level_{level}"] = float(success)
-            out[f"curriculum/share/{arm}/level_{level}"] = float(share)
-        return out
-
-    def state_dict(self) -> State:
-        """Turn, and per cell its arm, level, success, groups seen and best success."""
-        cells = [
-            [arm, level, float(success), int(seen), float(best)]
-            for (arm, level), success, seen, best in zip(self.cells, self._success, self._seen, self._best, strict=True)
-        ]
-        return {"turn": self._turn, "cells": cells}
-
-    def load_state_dict(self, state: State) -> None:
-        """Continue where `state_dict` was taken.
-
-        Raises:
-            CheckpointError: the state has other cells.
-        """
-        cells = [(str(arm), int(level)) for arm, level, *_ in state["cells"]]
-        if cells != self.cells:
-            raise CheckpointError(f"the curriculum's state is of cells {cells}, this run has {self.cells}")
-        self._turn = int(state["turn"])
-        self._success = np.array([c[2] for c in state["cells"]], np.float64)
-        self._seen = np.array([c[3] for c in state["cells"]], np.int64)
-        self._best = np.array([c[4] for c in state["cells"]], np.float64)
+        return CellBook(self, arms, seed)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.errors import CheckpointError, ConfigError
-from assay.core.group import Draw, Group
+from assay.core.group import Draw, Outcome
 from assay.core.protocols import State
 from assay.core.seeds import derive, uniforms
 
@@ -137,10 +137,10 @@ class ScalerCurriculum:
             times[i] += 1
         return out
 
-    def observe(self, groups: Sequence[Group]) -> None:
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
         """A batch: difficulties move, and arms that teach nothing are replaced. Groups of other arms say nothing."""
         results: dict[str, list[float]] = defaultdict(list)
-        for group in groups:
+        for group in (outcome.group for outcome in outcomes):
             if group.success is not None and group.task.arm in self.active:
                 results[group.task.arm].append(group.success)
         self._groups += sum(map(len, results.values()))

@@ -22,7 +22,7 @@ from assay.objective.loss.wrap import title, unwrapped
 if TYPE_CHECKING:
     from assay.objective.objective import Objective
 
-__all__ = ["aggregate_name", "compile_plan", "forward_of", "is_fresh", "lagging"]
+__all__ = ["aggregate_name", "compile_plan", "corrects_sampler", "forward_of", "is_fresh", "lagging"]
 
 _ENGINE = ("ids", "mask", "logp_engine", "weight_version", "call", "entropy")
 _QUANTITIES = ("logp", "entropy")
@@ -63,6 +63,18 @@ def is_fresh(objective: Objective, updates: int) -> bool:
     return updates == 1 and "logp_old" not in objective.brings
 
 
+def corrects_sampler(objective: Objective) -> bool:
+    """Whether the policy term weighs tokens by the learner's probability over the sampler's: a ratio to ``engine``, or a
+    correction from ``old`` to ``engine`` (truncated importance sampling, decoupled PPO).
+
+    >>> from assay.objective import grpo, tis
+    >>> corrects_sampler(grpo()), corrects_sampler(tis())
+    (False, True)
+    """
+    policy = unwrapped(objective.policy) if objective.policy else None
+    return isinstance(policy, PolicyGradient) and (any(w.corrects for w in policy.weights) or policy.ratio.anchor == "engine")
+
+
 def lagging(objective: Objective) -> Objective:
     """The objective for attempts that older weights sampled, so that none of them passes for the current policy's.
 
@@ -78,7 +90,7 @@ def lagging(objective: Objective) -> Objective:
     (('logp_old',), ())
     """
     policy = unwrapped(objective.policy) if objective.policy else None
-    if isinstance(policy, PolicyGradient) and (any(w.corrects for w in policy.weights) or policy.ratio.anchor == "engine"):
+    if corrects_sampler(objective):
         return objective
     if not isinstance(policy, PolicyGradient) or policy.ratio.level == "none" or policy.ratio.anchor != "old":
         raise PlanError(

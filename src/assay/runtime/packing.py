@@ -42,6 +42,8 @@ class Packing:
         share: the ranks that share the tokens; None where all are here.
         experts: ``[N, layers, k]`` int64, those that an engine routed each token to, -1 where that is not known; None for none.
         ragged: attention takes the rows as they are (`assay.runtime.ragged`), without rectangles.
+        temperature: ``[N]`` float32, more than 0: at which temperature each token was sampled, which is where it is scored; None
+            for 1 everywhere.
     """
 
     positions: Tensor
@@ -54,12 +56,19 @@ class Packing:
     share: Share | None = None
     experts: Tensor | None = None
     ragged: bool = False
+    temperature: Tensor | None = None
 
     def to(self, device: torch.device) -> Packing:
         """The same there."""
-        pad, unpad, experts = (None if part is None else part.to(device) for part in (self.pad, self.unpad, self.experts))
+        pad, unpad, experts, temperature = (
+            None if part is None else part.to(device) for part in (self.pad, self.unpad, self.experts, self.temperature)
+        )
         positions, ends = self.positions.to(device), self.ends.to(device)
-        return replace(self, positions=positions, pad=pad, unpad=unpad, ends=ends, experts=experts)
+        return replace(self, positions=positions, pad=pad, unpad=unpad, ends=ends, experts=experts, temperature=temperature)
+
+    def temperature_at(self, where: Tensor) -> Tensor | None:
+        """``[M]`` of some tokens; None for 1 everywhere."""
+        return None if self.temperature is None else self.temperature[where]
 
     def unpadded(self) -> Packing:
         """The same for attention that needs no rectangles."""

@@ -16,6 +16,7 @@ from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.errors import DataError, PlanError, UnknownNameError
 from assay.core.plan import Forward, Plan, Scope
+from assay.core.sample import TEMPERATURE
 from assay.core.vocab import FullEntropy, VocabStat
 from assay.runtime.batching import micro_batches
 from assay.runtime.causal import Causal
@@ -114,6 +115,11 @@ class Passes:
             experts = _routed(micro)
             more = np.full((len(ids) - len(experts), *experts.shape[1:]), -1, np.int64)
             packing = replace(packing, experts=tensor_of(np.concatenate([experts, more])))
+        if TEMPERATURE in micro.tokens:
+            told = micro.token(TEMPERATURE).astype(np.float32)
+            warmth = np.ones(len(ids), np.float32)
+            warmth[: len(told)] = np.where(told > 0.0, told, 1.0)  # 0 stands where nobody knows
+            packing = replace(packing, temperature=tensor_of(warmth))
         where, device = np.flatnonzero(mask), self.model(model).device
         return tensor_of(ids.astype(np.int64)).to(device), packing.to(device), tensor_of(where).to(device)
 
@@ -271,7 +277,8 @@ class Passes:
             made |= dict(zip(stats, made_of[1:], strict=True))
             made |= {column: made_of[0] for column, kind in plain.items() if kind == "logp"}
         elif plain:
-            logp, spread = head_columns(both[0], decoder.head, ids[where], entropy)
+            head = decoder.head.at_temperature(inputs[1].temperature_at(where))
+            logp, spread = head_columns(both[0], head, ids[where], entropy)
             made |= {column: spread if kind == "entropy" else logp for column, kind in plain.items()}
         return made, found
 

@@ -24,7 +24,7 @@ STAT_SHARE = 2
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
     """What makes logits of hidden states: ``cap * tanh(z / cap)`` of ``z = scale * (hidden @ weight.T + bias)``, ``z`` itself
-    without a cap.
+    without a cap; where a temperature is given, divided by that.
 
     Attributes:
         weight: ``[V, hidden]``.
@@ -35,6 +35,7 @@ class Head:
             made of. Sums, logits, softmax and gradients stay float32. None: on CUDA under bfloat16 autocast.
         library: the compiled one, which gives log-probabilities and entropies where it can: of a plain head in float32 on a CPU,
             over a small vocabulary.
+        temperature: ``[M]`` of the positions that are read, more than 0; None for 1.
     """
 
     weight: Tensor
@@ -43,6 +44,7 @@ class Head:
     cap: float = 0.0
     half: bool | None = None
     library: ctypes.CDLL | None = None
+    temperature: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -50,7 +52,17 @@ class Head:
     @property
     def plain(self) -> bool:
         """Whether logits are a product of matrices and nothing besides."""
-        return self.bias is None and self.scale == 1.0 and not self.cap
+        return self.bias is None and self.scale == 1.0 and not self.cap and self.temperature is None
+
+    def at_temperature(self, temperature: Tensor | None) -> Head:
+        """The same, for positions that are read at these temperatures."""
+        return self if temperature is None else replace(self, temperature=temperature)
+
+    def cooled(self, hidden: Tensor) -> tuple[Tensor, Head]:
+        """States and a head with the same logits: without bias and cap states take the division, so that any head can."""
+        if self.temperature is None or self.bias is not None or self.cap:
+            return hidden, self
+        return hidden / self.temperature.unsqueeze(1), replace(self, temperature=None)
 
     def decided(self) -> Head:
         """The same, with ``half`` as the present autocast has it where that is None."""
@@ -61,20 +73,25 @@ class Head:
         kind = torch.bfloat16 if self.half else self.weight.dtype
         return hidden.to(kind), replace(self, weight=self.weight.to(kind))
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """``[c, V]`` of ``[c, hidden]``, in float32 where that or the weight has 16 bits."""
+    def logits(self, hidden: Tensor, part: slice = slice(None)) -> Tensor:
+        """``[c, V]`` of the states ``[c, hidden]`` at the positions ``part``, in float32 where that or the weight has 16 bits."""
         states, head = self.operands(hidden)
         z = product(states, head.weight.T)
         if self.bias is not None:
             z += self.bias
         if self.scale != 1.0:
             z *= self.scale
-        return z.div_(self.cap).tanh_().mul_(self.cap) if self.cap else z
+        if self.cap:
+            z = z.div_(self.cap).tanh_().mul_(self.cap)
+        return z if self.temperature is None else z.div_(self.temperature[part].unsqueeze(1))
 
-    def back(self, grad: Tensor, logits: Tensor | None) -> Tensor:
+    def back(self, grad: Tensor, logits: Tensor | None, part: slice = slice(None)) -> Tensor:
         """The gradient by ``hidden @ weight.T`` of that by the logits, in its place; these matter where there is a cap."""
+        warmth = None if self.temperature is None else self.temperature[part].unsqueeze(1)
+        if warmth is not None:
+            grad /= warmth
         if self.cap and logits is not None:
-            grad *= 1.0 - (logits / self.cap).square_()
+            grad *= 1.0 - (logits / self.cap if warmth is None else logits * warmth / self.cap).square_()
         return grad.mul_(self.scale) if self.scale != 1.0 else grad
 
 
@@ -119,7 +136,7 @@ class _HeadColumns(torch.autograd.Function):
         normal = hidden.new_empty(len(targets))
         states, ready = head.operands(hidden)
         for part in _chunks(len(targets), len(head), hidden.device.type):
-            logits = ready.logits(states[part])
+            logits = ready.logits(states[part], part)
             normal[part] = torch.logsumexp(logits, 1)
             logp[part] = logits.gather(1, targets[part].unsqueeze(1)).squeeze_(1).sub_(normal[part])
             if entropy:
@@ -144,7 +161,7 @@ class _HeadColumns(torch.autograd.Function):
             if head.plain and states.dtype not in HALVES:
                 logs = torch.addmm(-lift, states[part], weight.T)
             else:
-                logits = sums.ready.logits(states[part])
+                logits = sums.ready.logits(states[part], part)
                 logs = logits - lift if head.cap else logits.sub_(lift)
             p = logs.exp_() if to_entropy is None else logs.exp()
             if to_logp is None:
@@ -180,7 +197,7 @@ class _Sums:
 
     def add(self, part: slice, grad: Tensor, logits: Tensor | None) -> None:
         """Of a chunk: the gradient by its logits."""
-        grad = self.ready.back(grad, logits)
+        grad = self.ready.back(grad, logits, part)
         w = self.ready.weight
         small = grad.to(w.dtype)
         product(small, w, out=self.hidden[part])
@@ -213,7 +230,7 @@ def head_columns(hidden: Tensor, head: Head, targets: Tensor, entropy: bool = Fa
     Returns:
         ``[M]`` log-probabilities, and ``[M]`` entropies (``[0]`` when not asked).
     """
-    head = head.decided()
+    hidden, head = head.decided().cooled(hidden)
     if head.library is not None and _compiled(hidden, head):
         return compiled_columns(head.library, hidden, head.weight, targets, entropy)
     with torch.autocast(hidden.device.type, enabled=False):
@@ -243,7 +260,7 @@ class Beside:
 
     def at(self, part: slice) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Other models' log-probabilities ``[c, V]`` and the columns ``[c]`` of a chunk."""
-        others = {name: _logp(head.logits(hidden[part])) for name, (hidden, head) in self.models.items()}
+        others = {name: _logp(head.logits(hidden[part], part)) for name, (hidden, head) in self.models.items()}
         return others, {name: column[part] for name, column in self.columns.items()}
 
 
@@ -257,7 +274,7 @@ class _HeadStatistics(torch.autograd.Function):
         states, ready = head.operands(hidden)
         others_ready = beside.ready()
         for part in _stat_chunks(states, head, beside):
-            logp, ids = _logp(ready.logits(states[part])), targets[part]
+            logp, ids = _logp(ready.logits(states[part], part)), targets[part]
             others, columns = others_ready.at(part)
             out[0][part] = logp.gather(1, ids.unsqueeze(1)).squeeze_(1)
             for column, stat in zip(out[1:], stats, strict=True):
@@ -275,7 +292,7 @@ class _HeadStatistics(torch.autograd.Function):
             return (None,) * 7
         sums, beside = _Sums(states, head, ctx.needs_input_grad), ctx.beside.ready()
         for part in _stat_chunks(states, head, beside):
-            logits = sums.ready.logits(states[part])
+            logits = sums.ready.logits(states[part], part)
             capped = logits.clone() if head.cap else None
             logp = _logp(logits)
             slope = _slope(logp, targets[part], ctx.stats, beside.at(part), [None if g is None else g[part] for g in grads])
@@ -329,7 +346,7 @@ def head_statistics(
     Returns:
         ``[M]`` log-probabilities, then ``[M]`` for each of ``stats``.
     """
-    head = head.decided()
-    beside = replace(beside, models={name: (states, other.decided()) for name, (states, other) in beside.models.items()})
+    hidden, head = head.decided().cooled(hidden)
+    beside = replace(beside, models={name: other.decided().cooled(states) for name, (states, other) in beside.models.items()})
     with torch.autocast(hidden.device.type, enabled=False):
         return cast(Any, _HeadStatistics).apply(hidden, head.weight, head.bias, head, targets, tuple(stats), beside)

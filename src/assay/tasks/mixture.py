@@ -11,7 +11,8 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import Environment, TaskSource, Verifier
 from assay.core.task import Message, Task, World
-from assay.guide.balanced import Balanced, Rule
+from assay.guide.balanced import Balanced
+from assay.guide.cells import CellRule
 from assay.guide.curriculum import Frontier
 from assay.verify.routed import Routed
 
@@ -101,7 +102,7 @@ class Mixture:
         parts = {self.name: tuple(by_name)} if self.parts is None else self.parts
         return {part: {name: by_name[name] for name in names} for part, names in parts.items()}
 
-    def balanced(self, rule: Rule | None = None, shares: Mapping[str, float] | None = None) -> Balanced:
+    def balanced(self, rule: CellRule | None = None, shares: Mapping[str, float] | None = None) -> Balanced:
         """A curriculum that draws from all parts equally often, and within one from all its families.
 
         Args:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.testing.contracts import ContractError, Report, check_curriculum, check_environment, check_verifier
+    from assay.testing.contracts import ContractError, Report, check_environment, check_verifier
     from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
     from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongLogprobs, WrongTiedHead
+    from assay.testing.guides import check_curriculum, check_filter, check_guidance
     from assay.testing.models import random_model
     from assay.testing.objective import check_objective, check_term, objective_around, random_batch
     from assay.testing.problems import check_problem
-    from assay.testing.records import graded
+    from assay.testing.records import as_outcomes, graded
     from assay.testing.sources import check_task_source
     from assay.testing.statistics import check_statistic
     from assay.testing.streams import stream_digest
@@ -29,9 +30,12 @@ __all__ = [
     "StaleTensor",
     "WrongLogprobs",
     "WrongTiedHead",
+    "as_outcomes",
     "attempt",
     "check_curriculum",
     "check_environment",
+    "check_filter",
+    "check_guidance",
     "check_objective",
     "check_problem",
     "check_statistic",
@@ -46,13 +50,14 @@ __all__ = [
 ]
 
 _HOME = {
-    "contracts": "ContractError Report check_curriculum check_environment check_verifier",
+    "contracts": "ContractError Report check_environment check_verifier",
     "fakes": "Ask CharCodec FakeLearner ScriptedEngine",
     "faults": "BaseWeights StaleModel StaleTensor WrongLogprobs WrongTiedHead",
+    "guides": "check_curriculum check_filter check_guidance",
     "models": "random_model",
     "objective": "check_objective check_term objective_around random_batch",
     "problems": "check_problem",
-    "records": "graded",
+    "records": "as_outcomes graded",
     "sources": "check_task_source",
     "statistics": "check_statistic",
     "streams": "stream_digest",

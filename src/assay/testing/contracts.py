@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 
-from assay.core.canon import FrozenMap, canonical
 from assay.core.errors import AssayError, a_kind
-from assay.core.group import Group
-from assay.core.protocols import Curriculum, CurriculumSpec, Environment, TaskSource, Verifier
+from assay.core.protocols import Environment, TaskSource, Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Score
-from assay.core.seeds import generator
 from assay.core.task import Task, World
-from assay.testing.records import graded
 from assay.verify.routed import Routed
 
-__all__ = ["ContractError", "Report", "check_curriculum", "check_environment", "check_verifier"]
+__all__ = ["ContractError", "Report", "check_environment", "check_verifier", "most_common", "require", "verdict", "wait_for"]
 
 T = TypeVar("T")
 
@@ -195,84 +190,6 @@ async def _talked(environment: Environment, action: str, steps: int, subject: st
             await _refused(environment.step(action), subject, "a step after the end")
             return used
     raise ContractError(f"{subject}: still open after {steps} times {action!r}; give it a step limit")
-
-
-# ---- curricula --------------------------------------------------------------------------------------------------------
-
-
-def check_curriculum(spec: CurriculumSpec, arms: Mapping[str, tuple[int, ...]], *, seed: int = 0, draws: int = 20_000) -> Report:
-    """Holds a curriculum to its laws, before and after it has observed uneven successes.
-
-    Draws are of the cells offered; the propensity is the true probability of the draw (each cell's mean inverse propensity is
-    1 within five standard errors); a state saved as JSON and loaded elsewhere continues with the very same draws.
-
-    Raises:
-        ContractError: it breaks one of these.
-    """
-    subject = f"curriculum {type(spec).__name__}"
-    cells = {(arm, level) for arm, levels in arms.items() for level in levels}
-    curriculum = spec.build(arms, seed)
-    numbers: dict[str, float] = {}
-    for phase in ("new", "experienced"):
-        numbers[f"largest error of a propensity, in standard errors ({phase})"] = _propensities(curriculum, cells, draws, subject)
-        _resumes(spec, arms, seed, curriculum, subject)
-        curriculum.observe(_experience(arms))
-    metrics = curriculum.metrics()
-    bad = [name for name, value in metrics.items() if not np.isfinite(value)]
-    require(not bad, subject, f"metrics {bad} are not finite")
-    return Report(subject=subject, passed=("cells", "true propensities", "exact resume", "finite metrics"), numbers=numbers)
-
-
-def _propensities(curriculum: Curriculum, cells: set[tuple[str, int]], draws: int, subject: str) -> float:
-    got = curriculum.draw(draws)
-    require(len(got) == draws, subject, f"gave {len(got)} draws, {draws} were asked for")
-    inverse: dict[tuple[str, int], float] = defaultdict(float)
-    lowest: dict[tuple[str, int], float] = {}
-    for draw in got:
-        cell = (draw.arm, draw.level)
-        require(cell in cells, subject, f"drew {cell}, which was not offered")
-        require(0.0 < draw.propensity <= 1.0, subject, f"a propensity of {draw.propensity} is no probability")
-        inverse[cell] += 1.0 / draw.propensity
-        lowest[cell] = min(lowest.get(cell, 1.0), draw.propensity)
-    worst = 0.0
-    for cell, total in inverse.items():
-        p = lowest[cell]
-        error = abs(total / draws - 1.0) / max(((1.0 / p - 1.0) / draws) ** 0.5, 1e-9)
-        require(
-            error < 5.0 or abs(total / draws - 1.0) < 1e-9, subject, f"drew {cell} {error:.1f} standard errors off its propensity"
-        )
-        worst = max(worst, error)
-    return worst
-
-
-def _resumes(spec: CurriculumSpec, arms: Mapping[str, tuple[int, ...]], seed: int, curriculum: Curriculum, subject: str) -> None:
-    try:
-        state = json.loads(canonical(curriculum.state_dict()))
-    except AssayError as error:
-        raise ContractError(f"{subject}: its state is not plain: {error}") from error
-    copy = spec.build(arms, seed)
-    copy.load_state_dict(state)
-    ours, theirs = curriculum.draw(64), copy.draw(64)
-    require(ours == theirs, subject, "after state_dict and load_state_dict the draws differ")
-    curriculum.load_state_dict(state)
-    require(curriculum.draw(64) == ours, subject, "going back to an older state gives other draws")
-
-
-def _experience(arms: Mapping[str, tuple[int, ...]]) -> list[Group]:
-    """Graded groups whose success falls with the level; some all right, some all wrong, one without a verdict."""
-    rng = generator("testing/experience", 0)
-    groups: list[Group] = []
-    for arm, levels in arms.items():
-        for position, level in enumerate(levels):
-            share = 1.0 - position / max(1, len(levels) - 1)
-            for k in range(6):
-                task = Task(
-                    id=f"{arm}/{level}/{k}", domain="testing", arm=arm, level=level, split="train", index=k,
-                    public=FrozenMap({"prompt": "?"}),
-                )  # fmt: skip
-                values = [float(v) for v in rng.random(4) < share]
-                groups.append(graded(task, values, key=f"{arm}/{level}/{k}"))
-    return groups
 
 
 def most_common(items: Sequence[str]) -> str:

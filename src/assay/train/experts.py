@@ -80,7 +80,7 @@ class Oracle:
         return Completion(
             ids=ids[:limit], logp_engine=np.full(len(ids[:limit]), np.nan, np.float32),
             spans=(Span(self.like.version, 0, len(ids[:limit])),) if len(ids) else (),
-            stop=Stop.DONE if 0 < len(ids) <= limit else Stop.LENGTH, sampling=request.sampling,
+            stop=Stop.DONE if 0 < len(ids) <= limit else Stop.LENGTH, sampling=replace(request.sampling, temperature=1.0),
         )  # fmt: skip
 
     async def abort(self, ids: Sequence[str]) -> None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.plan import Plan
-from assay.core.protocols import ChatTokenizer, TaskSource, Tokenizer, Verifier
+from assay.core.protocols import ChatTokenizer, Moment, TaskSource, Tokenizer, Verifier
 from assay.core.rollout import Sampling
 from assay.core.seeds import generator
 from assay.core.task import Message, Task
+from assay.objective.plan import corrects_sampler
 from assay.rollout.saying import Reader
 from assay.runtime.anchors import check_vocabulary
 from assay.train.columns import check_providers
@@ -62,10 +63,11 @@ def check_run(run: Run) -> None:
             check_imitation(stage)
             demonstrations_of(stage)
         if isinstance(stage, Reinforce):
+            stage.check_refill()
             stage.check_replay()
             stage.check_streams()
             check_providers(stage.columns, plan)
-            _check_sampling(run.sampling)
+            _check_sampling(run.sampling, stage)
     held_out(run.tasks, run.evaluation.levels, 1)  # refuses a run that could not be evaluated at all
 
 
@@ -150,14 +152,22 @@ def _check_routing(stage: Stage) -> None:
         )
 
 
-def _check_sampling(sampling: Sampling) -> None:
-    """The learner scores tokens under the model's own distribution, so attempts must be drawn from just that."""
-    for name, neutral in (("temperature", 1.0), ("top_p", 1.0), ("top_k", 0)):
-        if getattr(sampling, name) != neutral:
-            raise ConfigError(
-                f"Run.sampling.{name}={getattr(sampling, name)} in a run with RL: the gradient would belong to a policy that "
-                f"nobody sampled; leave it at {neutral} (evaluation takes the greedy answer besides)"
-            )
+def _check_sampling(sampling: Sampling, stage: Reinforce) -> None:
+    """The learner scores each token at the temperature it was sampled at. Where some tokens could not be drawn, the objective
+    has to correct for that, or the gradient belongs to a policy that nobody sampled.
+    """
+    if sampling.temperature == 0.0:
+        raise ConfigError(
+            "Run.sampling.temperature=0.0 in a run with RL: every rollout of a context would be the same, and no group would "
+            "have a signal; use a temperature above 0 (evaluation takes the greedy answer besides)"
+        )
+    if sampling.truncated and not corrects_sampler(stage.objective):
+        cut = f"top_p={sampling.top_p}" if sampling.top_p < 1.0 else f"top_k={sampling.top_k}"
+        raise ConfigError(
+            f"Run.sampling.{cut} in a run with RL: tokens are drawn from a part of the vocabulary and scored over all of it, and "
+            "the objective does not correct for the difference; use a method that does (tis, icepop, areal, ...), or leave top_p "
+            "at 1.0 and top_k at 0 and lower the temperature instead"
+        )
 
 
 def _first_tasks(source: TaskSource, levels: Levels, split: str) -> Iterator[Task]:
@@ -220,7 +230,8 @@ def _check_heard(task: Task, tokenizer: ChatTokenizer) -> None:
 def _check_privileged(stage: Reinforce, task: Task, tokenizer: Tokenizer, new: int, context: int) -> None:
     """A teacher with privileged prompts needs one at each task, and room for it."""
     readers = [a.name for a in stage.learner.anchors if a.privileged]
-    for posed in stage.guidance.next(task, (), "check") if readers else ():
+    first = stage.guidance.build(0).next(task, (), Moment(key="check")) if readers else ()
+    for posed in (p.context for p in first):
         place = f"task {task.id!r} (arm {task.arm!r}, level {task.level})"
         if posed.privileged is None:
             raise ConfigError(

@@ -1,6 +1,6 @@
 """One step of reinforcement learning, to be read first: the walk from a choice of tasks to a report.
 
-``choose → pose → roll out → score → observe → compose → credit, loss, update → publish, prove → report``
+``choose → pose → roll out → score → filter → compose → credit → loss, update → publish, prove → observe → report``
 """
 
 from __future__ import annotations
@@ -14,21 +14,20 @@ from numpy.typing import NDArray
 
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
-from assay.core.group import Draw, Group
+from assay.core.group import Group
 from assay.core.parts import timed
 from assay.core.seeds import generator
-from assay.core.task import Context, Task
 from assay.train.check import Checked
 from assay.train.clock import Clock
+from assay.train.collect import collect, outcomes_of
 from assay.train.columns import complete_batch, complete_groups, complete_update
 from assay.train.experts import expert_groups
-from assay.train.grade import grade
 from assay.train.metrics import step_metrics
-from assay.train.mismatch import Watched, before_update, coarser
+from assay.train.mismatch import Watched, before_update, coarser, without_mismatch
 from assay.train.room import asking
 from assay.train.session import Session
 
-__all__ = ["StepResult", "aged", "annotated", "attempt", "publish", "step", "update"]
+__all__ = ["StepResult", "aged", "annotated", "publish", "step", "update"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,18 +42,15 @@ class StepResult:
 async def step(s: Session) -> StepResult:
     """Advances a session by one rollout batch."""
     clock = Clock()
-    stage, curriculum, replay = s.rl.stage, s.rl.curriculum, s.rl.replay
-    draws = curriculum.draw(stage.groups)
-    tasks = [s.counter.next(s.run.tasks, draw) for draw in draws]
+    stage, replay = s.rl.stage, s.rl.replay
     with s.recorded():
-        groups = await attempt(s, tasks, draws, clock)
-    curriculum.observe(groups)
+        taken = await collect(s, clock)
     found = Checked()
     if s.checker:
         with clock("check"):
-            found = s.checker.look(groups)
+            found = s.checker.look(taken.graded)
     with clock("supply"):
-        groups, experts = await complete_groups(s, groups), await expert_groups(s, groups)
+        groups, experts = await complete_groups(s, taken.kept), await expert_groups(s, taken.kept)
     batch = stage.composer.compose(groups, replay, s.step, experts)
     if replay is not None:
         replay.put(groups, s.step)
@@ -65,33 +61,19 @@ async def step(s: Session) -> StepResult:
     else:
         batch = annotated(s, aged(s, complete_batch(s, batch)), clock)
         apart = before_update(s, batch, clock)
+        with timed("credit"):
+            batch = s.program.credit(batch)
         stats = update(s, batch)
         await publish(s, clock)
-    s.remember(groups)
-    metrics = step_metrics(groups, batch, stats, curriculum.metrics(), clock.seconds())
-    metrics |= apart
+    s.rl.observe(outcomes_of(taken.graded, batch))
+    graded = taken.graded_with(groups)
+    s.remember(graded)
+    metrics = step_metrics(graded, batch, stats, s.rl.metrics(), clock.seconds())
+    metrics = without_mismatch(s, metrics | {**taken.metrics, **apart})
     if "engine/mismatch_k3" in metrics:
         metrics["engine/alarm"] = float(bool(s.run.mismatch.alarmed(metrics, coarser(s))))
-    return StepResult(metrics={**metrics, **found.metrics, "proof/state": float(s.proved)}, groups=tuple(groups), found=found)
-
-
-async def attempt(s: Session, tasks: Sequence[Task], draws: Sequence[Draw], clock: Clock) -> list[Group]:
-    """Poses each task as the guidance says, round after round, and grades the attempts."""
-    guidance, size = s.rl.stage.guidance, s.rl.stage.group_size
-    done: list[list[Group]] = [[] for _ in tasks]
-    live = list(range(len(tasks)))
-    while live:
-        posed: list[tuple[int, Context]] = [(i, c) for i in live for c in guidance.next(tasks[i], done[i], f"s{s.step}/{i}")]
-        live = sorted({i for i, _ in posed})
-        if not posed:
-            break
-        with clock("generate"), asking("the sampler"):
-            rollouts = await s.player.collect([c for _, c in posed], size)
-        with clock("score"):
-            graded = grade(s.pool, [(tasks[i], c) for i, c in posed], rollouts)
-        for (i, _), a in zip(posed, graded, strict=True):
-            done[i].append(Group(key=a.context.group, task=a.task, draw=draws[i], rollouts=a.rollouts, scores=a.scores))
-    return [group for groups in done for group in groups]
+    metrics |= {**found.metrics, "proof/state": float(s.proved)}
+    return StepResult(metrics=metrics, groups=tuple(graded), found=found)
 
 
 def aged(s: Session, batch: Batch) -> Batch:
@@ -119,11 +101,9 @@ def annotated(s: Session, batch: Batch, clock: Clock) -> Batch:
 
 
 def update(s: Session, batch: Batch) -> Mapping[str, float]:
-    """Rewards to advantages, then the optimiser steps; returns their metrics, those of the credit, and what the first pass says
-    of the sampler's log-probabilities: it is by the weights that sampled.
+    """The optimiser steps of a batch after credit; returns their metrics, those of the credit, and what the first pass says of
+    the sampler's log-probabilities: it is by the weights that sampled.
     """
-    with timed("credit"):
-        batch = s.program.credit(batch)
     parts = [batch] if s.rl.stage.updates == 1 else _minibatches(s, batch)
     watched = Watched(s.program, s.version)
     programs = chain([watched], repeat(s.program))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from assay.train.clock import Clock
     from assay.train.session import Session
 
-__all__ = ["MismatchCheck", "Watched", "before_update", "coarser"]
+__all__ = ["MismatchCheck", "Watched", "before_update", "coarser", "without_mismatch"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,14 +179,15 @@ class Watched:
 
 def before_update(s: Session, batch: Batch, clock: Clock) -> dict[str, float]:
     """The `agreement` on the tokens that a step sampled, before it updates anything: free where the batch has the learner's
-    ``logp_old``, one pass without gradient at a stage's first step, and else empty: the first update's own pass will tell.
+    ``logp_old``, one pass without gradient at a stage's first step, and else empty: the first update's own pass will tell. Empty
+    too where only a part of the vocabulary could be drawn (``top_p``, ``top_k``): there the two differ by design.
 
     Raises:
         MismatchError: at a stage's first step, the run is to stop at so much.
     """
     from assay.train.room import asking  # which knows `Run`
 
-    if "logp_engine" not in batch.tokens:
+    if "logp_engine" not in batch.tokens or s.run.sampling.truncated:
         return {}
     old = batch.tokens.get("logp_old")
     if old is None or old.producer != "learner":
@@ -200,6 +201,12 @@ def before_update(s: Session, batch: Batch, clock: Clock) -> dict[str, float]:
     if not s.stage_step:
         s.run.mismatch.check(found, s.step + 1)
     return found
+
+
+def without_mismatch(s: Session, metrics: Mapping[str, float]) -> dict[str, float]:
+    """A step's numbers, without those that compare sampler and learner where only a part of the vocabulary could be drawn."""
+    names = ("engine/mismatch", "engine/max_ratio") if s.run.sampling.truncated else ()
+    return {name: value for name, value in metrics.items() if not name.startswith(names)}
 
 
 def coarser(s: Session) -> str:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from assay.core.declared import check_positive, later
 from assay.core.errors import ConfigError, PlanError, UnknownNameError
 from assay.core.kinds import filed_as
-from assay.core.protocols import BatchComposer, CurriculumSpec, Guidance
+from assay.core.protocols import BatchComposer, CurriculumSpec, Filter, GuidanceSpec, IndexPolicySpec
 from assay.core.sample import STREAMS
-from assay.guide import Compose, Plain, SuccessVariance
+from assay.guide import Compose, InOrder, Plain, Refill, SuccessVariance
 from assay.objective.loss.wrap import unwrapped
 from assay.objective.methods import grpo
 from assay.objective.objective import Objective
@@ -63,15 +63,18 @@ class Reinforce:
         lag: rollout batches between the weights that sample and those that learn: what a sampler that works beside its learner
             would leave it with, made reproducible. 0 samples with the newest.
         objective, learner: what is minimised, and how.
-        curriculum: chooses arm and level.
+        curriculum: chooses arm and level, and where it likes the very task.
         guidance: how a task is posed.
-        composer, replay: which groups are learned from.
+        composer, replay: how the groups learned from make a batch.
         columns: providers of columns that the objective reads and no verifier gives (`assay.train.columns`); those that need no
             choice come by themselves.
         experts: have the task family's oracle play each context too: its attempt stands beside the policy's own, in the stream
             ``expert``, for the terms that read it.
         levels: levels to train on, of every arm, or arm by arm (`Levels`); all when empty.
         until: early end; None runs all steps.
+        index: which task of a stream comes next, where the curriculum leaves it open.
+        filter: which graded rollouts are learned from; None for all.
+        refill: draw again within a step until the filter has kept ``groups`` groups; None draws once.
     """
 
     steps: int = 500
@@ -83,12 +86,15 @@ class Reinforce:
     objective: Objective = field(default_factory=grpo)
     learner: LearnerSettings = field(default_factory=lambda: LearnerSettings(optimizer=AdamW()))
     curriculum: CurriculumSpec = field(default_factory=SuccessVariance)
-    guidance: Guidance = field(default_factory=Plain)
+    guidance: GuidanceSpec = field(default_factory=Plain)
     composer: BatchComposer = field(default_factory=Compose)
     replay: Recent | None = None
     experts: bool = False
     levels: Levels = ()
     until: Until | None = None
+    index: IndexPolicySpec = later(InOrder())
+    filter: Filter | None = later(None)
+    refill: Refill | None = later(None)
     columns: tuple[ColumnProvider, ...] = later(())
 
     def __post_init__(self) -> None:
@@ -107,6 +113,14 @@ class Reinforce:
         if self.minibatches > self.groups:
             raise ConfigError(
                 f"Reinforce.minibatches={self.minibatches} exceeds groups={self.groups}; a mini-batch holds whole groups"
+            )
+
+    def check_refill(self) -> None:
+        """Raises ConfigError for a refill without a filter: nothing could be missing. Not at construction, as `check_replay`."""
+        if self.refill is not None and self.filter is None:
+            raise ConfigError(
+                "Reinforce.refill draws again until the filter has kept enough, and there is no filter: give filter=Mixed() "
+                "(DAPO's dynamic sampling), SuccessWindow(), ..., or leave the refill out"
             )
 
     def check_replay(self) -> None:

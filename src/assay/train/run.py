@@ -45,7 +45,8 @@ class Evaluation:
         n: sampled attempts per item (temperature as in training); the greedy answer is always taken too.
         levels: levels to evaluate, of every arm, or arm by arm (`Levels`); all levels of the source when empty.
         threshold: an attempt passes when its primary component reaches this.
-        kl_to_base: measure the divergence from the stage's starting weights on the sampled attempts.
+        kl_to_base: measure the divergence from the stage's starting weights on the sampled attempts, where these are drawn at
+            temperature 1 from all of the vocabulary.
     """
 
     every: int = 25

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import ConfigError
-from assay.core.group import Draw, Group
+from assay.core.group import Group, Outcome
 from assay.core.manifest import Manifest
 from assay.core.plan import Plan
-from assay.core.protocols import Curriculum, Engine, Replay, Sampler, TaskSource, Tokenizer
+from assay.core.protocols import Curriculum, Engine, Guidance, IndexPolicy, Replay, Sampler, Tokenizer
 from assay.core.rollout import Sampling
 from assay.core.seeds import derive
-from assay.core.task import Task
+from assay.guide import InOrder
 from assay.objective.program import Program
 from assay.rollout import Player
 from assay.rollout.saying import end_ids
@@ -33,29 +33,7 @@ if TYPE_CHECKING:
     from assay.runtime.fleet import AnyLearner
     from assay.runtime.lagged import Lagged
 
-__all__ = ["Counter", "Practice", "Session", "open_session", "player_of", "with_stop"]
-
-
-class Counter:
-    """Chooses the index of the next task in each (arm, level) stream: 0, 1, 2, ..."""
-
-    def __init__(self) -> None:
-        self._next: dict[str, int] = {}
-
-    def next(self, source: TaskSource, draw: Draw) -> Task:
-        """The next unused training task of a draw."""
-        key = f"{draw.arm}/{draw.level}"
-        index = self._next.get(key, 0)
-        self._next[key] = index + 1
-        return source.task(draw.arm, draw.level, "train", index)
-
-    def state_dict(self) -> dict[str, int]:
-        """Next index by stream."""
-        return dict(self._next)
-
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        """Restores `state_dict`."""
-        self._next = {k: int(v) for k, v in state.items()}
+__all__ = ["Practice", "Session", "open_session", "player_of", "with_stop"]
 
 
 @dataclass(slots=True)
@@ -65,23 +43,36 @@ class Practice:
     Attributes:
         stage: its settings.
         curriculum: chooses what to practise.
+        guidance: poses it.
         replay: groups kept for later steps; None without one.
     """
 
     stage: Reinforce
     curriculum: Curriculum
+    guidance: Guidance
     replay: Replay | None
 
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Tells curriculum and guidance what became of each graded group of a step."""
+        self.curriculum.observe(outcomes)
+        self.guidance.observe(outcomes)
+
+    def metrics(self) -> dict[str, float]:
+        """Numbers of curriculum and guidance."""
+        return {**self.curriculum.metrics(), **self.guidance.metrics()}
+
     def state_dict(self) -> dict[str, Any]:
-        """JSON-able state of curriculum and replay."""
+        """JSON-able state of curriculum, guidance and replay."""
         return {
             "curriculum": self.curriculum.state_dict(),
+            "guidance": self.guidance.state_dict(),
             "replay": self.replay.state_dict() if self.replay is not None else None,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores `state_dict`."""
         self.curriculum.load_state_dict(state["curriculum"])
+        self.guidance.load_state_dict(state.get("guidance", {}))
         if self.replay is not None:
             self.replay.load_state_dict(state["replay"])
 
@@ -95,7 +86,7 @@ class Session:
         learner, engine, tokenizer, player: the policy's two halves, its text, and who plays it.
         pool: scores attempts.
         program, plan: the compiled objective.
-        counter: which task comes next in each stream.
+        index: which task comes next in each stream, where the curriculum leaves it open.
         proof: checks the engine's weights; None when switched off.
         practice: what only reinforcement learning has; None in the other stages.
         checker: a second judge; None without one.
@@ -115,7 +106,7 @@ class Session:
     pool: ScoringPool
     program: Program
     plan: Plan
-    counter: Counter
+    index: IndexPolicy
     proof: WeightProof | None
     practice: Practice | None = None
     checker: Checker | None = None
@@ -148,7 +139,7 @@ class Session:
             "stage_step": self.stage_step,
             "ids": self.ids,
             "proved": self.proved,
-            "counter": self.counter.state_dict(),
+            "counter": self.index.state_dict(),
             "practice": self.practice.state_dict() if self.practice else None,
             "program": self.program.state_dict(),
             "pool": self.pool.state_dict(),
@@ -160,7 +151,7 @@ class Session:
         """Restores `state_dict`."""
         self.step, self.stage_step, self.ids = int(state["step"]), int(state["stage_step"]), str(state["ids"])
         self.proved = bool(state["proved"])
-        self.counter.load_state_dict(state["counter"])
+        self.index.load_state_dict(state["counter"])
         if self.practice is not None:
             self.practice.load_state_dict(state["practice"])
         self.program.load_state_dict(state["program"])
@@ -284,7 +275,7 @@ def open_session(
         run=run, stage=stage, learner=learner, engine=engine, tokenizer=model.tokenizer,
         player=player_of(run, engine, model.tokenizer, run.sampling),
         pool=pool, program=program, plan=program.plan,
-        counter=before.counter if before else Counter(),
+        index=_index(run, stage, before),
         proof=_proof(run, model, lag, learner.policy.replay is not None) if run.prove_weights else None,
         practice=_practice(run, stage, arms, step) if isinstance(stage, Reinforce) else None,
         checker=checker,
@@ -313,7 +304,15 @@ def _proof(run: Run, model: AnyModel, lag: int, experts: bool) -> WeightProof:
 def _practice(run: Run, stage: Reinforce, arms: Mapping[str, tuple[int, ...]], step: int) -> Practice:
     seed = derive("curriculum", run.seed, "stage", step) if step else run.seed
     replay = stage.replay.build(run.seed) if stage.replay else None
-    return Practice(stage, stage.curriculum.build(arms, seed), replay)
+    return Practice(stage, stage.curriculum.build(arms, seed), stage.guidance.build(run.seed), replay)
+
+
+def _index(run: Run, stage: Stage, before: Session | None) -> IndexPolicy:
+    """The stage's index policy; one of the stage before's kind goes on where that stood."""
+    index = (stage.index if isinstance(stage, Reinforce) else InOrder()).build(run.seed)
+    if before and type(index) is type(before.index):
+        index.load_state_dict(before.index.state_dict())
+    return index
 
 
 def player_of(run: Run, engine: Engine, tokenizer: Tokenizer, sampling: Sampling) -> Player:

@@ -198,7 +198,9 @@ class Desk:
             "evals", {"step": s.step, "stage": s.stage.name, "split": "test", "mode": mode, "full": full, "items": items}
         )
         found = summary(mode, items, plan.threshold)
-        return found | ({"kl/base": kl_to_base(s, attempts)} if mode == "sampled" and plan.kl_to_base else {})
+        # The divergence is of the model's own distribution, so attempts drawn from another one cannot tell it.
+        own = drawn.temperature == 1.0 and not drawn.truncated
+        return found | ({"kl/base": kl_to_base(s, attempts)} if mode == "sampled" and plan.kl_to_base and own else {})
 
     async def _attempts(self, s: Session, tasks: Sequence[Task], sampling: Sampling, n: int) -> list[Attempts]:
         with asking("the sampler, in an evaluation,"):

@@ -1,0 +1,102 @@
+"""Published systems, as each package declares which of them it carries, in a ``papers.toml`` beside its parts."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import MISSING, dataclass, fields
+from importlib.resources import files
+from typing import Any
+
+from assay.core.errors import DataError, UnknownNameError
+
+__all__ = ["Paper", "load_papers", "paper_named"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paper:
+    """A published system, and what of it is here.
+
+    Attributes:
+        key: what it is called on the command line: ``sec``.
+        title: of the paper.
+        name: what people call it.
+        arxiv: its id, empty where there is none or it is not known.
+        parts: what carries it, as ``module:Name``.
+        here: which part of the paper these are, in a sentence.
+        missing: what of the paper is not here; empty where all of it is.
+        run: a command that runs it; empty where nothing runs it alone.
+        tests: files that hold its numbers.
+        evidence: a page that has measured it, from the repository's root; empty for none.
+
+    Raises:
+        DataError: no part, or no test.
+    """
+
+    key: str
+    title: str
+    name: str
+    arxiv: str = ""
+    parts: tuple[str, ...]
+    here: str
+    missing: str = ""
+    run: str = ""
+    tests: tuple[str, ...]
+    evidence: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.parts or not self.tests:
+            raise DataError(f"paper {self.key!r}: name the parts that carry it, and the tests that hold its numbers")
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the paper's method is here."""
+        return not self.missing
+
+
+def load_papers() -> tuple[Paper, ...]:
+    """All declared papers, by key.
+
+    Raises:
+        DataError: a declaration that is wrong, or a key that stands twice; names the file.
+    """
+    found: dict[str, Paper] = {}
+    for folder in sorted(files("assay").iterdir(), key=lambda entry: entry.name):
+        declared = folder.joinpath("papers.toml") if folder.is_dir() else None
+        if declared is None or not declared.is_file():
+            continue
+        place = f"assay/{folder.name}/papers.toml"
+        for key, row in tomllib.loads(declared.read_text(encoding="utf-8")).items():
+            if key in found:
+                raise DataError(f"{place}: the paper {key!r} is declared twice")
+            found[key] = _paper(key, row, place)
+    return tuple(found[key] for key in sorted(found))
+
+
+def _paper(key: str, row: Any, place: str) -> Paper:
+    known = {f.name: f for f in fields(Paper) if f.name != "key"}
+    if not isinstance(row, dict):
+        raise DataError(f"{place}, {key}: a paper is a table of {sorted(known)}")
+    given: dict[str, Any] = {str(name): value for name, value in row.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    unknown = sorted(given.keys() - known.keys())
+    missing = [name for name, f in known.items() if f.default is MISSING and name not in given]
+    if unknown or missing:
+        raise DataError(f"{place}, {key}: " + (f"unknown fields {unknown}" if unknown else f"no {', '.join(missing)}"))
+    settled: dict[str, Any] = {n: tuple(v) if n in ("parts", "tests") else str(v) for n, v in given.items()}
+    return Paper(key=key, **settled)
+
+
+def paper_named(key: str) -> Paper:
+    """The paper of a key, a name or an arXiv id.
+
+    Raises:
+        UnknownNameError: none; with the nearest.
+
+    >>> paper_named("SEC").arxiv, paper_named("2504.09710").key
+    ('2505.14970', 'dump')
+    """
+    papers = load_papers()
+    wanted = key.casefold()
+    for paper in papers:
+        if wanted in (paper.key.casefold(), paper.name.casefold(), paper.arxiv) and wanted:
+            return paper
+    raise UnknownNameError("paper", key, [name for p in papers for name in (p.key, p.name)])

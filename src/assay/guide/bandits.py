@@ -1,0 +1,170 @@
+"""Curricula over cells that follow the size of advantages or the gap to a target: SEC, DUMP, RuleReasoner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.core.errors import ConfigError
+from assay.core.group import Outcome
+from assay.guide.cells import CellRule, Memory, Standing
+
+__all__ = ["Dump", "RuleReasoner", "Sec", "softmax"]
+
+
+def softmax(scores: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
+    """``[n]`` probabilities proportional to ``exp(scores / temperature)``.
+
+    >>> softmax(np.array([0.0, 0.0]), 0.5).tolist()
+    [0.5, 0.5]
+    """
+    powers = np.exp((scores - scores.max()) / temperature)
+    return powers / powers.sum()
+
+
+def _check(part: object, positive: Sequence[str], shares: Sequence[str]) -> None:
+    for name in (*positive, *shares):
+        value = getattr(part, name)
+        if not 0.0 < value < float("inf") or (name in shares and value > 1.0):
+            raise ConfigError(f"{type(part).__name__}.{name}={value}; use a number {'in (0, 1]' if name in shares else '> 0'}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sec(CellRule):
+    """SEC: cells are the arms of a bandit whose reward is the mean absolute advantage of their groups.
+
+    After a batch with mean absolute advantage ``u`` in a cell, ``Q`` becomes ``alpha u + (1 - alpha) Q``, from 0; draws are by
+    ``softmax(Q / temperature)``. Under advantages normalised by their standard deviation ``u`` is ``2 sqrt(p (1 - p))`` for
+    binary rewards of success ``p``: largest where half succeed.
+
+    Source: Self-Evolving Curriculum (arXiv 2505.14970). UNSURE: its authors tune ``alpha`` and ``temperature`` per task; the
+    defaults here are of a reimplementation.
+
+    Attributes:
+        alpha: weight of the newest batch, in (0, 1].
+        temperature: of the softmax.
+
+    Raises:
+        ConfigError: a value out of range.
+
+    >>> Sec().build({"sort": (3, 4)}, seed=0).propensities.tolist()
+    [0.5, 0.5]
+    """
+
+    alpha: float = 0.1
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check(self, ["temperature"], ["alpha"])
+
+    @property
+    def memory(self) -> Memory:
+        """One move per batch, from 0."""
+        return Memory(decay=1.0 - self.alpha, prior=0.0, per_batch=True)
+
+    @property
+    def signal_name(self) -> str:
+        """Mean absolute advantage."""
+        return "advantage"
+
+    def signal(self, outcome: Outcome) -> Sequence[float]:
+        """The mean absolute advantage of a group: of its rollouts, so that each prompt counts once."""
+        sizes = outcome.magnitudes
+        return (sum(sizes) / len(sizes),) if sizes else ()
+
+    def weights(self, standing: Standing) -> NDArray[np.float64]:
+        """``[cells]`` ``softmax(Q / temperature)``."""
+        return softmax(standing.value, self.temperature)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dump(CellRule):
+    """DUMP: an upper confidence bound on the mean absolute advantage of each cell.
+
+    With the last ``window`` absolute advantages of cell ``j``, ``n_j`` of them in all and ``N`` over the cells, its score is
+    ``mean + sqrt(2 ln(N + 1) / (n_j + 1))``; draws are by ``softmax(score / temperature)``, evenly at first.
+
+    Source: DUMP (arXiv 2504.09710), as in its paper; its authors' code updates from validation instead.
+
+    Attributes:
+        window: advantages remembered per cell.
+        temperature: of the softmax.
+
+    Raises:
+        ConfigError: a value out of range.
+
+    >>> Dump().build({"sort": (3, 4)}, seed=0).propensities.tolist()
+    [0.5, 0.5]
+    """
+
+    window: int = 300
+    temperature: float = 0.1
+
+    def __post_init__(self) -> None:
+        _check(self, ["window", "temperature"], [])
+
+    @property
+    def memory(self) -> Memory:
+        """The last ``window`` absolute advantages."""
+        return Memory(prior=0.0, window=self.window)
+
+    @property
+    def signal_name(self) -> str:
+        """Mean absolute advantage."""
+        return "advantage"
+
+    def signal(self, outcome: Outcome) -> Sequence[float]:
+        """The absolute advantage of each rollout."""
+        return outcome.magnitudes
+
+    def weights(self, standing: Standing) -> NDArray[np.float64]:
+        """``[cells]`` softmax of the upper confidence bounds."""
+        mean = np.array([sum(values) / len(values) if values else 0.0 for values in standing.recent])
+        bound = np.sqrt(2.0 * np.log(standing.count.sum() + 1.0) / (standing.count + 1.0))
+        return softmax(mean + bound, self.temperature)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleReasoner(CellRule):
+    """RuleReasoner's domain-aware sampling: cells are drawn by how far their reward is from a target.
+
+    After a batch with mean success ``m`` in a cell, its average becomes ``decay r + (1 - decay) m``, the first one ``m`` itself.
+    A cell weighs ``exp(max(0, target - r) / temperature) + floor``, with ``r`` 0 before the cell was seen.
+
+    Source: RuleReasoner (arXiv 2506.08672), the paper's form; in its authors' code the floor stands inside the exponential, where
+    it cancels, and a domain that a batch lacks is never drawn again.
+
+    Attributes:
+        decay: share of the old average kept per batch, in [0, 1).
+        temperature: of the softmax.
+        floor: added to each cell's weight.
+        target: success at which nothing is left to gain.
+
+    Raises:
+        ConfigError: a value out of range.
+
+    >>> RuleReasoner().build({"sort": (3, 4)}, seed=0).propensities.tolist()
+    [0.5, 0.5]
+    """
+
+    decay: float = 0.5
+    temperature: float = 0.5
+    floor: float = 0.1
+    target: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check(self, ["temperature", "floor"], ["target"])
+        if not 0.0 <= self.decay < 1.0:
+            raise ConfigError(f"RuleReasoner.decay={self.decay}; use a share in [0, 1), or the average never moves")
+
+    @property
+    def memory(self) -> Memory:
+        """One move per batch; the first batch counts whole."""
+        return Memory(decay=self.decay, prior=None, per_batch=True)
+
+    def weights(self, standing: Standing) -> NDArray[np.float64]:
+        """``[cells]`` exponential of the gaps, and the floor."""
+        return np.exp(np.maximum(0.0, self.target - standing.success) / self.temperature) + self.floor

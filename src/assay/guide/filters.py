@@ -1,0 +1,132 @@
+"""Which graded rollouts are learned from, and drawing again until there are enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from assay.core.errors import ConfigError
+from assay.core.group import Group
+from assay.core.score import Score
+from assay.core.seeds import generator
+
+__all__ = ["Mixed", "Refill", "ResampleOnCorrect", "SuccessWindow"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixed:
+    """Keeps groups whose valid rollouts differ in their main component, whole: DAPO's rule. A group of one rollout passes.
+
+    The spread is taken of the main component (accuracy), not of the shaped reward. Denominators count what is kept. With a
+    `Refill` this is DAPO's dynamic sampling (arXiv 2503.14476).
+    """
+
+    def select(self, group: Group) -> Group | None:
+        """The group, or None where all rollouts are alike or none is valid."""
+        return group if group.informative or len(group.values) == 1 == len(group.rollouts) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuccessWindow:
+    """Keeps groups whose success lies between two bounds: online difficulty filtering.
+
+    The KL divergence that a group can still teach is at least ``p (1 - p) / (2 beta^2)`` for success ``p``, so a window around
+    1/2 is best. Source: arXiv 2504.03380. UNSURE: its defaults.
+
+    Attributes:
+        low, high: bounds of success, both kept, 0 <= low < high <= 1.
+
+    Raises:
+        ConfigError: bounds out of range or order.
+    """
+
+    low: float = 0.25
+    high: float = 0.75
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.low < self.high <= 1.0:
+            raise ConfigError(f"SuccessWindow({self.low}, {self.high}); use 0 <= low < high <= 1")
+
+    def select(self, group: Group) -> Group | None:
+        """The group, or None outside the window."""
+        return group if group.success is not None and self.low <= group.success <= self.high else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResampleOnCorrect:
+    """GRPO-RoC: of more rollouts than are learned from, keeps right ones with the least faults on their way, and any wrong ones.
+
+    Of ``N`` valid rollouts, ``Z`` wrong and ``C`` right, it keeps ``round(Z keep / N)`` wrong ones, without preference, and right
+    ones for the rest, lowest penalty first; at least ``least`` of each as far as there are so many. The penalty is the share of
+    tool results that were errors, 1/2 where no tool was called. Groups with fewer valid rollouts than ``keep`` are left out,
+    those whose rollouts are all alike too. Set ``group_size`` to about twice ``keep``.
+
+    Source: rStar2-Agent (arXiv 2508.20722), of whose penalty the part on answer tags is left out: it is the verifier's to say.
+    Its authors' code keeps the first wrong rollouts; here they are drawn, as its paper intends.
+
+    Attributes:
+        keep: rollouts learned from per group, at least 2.
+        least: of right and of wrong ones each.
+
+    Raises:
+        ConfigError: a number out of range.
+    """
+
+    keep: int = 4
+    least: int = 1
+
+    def __post_init__(self) -> None:
+        if self.keep < 2 or not 0 <= self.least <= self.keep // 2:
+            raise ConfigError(f"ResampleOnCorrect.keep={self.keep} must be at least 2 and .least={self.least} at most half of it")
+
+    def select(self, group: Group) -> Group | None:
+        """The group with ``keep`` rollouts, or None."""
+        valid = [i for i, score in enumerate(group.scores) if score.valid]
+        if len(valid) < self.keep or not group.informative:
+            return None
+        right = sorted((i for i in valid if correct(group.scores[i])), key=lambda i: (penalty(group, i), i))
+        order: list[int] = generator("filter/roc", 0, group.key).permutation(len(valid)).tolist()
+        wrong = [valid[k] for k in order if not correct(group.scores[valid[k]])]
+        fair = int(len(wrong) * self.keep / len(valid) + 0.5)  # halves up: both quotas rounded to even could lose one
+        low = max(min(self.least, len(wrong)), self.keep - len(right))
+        high = min(len(wrong), self.keep - min(self.least, len(right)))
+        quota = min(max(fair, low), high)
+        kept = sorted([*wrong[:quota], *right[: self.keep - quota]])
+        return replace(group, rollouts=tuple(group.rollouts[i] for i in kept), scores=tuple(group.scores[i] for i in kept))
+
+
+def correct(score: Score) -> bool:
+    """Whether a rollout counts as right: its main component is at least 1/2."""
+    return score.primary >= 0.5
+
+
+def penalty(group: Group, i: int) -> float:
+    """Share of a rollout's tool results that were errors; 1/2 where it called none."""
+    results = [result for call in group.rollouts[i].calls for result in call.results]
+    return sum(r.error is not None for r in results) / len(results) if results else 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refill:
+    """Draws, poses, rolls out and grades again within a step until the filter has kept the stage's number of groups.
+
+    What is kept beyond it is cut off. Every graded group is observed, kept or not.
+
+    Attributes:
+        rounds: most rounds per step, the first among them.
+        draws: contexts drawn per round; 0 for the stage's ``groups``.
+        short: what happens where too few are kept after the last round: ``train`` on those, or ``stop`` the run.
+
+    Raises:
+        ConfigError: a number out of range, or another word.
+    """
+
+    rounds: int = 10
+    draws: int = 0
+    short: Literal["train", "stop"] = "train"
+
+    def __post_init__(self) -> None:
+        if self.rounds < 2 or self.draws < 0:
+            raise ConfigError(f"Refill.rounds={self.rounds} must be at least 2 and Refill.draws={self.draws} at least 0")
+        if self.short not in ("train", "stop"):
+            raise ConfigError(f"Refill.short={self.short!r}; use 'train' or 'stop'")

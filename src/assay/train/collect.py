@@ -1,0 +1,161 @@
+"""The groups of a step: drawn, posed, rolled out, graded and filtered, again where a stage refills."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from assay.core.batch import Batch
+from assay.core.errors import ConfigError, GateError
+from assay.core.group import Draw, Group, Outcome
+from assay.core.protocols import Moment, Posed
+from assay.core.rollout import Rollout
+from assay.core.task import Task
+from assay.train.clock import Clock
+from assay.train.grade import grade
+from assay.train.room import asking
+from assay.train.session import Session
+
+__all__ = ["Collected", "collect", "outcomes_of", "pose_and_grade"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """The groups of a step before they are learned from.
+
+    Attributes:
+        graded: every group, in order.
+        kept: what is to be learned from: those that no other replaced, as the stage's filter selects them.
+        rounds: how often tasks were drawn.
+        metrics: ``filter/graded`` and ``filter/kept``, numbers of groups, and ``filter/rounds``; none where nothing selects.
+    """
+
+    graded: list[Group]
+    kept: list[Group]
+    rounds: int
+    metrics: Mapping[str, float]
+
+    def graded_with(self, supplied: Sequence[Group]) -> list[Group]:
+        """Every group, in order; those kept whole as they are with further columns."""
+        named = {group.key: group for group in supplied}
+        same = [named.get(group.key, group) for group in self.graded]
+        return [new if len(new.rollouts) == len(old.rollouts) else old for new, old in zip(same, self.graded, strict=True)]
+
+
+async def collect(s: Session, clock: Clock) -> Collected:
+    """Draws tasks and grades rollouts of them; with a `Refill` again, until enough groups are kept.
+
+    Raises:
+        GateError: too few were kept after the last round, and the refill says to stop.
+    """
+    stage, graded, kept = s.rl.stage, list[Group](), list[Group]()
+    rounds = drawn = 0
+    most = stage.refill.rounds if stage.refill else 1
+    while rounds < most and (len(kept) < stage.groups or not rounds):
+        rounds += 1
+        draws = s.rl.curriculum.draw(stage.refill.draws or stage.groups if stage.refill else stage.groups)
+        groups, replaced = await pose_and_grade(s, [_task(s, draw) for draw in draws], draws, clock, drawn)
+        drawn += len(draws)
+        graded += groups
+        standing = [group for group in groups if group.key not in replaced]
+        kept += [g for group in standing if (g := stage.filter.select(group) if stage.filter else group) is not None]
+    if stage.refill:
+        if len(kept) < stage.groups and stage.refill.short == "stop":
+            raise GateError(
+                f"step {s.step + 1}: after {rounds} rounds {len(kept)} of {len(graded)} groups passed {stage.filter}, and "
+                f"{stage.groups} are wanted (Reinforce.groups). Practise other levels, give Reinforce.refill more rounds, or "
+                "let it train on what there is: short='train'"
+            )
+        kept = kept[: stage.groups]
+    if not stage.filter and len(kept) == len(graded):
+        return Collected(graded=graded, kept=kept, rounds=rounds, metrics={})
+    counts = {"filter/graded": float(len(graded)), "filter/kept": float(len(kept)), "filter/rounds": float(rounds)}
+    return Collected(graded=graded, kept=kept, rounds=rounds, metrics=counts)
+
+
+def _task(s: Session, draw: Draw) -> Task:
+    index = s.index.next(draw.arm, draw.level) if draw.index is None else draw.index
+    return s.run.tasks.task(draw.arm, draw.level, "train", index)
+
+
+async def pose_and_grade(
+    s: Session, tasks: Sequence[Task], draws: Sequence[Draw], clock: Clock, first: int = 0
+) -> tuple[list[Group], set[str]]:
+    """Poses each task as the guidance says, round after round, and grades the rollouts.
+
+    Args:
+        s: the session.
+        tasks, draws: what to practise, and how it was chosen.
+        clock: takes the times.
+        first: number of the first task in its step.
+
+    Returns:
+        All graded groups, task by task, and the keys of those that another one replaces.
+    """
+    replaced = set[str]()
+    done: list[dict[str, Group]] = [{} for _ in tasks]
+    live = list(range(len(tasks)))
+    while live:
+        posed: list[tuple[int, Posed]] = [
+            (i, p) for i in live for p in s.rl.guidance.next(tasks[i], list(done[i].values()), _moment(s, first + i))
+        ]
+        live = sorted({i for i, _ in posed})
+        if not posed:
+            break
+        with clock("generate"), asking("the sampler"):
+            rollouts = await _roll_out(s, [p for _, p in posed])
+        with clock("score"):
+            graded = grade(s.pool, [(tasks[i], p.context) for i, p in posed], rollouts)
+        for (i, p), found in zip(posed, graded, strict=True):
+            group = Group(key=p.context.group, task=found.task, draw=draws[i], rollouts=found.rollouts, scores=found.scores)
+            done[i][group.key] = _joined(done[i].get(group.key), group)
+            replaced.update(p.replaces)
+    return [group for groups in done for group in groups.values()], replaced
+
+
+def _moment(s: Session, number: int) -> Moment:
+    return Moment(key=f"s{s.step}/{number}", step=s.step, seed=s.run.seed)
+
+
+async def _roll_out(s: Session, posed: Sequence[Posed]) -> list[Rollout]:
+    """All rollouts; contexts that want equally many together."""
+    sizes = [p.n or s.rl.stage.group_size for p in posed]
+    found: list[Rollout] = []
+    for n in dict.fromkeys(sizes):
+        found += await s.player.collect([p.context for p, size in zip(posed, sizes, strict=True) if size == n], n)
+    return found
+
+
+def _joined(old: Group | None, new: Group) -> Group:
+    """One group of two rounds with one key."""
+    if old is None:
+        return new
+    twice = {r.context.key for r in old.rollouts} & {r.context.key for r in new.rollouts}
+    if twice:
+        raise ConfigError(f"the guidance posed the context {sorted(twice)[0]!r} twice; give each context a key of its own")
+    return replace(old, rollouts=old.rollouts + new.rollouts, scores=old.scores + new.scores)
+
+
+def outcomes_of(graded: Sequence[Group], batch: Batch | None) -> list[Outcome]:
+    """What became of each graded group.
+
+    Args:
+        graded: all groups of the step.
+        batch: what was learned from, after credit; None for nothing. A batch that does not name its rollouts (a composer of
+            one's own) counts as holding all groups, without advantages.
+    """
+    if batch is None:
+        return [Outcome(group=group) for group in graded]
+    if "id" not in batch.rollouts:
+        return [Outcome(group=group, kept=True) for group in graded]
+    ids = batch.rollout("id").tolist()
+    values = np.where(batch.rollout("valid"), batch.rollouts.get("advantage", np.full(len(ids), np.nan)), np.nan)
+    advantage = dict(zip(ids, values.tolist(), strict=True))
+    out: list[Outcome] = []
+    for group in graded:
+        found = np.array([advantage.get(r.id, np.nan) for r in group.rollouts], np.float64)
+        told = found if np.isfinite(found).any() else None
+        out.append(Outcome(group=group, advantages=told, kept=any(r.id in advantage for r in group.rollouts)))
+    return out

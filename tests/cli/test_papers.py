@@ -1,0 +1,125 @@
+"""Published systems: each declaration names parts that exist, tests that exist, and a command that is understood."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shlex
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from assay.cli import main
+from assay.core import papers
+from assay.core.errors import DataError, UnknownNameError
+from assay.core.papers import Paper, load_papers, paper_named
+
+ROOT = Path(__file__).resolve().parents[2]
+ALL = load_papers()
+
+
+def test_there_are_papers_and_each_is_declared_once() -> None:
+    assert len(ALL) >= 12
+    ids = [p.arxiv for p in ALL if p.arxiv]
+    assert sorted({i for i in ids if not re.fullmatch(r"\d{4}\.\d{4,5}", i)}) == []
+    names = [name for p in ALL for name in {p.key.casefold(), p.name.casefold()}]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("paper", ALL, ids=lambda p: p.key)
+def test_parts_tests_and_evidence_exist(paper: Paper) -> None:
+    for part in paper.parts:
+        module, _, name = part.partition(":")
+        assert getattr(import_module(module), name, None) is not None, part
+    for path in (*paper.tests, *filter(None, [paper.evidence])):
+        assert (ROOT / path).exists(), path
+    assert paper.here.endswith(".") and not paper.missing.endswith(".")
+
+
+def test_commands_are_understood(capsys: pytest.CaptureFixture[str]) -> None:
+    """A seeded handful of those that train: `assay explain` takes the same words and runs nothing."""
+    trained = [p for p in ALL if p.run.startswith("assay train ")]
+    for paper in random.Random(0).sample(trained, min(6, len(trained))):
+        words = shlex.split(paper.run)
+        assert main(["explain", *words[2:], "--json"]) == 0, paper.run
+        assert json.loads(capsys.readouterr().out)
+    for paper in ALL:
+        assert paper.run == "" or paper.run.startswith(("assay ", "make ", "python ")), paper.run
+
+
+def test_list_show_and_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["papers", "list"]) == 0
+    assert "2505.14970" in capsys.readouterr().out
+    assert main(["papers", "list", "--whole", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["key"] for row in rows} == {p.key for p in ALL if p.whole}
+    assert main(["papers", "show", "2504.09710"]) == 0
+    assert "assay.guide:Dump" in capsys.readouterr().out
+    assert main(["papers"]) == 0
+    assert "usage: assay papers" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["show", "secc"], "did you mean 'sec'"),
+        (["run"], "name a paper"),
+        (["find"], "use list, show or run"),
+    ],
+)
+def test_wrong_words_are_refused(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["papers", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_run_hands_its_command_and_further_options_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import assay.cli.train as train
+
+    seen: list[list[str]] = []
+    monkeypatch.setattr(train, "train_command", lambda args: seen.append(args) or 0)
+    assert main(["papers", "run", "sec", "--steps", "3"]) == 0
+    assert seen == [["quickstart", "--stages.0.curriculum.kind", "Sec", "--steps", "3"]]
+    assert "assay train quickstart" in capsys.readouterr().out
+    silent = Paper(key="x", title="t", name="X", parts=("a:b",), here="h.", tests=("t",))
+    monkeypatch.setattr("assay.cli.papers.paper_named", lambda key: silent)
+    assert main(["papers", "run", "x"]) == 2
+
+
+def test_wrong_declarations_name_file_and_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def declared(text: str) -> None:
+        (tmp_path / "guide").mkdir(exist_ok=True)
+        (tmp_path / "guide" / "papers.toml").write_text(text)
+        monkeypatch.setattr(papers, "files", lambda package: tmp_path)
+        load_papers()
+
+    whole = 'title="t"\nname="n"\nparts=["a:b"]\ntests=["t"]\nhere="h."\n'
+    declared(f"[x]\n{whole}")
+    for text, message in (
+        (f"[x]\n{whole}pages=3", r"assay/guide/papers.toml, x: unknown fields \['pages'\]"),
+        ('[x]\ntitle="t"', "x: no name, parts, here, tests"), ("x = 3", "x: a paper is a table"),
+        (f"[x]\n{whole}".replace('["t"]', "[]"), "name the parts"),
+    ):  # fmt: skip
+        with pytest.raises(DataError, match=message):
+            declared(text)
+    (tmp_path / "verify").mkdir()
+    (tmp_path / "verify" / "papers.toml").write_text(f"[x]\n{whole}")
+    with pytest.raises(DataError, match="'x' is declared twice"):
+        declared(f"[x]\n{whole}")
+
+
+def test_an_unknown_paper_is_refused() -> None:
+    with pytest.raises(UnknownNameError):
+        paper_named("nothing like it")
+
+
+def test_the_page_is_current() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "papers_page.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout

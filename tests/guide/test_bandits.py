@@ -1,0 +1,137 @@
+"""SEC, DUMP and RuleReasoner: the numbers of their sheets, and their laws."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from assay.core import FrozenMap, Group, Outcome, Task
+from assay.core.canon import canonical
+from assay.core.errors import ConfigError
+from assay.guide import CellRule, Dump, RuleReasoner, Sec
+from assay.guide.cells import CellBook, Standing
+from assay.testing import check_curriculum, graded
+
+ARMS = {"a": (1,), "b": (1,), "c": (1,)}
+
+
+def group(arm: str, *values: float) -> Group:
+    public = FrozenMap({"prompt": "?"})
+    return graded(Task(id=arm, domain="d", arm=arm, level=1, split="train", index=0, public=public), values)
+
+
+def learned(arm: str, advantages: Sequence[float]) -> Outcome:
+    """A group whose rollouts got these advantages."""
+    values = [float(i % 2) for i in range(len(advantages))]
+    return Outcome(group=group(arm, *values), advantages=np.array(advantages, np.float64), kept=True)
+
+
+def standing(value: Sequence[float], count: Sequence[int], recent: Sequence[tuple[float, ...]] = ()) -> Standing:
+    n = len(value)
+    values, zeros = np.array(value, np.float64), np.zeros(n)
+    cells = tuple((arm, 1) for arm in "abcdef"[:n])
+    return Standing(cells, values, zeros, zeros.astype(np.int64), values, np.array(count), tuple(recent) or ((),) * n)
+
+
+@pytest.mark.parametrize(
+    "spec", [Sec(), Sec(alpha=1.0, temperature=0.1), Dump(), Dump(window=3), RuleReasoner(), RuleReasoner(decay=0.0)]
+)
+@pytest.mark.parametrize("arms", [ARMS, {"one": (1,)}, {"a": tuple(range(1, 6)), "b": (1, 2)}])
+def test_they_keep_the_laws_of_curricula(spec: CellRule, arms: dict[str, tuple[int, ...]]) -> None:
+    check_curriculum(spec, arms, seed=5)
+
+
+def test_dump_by_its_sheet() -> None:
+    """|A| = (.8, .2, 0) with n = (100, 100, 10): upper bounds (1.1255, .5255, .9864), shares (.7992, .0020, .1989)."""
+    found = standing([0.0] * 3, [100, 100, 10], [(0.8,), (0.2,), (0.0,)])
+    weights = Dump().weights(found)
+    np.testing.assert_allclose(weights / weights.sum(), [0.7992, 0.0020, 0.1989], atol=5e-5)
+    more = standing([0.0] * 3, [1000, 1000, 10], [(0.8,), (0.2,), (0.0,)])
+    assert Dump().weights(more)[2] > weights[2]  # an arm that is not drawn gains as others are
+
+
+def test_dump_remembers_the_last_advantages_and_counts_all() -> None:
+    book = Dump(window=3).build(ARMS, seed=0)
+    book.observe([learned("a", [0.5, -1.0, 0.25, -0.75])])
+    assert book.standing.recent[0] == (1.0, 0.25, 0.75)
+    assert book.standing.count.tolist() == [4, 0, 0]
+    assert book.metrics()["curriculum/advantage/a/level_1"] > 0
+
+
+def test_a_solved_group_that_was_left_out_counts_as_advantages_of_zero() -> None:
+    book = Dump().build(ARMS, seed=0)
+    book.observe([Outcome(group=group("a", 1.0, 1.0)), Outcome(group=group("b", 0.0, 1.0))])
+    assert book.standing.recent == ((0.0, 0.0), (), ())  # of b nobody knows what its advantages would have been
+
+
+def test_sec_is_one_move_per_batch_towards_the_mean_absolute_advantage() -> None:
+    book = Sec(alpha=0.25).build(ARMS, seed=0)
+    book.observe([learned("a", [1.0, -1.0]), learned("a", [0.5, -0.5]), learned("b", [0.0, 0.0])])
+    np.testing.assert_allclose(book.standing.value, [0.25 * 0.75, 0.0, 0.0])
+    newest = Sec(alpha=1.0).build(ARMS, seed=0)
+    for size in (0.3, 0.9):
+        newest.observe([learned("a", [size, -size])])
+    assert newest.standing.value[0] == pytest.approx(0.9)  # with alpha 1, Q is the last u
+
+
+def test_sec_finds_the_frontier() -> None:
+    """Two arms with p = .5 and p = 1 go to Q = (1, 0) under advantages normalised by their deviation."""
+    book = Sec(alpha=0.5).build({"a": (1,), "b": (1,)}, seed=0)
+    for _ in range(20):
+        book.observe([learned("a", [1.0, -1.0]), Outcome(group=group("b", 1.0, 1.0))])
+    np.testing.assert_allclose(book.standing.value, [1.0, 0.0], atol=1e-5)
+    unmoved = Sec().build({"a": (1,), "b": (1,)}, seed=0)
+    before = unmoved.propensities.tolist()
+    unmoved.observe([learned("a", [0.0, 0.0]), learned("b", [0.0, 0.0])])
+    assert unmoved.propensities.tolist() == before
+
+
+def test_rule_reasoner_by_its_sheet() -> None:
+    """r = (.9, .5, .1) gives (.1284, .2739, .5977) in the paper's form."""
+    weights = RuleReasoner().weights(standing([0.9, 0.5, 0.1], [1, 1, 1]))
+    np.testing.assert_allclose(weights / weights.sum(), [0.1284, 0.2739, 0.5977], atol=5e-5)
+    solved = RuleReasoner().weights(standing([1.0, 1.0, 1.0], [1, 1, 1]))
+    assert len(set(solved.tolist())) == 1
+
+
+def test_rule_reasoner_takes_the_first_batch_whole_and_keeps_unseen_domains() -> None:
+    book = RuleReasoner(decay=0.5).build(ARMS, seed=0)
+    book.observe([Outcome(group=group("a", 1.0, 0.0)), Outcome(group=group("a", 1.0, 1.0))])
+    assert book.standing.success[0] == pytest.approx(0.75)
+    book.observe([Outcome(group=group("a", 0.0, 0.0))])
+    assert book.standing.success[0] == pytest.approx(0.375)
+    assert (book.propensities > 0).all()
+    assert book.propensities[1] == book.propensities[2] > book.propensities[0]
+
+
+def test_a_state_of_before_signals_loads() -> None:
+    book: CellBook = Sec().build({"a": (1, 2)}, seed=0)
+    book.load_state_dict({"turn": 3, "cells": [["a", 1, 0.5, 2, 0.25], ["a", 2, 0.75, 4, 0.75]]})
+    assert book.standing.value.tolist() == [0.5, 0.75]
+    assert book.standing.count.tolist() == [2, 4]
+    again = Sec().build({"a": (1, 2)}, seed=0)
+    again.load_state_dict(json.loads(canonical(book.state_dict())))
+    assert again.state_dict() == book.state_dict()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Sec(alpha=0.0), "Sec.alpha=0.0"),
+        (lambda: Sec(temperature=float("nan")), "Sec.temperature=nan"),
+        (lambda: Dump(window=0), "Dump.window=0"),
+        (lambda: RuleReasoner(decay=1.0), "RuleReasoner.decay=1.0"),
+        (lambda: RuleReasoner(target=1.5), "RuleReasoner.target=1.5"),
+    ],
+)
+def test_settings_out_of_range_are_refused(make: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make()  # pyright: ignore[reportCallIssue]
+
+
+def test_a_rule_without_weights_is_none() -> None:
+    with pytest.raises(TypeError, match="abstract method weights"):
+        CellRule()  # pyright: ignore[reportAbstractUsage]

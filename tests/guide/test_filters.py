@@ -1,0 +1,84 @@
+"""Filters: what they keep, by their sheets, and their laws."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from assay.core import FrozenMap, Group, Score, Task, ToolResult
+from assay.core.errors import ConfigError
+from assay.core.protocols import Filter
+from assay.core.score import Fault
+from assay.guide import Mixed, Refill, ResampleOnCorrect, SuccessWindow
+from assay.guide.filters import penalty
+from assay.testing import check_filter, graded
+
+
+def group(*values: float | Score) -> Group:
+    public = FrozenMap({"prompt": "?"})
+    return graded(Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=public), values)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [Mixed(), SuccessWindow(), SuccessWindow(low=0.0, high=1.0), ResampleOnCorrect(keep=2), ResampleOnCorrect(keep=8, least=2)],
+)
+def test_they_keep_the_laws_of_filters(part: Filter) -> None:
+    assert check_filter(part).numbers["kept"] > 0
+
+
+def test_mixed_is_dapos_rule() -> None:
+    assert Mixed().select(group(0.0, 1.0)) is not None
+    assert Mixed().select(group(1.0, 1.0)) is None
+    assert Mixed().select(group(0.0)) is not None  # a group of one always passes
+    assert Mixed().select(group(1.0, Score(components={}, fault=Fault.INFRA))) is None
+
+
+def test_a_window_of_success_keeps_its_bounds() -> None:
+    window = SuccessWindow(low=0.25, high=0.75)
+    kept = [k / 4 for k in range(5) if window.select(group(*[1.0] * k, *[0.0] * (4 - k)))]
+    assert kept == [0.25, 0.5, 0.75]
+    assert window.select(group(Score(components={}, fault=Fault.INFRA))) is None
+
+
+def quotas(right: int, wrong: int, keep: int, least: int = 1) -> tuple[int, int]:
+    found = ResampleOnCorrect(keep=keep, least=least).select(group(*[1.0] * right, *[0.0] * wrong))
+    assert found is not None
+    assert len(found.rollouts) == keep
+    good = sum(s.primary == 1.0 for s in found.scores)
+    return good, keep - good
+
+
+def test_roc_keeps_right_and_wrong_in_proportion_by_its_sheet() -> None:
+    assert quotas(6, 10, 8) == (3, 5)
+    assert sum(quotas(5, 5, 5)) == 5
+    assert quotas(24, 8, 16, least=2) == (12, 4)
+    assert quotas(31, 1, 16, least=2) == (15, 1)
+    assert quotas(1, 31, 16, least=2) == (1, 15)
+    assert ResampleOnCorrect(keep=4).select(group(1.0, 0.0, 0.0)) is None  # fewer than are kept
+    assert ResampleOnCorrect(keep=2).select(group(1.0, 1.0, 1.0)) is None
+
+
+def test_roc_prefers_right_rollouts_with_the_fewest_tool_errors() -> None:
+    given = group(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
+    ok, bad = ToolResult(content="1"), ToolResult(content="", error="no such key")
+    results = {0: (bad, ok), 1: (ok, ok), 2: ()}
+    rollouts = tuple(
+        replace(r, calls=(replace(r.calls[0], results=results.get(i, ())), *r.calls[1:])) for i, r in enumerate(given.rollouts)
+    )
+    played = replace(given, rollouts=rollouts)
+    assert [penalty(played, i) for i in range(3)] == [0.5, 0.0, 0.5]
+    found = ResampleOnCorrect(keep=2).select(played)
+    assert found is not None
+    assert found.rollouts[0].id == "g0/1"
+
+
+def test_settings_out_of_range_are_refused() -> None:
+    for make, message in (
+        (lambda: SuccessWindow(low=0.5, high=0.5), "low < high"), (lambda: ResampleOnCorrect(keep=1), "keep=1"),
+        (lambda: ResampleOnCorrect(keep=4, least=3), "least=3"), (lambda: Refill(rounds=1), "rounds=1"),
+        (lambda: Refill(draws=-1), "draws=-1"), (lambda: Refill(short="wait"), "'train' or 'stop'"),  # pyright: ignore
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=message):
+            make()
