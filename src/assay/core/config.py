@@ -243,8 +243,12 @@ def _read_named(data: Mapping[str, Any], key: str, declared: Any, place: str) ->
 
 def _read_part(data: Mapping[str, Any], cls: Any, place: str) -> Any:
     """A part from its table; a class with a ``read_table`` is asked first, for its tables may say more than its fields."""
+
+    def read(table: Mapping[str, Any]) -> Any:
+        return _read_fields(table, cls, place)
+
     own = getattr(cls, "read_table", None)
-    return _read_fields(data, cls, place) if own is None else own(data, lambda table: _read_fields(table, cls, place))
+    return read(data) if own is None else own(data, read)
 
 
 def _read_fields(data: Mapping[str, Any], cls: Any, place: str) -> Any:

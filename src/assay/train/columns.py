@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,16 +74,13 @@ class Live(Protocol):
 
 
 class GroupColumn(Protocol):
-    """Provides a column of the rollouts, or of their steps, once they are graded."""
+    """Provides a column of the rollouts, or of their steps, once they are graded: at the moment ``group``."""
+
+    moment: ClassVar[Moment]
 
     @property
     def name(self) -> str:
         """Of the column."""
-        ...
-
-    @property
-    def moment(self) -> Moment:
-        """``group``."""
         ...
 
     def provide(self, live: Live, rows: Sequence[Group]) -> Sequence[Group] | Awaitable[Sequence[Group]]:
@@ -92,16 +89,13 @@ class GroupColumn(Protocol):
 
 
 class BatchColumn(Protocol):
-    """Provides a column of the tokens, or of the rollouts, of an optimiser batch."""
+    """Provides a column of the tokens, or of the rollouts, of an optimiser batch: at the moment ``batch`` or ``update``."""
+
+    moment: ClassVar[Moment]
 
     @property
     def name(self) -> str:
         """Of the column."""
-        ...
-
-    @property
-    def moment(self) -> Moment:
-        """``batch`` or ``update``."""
         ...
 
     def provide(self, live: Live, rows: Batch) -> Batch:

@@ -48,12 +48,12 @@ def names_in(table: Mapping[str, Any]) -> tuple[dict[str, Any], dict[int, NamedM
         return dict(table), {}
     plain: list[Any] = []
     named: dict[int, NamedMethod] = {}
-    for index, stage in enumerate(cast("Sequence[Any]", stages)):
-        found = _named(stage) if isinstance(stage, Mapping) else None
+    for index, given in enumerate(cast("Sequence[Any]", stages)):
+        stage: Any = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+        found = _named(stage)
         if found is not None:
             named[index] = found
-            stage = {k: v for k, v in stage.items() if k != "objective"}
-        plain.append(stage)
+        plain.append(given if found is None else {k: v for k, v in stage.items() if k != "objective"})
     return ({**table, "stages": plain} if named else dict(table)), named
 
 
