@@ -81,10 +81,19 @@ def test_a_folder_with_nan_weights_is_refused_by_the_name_of_the_weight(value, t
     found = load_model(tmp_path / "hub")
     uses: list[Any] = [lambda: TorchLearner(found, LearnerSettings(), total_steps=1), lambda: engine_for(found)]
     for use in uses:
-        with pytest.raises(
-            DataError, match=r"GPT2LMHeadModel: weight transformer.h.0.attn.c_proj.weight holds 1 NaN"
-        ):
+        with pytest.raises(DataError, match=r"GPT2LMHeadModel: weight transformer.h.0.attn.c_proj.weight holds 1 NaN"):
             use()
+
+
+def test_an_adapter_with_nan_is_refused_by_the_name_of_its_tensor(tmp_path):
+    save_model(hub_model("llama").with_adapter(Lora(rank=4, targets=("q_proj",))), tmp_path / "model")
+    path = tmp_path / "model" / "adapter" / "adapter_model.safetensors"
+    tensors = load_file(path)
+    name = sorted(tensors)[0]
+    tensors[name].view(-1)[:2] = float("nan")
+    save_file(tensors, path, metadata={"format": "pt"})
+    with pytest.raises(DataError, match=r"adapter_model.safetensors: weight .*lora_A.* holds 2 NaN or infinite numbers of"):
+        load_hub(tmp_path / "model")
 
 
 def test_large_weights_are_no_nan():

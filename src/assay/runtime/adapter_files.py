@@ -15,6 +15,7 @@ from torch import Tensor
 from assay.core.canon import array_digest, digest
 from assay.core.errors import ConfigError, DataError
 from assay.runtime.adapter_base import ADAPTER_CONFIG
+from assay.runtime.finite import check_weights
 from assay.runtime.hf import read_json
 from assay.runtime.hub_model import Adapter, HubModel
 from assay.runtime.lora import NAME, PREFIX, peft_config, peft_names
@@ -67,7 +68,7 @@ def with_adapter(model: HubModel, folder: Path) -> HubModel:
 
     Raises:
         ConfigError: an adapter of a kind that is not read.
-        DataError: a file is missing or damaged, or the adapter belongs to another base.
+        DataError: a file is missing or damaged, a tensor holds NaN or an infinity, or the adapter belongs to another base.
     """
     config, path = read_json(folder / ADAPTER_CONFIG), folder / ADAPTER_WEIGHTS
     _refuse_options(config, folder / ADAPTER_CONFIG)
@@ -80,6 +81,7 @@ def with_adapter(model: HubModel, folder: Path) -> HubModel:
     if said.get("base", base_digest(model)) != base_digest(model):
         raise DataError(f"{folder} was trained beside another base than the one here; give the one that it belongs to")
     settings = _settings(config, int(said.get("seed", "0")))
+    check_weights(held.items(), str(path))
     back = {name.removeprefix(PREFIX): tensor.float() for name, tensor in held.items()}
     try:
         fresh = cast(Adapter, model.with_adapter(settings).adapter)
