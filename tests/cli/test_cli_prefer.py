@@ -32,6 +32,18 @@ def test_explain_tells_rows_epochs_and_plan(assay, pairs):
     assert "levels  " not in text.split("stage 0")[1]
 
 
+def test_explain_counts_rows_that_share_a_prompt(assay, pairs):
+    turns = [{"role": "user", "content": "S01>"}]
+    more = {
+        "chosen": [*turns, {"role": "assistant", "content": "01"}],
+        "rejected": [*turns, {"role": "assistant", "content": "11"}],
+    }
+    pairs.write_text(pairs.read_text() + json.dumps(more | {"prompt_id": "7f", "score_chosen": 9.0}) + "\n")
+    assert assay("explain", *PREFER, "--json").json["derived"]["stages"][0]["shared"] == 1
+    told = r"^    prompts +1 rows have the prompt of one before them, and say something else$"
+    assert re.search(told, assay("explain", *PREFER).out, re.MULTILINE)
+
+
 def test_lists_of_answers_count_as_many_rows(assay, pairs):
     pairs.write_text(json.dumps({"prompt": "S1>", "answers": ["1", "2", "3"]}) + "\n" + json.dumps(PAIRS[0]) + "\n")
     assert assay("explain", *PREFER, "--stages.0.batch", "2", "--json").json["derived"]["stages"][0]["rows"] == 6

@@ -60,6 +60,16 @@ def test_a_trained_adapter_on_the_head_says_what_to_do(tmp_path):
         load_hub(tmp_path / "model")
 
 
+def test_an_adapter_whose_layers_are_named_by_a_pattern_is_read(tmp_path):
+    """As PEFT would write it: on the queries of one layer alone."""
+    only = Lora(rank=4, targets=("model.layers.1.self_attn.q_proj",))
+    save_model(hub_model("llama").with_adapter(only), tmp_path / "model")
+    path = tmp_path / "model" / "adapter" / "adapter_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"target_modules": r".*\.layers\.1\..*q_proj"}))
+    found = load_hub(tmp_path / "model").adapter
+    assert found is not None and found.settings.targets == only.targets and len(found.tensors) == 2
+
+
 # ---- NaN ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -83,6 +93,17 @@ def test_a_folder_with_nan_weights_is_refused_by_the_name_of_the_weight(value, t
     for use in uses:
         with pytest.raises(DataError, match=r"GPT2LMHeadModel: weight transformer.h.0.attn.c_proj.weight holds 1 NaN"):
             use()
+
+
+def test_an_adapter_with_nan_is_refused_by_the_name_of_its_tensor(tmp_path):
+    save_model(hub_model("llama").with_adapter(Lora(rank=4, targets=("q_proj",))), tmp_path / "model")
+    path = tmp_path / "model" / "adapter" / "adapter_model.safetensors"
+    tensors = load_file(path)
+    name = sorted(tensors)[0]
+    tensors[name].view(-1)[:2] = float("nan")
+    save_file(tensors, path, metadata={"format": "pt"})
+    with pytest.raises(DataError, match=r"adapter_model.safetensors: weight .*lora_A.* holds 2 NaN or infinite numbers of"):
+        load_hub(tmp_path / "model")
 
 
 def test_large_weights_are_no_nan():

@@ -138,3 +138,16 @@ def test_a_file_that_is_no_safetensors_is_refused(tmp_path):
     redigest(tmp_path, "weights")
     with pytest.raises(CheckpointError, match=r"weights.safetensors is no safetensors file"):
         learner().load(tmp_path)
+
+
+def test_a_checkpoint_that_says_nothing_of_gradients_is_read(tmp_path):
+    first = trained(ADAMW)
+    first.save(tmp_path)
+    path = tmp_path / "learner.json"
+    facts = json.loads(path.read_text())
+    assert facts["gradients"] == {"steps": 3, "silent": []}
+    del facts["gradients"]
+    path.write_text(json.dumps(facts))
+    second = learner(ADAMW, seed=9)
+    second.load(tmp_path)
+    assert second.state_digest() == first.state_digest()

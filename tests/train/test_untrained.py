@@ -36,6 +36,13 @@ def test_a_gradient_that_comes_late_counts():
             assert watch.untrained == ("c",)
 
 
+def test_parameters_without_any_gradient_are_silent():
+    watch = GradientWatch(["a"])
+    for _ in range(SIGNAL_STEPS):
+        watch.look({"a": None})
+    assert watch.untrained == ("a",)
+
+
 def test_it_goes_on_from_a_checkpoint_where_it_was():
     watch, again = GradientWatch(["a", "b"]), GradientWatch(["a", "b"])
     assert watch.state_dict() == {}

@@ -93,10 +93,10 @@ def as_dicts(roles: Sequence[str], contents: Sequence[str], ids: bool = False, c
     for i, (role, content) in enumerate(zip(roles, contents, strict=True)):
         calls, words = list[dict[str, Any]](), ""
         if role == CALLS:
-            words, entries = with_words(content)
-            calls = [_call(entry) for entry in entries]
+            words, called_here = with_words(content)
+            calls = list(map(_call, called_here))
         elif called and role == "assistant" and list(roles[i + 1 : i + 2]) == ["tool"]:
-            calls = [{"name": content, "arguments": {}}]
+            calls = [{"name": content, "arguments": dict[str, Any]()}]
         if calls:
             numbers = range(asked, asked + len(calls))
             asked += len(calls)

@@ -134,6 +134,7 @@ def _with_system(row: Mapping[str, Any], asked: tuple[Message, ...], place: str)
 
 
 def _turn(turn: Any, place: str) -> Message:
+    shown = shorten(turn)
     fields = cast("Mapping[str, Any]", turn if isinstance(turn, Mapping) else {})
     for name in _LOST:
         if fields.get(name):
@@ -143,9 +144,7 @@ def _turn(turn: Any, place: str) -> Message:
     role, content = (fields.get(x) if fields.get(x) is not None else fields.get(y) for x, y in _NAMES)
     if isinstance(role, str) and role in _ROLES and isinstance(content, str):
         return Message(_ROLES[role], content)
-    raise DataError(
-        f"{place}: {shorten(turn)} is no turn; give {{'role': one of {', '.join(list(_ROLES)[:4])}, 'content': text}}"
-    )
+    raise DataError(f"{place}: {shown} is no turn; give {{'role': one of {', '.join(list(_ROLES)[:4])}, 'content': text}}")
 
 
 _NAMES = (("role", "from"), ("content", "value"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from torch import Tensor
 from assay.core.canon import array_digest, digest
 from assay.core.errors import ConfigError, DataError
 from assay.runtime.adapter_base import ADAPTER_CONFIG
+from assay.runtime.finite import check_weights
 from assay.runtime.hf import read_json
 from assay.runtime.hub_model import Adapter, HubModel
 from assay.runtime.lora import NAME, PREFIX, peft_config, peft_names
@@ -67,7 +68,7 @@ def with_adapter(model: HubModel, folder: Path) -> HubModel:
 
     Raises:
         ConfigError: an adapter of a kind that is not read.
-        DataError: a file is missing or damaged, or the adapter belongs to another base.
+        DataError: a file is missing or damaged, a tensor holds NaN or an infinity, or the adapter belongs to another base.
     """
     config, path = read_json(folder / ADAPTER_CONFIG), folder / ADAPTER_WEIGHTS
     _refuse_options(config, folder / ADAPTER_CONFIG)
@@ -79,7 +80,8 @@ def with_adapter(model: HubModel, folder: Path) -> HubModel:
         raise DataError(f"{path} is missing, truncated or damaged ({error}); copy it again from its source") from error
     if said.get("base", base_digest(model)) != base_digest(model):
         raise DataError(f"{folder} was trained beside another base than the one here; give the one that it belongs to")
-    settings = _settings(config, int(said.get("seed", "0")))
+    settings = _settings(config, int(said.get("seed", "0")), held)
+    check_weights(held.items(), str(path))
     back = {name.removeprefix(PREFIX): tensor.float() for name, tensor in held.items()}
     try:
         fresh = cast(Adapter, model.with_adapter(settings).adapter)
@@ -100,9 +102,13 @@ def _refuse_options(config: Mapping[str, Any], path: Path) -> None:
             raise ConfigError(f"{path}: {option}={config[option]!r} is not read; merge the adapter with PEFT")
 
 
-def _settings(config: Mapping[str, Any], seed: int) -> Lora:
+def _settings(config: Mapping[str, Any], seed: int, held: Iterable[str]) -> Lora:
+    """As the config says; of a pattern for layers, the layers whose tensors there are."""
     named: Any = config.get("target_modules")
     targets = tuple(sorted(cast("list[str]", named))) if isinstance(named, list) else ()
+    if isinstance(named, str) and named != "all-linear":
+        layers = (name.removeprefix(PREFIX).removesuffix(".lora_A.weight") for name in held if name.endswith(".lora_A.weight"))
+        targets = tuple(sorted(layers))
     return Lora(
         rank=int(config["r"]), alpha=float(config["lora_alpha"]), dora=bool(config.get("use_dora")),
         rslora=bool(config.get("use_rslora")), targets=targets, seed=seed,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from assay.runtime.typed import array_of
+
 if TYPE_CHECKING:
     from assay.runtime.ranks import Ranks
 
@@ -47,9 +49,9 @@ class GradientWatch:
         self._steps = min(self._steps + 1, SIGNAL_STEPS)
         if not self._silent:
             return
-        found = [gradients.get(name) for name in self._silent]
-        some = torch.stack([g.any() if g is not None else torch.zeros((), dtype=torch.bool) for g in found]).tolist()
-        heard = dict(zip(self._silent, map(float, some), strict=True))
+        found = {name: g for name in self._silent if (g := gradients.get(name)) is not None}
+        some = array_of(torch.stack([g.any() for g in found.values()])) if found else ()
+        heard = dict.fromkeys(self._silent, 0.0) | dict(zip(found, map(float, some), strict=True))
         if self._ranks is not None:
             heard = self._ranks.totals(heard)
         self._silent = [name for name in self._silent if not heard[name]]

@@ -66,7 +66,8 @@ def read_tools(row: Mapping[str, Any], place: str) -> tuple[Message, ...]:
     if not value:
         return ()
     if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in cast("Sequence[Any]", value)):
-        raise DataError(f"{place}, field 'tools': {shorten(value)} is no list of schemas; give {{'name', 'parameters'}} of each")
+        shown = shorten(row["tools"])
+        raise DataError(f"{place}, field 'tools': {shown} is no list of schemas; give {{'name', 'parameters'}} of each")
     return (Message(TOOLS, json.dumps(plain(value), ensure_ascii=False)),)
 
 
@@ -138,16 +139,17 @@ def _calls(fields: Mapping[str, Any], place: str) -> list[Mapping[str, Any]]:
 
 def _call(entry: Any, place: str) -> Mapping[str, Any]:
     """``{"name", "arguments"}`` with the call's ``id``, from OpenAI's form or a bare one."""
+    shown = shorten(entry)
     outer = cast("Mapping[str, Any]", entry if isinstance(entry, Mapping) else {})
     given: Any = outer.get("function", outer)
     inner = cast("Mapping[str, Any]", given if isinstance(given, Mapping) else {})
     name, arguments = inner.get("name"), inner.get("arguments")
     if isinstance(arguments, str):
-        arguments = _from_json(arguments, f"{place}, 'arguments'") if arguments.strip() else {}
-    arguments = {} if arguments is None else arguments
-    if not isinstance(name, str) or not name or not isinstance(arguments, Mapping):
-        raise DataError(f"{place}: {shorten(entry)} is no call; give {{'name': text, 'arguments': object}}")
-    return {"name": name, "arguments": arguments, "id": outer.get("id")}
+        arguments = _from_json(arguments, f"{place}, 'arguments'") if arguments.strip() else None
+    told: Any = dict[str, Any]() if arguments is None else arguments
+    if not isinstance(name, str) or not name or not isinstance(told, Mapping):
+        raise DataError(f"{place}: {shown} is no call; give {{'name': text, 'arguments': object}}")
+    return {"name": name, "arguments": cast("Mapping[str, Any]", told), "id": outer.get("id")}
 
 
 def _calling(role: str, calls: Sequence[Mapping[str, Any]], content: Any, place: str) -> Message:

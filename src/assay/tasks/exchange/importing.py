@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -429,5 +430,6 @@ def write_rows(made: Iterable[dict[str, Any] | Rejected], out: Path) -> Path:
         raise DataError(f"cannot write {out}: {error}") from error
     finally:
         for part in parts:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
     return refused
