@@ -235,6 +235,18 @@ TAKEN: dict[str, tuple[dict[str, Any], str, list[str], list[str]]] = {
         ["A"],
         ["B"],
     ),
+    "ReClor": (
+        {"context": "All owls fly.", "question": "What follows?", "answers": ["owls fly", "owls swim"], "label": 1},
+        "choice",
+        ["B", "owls swim"],
+        ["A", "owls fly"],
+    ),
+    "an index of another name": (
+        {"question": "Which one?", "answers": ["first", "second"], "correct_answer_index": 0},
+        "choice",
+        ["A", "first"],
+        ["B"],
+    ),
     "HellaSwag": ({"ctx": "He runs and", "endings": ["falls.", "flies."], "label": "0"}, "choice", ["A"], ["B"]),
     "a letter under options": ({"prompt": "Which?\nA. red\nB. blue", "answer": "B"}, "choice", ["B", "(B)"], ["A"]),
     # ---- programs
@@ -625,6 +637,7 @@ UNSUPPORTED: dict[str, tuple[dict[str, Any], str, str]] = {
     "Guru, reasoning_gym": (verl("reasoning_gym", "x"), "not in the row", "reasoning_gym"),
     "Guru, stem in words": (verl("stem_web", "conservation of energy"), "a model compares", "exact"),
     "Guru, another logic": (verl("logic__new", {"a": 1}), "not known there", "verifier"),
+    "a value with its unit": ({"prompt": "q", "answer": {"value": 3, "unit": "m"}}, "nothing says what that is", "json"),
     "a list": ({"prompt": "q", "answer": ["a", "b"]}, "any order", "set"),
     "a table": ({"prompt": "q", "answer": {"a": 1}}, "nothing says what that is", "json"),
     "an essay": (
