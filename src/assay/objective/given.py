@@ -143,7 +143,7 @@ def place_by_content(group: NDArray[np.int64], used: NDArray[np.bool_], contents
     >>> place_by_content(np.array([0, 0, 1]), flags, [np.array([2.0, 1.0, 0.0])]).tolist()
     [1, 0, 0]
     """
-    rank = _dense(group.tolist(), [bool(x) for x in ~used.any(1)])
+    rank = _dense(group.tolist(), np.logical_not(used.any(1)).tolist())
     for values in [used, *contents]:
         shared = np.flatnonzero(np.bincount(rank)[rank] > 1)
         if not len(shared):

@@ -75,7 +75,7 @@ def sources_without_a_judge(row: Mapping[str, Any], asked: Asked) -> Route | Non
 
 def question_answering(row: Mapping[str, Any], asked: Asked) -> Route | None:
     """search-R1, NQ, TriviaQA, HotpotQA, SQuAD: any one of several texts is right."""
-    gold, target = cast("Any", asked.gold), nested({"g": as_json(asked.gold)}, "g", "target")
+    gold, target = asked.gold, nested({"g": as_json(asked.gold)}, "g", "target")
     golds = (
         texts_in(row.get("golden_answers"))
         or texts_in([target] if isinstance(target, str) else target)
