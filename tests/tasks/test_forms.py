@@ -235,6 +235,18 @@ TAKEN: dict[str, tuple[dict[str, Any], str, list[str], list[str]]] = {
         ["A"],
         ["B"],
     ),
+    "ReClor": (
+        {"context": "All owls fly.", "question": "What follows?", "answers": ["owls fly", "owls swim"], "label": 1},
+        "choice",
+        ["B", "owls swim"],
+        ["A", "owls fly"],
+    ),
+    "an index of another name": (
+        {"question": "Which one?", "answers": ["first", "second"], "correct_answer_index": 0},
+        "choice",
+        ["A", "first"],
+        ["B"],
+    ),
     "HellaSwag": ({"ctx": "He runs and", "endings": ["falls.", "flies."], "label": "0"}, "choice", ["A"], ["B"]),
     "a letter under options": ({"prompt": "Which?\nA. red\nB. blue", "answer": "B"}, "choice", ["B", "(B)"], ["A"]),
     # ---- programs
@@ -625,6 +637,7 @@ UNSUPPORTED: dict[str, tuple[dict[str, Any], str, str]] = {
     "Guru, reasoning_gym": (verl("reasoning_gym", "x"), "not in the row", "reasoning_gym"),
     "Guru, stem in words": (verl("stem_web", "conservation of energy"), "a model compares", "exact"),
     "Guru, another logic": (verl("logic__new", {"a": 1}), "not known there", "verifier"),
+    "a value with its unit": ({"prompt": "q", "answer": {"value": 3, "unit": "m"}}, "nothing says what that is", "json"),
     "a list": ({"prompt": "q", "answer": ["a", "b"]}, "any order", "set"),
     "a table": ({"prompt": "q", "answer": {"a": 1}}, "nothing says what that is", "json"),
     "an essay": (
@@ -774,3 +787,28 @@ def test_small_parts() -> None:
     assert texts_in(["a", 1]) == ["a", "1"] and texts_in([]) is None and texts_in("ab") is None and texts_in([{}]) is None
     with pytest.raises(DataError, match="no question"):
         Importer().row_of({"answer": "blue"})
+
+
+def test_golds_of_options_in_other_words() -> None:
+    def letter(answer: Any, options: Any = ("red", "blue")) -> str:
+        row = imported({"question": f"Which of {options}?", "choices": options, "answer": answer})
+        return row.reason if isinstance(row, Rejected) else str(row["answer"]["answer"])
+
+    assert letter(["B"], ["red", "blue"]) == "B"
+    assert letter("B) blue", ["red", "blue"]) == "B"
+    assert letter("(b)", ["red", "blue"]) == "B"
+    assert letter("2", {"1": "red", "2": "blue"}) == "B"
+    assert "names none" in letter("green", ["red", "blue"]) and "names none" in letter(True, ["red", "blue"])
+
+
+def test_tests_in_other_forms() -> None:
+    asserts = imported(verl("codegen__x", json.dumps({"assert_case": ["assert double(2) == 4"]})))
+    assert not isinstance(asserts, Rejected) and scores(asserts, DOUBLE) == [1.0]
+    listed = imported(verl("apps", json.dumps(["assert double(2) == 4", "assert double(3) == 6"])))
+    assert not isinstance(listed, Rejected) and listed["verifier"] == "unit_tests"
+    named = imported({"question": "q?", "input_output": {"fn_name": "f", "inputs": [["x"]], "outputs": ["ab"]}})
+    assert not isinstance(named, Rejected) and named["answer"]["tests"] == [{"args": ["x"], "expected": "ab"}]
+    lines = imported({"question": "q?", "tests": [{"input": ["1", "2"], "output": ["3"]}]})
+    assert not isinstance(lines, Rejected) and lines["answer"]["tests"] == [{"stdin": "1\n2", "stdout": "3"}]
+    for value in ("[]x", [1, 2], [{"in": 1}], [{"input": 1, "output": 2}]):
+        assert isinstance(imported(verl("apps", json.dumps(value))), Rejected)

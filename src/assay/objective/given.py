@@ -143,7 +143,7 @@ def place_by_content(group: NDArray[np.int64], used: NDArray[np.bool_], contents
     >>> place_by_content(np.array([0, 0, 1]), flags, [np.array([2.0, 1.0, 0.0])]).tolist()
     [1, 0, 0]
     """
-    rank = _dense(group.tolist(), used.any(1).tolist(), reverse=True)
+    rank = _dense(group.tolist(), np.logical_not(used.any(1)).tolist())
     for values in [used, *contents]:
         shared = np.flatnonzero(np.bincount(rank)[rank] > 1)
         if not len(shared):
@@ -159,9 +159,9 @@ def place_by_content(group: NDArray[np.int64], used: NDArray[np.bool_], contents
     return place
 
 
-def _dense(first: Sequence[Any], then: Sequence[Any], reverse: bool = False) -> NDArray[np.int64]:
-    """``[B]`` which of the different pairs each is, in their order; ``reverse`` that of the second."""
-    pairs = list(zip(first, [not x for x in then] if reverse else then, strict=True))
+def _dense(first: Sequence[Any], then: Sequence[Any]) -> NDArray[np.int64]:
+    """``[B]`` which of the different pairs each is, in their order."""
+    pairs = list(zip(first, then, strict=True))
     number = {pair: i for i, pair in enumerate(sorted(set(pairs)))}
     return np.array([number[pair] for pair in pairs], np.int64)
 

@@ -20,9 +20,10 @@ __all__ = ["BOUNDS", "check_parts", "check_setting", "with_checks"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-BOUNDS: Mapping[str, float] = dict.fromkeys(("cap", "high", "bound", "most", "free_high"), math.inf) | dict.fromkeys(
-    ("low", "least", "floor"), -math.inf
-)
+BOUNDS: Mapping[str, float] = {
+    "cap": math.inf, "high": math.inf, "bound": math.inf, "most": math.inf, "free_high": math.inf,
+    "low": -math.inf, "least": -math.inf, "floor": -math.inf,
+}  # fmt: skip
 """Settings that bound something, each with the infinity that stands for no bound."""
 
 
@@ -119,8 +120,7 @@ def _is_kind(value: Any, kind: Any) -> bool:
     if origin is bool or origin is str:
         return isinstance(value, origin)
     if origin is int or origin is float:
-        wide = numbers.Integral if origin is int else numbers.Real
-        return isinstance(value, wide) and not isinstance(value, bool)
+        return not isinstance(value, bool) and isinstance(value, numbers.Integral if origin is int else numbers.Real)
     if origin is NoneType or origin is None:
         return value is None
     if origin is tuple:

@@ -109,7 +109,7 @@ def _parts(values: Sequence[Any], seen: set[int]) -> Iterator[Any]:
             if not _is_own(value):
                 yield value
         elif not isinstance(value, type | ModuleType):
-            kind: Any = type(value)
+            kind = cast("type[Any]", type(value))
             if not _is_own(kind) and kind.__module__ != "builtins":
                 yield kind
             names = [f.name for f in fields(value)] if is_dataclass(value) else list(getattr(value, "__dict__", ()))
@@ -135,7 +135,7 @@ class _Reader:
             return "above"
         self._seen.add(id(value))
         if isinstance(value, staticmethod | classmethod | MethodType):
-            return self._of(value.__func__)
+            return self._of(cast("Any", value).__func__)
         if isinstance(value, property):
             return [self._of(f) for f in (value.fget, value.fset)]
         if isinstance(value, functools.partial):
@@ -148,7 +148,7 @@ class _Reader:
             return self._function(value) if self._follows(value) else name_of(value)
         if isinstance(value, type):
             return self._class(value) if self._follows(value) else name_of(value)
-        kind: Any = type(value)
+        kind = cast("type[Any]", type(value))
         return self._of(kind) if self._follows(kind) else name_of(kind)
 
     def _function(self, function: FunctionType) -> Any:
@@ -243,7 +243,7 @@ def _assigned(module: str, path: Sequence[str]) -> dict[str, str]:
     file = getattr(sys.modules.get(module), "__file__", None)
     body: list[ast.stmt] = list(_tree(file).body) if file else []
     for name in path:
-        body = next((node.body for node in body if isinstance(node, ast.ClassDef) and node.name == name), [])
+        body = next((node.body for node in body if isinstance(node, ast.ClassDef) and node.name == name), list[ast.stmt]())
     out: dict[str, str] = {}
     for node in body:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []

@@ -138,7 +138,7 @@ def copy_of(value: Any) -> Any:
     >>> row
     {'tests': [[1], [2]]}
     """
-    kind = type(value)
+    kind = cast("type[Any]", type(value))
     if kind in _ATOMS:
         return value
     if kind is dict:

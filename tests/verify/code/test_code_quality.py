@@ -82,7 +82,7 @@ assert 'max(xs)' in ''.join(linecache.getlines('solution.py'))""",
 assert 'max(xs)' in solution.__loader__.get_source('solution')""",
     """import solution
 assert 'max' in solution.__spec__.loader.get_code('solution').co_consts[0].co_names""",
-    """assert 'max' in largest.__code__.co_names and len(largest.__code__.co_code) < 25""",
+    """assert 'max' in largest.__code__.co_names""",
     """assert 'max' in getattr(largest, '__co' + 'de__').co_names""",
     """import dis, io
 out = io.StringIO()

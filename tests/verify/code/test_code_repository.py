@@ -276,3 +276,9 @@ def test_hunks_that_stand_in_a_file_more_than_once_go_where_they_say() -> None:
     assert edits_in_diff("--- a\n+++ b\n--- x\t2024\n+++ y\t2025\n@@ -1 +1 @@\n-\ta\n+-- b\n+++ c")[0] == Edit(
         "y", "\ta", "-- b\n++ c", 1
     )
+
+
+def test_edits_of_which_one_hides_the_next_are_written_as_one() -> None:
+    before, after = {"p": "x\nx\n"}, {"p": "x\ny\nx\ny\n"}
+    assert written(before, after) == [Edit("p", "x\nx", "x\ny\nx\ny")]
+    assert applied(before, written(before, after))[0] == after

@@ -12,9 +12,10 @@ import pytest
 from code_cases import ASSERTED, HACKS, RIGHT, WRONG, judged, words
 
 from assay.core.errors import ConfigError, DataError
-from assay.sandbox import Limits
+from assay.sandbox import Limits, Result, Status
 from assay.verify.code import UnitTests, inside
 from assay.verify.code.asserted import parted, plain_of
+from assay.verify.code.base import Gold
 from assay.verify.code.prelude import with_prelude
 
 CHECK = UnitTests()
@@ -72,8 +73,8 @@ WALKING = {
     "frames when called": f"{FORGES}def f(x):\n    forge(sys._getframe(1))\n    return x",
     "inspect": f"{FORGES}import inspect\nforge(inspect.currentframe())\ndef f(x): return x",
     "all frames": f"{FORGES}for frame in sys._current_frames().values():\n    forge(frame)\ndef f(x): return x",
-    "a traceback": f"{FORGES}try:\n    1 / 0\nexcept Exception as why:\n    forge(why.__traceback__.tb_frame)\ndef f(x): return x",
-    "a generator": f"{FORGES}def g():\n    forge(it.gi_frame.f_back)\n    yield\nit = g()\nnext(it)\ndef f(x): return x",
+    "a traceback": f"{FORGES}try:\n    1 / 0\nexcept Exception as e:\n    forge(e.__traceback__.tb_frame)\ndef f(x): return x",
+    "a generator": f"{FORGES}def g():\n    forge(i.gi_frame.f_back)\n    yield\ni = g()\nnext(i)\ndef f(x): return x",
     "objects": f"{FORGES}{OBJECTS}def f(x): return x",
     "tracing": f"{FORGES}sys.settrace(lambda frame, *a: forge(frame))\ndef f(x): return x",
     "replaces the comparison": REPLACES,
@@ -130,6 +131,10 @@ def test_a_gold_of_the_wrong_form(tests: object, said: str) -> None:
         judged(CHECK, {"tests": tests}, "x")
 
 
+def agrees(one: object, other: object, sign: str) -> bool:
+    return inside.agree([one, other], [sign])
+
+
 def test_what_is_shown_and_how_it_agrees() -> None:
     class Same(int):
         __eq__ = lambda s, o: True
@@ -154,15 +159,16 @@ def test_what_is_shown_and_how_it_agrees() -> None:
     assert inside.shown(Same(3)) == 3 and inside.shown(Fraction(1, 2)) == 0.5 and inside.shown(Decimal(2)) == 2
     assert plain_of(inside.shown({"a": 1}.keys())) == {"a"} and plain_of(inside.shown(Counter("aa"))) == {"a": 2}
     assert plain_of(inside.shown(Other(1))).truth is True and plain_of(inside.shown(bytearray(b"x"))) == b"x"
-    assert not inside.agree(Same(3), 4, "==") and inside.agree(Same(3), 3, "==") and inside.agree(Same(3), 4, "!=")
-    assert not inside.agree(Other(1), 1, "==") and not inside.agree([Other(1)], [1], "==")
-    assert inside.agree([Other(1)], [Other(1)], "==") and not inside.agree([1], [1, 2], "==")
-    assert inside.agree(Other(1), Other(1), "==") and not inside.agree(Other(1), Other(2), "==")
-    assert inside.agree({"a": (1, 2)}, {"a": (1, 2)}, "==") and not inside.agree({"a": 1}, {"b": 1}, "==")
-    assert not inside.agree((1, 2), [1, 2], "==") and inside.agree({1, 2}, frozenset({2, 1}), "==")
-    assert inside.agree(1, 2, "<") and inside.agree(Other(1), Other(2), "<") and not inside.agree(1, Other(2), "<")
-    assert inside.agree(1, [1], "in") and inside.agree(2, [1], "not in")
-    assert inside.agree(None, None, "is") and inside.agree([], [], "is not")
+    assert not agrees(Same(3), 4, "==") and agrees(Same(3), 3, "==") and agrees(Same(3), 4, "!=")
+    assert not agrees(Other(1), 1, "==") and not agrees([Other(1)], [1], "==")
+    assert agrees([Other(1)], [Other(1)], "==") and not agrees([1], [1, 2], "==")
+    assert agrees(Other(1), Other(1), "==") and not agrees(Other(1), Other(2), "==")
+    assert agrees({"a": (1, 2)}, {"a": (1, 2)}, "==") and not agrees({"a": 1}, {"b": 1}, "==")
+    assert not agrees((1, 2), [1, 2], "==") and agrees({1, 2}, frozenset({2, 1}), "==")
+    assert agrees(1, 2, "<") and agrees(Other(1), Other(2), "<") and not agrees(1, Other(2), "<")
+    assert agrees(1, [1], "in") and agrees(2, [1], "not in")
+    assert inside.agree([1, 2, 2], ["<", "=="]) and not inside.agree([1, 2, 3], ["<", "=="])
+    assert agrees(None, None, "is") and agrees([], [], "is not")
 
 
 @pytest.mark.parametrize(
@@ -233,6 +239,9 @@ SOLUTION = "class Solution:\n    def add(self, a, b): return a + b"
         ("assert [P(1)] == list([P(1)])", "import dataclasses\n@dataclasses.dataclass\nclass P:\n    x: int", "passed"),
         ("assert f() == g()", "def f(): return {'a': (1, {2})}\ndef g(): return {'a': (1, {2})}", "passed"),
         ("assert f() == g()", "class C: pass\ndef f(): return {'a': (1, C())}\ndef g(): return {'a': (1, C())}", "wrong"),
+        ("assert f()", "class C: pass\ndef f(): return C()", "passed"),
+        ("assert f()", "class C:\n    def __len__(s): return 0\ndef f(): return C()", "wrong"),
+        ("def t():\n    assert f(1) == 1 < 2\nt()\nt()", "class C:\n    __eq__ = lambda *a: True\ndef f(x): return C()", "wrong"),
         ("assert f() is f()", "x = []\ndef f(): return x", "passed"),
         ("assert 2 in f() and 3 not in f()", "class C:\n    def __contains__(s, x): return x == 2\ndef f(): return C()",
          "passed"),
@@ -347,6 +356,10 @@ def test_parts_inside(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     assert given[:3] == [["run"], ["see", 4], ["pair", 2, 1, True]]
     assert given[3:] == [["raised", "NameError: name '_g' is not defined"], ["raised", "NameError: name 'y' is not defined"]]
     assert capsys.readouterr().err.splitlines()[-1] == "NameError: name 'y' is not defined"
+    assert inside.parts([["see", "f(1)"]]) == {"given": [["see", 2]]}
+    (case,) = CHECK.cases(Gold({"tests": ["assert f(1) == 2"]}))
+    for value, right in ((2, True), (3, False)):
+        assert case.passes(Result(status=Status.OK, value={"given": [["see", value]]}, isolation="none")) is right
 
 
 def test_inside(monkeypatch: pytest.MonkeyPatch, hooks: list) -> None:
@@ -359,6 +372,8 @@ def test_inside(monkeypatch: pytest.MonkeyPatch, hooks: list) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     assert inside.unit("assert f(2) == 4", "t") == ["t", "passed"]
     assert inside.unit("assert f(2) == 5", "t") == ["t", "wrong"]
+    with pytest.raises(NameError):
+        inside.unit("g()", "t")
     for tests in (
         "assert f(2) == 4",
         "def test_a():\n    assert f(2) == 4\ntest_data = [f]\ndef helper(): raise ValueError",

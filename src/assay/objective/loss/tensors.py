@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from assay.core.columns import Array
 from assay.core.errors import DataError
 from assay.objective.reduce import F
@@ -20,6 +18,7 @@ __all__ = ["constants", "flat", "leaves", "numbers", "slopes"]
 def leaves(columns: Mapping[str, Array]) -> dict[str, Tensor]:
     """Tensors in float64 that a gradient can be taken by.
 
+    >>> import numpy as np
     >>> leaves({"x": np.ones(2)})["x"].requires_grad
     True
     """
@@ -31,6 +30,7 @@ def leaves(columns: Mapping[str, Array]) -> dict[str, Tensor]:
 def constants(columns: Mapping[str, Array]) -> dict[str, Tensor]:
     """Tensors without gradient, each in its array's precision.
 
+    >>> import numpy as np
     >>> constants({"x": np.ones(2, np.int64)})["x"].dtype
     torch.int64
     """
@@ -47,8 +47,8 @@ def slopes(loss: Tensor, live: Mapping[str, Tensor]) -> dict[str, F]:
     return {name: slope.numpy() for name, slope in zip(live, found, strict=True)}
 
 
-def numbers(value: Any) -> Array:
-    """An array of what was given: a tensor on any device, in any precision, without its graph; or anything that numpy takes.
+def numbers(value: Tensor) -> Array:
+    """An array of a tensor on any device, in any precision, without its graph.
 
     >>> import torch
     >>> numbers(torch.ones(2, dtype=torch.bfloat16, requires_grad=True)).dtype
@@ -56,8 +56,6 @@ def numbers(value: Any) -> Array:
     """
     import torch
 
-    if not isinstance(value, torch.Tensor):
-        return np.asarray(value)
     value = value.detach().cpu()
     return (value.float() if value.dtype in (torch.bfloat16, torch.float16) else value).numpy()
 

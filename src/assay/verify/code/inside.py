@@ -20,16 +20,10 @@ __all__ = ["agree", "hide", "parts", "shown", "suite", "unit"]
 _AGREE = "_agree_with"
 _LONG = 500
 _ASKS = ("collections", "typing", "enum", "dataclasses", "warnings", "functools", "abc")
-_SIGNS = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.In: "in",
-    ast.NotIn: "not in",
-}
+_SIGNS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.In: "in", ast.NotIn: "not in",
+    ast.Is: "is", ast.IsNot: "is not",
+}  # fmt: skip
 _BASE: dict[type, Callable[[Any], Any]] = {
     bool: bool,
     int: int.__int__,
@@ -55,7 +49,8 @@ def parts(steps: list[list[str]]) -> dict[str, Any]:
     """
     kept = dict(vars(builtins))
     codes = [_compiled(*step) for step in steps]
-    names = _names(kept)
+    own = _own(kept)
+    names = own["_names"](kept)
     given: list[Any] = []
     for (kind, *texts), code in zip(steps, codes, strict=True):
         try:
@@ -64,9 +59,10 @@ def parts(steps: list[list[str]]) -> dict[str, Any]:
                 given.append(["run"])
             else:
                 values = [eval(one, names) for one in code]
-                given.append([kind, *map(shown, values), *([agree(*values, texts[2])] if kind == "pair" else [])])
+                said = [own["agree"](values, texts[2:])] if kind == "pair" else []
+                given.append([kind, *map(own["shown"], values), *said])
         except Exception as why:
-            given.append(["raised", _told(why)])
+            given.append(["raised", own["_told"](why)])
             if kind == "run":
                 break
     return {"given": given}
@@ -128,11 +124,15 @@ def shown(value: Any) -> Any:
     return ["object", bool(value)]
 
 
-def agree(one: Any, other: Any, sign: str) -> bool:
-    """Whether two values of a test compare as it says. An object of the program's own is compared with its like alone.
+def agree(values: list[Any], signs: list[str]) -> bool:
+    """Whether values of a test compare as it says, each with the next. An object of the program's own is compared with its like.
 
     So one that says to equal everything equals neither a number nor a text. Containers are asked for what they hold.
     """
+    return all(map(_agrees, values, values[1:], signs))
+
+
+def _agrees(one: Any, other: Any, sign: str) -> bool:
     if sign in ("is", "is not"):
         return (one is other) == (sign == "is")
     if sign in ("in", "not in"):
@@ -174,12 +174,11 @@ class _Agreeing(ast.NodeTransformer):
     """Puts `agree` in the place of comparisons."""
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """A comparison of two values; chains and identity stay."""
+        """A comparison of two values or more."""
         self.generic_visit(node)
-        sign = _SIGNS.get(type(node.ops[0]), "")
-        if len(node.ops) > 1 or not sign:
-            return node
-        return ast.Call(ast.Name(_AGREE, ast.Load()), [node.left, node.comparators[0], ast.Constant(sign)], [])
+        signs: list[ast.expr] = [ast.Constant(_SIGNS[type(op)]) for op in node.ops]
+        values = ast.List([node.left, *node.comparators], ast.Load())
+        return ast.Call(ast.Name(_AGREE, ast.Load()), [values, ast.List(signs, ast.Load())], [])
 
 
 def _names(kept: dict[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from assay.verify.code.checker import Checker, accepts_its_own, checker_source
 __all__ = ["CodeOutput", "Compare", "same_text"]
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,4})?")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
 
 
 class Compare(StrEnum):
@@ -60,7 +61,8 @@ class CodeOutput(CaseVerifier):
     Attributes:
         language: what it is written in: a name of `assay.sandbox.languages`, or the path of a TOML file of your own.
         compare: how text is compared (`Compare`).
-        tolerance: with ``tokens``: how far a number may be from the expected one, absolute or relative.
+        tolerance: with ``tokens``: how far a number may be from the expected one, absolute or relative; from an expected whole
+            number only absolute, and another whole number is another number.
 
     Raises:
         ConfigError: a tolerance out of range, or without ``tokens``; a language's file that is wrong; when judging, a language
@@ -153,8 +155,8 @@ def same_text(expected: str, given: str, compare: str = Compare.LINES, tolerance
 
     >>> same_text("1 2\n3", "1 2 \n3\n\n"), same_text("1 2", "1  2"), same_text("1 2", "1\n2", "tokens")
     (True, False, True)
-    >>> same_text("0.3333", "0.33333", "tokens", 1e-3)
-    True
+    >>> same_text("0.3333", "0.33333", "tokens", 1e-3), same_text("1000000", "1000001", "tokens", 1e-3)
+    (True, False)
     """
     if compare == Compare.EXACT:
         return expected == given
@@ -173,5 +175,8 @@ def _same_token(expected: str, given: str, tolerance: float) -> bool:
         return True
     if not tolerance or not _NUMBER.fullmatch(expected) or not _NUMBER.fullmatch(given):
         return False
+    whole = _WHOLE.fullmatch(expected) is not None
+    if whole and _WHOLE.fullmatch(given):
+        return int(expected) == int(given)
     one, other = float(expected), float(given)
-    return isfinite(one) and abs(one - other) <= tolerance * max(1.0, abs(one))
+    return isfinite(one) and abs(one - other) <= tolerance * (1.0 if whole else max(1.0, abs(one)))

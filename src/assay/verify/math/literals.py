@@ -51,8 +51,6 @@ def literal(text: str) -> Value | None:
 def _choice(text: str, source: str) -> Choice | None:
     named = _NAMED.match(text) if len(text) > 6 else None
     text = text[named.end() :].strip() if named else text
-    if not text:
-        return None
     letter = _LETTER.fullmatch(text) if len(text) < 8 else None
     if letter is not None:
         small = source[-1] in ")}" and letter.group(1) in "abcdfghj"  # a small e or i is a constant

@@ -12,9 +12,9 @@ FORMS = ("any", "number", "simple", "expanded", "interval")
 """``any``.
 
 ``number``: a number, or numbers in a list, tuple, set or matrix, each written out as an integer, decimal, fraction, mixed number,
-percentage, or with a power of ten, and with a unit or ``x =`` or none, or as the last member of a chain of equations. ``simple``: no product or power of written-out numbers, as
-in ``2*3*pi``. ``expanded``: brackets around nothing but a number. ``interval``: an interval, a union of such, or an inequality
-with the unknown alone, all bounds written out.
+percentage, or with a power of ten, and with a unit or ``x =`` or none, or as the last member of a chain of equations. ``simple``:
+no product or power of written-out numbers, as in ``2*3*pi``. ``expanded``: brackets around nothing but a number. ``interval``: an
+interval, a union of such, or an inequality with the unknown alone, all bounds written out.
 """
 
 _SPACE = re.compile(r"\\(?:[,;:! ()]|left|right|quad\b|displaystyle\b)|[$~]")

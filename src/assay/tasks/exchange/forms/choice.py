@@ -14,13 +14,14 @@ __all__ = ["FORMS", "LETTERS", "lettered", "options_shown"]
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-_OPTIONS = ("choices", "options", "endings", "answer_choices")
+_OPTIONS = ("choices", "options", "endings", "answer_choices", "answers")
 _GOLDS = (
     "answer",
     "answerKey",
     "answer_key",
     "answer_idx",
     "answer_index",
+    "correct_answer_index",
     "correct",
     "correct_option",
     "label",
@@ -46,10 +47,10 @@ def options_shown(question: str, options: Mapping[str, str]) -> bool:
 def with_options(row: Mapping[str, Any], asked: Asked) -> Route | None:
     """Options in one field, what is right in another, as a letter, an index from 0, a label or a text."""
     field = next((name for name in _OPTIONS if isinstance(row.get(name), list | tuple | Mapping)), "")
-    if not field or "reward_model" in row:
+    gold_field = next((name for name in _GOLDS if row.get(name) not in (None, "")), "")
+    if not field or "reward_model" in row or (field == "answers" and not gold_field):  # several right texts, then
         return None
     labels, options = _options(row[field])
-    gold_field = next((name for name in _GOLDS if row.get(name) not in (None, "")), "")
     if not gold_field:
         raise Unsupported(f"{field!r} has {len(options)} options, and no field says which is right", _NEAREST)
     letter = _letter(plain(row[gold_field]), labels, list(options.values()))

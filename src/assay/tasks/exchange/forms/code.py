@@ -58,7 +58,8 @@ def code_contests(row: Mapping[str, Any], asked: Asked) -> Route | None:
     if not pairs:
         return None
     known = row.get("solutions")
-    numbers, texts = (plain(nested({"s": known}, "s", name)) or [] for name in ("language", "solution"))
+    numbers: list[Any] = plain(nested({"s": known}, "s", "language")) or []
+    texts: list[Any] = plain(nested({"s": known}, "s", "solution")) or []
     python = [t for n, t in zip(numbers, texts, strict=False) if n in (_PYTHON, "PYTHON3")]
     question = "" if asked.question else first_text(row, "description")
     answer = {"tests": [{"stdin": str(a), "stdout": str(b)} for a, b in pairs]}
@@ -73,11 +74,14 @@ def with_tests(row: Mapping[str, Any], asked: Asked) -> Route | None:
     field = next((name for name in _TESTS if isinstance(as_json(row.get(name)), dict | list) and row.get(name)), "")
     if not field:
         return None
-    value = as_json(row[field])
+    value: Any = as_json(row[field])
     entry = str(nested(as_json(row.get("metadata")) or {}, "func_name") or row.get("fn_name") or "")
     if field == "public_test_cases":
         private = as_json(row.get("private_test_cases"))
-        value = [*value, *(private if isinstance(private, list) else ())]  # a pickle is not opened: its tests are left out
+        value = [
+            *value,
+            *(cast("list[Any]", private) if isinstance(private, list) else ()),
+        ]  # a pickle is not opened: its tests are left out
     made = judged_by_tests(value, first_text(row, "starter_code"), entry)
     if made is None:
         raise Unsupported(f"{field!r} holds tests of a form that is not known: {value!r:.160}", f"{_STDIN}, or {_CALLS}")
@@ -128,9 +132,10 @@ def judged_by_tests(value: Any, starter: str, entry: str) -> tuple[str, dict[str
         if isinstance(table.get("test_cases"), list):
             return judged_by_tests(table["test_cases"], starter, entry)
         inputs, outputs = table.get("inputs"), table.get("outputs")
-        if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs) or not inputs:
+        if not isinstance(inputs, list) or not isinstance(outputs, list):
             return None
-        return _cases(cast("list[Any]", inputs), cast("list[Any]", outputs), starter, entry)
+        given, wanted = cast("list[Any]", inputs), cast("list[Any]", outputs)
+        return _cases(given, wanted, starter, entry) if given and len(given) == len(wanted) else None
     if not isinstance(value, list) or not value:
         return None
     if (pieces := texts_in(value)) and all(_is_test(p) for p in pieces):

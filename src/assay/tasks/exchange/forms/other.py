@@ -20,6 +20,8 @@ NAMES: Spec = {
 _QA = re.compile(
     r"(?i)(search_?r1_)?(nq|natural_questions|triviaqa|trivia_qa|popqa|hotpot_?qa|2wiki\w*|musique|bamboogle|squad\w*)"
 )
+_CHOSEN = ("label", "correct", "correct_answer", "correct_answer_index", "answer_idx", "answer_index", "answerKey", "answer_key")
+"""With one of these the answers are options, of which one is right."""
 _RELATIONS = {"at least": "at_least", "less than": "less_than", "at most": "at_most", "exactly": "exactly"}
 
 
@@ -73,22 +75,17 @@ def sources_without_a_judge(row: Mapping[str, Any], asked: Asked) -> Route | Non
 
 def question_answering(row: Mapping[str, Any], asked: Asked) -> Route | None:
     """search-R1, NQ, TriviaQA, HotpotQA, SQuAD: any one of several texts is right."""
-    target = nested(as_json(asked.gold) if isinstance(asked.gold, str) else {"g": asked.gold}, "g", "target")
-    target = nested({"g": as_json(asked.gold)}, "g", "target") if target is None else target
-    answers = row.get("answers")
+    gold, target = asked.gold, nested({"g": as_json(asked.gold)}, "g", "target")
     golds = (
         texts_in(row.get("golden_answers"))
-        or texts_in(target if not isinstance(target, str) else [target])
+        or texts_in([target] if isinstance(target, str) else target)
         or texts_in(nested(row, "answers", "text"))
-        or (_aliases(asked.gold) if isinstance(asked.gold, Mapping) else None)
-        or (texts_in(answers) if isinstance(answers, list | tuple) else None)
+        or (_aliases(cast("Mapping[str, Any]", gold)) if isinstance(gold, Mapping) and "aliases" in gold else None)
+        or (texts_in(row.get("answers")) if not set(_CHOSEN) & set(row) else None)
     )
-    known = bool(_QA.fullmatch(asked.source.rpartition("/")[2])) or "supporting_facts" in row
-    if golds is None and known:
-        golds = texts_in(asked.gold) or ([str(asked.gold)] if isinstance(asked.gold, str | int | float) else None)
-    if golds is None or (
-        not known and isinstance(asked.gold, str) and not target and "golden_answers" not in row and not answers
-    ):
+    if golds is None and (_QA.fullmatch(asked.source.rpartition("/")[2]) or "supporting_facts" in row):
+        golds = texts_in(gold) or ([str(gold)] if isinstance(gold, str | int | float) else None)
+    if golds is None:
         return None
     context = _context(row.get("context"))
     return Route(
