@@ -1,31 +1,33 @@
 """Evaluation items that training texts must not contain, and where they do.
 
-An item is in a text when the two are the same, share a run of ``n`` words, or are nearly the same. The first and the third close
-the hole that the second has: an item of fewer than ``n`` words shares no run.
+An item is in a text when the two are the same, when it stands in the text whole, when they share a run of ``n`` words, or are
+nearly the same. Texts are compared without markup and punctuation (`assay.curate.pieces`). What many texts of one side share is a
+template's, and counts for nothing.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from assay.core.declared import later
 from assay.core.errors import ConfigError, DataError
+from assay.curate.frequency import AT_LEAST, Common, Frequency
+from assay.curate.pieces import own_words, shared_words, split_pieces
 from assay.curate.rows import Fields, entries, parsed, read_rows
-from assay.curate.text import Texts, bands_for, jaccard, normal, runs, shingles, table_mask
+from assay.curate.text import Texts, among, bands_for, normal, own_similarity, shingles, table_mask
+from assay.curate.whole import Whole
 
-__all__ = ["Contamination", "EvalIndex", "EvalItem", "Hit", "Matching", "contaminated"]
+__all__ = ["Contamination", "EvalIndex", "EvalItem", "Hit", "Matching", "Questions", "contaminated"]
 
 _AT_ONCE = 4096
-_COMMON_AT_LEAST = 10
-"""An instruction is what at least so many items of a file share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,13 @@ class EvalItem:
         file: the file that it stands in.
         line: its line there, from 1.
         text: the question, normalised.
+        question: the question as it was written; where it is empty, ``text`` is taken for it.
     """
 
     file: str
     line: int
     text: str
+    question: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +52,14 @@ class Hit:
     """An evaluation item found in a text.
 
     Attributes:
-        kind: the two are the ``"same"``, share a ``"run"`` of words, or are ``"near"``.
+        kind: the two are the ``"same"`` but for markup and punctuation, the item stands in the text ``"whole"``, they share a
+            ``"run"`` of words, or are ``"near"``.
         item: the item.
         run: the first run of words that they share; empty for the other kinds.
-        similarity: Jaccard similarity of their shingles, for ``"near"``; else 1.
+        similarity: Jaccard similarity of their own shingles, for ``"near"``; else 1.
     """
 
-    kind: Literal["same", "run", "near"]
+    kind: Literal["same", "whole", "run", "near"]
     item: EvalItem
     run: str = ""
     similarity: float = 1.0
@@ -82,7 +87,10 @@ class Matching:
         near: least Jaccard similarity of their shingles; 0 to look for no near-duplicates.
         shingle: words in a shingle.
         common: a run that stands in more than this share of a file's items, and in ten or more of them, is an instruction and no
-            item's own; it is not looked for. 1 to look for all.
+            item's own; it is not looked for. 1 to look for all, those of templates too.
+        template: a run or a shingle that more than this share of the items or of the texts have, and ten or more of them, is a
+            template's, and counts for nothing.
+        variants: numbers make no difference: an item also counts as found where only its numbers were changed.
 
     Raises:
         ConfigError: a number that is out of range.
@@ -94,14 +102,42 @@ class Matching:
     near: float = 0.8
     shingle: int = 3
     common: float = 0.5
+    template: float = later(0.02)
+    variants: bool = later(False)
 
     def __post_init__(self) -> None:
         if self.n < 0 or self.shingle < 1:
             raise ConfigError(f"Matching: n={self.n}, shingle={self.shingle}; n is 0 or more, shingle 1 or more")
         if self.near:
             bands_for(self.near)
-        if not 0 < self.common <= 1:
-            raise ConfigError(f"Matching.common={self.common}; use a share in (0, 1]")
+        for name in ("common", "template"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ConfigError(f"Matching.{name}={getattr(self, name)}; use a share in (0, 1]")
+
+
+class Questions:
+    """Training texts in the forms in which items are looked for.
+
+    Args:
+        normal: each as `normal` gives it.
+        pieces: the pieces of each (`split_pieces`).
+    """
+
+    def __init__(self, normal: Sequence[str], pieces: Sequence[Sequence[str]]) -> None:
+        self.normal, self.pieces = normal, pieces
+        self.words = Texts([" ".join(of) for of in pieces])
+
+    @classmethod
+    def of(cls, texts: Sequence[str], matching: Matching) -> Questions:
+        """Of texts as they were written."""
+        return cls([normal(text) for text in texts], [split_pieces(text, matching.variants) for text in texts])
+
+    def __len__(self) -> int:
+        return len(self.normal)
+
+    def part(self, which: Sequence[int]) -> Questions:
+        """Some of them, by their numbers."""
+        return Questions([self.normal[at] for at in which], [self.pieces[at] for at in which])
 
 
 @dataclass(frozen=True)
@@ -141,74 +177,118 @@ class EvalIndex:
     @cached_property
     def instructions(self) -> frozenset[str]:
         """Runs that are not looked for, since so many items of a file share them."""
-        if not self.matching.n or self.matching.common == 1:
-            return frozenset()
-        found: set[str] = set()
-        by_file: dict[str, list[str]] = {}
-        for item in self.items:
-            by_file.setdefault(item.file, []).append(item.text)
-        for texts in by_file.values():
-            if len(texts) >= _COMMON_AT_LEAST:
-                count = Counter(run for text in texts for run in set(runs(text, self.matching.n)))
-                share = self.matching.common * len(texts)
-                found |= {run for run, times in count.items() if times >= _COMMON_AT_LEAST and times > share}
-        return frozenset(found)
+        hashes, rows, first = self._words.runs(self.matching.n) if self.matching.n else self._words.shingles(1)
+        at = np.flatnonzero(among(self.common.runs, hashes)) if self.matching.n else np.empty(0, np.int64)
+        found = zip(rows[at].tolist(), first[at].tolist(), strict=True)
+        return frozenset(_run(self._words.normal[row], word, self.matching.n) for row, word in found)
 
-    def hits(self, texts: Texts) -> dict[int, tuple[Hit, ...]]:
-        """What is found, by the number of the text."""
+    @cached_property
+    def common(self) -> Common:
+        """What so many items of a file share that it is no item's own."""
+        found, of = Common.nothing(), self.matching
+        files = np.unique([item.file for item in self.items], return_inverse=True)[1]
+        for file in range(int(files.max(initial=-1)) + 1):
+            mine = [self._words.normal[at] for at in np.flatnonzero(files == file).tolist()]
+            if len(mine) >= AT_LEAST:
+                counted = Templates(self)
+                counted.add(Texts(mine))
+                found |= counted.common(min(of.common, of.template))
+        return found
+
+    def hits(self, texts: Questions, common: Common | None = None, *, as_written: bool = False) -> dict[int, tuple[Hit, ...]]:
+        """What is found, by the number of the text.
+
+        Args:
+            texts: where to look.
+            common: what the texts share with many others, besides what the items do.
+            as_written: only texts that are the same but for case and white space, or nearly.
+        """
+        told = self.common if common is None else self.common | common
+        ways = [self._same(texts)] if as_written else [self._same(texts), self._whole(texts), self._runs(texts, told)]
         found: dict[int, dict[int, Hit]] = {}
-        for text, item, hit in (*self._same(texts), *self._runs(texts), *self._near(texts)):
-            found.setdefault(text, {}).setdefault(item, hit)
+        for way in (*ways, self._near(texts, told.shingles)):
+            for text, item, hit in way:
+                found.setdefault(text, {}).setdefault(item, hit)
         return {text: tuple(hit for _, hit in sorted(hits.items())) for text, hits in sorted(found.items())}
 
-    # ---- the three ways
+    # ---- the four ways
 
-    def _same(self, texts: Texts) -> Iterator[tuple[int, int, Hit]]:
+    def _same(self, texts: Questions) -> Iterator[tuple[int, int, Hit]]:
         for number, text in enumerate(texts.normal):
             for item in self._by_text.get(text, ()):
                 yield number, item, Hit("same", self.items[item])
 
-    def _runs(self, texts: Texts) -> Iterator[tuple[int, int, Hit]]:
+    def _whole(self, texts: Questions) -> Iterator[tuple[int, int, Hit]]:
+        for number, pieces in enumerate(texts.pieces):
+            for item in self._places.same(pieces):
+                yield number, item, Hit("same", self.items[item])
+            for item in self._places.inside(pieces):
+                yield number, item, Hit("whole", self.items[item])
+
+    def _runs(self, texts: Questions, common: Common) -> Iterator[tuple[int, int, Hit]]:
         hashes, items, positions, places = self._postings
         if not len(hashes):
             return
-        asked, rows, first = texts.runs(self.matching.n)
+        n, told, template = self.matching.n, set[tuple[int, int]](), self._spelled(common.shingles)
+        asked, rows, first = texts.words.runs(n)
         maybe = np.flatnonzero(places[asked & table_mask(len(hashes))])
+        maybe = maybe[~among(common.runs, asked[maybe])]
         low = np.searchsorted(hashes, asked[maybe], "left")
         high = np.searchsorted(hashes, asked[maybe], "right")
-        n, told = self.matching.n, set[tuple[int, int]]()
         for at, start, stop in zip(maybe[high > low].tolist(), low[high > low].tolist(), high[high > low].tolist(), strict=True):
             row = int(rows[at])
             fresh = [p for p in range(start, stop) if (row, int(items[p])) not in told]
-            run = _run(texts.normal[row], int(first[at]), n) if fresh else ""
-            if not fresh or run in self.instructions:
-                continue
+            mine = texts.words.normal[row].split(" ") if fresh else []
             for item, position in ((int(items[p]), int(positions[p])) for p in fresh):
-                if _run(self.items[item].text, position, n) == run:
+                its = self._words.normal[item].split(" ")
+                shared = shared_words(mine, int(first[at]), its, position)
+                if len(shared) >= n and own_words(shared, template, self.matching.shingle) >= n:
                     told.add((row, item))
-                    yield row, item, Hit("run", self.items[item], run)
+                    yield row, item, Hit("run", self.items[item], " ".join(mine[int(first[at]) : int(first[at]) + n]))
 
-    def _near(self, texts: Texts) -> Iterator[tuple[int, int, Hit]]:
-        if not self.matching.near or not len(texts):
+    def _near(self, texts: Questions, common: NDArray[np.uint64]) -> Iterator[tuple[int, int, Hit]]:
+        if not self.matching.near or not len(texts) or not self.items:
             return
-        shingle, threshold = self.matching.shingle, self.matching.near
-        mine = texts.bands(shingle, threshold)
+        k, threshold = self.matching.shingle, self.matching.near
+        told = self._spelled(common)
+        mine = texts.words.bands(k, threshold, common)
         pairs: set[tuple[int, int]] = set()
-        for band, (hashes, items) in enumerate(self._bands):
+        for band, (hashes, items) in enumerate(self._bands(common)):
             low = np.searchsorted(hashes, mine[:, band], "left")
             high = np.searchsorted(hashes, mine[:, band], "right")
             for row in np.flatnonzero(high > low).tolist():
                 pairs.update((row, item) for item in items[low[row] : high[row]].tolist())
         for row, item in sorted(pairs):
-            similarity = jaccard(shingles(texts.normal[row], shingle), self._shingles(item))
-            if similarity >= threshold:
-                yield row, item, Hit("near", self.items[item], similarity=similarity)
+            if texts.pieces[row]:
+                similarity = own_similarity(shingles(texts.words.normal[row], k), self._shingles(item), told)
+                if similarity >= threshold:
+                    yield row, item, Hit("near", self.items[item], similarity=similarity)
 
     # ---- what they look up
 
     @cached_property
-    def _texts(self) -> Texts:
-        return Texts([item.text for item in self.items])
+    def run_hashes(self) -> NDArray[np.uint64]:
+        """Of every run of words of an item."""
+        return self._words.runs(self.matching.n)[0] if self.matching.n else np.empty(0, np.uint64)
+
+    @cached_property
+    def shingle_hashes(self) -> NDArray[np.uint64]:
+        """Of every shingle of an item."""
+        return self._words.shingles(self.matching.shingle)[0]
+
+    @cached_property
+    def _pieces(self) -> list[list[str]]:
+        return [split_pieces(item.question or item.text, self.matching.variants) for item in self.items]
+
+    @cached_property
+    def _words(self) -> Texts:
+        return Texts([" ".join(pieces) for pieces in self._pieces])
+
+    @cached_property
+    def _places(self) -> Whole:
+        of = self.matching
+        share = 1.0 if of.common == 1 else min(of.common, of.template)
+        return Whole([item.file for item in self.items], self._pieces, share)
 
     @cached_property
     def _by_text(self) -> dict[str, list[int]]:
@@ -222,19 +302,36 @@ class EvalIndex:
         """Hashes of runs, sorted; the item and the first word of each; and which low bits of a hash occur at all."""
         if not self.matching.n:
             return np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_)
-        hashes, items, positions = self._texts.runs(self.matching.n)
+        hashes, items, positions = self._words.runs(self.matching.n)
         order = np.lexsort((positions, items, hashes))
         mask = table_mask(len(hashes))
         places = np.zeros(int(mask) + 1, np.bool_)
         places[hashes & mask] = True
         return hashes[order], items[order], positions[order], places
 
+    def _spelled(self, common: NDArray[np.uint64]) -> frozenset[str]:
+        """Common shingles of items as text."""
+        if "words" not in self._prepared or self._prepared["words"][0] != common.tobytes():
+            hashes, rows, first = self._words.shingles(self.matching.shingle)
+            at = np.flatnonzero(among(common, hashes))
+            at = at[np.unique(hashes[at], return_index=True)[1]]
+            found = (_run(self._words.normal[int(rows[i])], int(first[i]), self.matching.shingle) for i in at.tolist())
+            self._prepared["words"] = common.tobytes(), frozenset(found)
+        return self._prepared["words"][1]
+
+    def _bands(self, common: NDArray[np.uint64]) -> list[tuple[NDArray[np.uint64], NDArray[np.int64]]]:
+        """Of each band the items' hashes without common shingles, sorted, and the items."""
+        if "bands" not in self._prepared or self._prepared["bands"][0] != common.tobytes():
+            bands = self._words.bands(self.matching.shingle, self.matching.near, common)
+            orders = [np.argsort(bands[:, band], kind="stable") for band in range(bands.shape[1])]
+            found = [(bands[order, band], order.astype(np.int64)) for band, order in enumerate(orders)]
+            self._prepared["bands"] = common.tobytes(), found
+        return self._prepared["bands"][1]
+
     @cached_property
-    def _bands(self) -> list[tuple[NDArray[np.uint64], NDArray[np.int64]]]:
-        """Of each band the items' hashes, sorted, and the items."""
-        bands = self._texts.bands(self.matching.shingle, self.matching.near)
-        orders = [np.argsort(bands[:, band], kind="stable") for band in range(bands.shape[1])]
-        return [(bands[order, band], order.astype(np.int64)) for band, order in enumerate(orders)]
+    def _prepared(self) -> dict[str, tuple[bytes, Any]]:
+        """For the common shingles that were asked for last, since blocks of texts ask for the same."""
+        return {}
 
     @cached_property
     def _sets(self) -> dict[int, frozenset[str]]:
@@ -242,8 +339,40 @@ class EvalIndex:
 
     def _shingles(self, item: int) -> frozenset[str]:
         if item not in self._sets:
-            self._sets[item] = shingles(self.items[item].text, self.matching.shingle)
+            self._sets[item] = shingles(self._words.normal[item], self.matching.shingle)
         return self._sets[item]
+
+
+class Templates:
+    """Counts in how many texts the runs and shingles of items stand.
+
+    Args:
+        index: of the items.
+    """
+
+    def __init__(self, index: EvalIndex) -> None:
+        self._index, self.matching = index, index.matching
+        self._runs = Frequency(index.run_hashes)
+        self._shingles = Frequency(index.shingle_hashes)
+
+    def add(self, texts: Texts, sign: int = 1) -> None:
+        """Counts texts, as their words; -1 takes such out again."""
+        if len(texts) and self.matching.n:
+            self._runs.add(texts, *texts.runs(self.matching.n)[:2], sign)
+        if len(texts):
+            self._shingles.add(texts, *texts.shingles(self.matching.shingle)[:2], sign)
+
+    def copy(self) -> Templates:
+        """The same counts, to go on with."""
+        found = Templates(self._index)
+        found._runs, found._shingles = self._runs.copy(), self._shingles.copy()
+        return found
+
+    def common(self, share: float, least: int = AT_LEAST) -> Common:
+        """What ``least`` texts or more, and more than a share of them, have."""
+        if self.matching.common == 1:
+            return Common.nothing()
+        return Common(self._runs.common(share, least), self._shingles.common(share, least))
 
 
 def contaminated(index: EvalIndex, texts: Iterable[str]) -> list[Contamination]:
@@ -251,24 +380,28 @@ def contaminated(index: EvalIndex, texts: Iterable[str]) -> list[Contamination]:
 
     Args:
         index: of the evaluation.
-        texts: as they were written; they may come one by one.
+        texts: as they were written. They are held in memory until all have been seen: what many of them share counts for nothing.
 
     Returns:
         one entry for each text in which something was found, in order; empty where training may go on.
     """
-    found: list[Contamination] = []
-    remaining, first = iter(texts), 0
-    while block := [normal(text) for text in islice(remaining, _AT_ONCE)]:
-        found += [Contamination(first + number, hits) for number, hits in index.hits(Texts(block)).items()]
-        first += len(block)
-    return found
+    remaining = iter(texts)
+    blocks: list[Questions] = []
+    counted = Templates(index)
+    while block := list(islice(remaining, _AT_ONCE)):
+        blocks.append(Questions.of(block, index.matching))
+        counted.add(blocks[-1].words)
+    common = counted.common(index.matching.template)
+    found = (index.hits(block, common) for block in blocks)
+    return [Contamination(at * _AT_ONCE + i, hits) for at, some in enumerate(found) for i, hits in some.items()]
 
 
 def _items(path: Path, fields: Fields) -> Iterator[EvalItem]:
     line = 0
     for line, entry in read_rows(path):
         try:
-            yield EvalItem(str(path), line, normal(fields.question_of(parsed(entry))))
+            question = fields.question_of(parsed(entry))
+            yield EvalItem(str(path), line, normal(question), question)
         except DataError as error:
             raise DataError(f"{path}, line {line}: {error}; mend or remove it, for what is not read cannot be found") from None
     if not line:

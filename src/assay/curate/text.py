@@ -17,7 +17,21 @@ from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError, MissingExtraError
 
-__all__ = ["Texts", "bands_for", "jaccard", "normal", "numbers", "runs", "shingles", "sketch_library", "table_mask", "windows"]
+__all__ = [
+    "Texts",
+    "among",
+    "bands_for",
+    "jaccard",
+    "normal",
+    "numbers",
+    "own_similarity",
+    "runs",
+    "shingles",
+    "sketch_library",
+    "table_mask",
+    "windows",
+    "words_differ",
+]
 
 U64 = NDArray[np.uint64]
 Index = NDArray[np.int64]
@@ -58,6 +72,21 @@ def numbers(text: str) -> tuple[str, ...]:
     return tuple(sorted(_NUMBER.findall(text)))
 
 
+def words_differ(a: str, b: str) -> bool:
+    """Whether two normalised texts of one pattern ask different things: between what both begin and what both end with, each has
+    words of its own, and the two have less than half of them in common. A word put in or left out is no difference.
+
+    >>> words_differ("spell cat backwards", "spell horse backwards"), words_differ("spell cat", "spell cat please")
+    (True, False)
+    """
+    mine, its = a.split(" "), b.split(" ")
+    size = min(len(mine), len(its))
+    begin = next((i for i in range(size) if mine[i] != its[i]), size)
+    end = next((i for i in range(size - begin) if mine[-1 - i] != its[-1 - i]), size - begin)
+    one, other = frozenset(mine[begin : len(mine) - end]), frozenset(its[begin : len(its) - end])
+    return bool(one) and bool(other) and jaccard(one, other) < 0.5
+
+
 def runs(text: str, n: int) -> list[str]:
     """Every run of ``n`` words of a normalised text, in order; none where it has fewer.
 
@@ -85,6 +114,22 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
     """
     both = len(a & b)
     return both / (len(a) + len(b) - both)
+
+
+def own_similarity(a: frozenset[str], b: frozenset[str], common: frozenset[str]) -> float:
+    """Jaccard similarity of two sets of shingles, those left out that both have and that are common: a template's, and no text's own.
+
+    The more are common the less alike two texts are, and never more than `jaccard` says.
+
+    >>> own_similarity(frozenset("abcd"), frozenset("abce"), frozenset()), own_similarity(
+    ...     frozenset("abcd"), frozenset("abce"), frozenset("ab")
+    ... )
+    (0.6, 0.3333333333333333)
+    """
+    both = a & b
+    told = sum(shingle in common for shingle in both) if common else 0
+    either = len(a) + len(b) - len(both) - told
+    return (len(both) - told) / either if either else 1.0
 
 
 def bands_for(threshold: float, slots: int = _SLOTS) -> tuple[int, int]:
@@ -166,8 +211,23 @@ class Texts:
         rows, first = self._spread(np.maximum(np.diff(begin) - n + 1, 0))
         return self._from(begin[rows] + first, begin[rows + 1], n), rows, first
 
-    def bands(self, k: int, threshold: float) -> U64:
+    def shingles(self, k: int) -> tuple[U64, Index, Index]:
+        """Every run of ``k`` words; of a shorter text, all of its words.
+
+        Returns:
+            its hash, the text that it stands in, and the number of its first word there; each ``[shingles]``.
+        """
+        _, begin = self._words
+        rows, first = self._spread(np.maximum(np.diff(begin) - k + 1, 1))
+        return self._from(begin[rows] + first, begin[rows + 1], k), rows, first
+
+    def bands(self, k: int, threshold: float, without: U64 | None = None) -> U64:
         """MinHash values of the sets of ``k``-word shingles, hashed by band: texts that share one may be alike.
+
+        Args:
+            k: words in a shingle.
+            threshold: similarity at which two texts have to share a band.
+            without: hashes of shingles that are left out, sorted; where a text has no others, none is.
 
         Returns:
             ``[n, bands]``, as many as `bands_for` says.
@@ -175,17 +235,19 @@ class Texts:
         Raises:
             MissingExtraError: the MinHash library is not installed.
         """
+        if without is not None and len(without):
+            return self._banded(k, threshold, without)
         if (k, threshold) not in self._bands:
-            self._bands[k, threshold] = self._banded(k, threshold)
+            self._bands[k, threshold] = self._banded(k, threshold, np.empty(0, np.uint64))
         return self._bands[k, threshold]
 
-    def _banded(self, k: int, threshold: float) -> U64:
+    def _banded(self, k: int, threshold: float, without: U64) -> U64:
         bands, width = bands_for(threshold)
-        _, begin = self._words
-        counts = np.maximum(np.diff(begin) - k + 1, 1)
-        rows, first = self._spread(counts)
-        hashes = self._from(begin[rows] + first, begin[rows + 1], k)
-        values = _sketches(hashes, np.concatenate([[0], np.cumsum(counts)]))
+        hashes, rows, _ = self.shingles(k)
+        own = ~among(without, hashes)
+        own |= np.bincount(rows[own], minlength=len(self))[rows] == 0
+        counts = np.bincount(rows[own], minlength=len(self))
+        values = _sketches(hashes[own], np.concatenate([[0], np.cumsum(counts)]))
         found = np.empty((len(self), bands), np.uint64)
         with np.errstate(over="ignore"):
             for band in range(bands):
@@ -220,6 +282,17 @@ def windows(data: NDArray[np.uint8], sizes: Index, k: int) -> tuple[U64, Index, 
 def table_mask(entries: int) -> np.uint64:
     """The low bits that tell so many hashes apart well enough in a table: 2 ** 24 places at most."""
     return np.uint64((1 << min(24, max(10, entries.bit_length() + 2))) - 1)
+
+
+def among(ascending: U64, hashes: U64) -> NDArray[np.bool_]:
+    """Which hashes stand in a sorted list.
+
+    >>> among(np.array([1, 5], np.uint64), np.array([5, 2], np.uint64)).tolist()
+    [True, False]
+    """
+    if not len(ascending):
+        return np.zeros(len(hashes), np.bool_)
+    return ascending[np.minimum(np.searchsorted(ascending, hashes), len(ascending) - 1)] == hashes
 
 
 def _sums(data: NDArray[np.uint8]) -> tuple[U64, U64]:

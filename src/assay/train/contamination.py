@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,9 +15,10 @@ from assay.core.config import to_dict
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource
 from assay.core.task import Message, Task, asked_in
-from assay.curate.evaluation import EvalIndex, EvalItem, Hit, Matching
+from assay.curate.evaluation import EvalIndex, EvalItem, Hit, Matching, Questions, Templates
+from assay.curate.frequency import Common
 from assay.curate.rows import entries
-from assay.curate.text import Texts, normal, numbers, sketch_library
+from assay.curate.text import normal, numbers, sketch_library, words_differ
 from assay.train import storage
 from assay.train.data import data_digests
 from assay.train.evaluate import held_out
@@ -125,13 +127,13 @@ def _looked(run: Run) -> dict[str, Any]:
     if check.against and check.matching.near:
         sketch_library()
     index = EvalIndex.read(check.against, check.matching)
-    searches = (_contents(own), _texts(run.tasks, own, check.matching, near), _files(index))
+    blocks = [prompts[start : start + _AT_ONCE] for start in range(0, len(prompts), _AT_ONCE)]
+    texts = [Questions.of([p.text for p in block], check.matching) for block in blocks]
+    searches = (_contents(own), _texts(run.tasks, own, check.matching, near, texts), _files(index, texts))
     by_prompt: dict[int, list[dict[str, Any]]] = {}
-    for start in range(0, len(prompts), _AT_ONCE):
-        block = prompts[start : start + _AT_ONCE]
-        texts = Texts([normal(p.text) for p in block])
+    for start, block, asked in zip(count(0, _AT_ONCE), blocks, texts, strict=False):
         for search in searches:
-            for at, hit in search(block, texts):
+            for at, hit in search(block, asked):
                 by_prompt.setdefault(start + at, []).append(hit)
     seen.hits = [(prompts[at], tuple(hits)) for at, hits in sorted(by_prompt.items())]
     sources = [{"name": HELD_OUT, "items": len(own)}]
@@ -151,15 +153,15 @@ def _held_out(run: Run) -> list[Task]:
     return list({task.content: task for task in found}.values())
 
 
-Search = Callable[[Sequence[_Prompt], Texts], Iterator[tuple[int, dict[str, Any]]]]
-"""Prompts, and their normalised texts, to the number of each that is hit, and by what."""
+Search = Callable[[Sequence[_Prompt], Questions], Iterator[tuple[int, dict[str, Any]]]]
+"""Prompts, and their texts as they are compared, to the number of each that is hit, and by what."""
 
 
 def _contents(own: Sequence[Task]) -> Search:
     """Held-out tasks that ask the same, word for word or by their facts."""
     known = {task.content: task for task in own}
 
-    def search(block: Sequence[_Prompt], texts: Texts) -> Iterator[tuple[int, dict[str, Any]]]:
+    def search(block: Sequence[_Prompt], texts: Questions) -> Iterator[tuple[int, dict[str, Any]]]:
         for at, prompt in enumerate(block):
             task = known.get(prompt.content)
             if task is not None:
@@ -168,36 +170,48 @@ def _contents(own: Sequence[Task]) -> Search:
     return search
 
 
-def _texts(source: TaskSource, own: Sequence[Task], matching: Matching, near: bool) -> Search:
+def _texts(source: TaskSource, own: Sequence[Task], matching: Matching, near: bool, asked: Sequence[Questions]) -> Search:
     """Held-out rows that are the same but for case and white space, or nearly; those of a source without end are drawn from
     patterns, and are no repetitions for being alike.
+
+    Rows of one source often share a template, and are told apart by what each puts into it: what many have counts for nothing, and
+    two that differ in numbers, or in one place in most words, ask different things.
     """
     rows = [task for task in own if _size(source, task.arm) is not None]
-    index = EvalIndex(
-        tuple(EvalItem(HELD_OUT, i, normal(_text(task.exposed().messages))) for i, task in enumerate(rows)),
-        Matching(n=0, near=matching.near if near else 0.0, shingle=matching.shingle),
-    )
+    said = [_text(task.exposed().messages) for task in rows]
+    items = tuple(EvalItem(HELD_OUT, i, normal(text), text) for i, text in enumerate(said))
+    index = EvalIndex(items, replace(matching, n=0, near=matching.near if near else 0.0))
+    common = _common(index, (*asked, Questions.of(said, index.matching)))
 
-    def search(block: Sequence[_Prompt], texts: Texts) -> Iterator[tuple[int, dict[str, Any]]]:
-        for at, hits in index.hits(texts).items() if rows else ():
+    def search(block: Sequence[_Prompt], texts: Questions) -> Iterator[tuple[int, dict[str, Any]]]:
+        for at, hits in index.hits(texts, common, as_written=True).items() if rows else ():
             for hit in hits:
-                task = rows[hit.item.line]
-                other_numbers = hit.kind == "near" and numbers(hit.item.text) != numbers(texts.normal[at])
-                if block[at].content != task.content and not other_numbers:
+                task, mine = rows[hit.item.line], texts.normal[at]
+                apart = hit.kind == "near" and (numbers(hit.item.text) != numbers(mine) or words_differ(hit.item.text, mine))
+                if block[at].content != task.content and not apart:
                     yield at, _of_task(task, hit.kind, hit.similarity)
 
     return search
 
 
-def _files(index: EvalIndex) -> Search:
+def _files(index: EvalIndex, asked: Sequence[Questions]) -> Search:
     """Items of the files that were named."""
+    common = _common(index, asked)
 
-    def search(block: Sequence[_Prompt], texts: Texts) -> Iterator[tuple[int, dict[str, Any]]]:
-        for at, hits in index.hits(texts).items() if index.items else ():
+    def search(block: Sequence[_Prompt], texts: Questions) -> Iterator[tuple[int, dict[str, Any]]]:
+        for at, hits in index.hits(texts, common).items() if index.items else ():
             for hit in hits:
                 yield at, _of_file(hit)
 
     return search
+
+
+def _common(index: EvalIndex, asked: Sequence[Questions]) -> Common:
+    """What so many texts share that it is a template's."""
+    counted = Templates(index)
+    for texts in asked if index.items else ():
+        counted.add(texts.words)
+    return counted.common(index.matching.template)
 
 
 def _of_task(task: Task, kind: str, similarity: float = 1.0) -> dict[str, Any]:
@@ -313,6 +327,7 @@ def _told(hit: Mapping[str, Any]) -> str:
     """One hit: the training item, the evaluation item, and how they match."""
     how = {
         "same": "is the same as",
+        "whole": "holds the whole of",
         "near": f"is nearly the same (similarity {hit['similarity']:.2f}) as",
         "run": f"shares the run of {len(hit['run'].split(' '))} words {hit['run']!r} with",
     }[hit["kind"]]
