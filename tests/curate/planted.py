@@ -7,7 +7,7 @@ Every kind of disguise is laid on 20 items, and on 20 questions that are no item
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from assay.curate import EvalIndex, EvalItem, Matching, contaminated, normal
@@ -17,7 +17,7 @@ SUFFIXES = (
     " Let's think step by step.",
     "\n\nThink step by step and put your final answer within \\boxed{}.",
     " Show your work and give the final answer on the last line, after 'Answer:'.",
-    "\nRemember to put your answer on its own line after \"Answer:\".",
+    '\nRemember to put your answer on its own line after "Answer:".',
     " Please answer with a single number.",
     "\n\nYou must give your answer inside <answer></answer> tags.",
     "\nExplain your reasoning carefully before you answer.",
@@ -63,8 +63,8 @@ def long(draw: random.Random) -> str:
     return draw.choice((
         f"{who} has {a} {what} and gives {b} of them to a friend, who already owns twice as many. How many {what} do the two "
         "of them hold together in the end?",
-        f"A train leaves the station at noon and covers {a} miles in {b} minutes; what is its average speed, measured in miles per "
-        f"hour, over the trip that {who} takes?",
+        f"A train leaves the station at noon and covers {a} miles in {b} minutes; what is its average speed, measured in miles "
+        f"per hour, over the trip that {who} takes?",
         f"Let $f(x)=x^2-{a}x+{b}$. For how many integers $n$, as {who} asks, is the value of $f(n)$ a perfect square of a "
         "prime number?",
         f"The sides of a triangle drawn by {who} measure {a}, {b} and $\\sqrt{{{a * a + b * b}}}$ units. Determine the radius of "
@@ -76,10 +76,10 @@ def strange_story(draw: random.Random) -> str:
     """A long question that shares no run of words with those of `long`."""
     a, b = draw.randrange(12, 99), draw.randrange(12, 99)
     return draw.choice((
-        f"{draw.choice(NAMES)} walks {a} steps north, then {b} steps east, and asks how far away from home that is when one step "
-        f"measures exactly half a metre, give or take nothing. How far?",
-        f"Let $g(x)=x^3+{a}x-{b}$ be given. Prove, or refute with a counterexample found by {draw.choice(NAMES)}, that $g$ has one "
-        "real root only.",
+        f"{draw.choice(NAMES)} walks {a} steps north, then {b} steps east, and asks how far away from home that is when one "
+        f"step measures exactly half a metre, give or take nothing. How far?",
+        f"Let $g(x)=x^3+{a}x-{b}$ be given. Prove, or refute with a counterexample found by {draw.choice(NAMES)}, that $g$ has "
+        "one real root only.",
     ))  # fmt: skip
 
 
@@ -102,7 +102,9 @@ def spaced(text: str, draw: random.Random) -> str:
 def punctuated(text: str, draw: random.Random) -> str:
     """The mark at the end missing, another, or in quotes."""
     bare = text.rstrip("?.")
-    return draw.choice((bare, f"{bare}?.", f'"{text}"', f"{bare}!!" if bare[-1].isalpha() else f"{bare} ?", f"({text})", f"'{bare}'"))
+    return draw.choice(
+        (bare, f"{bare}?.", f'"{text}"', f"{bare}!!" if bare[-1].isalpha() else f"{bare} ?", f"({text})", f"'{bare}'")
+    )
 
 
 def marked(text: str, draw: random.Random) -> str:
@@ -144,7 +146,8 @@ def wide(text: str, draw: random.Random) -> str:
 
 
 FOREIGN = (
-    ("{a}加{b}等于多少？", "{a} 加 {b} 等于 多少?"), ("求{a}的平方根。", "求{a}的平方根"), ("¿Cuánto es {a} + {b}?", "Cuánto es {a}+{b}"),
+    ("{a}加{b}等于多少？", "{a} 加 {b} 等于 多少?"), ("求{a}的平方根。", "求{a}的平方根"),
+    ("¿Cuánto es {a} + {b}?", "Cuánto es {a}+{b}"),
     ("كم يساوي {a} + {b}؟", "كم يساوي {a}+{b}"), ("{a} और {b} का योग क्या है।", "{a} और {b} का योग क्या है?"),
     ("Combien font {a} + {b} ?", "Combien font {a}+{b}\u202f?"), ("Wie viel ist „{a} mal {b}“?", 'Wie viel ist "{a} mal {b}"'),
     ("Πόσο κάνει {a} + {b};", "Πόσο κάνει {a} + {b}?"), ("{a}と{b}の和は「何」ですか。", "{a}と{b}の和は何ですか？"),
@@ -234,8 +237,8 @@ def _arithmetic(d: random.Random) -> str:
 
 def _story(d: random.Random) -> str:
     return (
-        f"{d.choice(NAMES)} buys {d.randrange(3, 40)} {d.choice(THINGS)} at {d.randrange(2, 9)} dollars each and sells half of them "
-        f"for {d.randrange(3, 99)} dollars. What is the profit?"
+        f"{d.choice(NAMES)} buys {d.randrange(3, 40)} {d.choice(THINGS)} at {d.randrange(2, 9)} dollars each and sells half of "
+        f"them for {d.randrange(3, 99)} dollars. What is the profit?"
     )
 
 
@@ -245,7 +248,8 @@ def _capital(d: random.Random) -> str:
 
 def _code(d: random.Random) -> str:
     words = d.sample(("list", "string", "matrix", "graph", "queue", "tree", "set", "heap", "stack", "range"), 3)
-    return f"write a function that turns a {words[0]} into a {words[1]} and returns the {d.choice(('first', 'last', 'least', 'rarest'))} {words[2]}"
+    which = d.choice(("first", "last", "least", "rarest"))
+    return f"write a function that turns a {words[0]} into a {words[1]} and returns the {which} {words[2]}"
 
 
 def _words(d: random.Random, count: int) -> str:
@@ -255,8 +259,8 @@ def _words(d: random.Random, count: int) -> str:
 
 def _boxed(text: str) -> str:
     return (
-        f"{text}\n\nThink step by step and put your final answer within \\boxed{{}}. Do not use any tools, do not skip any step of "
-        "the derivation, and check the result once more before you write it down."
+        f"{text}\n\nThink step by step and put your final answer within \\boxed{{}}. Do not use any tools, do not skip any step "
+        "of the derivation, and check the result once more before you write it down."
     )
 
 
@@ -332,10 +336,10 @@ TEMPLATES: tuple[tuple[Callable[[str], str], Callable[[random.Random], str]], ..
 """How a task is put, and what tasks are put so."""
 
 
-def in_templates(count: int = 500, seed: int = 0) -> Iterator[tuple[str, str]]:
-    """Different prompts, as many of each template: the prompt, and the task in it."""
+def in_templates(count: int = 500, seed: int = 0, but: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
+    """Different prompts, as many of each template: the prompt, and the task in it, which is none of ``but``."""
     draw = random.Random(f"templates/{seed}")
-    seen: set[str] = set()
+    seen = set(but)
     for number in range(count):
         dress, task = TEMPLATES[number % len(TEMPLATES)]
         text = next(t for t in iter(lambda m=task: m(draw), None) if t not in seen)

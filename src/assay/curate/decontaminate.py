@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError
-from assay.curate.evaluation import EvalIndex, Hit, Matching, Questions, Templates
+from assay.curate.evaluation import EvalIndex, Hit, Matching
 from assay.curate.frequency import AT_LEAST
 from assay.curate.near import SeenTexts, noted_texts
 from assay.curate.pieces import split_pieces
+from assay.curate.questions import Questions
 from assay.curate.rows import Fields
 from assay.curate.step import Chunk, Decision, Seen, SetStep
 from assay.curate.text import sketch_library
@@ -22,8 +23,8 @@ from assay.curate.text import sketch_library
 __all__ = ["Decontaminate"]
 
 _SURER = 2
-"""So many times the share, and the number of rows, that a template needs in `Matching`: what is left is a part of the rows, and in
-a part of it, as in its training split, a template may be rarer."""
+"""So many times the share and the rows that a template needs in `Matching`: in what is left, and in a part of that as its
+training split, it may be rarer."""
 
 _PIECES = "\0"
 """Stands between a text and its pieces, which never hold it."""
@@ -34,8 +35,8 @@ class Decontaminate(SetStep):
     """Drops rows whose question is an evaluation item, holds one whole, shares a run of words with one, or is nearly one.
 
     The evidence names every item that was hit: its file and line, how, and the run that is shared. What many rows or many items
-    share is a template's, and counts for nothing; so all rows are seen before one goes. What stays has no items, looked for in all
-    of it.
+    share is a template's, and counts for nothing; so all rows are seen before one goes. What stays has no
+    items, looked for in all of it.
 
     Attributes:
         against: files or folders of evaluation rows.
@@ -75,18 +76,18 @@ class Decontaminate(SetStep):
     def decide(self, seen: Seen, ready: Any) -> Sequence[Decision]:
         """Every row with an item; again, where what was taken for a template is none among the rows that are left."""
         index: EvalIndex = ready
-        every = Templates(index)
+        every = index.templates()
         for _, block in _blocks(seen):
-            every.add(block.words)
+            every.add(block)
         common = every.common(min(1.0, _SURER * self.matching.template), _SURER * AT_LEAST)
         while True:
             hits, left = dict[int, tuple[Hit, ...]](), every.copy()
             for places, block in _blocks(seen):
                 found = index.hits(block, common)
-                left.add(block.part(list(found)).words, -1)
+                left.add(block.part(list(found)), -1)
                 hits |= {int(places[at]): of for at, of in found.items()}
-            still = common & left.common(self.matching.template)
-            if common.within(still):
+            still = common.stricter(left.common(self.matching.template))
+            if still.same(common):
                 break
             common = still
         rows = seen.positions[np.array(sorted(hits), np.int64)]
@@ -96,12 +97,9 @@ class Decontaminate(SetStep):
 
 def _blocks(seen: Seen) -> Iterator[tuple[NDArray[np.int64], Questions]]:
     """The rows that are still there, chunk by chunk: their places among the noted, and their questions."""
-    texts, first = SeenTexts(seen), 0
-    for sizes in seen.parts("size"):
-        places = first + np.flatnonzero(seen.alive[first : first + len(sizes)])
-        pairs = [texts.text(at).rpartition(_PIECES) for at in places.tolist()]
+    for places, texts in SeenTexts(seen).blocks(seen.alive):
+        pairs = [text.rpartition(_PIECES) for text in texts]
         yield places, Questions([text for text, _, _ in pairs], [of.split("\n") if of else [] for _, _, of in pairs])
-        first += len(sizes)
 
 
 def _said(hit: Hit) -> dict[str, Any]:

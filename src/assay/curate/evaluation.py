@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 from assay.core.declared import later
 from assay.core.errors import ConfigError, DataError
-from assay.curate.frequency import AT_LEAST, Common, Frequency
+from assay.curate.frequency import AT_LEAST, Common
 from assay.curate.pieces import own_words, shared_words, split_pieces
+from assay.curate.questions import Questions, Templates
 from assay.curate.rows import Fields, entries, parsed, read_rows
 from assay.curate.text import Texts, among, bands_for, normal, own_similarity, shingles, table_mask
 from assay.curate.whole import Whole
 
-__all__ = ["Contamination", "EvalIndex", "EvalItem", "Hit", "Matching", "Questions", "contaminated"]
+__all__ = ["Contamination", "EvalIndex", "EvalItem", "Hit", "Matching", "contaminated"]
 
 _AT_ONCE = 4096
 
@@ -115,31 +116,6 @@ class Matching:
                 raise ConfigError(f"Matching.{name}={getattr(self, name)}; use a share in (0, 1]")
 
 
-class Questions:
-    """Training texts in the forms in which items are looked for.
-
-    Args:
-        normal: each as `normal` gives it.
-        pieces: the pieces of each (`split_pieces`).
-    """
-
-    def __init__(self, normal: Sequence[str], pieces: Sequence[Sequence[str]]) -> None:
-        self.normal, self.pieces = normal, pieces
-        self.words = Texts([" ".join(of) for of in pieces])
-
-    @classmethod
-    def of(cls, texts: Sequence[str], matching: Matching) -> Questions:
-        """Of texts as they were written."""
-        return cls([normal(text) for text in texts], [split_pieces(text, matching.variants) for text in texts])
-
-    def __len__(self) -> int:
-        return len(self.normal)
-
-    def part(self, which: Sequence[int]) -> Questions:
-        """Some of them, by their numbers."""
-        return Questions([self.normal[at] for at in which], [self.pieces[at] for at in which])
-
-
 @dataclass(frozen=True)
 class EvalIndex:
     """Evaluation items, ready to be looked for in many texts.
@@ -188,10 +164,10 @@ class EvalIndex:
         found, of = Common.nothing(), self.matching
         files = np.unique([item.file for item in self.items], return_inverse=True)[1]
         for file in range(int(files.max(initial=-1)) + 1):
-            mine = [self._words.normal[at] for at in np.flatnonzero(files == file).tolist()]
+            mine = np.flatnonzero(files == file).tolist()
             if len(mine) >= AT_LEAST:
-                counted = Templates(self)
-                counted.add(Texts(mine))
+                counted = self.templates()
+                counted.add(Questions([self.items[at].text for at in mine], [self._pieces[at] for at in mine]))
                 found |= counted.common(min(of.common, of.template))
         return found
 
@@ -204,12 +180,19 @@ class EvalIndex:
             as_written: only texts that are the same but for case and white space, or nearly.
         """
         told = self.common if common is None else self.common | common
-        ways = [self._same(texts)] if as_written else [self._same(texts), self._whole(texts), self._runs(texts, told)]
+        ways = [self._same(texts), self._near(texts, told.shingles)]
+        if not as_written:
+            ways[1:1] = self._whole(texts, told.pieces), self._runs(texts, told)
         found: dict[int, dict[int, Hit]] = {}
-        for way in (*ways, self._near(texts, told.shingles)):
+        for way in ways:
             for text, item, hit in way:
                 found.setdefault(text, {}).setdefault(item, hit)
         return {text: tuple(hit for _, hit in sorted(hits.items())) for text, hits in sorted(found.items())}
+
+    def templates(self) -> Templates:
+        """What counts in how many texts the runs and shingles of items stand; it has seen none."""
+        runs = self._words.runs(self.matching.n)[0] if self.matching.n else np.empty(0, np.uint64)
+        return Templates(self.matching, runs, self._words.shingles(self.matching.shingle)[0])
 
     # ---- the four ways
 
@@ -218,12 +201,15 @@ class EvalIndex:
             for item in self._by_text.get(text, ()):
                 yield number, item, Hit("same", self.items[item])
 
-    def _whole(self, texts: Questions) -> Iterator[tuple[int, int, Hit]]:
+    def _whole(self, texts: Questions, common: NDArray[np.uint64]) -> Iterator[tuple[int, int, Hit]]:
+        template = among(common, texts.lines.runs(1)[0]).tolist() if any(texts.pieces) else []
+        first = 0
         for number, pieces in enumerate(texts.pieces):
             for item in self._places.same(pieces):
                 yield number, item, Hit("same", self.items[item])
-            for item in self._places.inside(pieces):
+            for item in self._places.inside(pieces, template[first : first + len(pieces)]):
                 yield number, item, Hit("whole", self.items[item])
+            first += max(len(pieces), 1)  # a text without any is one line without words
 
     def _runs(self, texts: Questions, common: Common) -> Iterator[tuple[int, int, Hit]]:
         hashes, items, positions, places = self._postings
@@ -265,16 +251,6 @@ class EvalIndex:
                     yield row, item, Hit("near", self.items[item], similarity=similarity)
 
     # ---- what they look up
-
-    @cached_property
-    def run_hashes(self) -> NDArray[np.uint64]:
-        """Of every run of words of an item."""
-        return self._words.runs(self.matching.n)[0] if self.matching.n else np.empty(0, np.uint64)
-
-    @cached_property
-    def shingle_hashes(self) -> NDArray[np.uint64]:
-        """Of every shingle of an item."""
-        return self._words.shingles(self.matching.shingle)[0]
 
     @cached_property
     def _pieces(self) -> list[list[str]]:
@@ -343,38 +319,6 @@ class EvalIndex:
         return self._sets[item]
 
 
-class Templates:
-    """Counts in how many texts the runs and shingles of items stand.
-
-    Args:
-        index: of the items.
-    """
-
-    def __init__(self, index: EvalIndex) -> None:
-        self._index, self.matching = index, index.matching
-        self._runs = Frequency(index.run_hashes)
-        self._shingles = Frequency(index.shingle_hashes)
-
-    def add(self, texts: Texts, sign: int = 1) -> None:
-        """Counts texts, as their words; -1 takes such out again."""
-        if len(texts) and self.matching.n:
-            self._runs.add(texts, *texts.runs(self.matching.n)[:2], sign)
-        if len(texts):
-            self._shingles.add(texts, *texts.shingles(self.matching.shingle)[:2], sign)
-
-    def copy(self) -> Templates:
-        """The same counts, to go on with."""
-        found = Templates(self._index)
-        found._runs, found._shingles = self._runs.copy(), self._shingles.copy()
-        return found
-
-    def common(self, share: float, least: int = AT_LEAST) -> Common:
-        """What ``least`` texts or more, and more than a share of them, have."""
-        if self.matching.common == 1:
-            return Common.nothing()
-        return Common(self._runs.common(share, least), self._shingles.common(share, least))
-
-
 def contaminated(index: EvalIndex, texts: Iterable[str]) -> list[Contamination]:
     """Which training texts contain evaluation items, and which.
 
@@ -387,10 +331,10 @@ def contaminated(index: EvalIndex, texts: Iterable[str]) -> list[Contamination]:
     """
     remaining = iter(texts)
     blocks: list[Questions] = []
-    counted = Templates(index)
+    counted = index.templates()
     while block := list(islice(remaining, _AT_ONCE)):
         blocks.append(Questions.of(block, index.matching))
-        counted.add(blocks[-1].words)
+        counted.add(blocks[-1])
     common = counted.common(index.matching.template)
     found = (index.hits(block, common) for block in blocks)
     return [Contamination(at * _AT_ONCE + i, hits) for at, some in enumerate(found) for i, hits in some.items()]

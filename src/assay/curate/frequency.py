@@ -24,25 +24,31 @@ class Common:
     Attributes:
         runs: hashes of runs of words, sorted.
         shingles: hashes of shingles, sorted.
+        pieces: hashes of sentences and lines, sorted.
     """
 
     runs: U64
     shingles: U64
+    pieces: U64
 
     @classmethod
     def nothing(cls) -> Common:
         """Of texts that share nothing."""
-        return cls(np.empty(0, np.uint64), np.empty(0, np.uint64))
+        return cls(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint64))
 
     def __or__(self, other: Common) -> Common:
-        return Common(np.union1d(self.runs, other.runs), np.union1d(self.shingles, other.shingles))
+        parts = ((self.runs, other.runs), (self.shingles, other.shingles), (self.pieces, other.pieces))
+        return Common(*(np.union1d(mine, its) for mine, its in parts))
 
-    def __and__(self, other: Common) -> Common:
-        return Common(np.intersect1d(self.runs, other.runs), np.intersect1d(self.shingles, other.shingles))
+    def stricter(self, other: Common) -> Common:
+        """With which no text has fewer items than with either: runs and shingles that both have, sentences that either has."""
+        runs, shingles = np.intersect1d(self.runs, other.runs), np.intersect1d(self.shingles, other.shingles)
+        return Common(runs, shingles, np.union1d(self.pieces, other.pieces))
 
-    def within(self, other: Common) -> bool:
-        """Whether the other has all of it."""
-        return bool(among(other.runs, self.runs).all() and among(other.shingles, self.shingles).all())
+    def same(self, other: Common) -> bool:
+        """Whether both are of the same."""
+        pairs = ((self.runs, other.runs), (self.shingles, other.shingles), (self.pieces, other.pieces))
+        return all(np.array_equal(mine, its) for mine, its in pairs)
 
 
 class Frequency:

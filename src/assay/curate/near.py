@@ -117,9 +117,7 @@ class NearDuplicates(SetStep):
                 gone.append((at, *found))
         return gone
 
-    def _apart(
-        self, seen: Seen, texts: SeenTexts, full: NDArray[np.int64], common: Mapping[int, str]
-    ) -> NDArray[np.int64]:
+    def _apart(self, seen: Seen, texts: SeenTexts, full: NDArray[np.int64], common: Mapping[int, str]) -> NDArray[np.int64]:
         """Groups of bands ``[n, bands]``; rows of large ones are grouped by what is no template's instead, ``[n, 2 bands]``."""
         sizes = np.bincount(full[full >= 0]) if (full >= 0).any() else np.zeros(1, np.int64)
         large = (full >= 0) & (sizes[np.maximum(full, 0)] > self.most)
@@ -139,23 +137,23 @@ class NearDuplicates(SetStep):
     def _common(
         self, seen: Seen, texts: SeenTexts, which: NDArray[np.bool_], known: Mapping[int, str] | None = None
     ) -> dict[int, str]:
-        """Shingles that so many of some rows have that they are a template's, by their hashes; of known ones, where these are given."""
+        """A template's shingles, which many of some rows have, by their hashes; of known ones, where these are given."""
         least = max(_LEAST, int(self.common * which.sum()) + 1)
         if self.common == 1 or which.sum() < least:
             return {}
         if known is None:
-            counts = np.zeros(int(table_mask(len(which) * 32)) + 1, np.uint32)
-            mask = np.uint64(len(counts) - 1)
-            for _, hashes, _ in self._shingled(texts, which):
+            mask = table_mask(len(which) * 32)
+            counts = np.zeros(int(mask) + 1, np.uint32)
+            for _, hashes, _, _ in self._shingled(texts, which):
                 np.add.at(counts, hashes & mask, np.uint32(1))
             if counts.max() < least:
                 return {}
-            parts = (hashes[counts[hashes & mask] >= least] for _, hashes, _ in self._shingled(texts, which))
+            parts = (hashes[counts[hashes & mask] >= least] for _, hashes, _, _ in self._shingled(texts, which))
             known_hashes = np.unique(np.concatenate([np.unique(part) for part in parts]))
         else:
             known_hashes = np.array(sorted(known), np.uint64)
         counted, spelled = Frequency(known_hashes), dict[int, str]()
-        for block, hashes, (rows, first) in self._shingled(texts, which):
+        for block, hashes, rows, first in self._shingled(texts, which):
             counted.add(block, hashes, rows)
             for at in np.flatnonzero(among(known_hashes, hashes)).tolist():
                 if int(hashes[at]) not in spelled:
@@ -165,17 +163,11 @@ class NearDuplicates(SetStep):
 
     def _shingled(
         self, texts: SeenTexts, which: NDArray[np.bool_]
-    ) -> Iterator[tuple[Texts, NDArray[np.uint64], tuple[NDArray[np.int64], NDArray[np.int64]]]]:
-        """Some rows, block by block: the texts, and the hash, row and first word of each shingle that is new in its row."""
-        places = np.flatnonzero(which)
-        for start in range(0, len(places), _AT_ONCE):
-            block = Texts([texts.text(at) for at in places[start : start + _AT_ONCE].tolist()])
-            hashes, rows, first = block.shingles(self.shingle)
-            order = np.lexsort((first, hashes, rows))
-            new = np.ones(len(order), np.bool_)
-            new[1:] = (hashes[order[1:]] != hashes[order[:-1]]) | (rows[order[1:]] != rows[order[:-1]])
-            order = order[new]
-            yield block, hashes[order], (rows[order], first[order])
+    ) -> Iterator[tuple[Texts, NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]]:
+        """Some rows, block by block: the texts, and the hash, row and first word of each shingle."""
+        for _, some in texts.blocks(which):
+            block = Texts(some)
+            yield block, *block.shingles(self.shingle)
 
     def _alike(
         self, at: int, groups: list[int], kept: Mapping[int, list[int]], texts: SeenTexts, common: frozenset[str]
@@ -244,6 +236,13 @@ class SeenTexts:
         ends, inside = self._ends[part], at - self._starts[part]
         begin = int(ends[inside - 1]) if inside else 0
         return bytes(self._parts[part][begin : int(ends[inside])]).decode("utf-8", "surrogatepass")
+
+    def blocks(self, which: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int64], list[str]]]:
+        """Some texts, a chunk at a time, with their places among the noted rows; not held in memory."""
+        for first, part, ends in zip(self._starts, self._parts, self._ends, strict=False):
+            mine, data = np.flatnonzero(which[first : first + len(ends)]), bytes(part)
+            spans = zip((ends[mine] - np.diff(ends, prepend=0)[mine]).tolist(), ends[mine].tolist(), strict=True)
+            yield first + mine, [data[begin:end].decode("utf-8", "surrogatepass") for begin, end in spans]
 
     def sets(self, at: int, k: int) -> tuple[frozenset[str], tuple[str, ...]]:
         """Its shingles and its numbers, in order."""

@@ -1,4 +1,4 @@
-r"""Questions in the form in which evaluation items are looked for: without markup, LaTeX's spelling and punctuation, in sentences.
+r"""Questions in the form in which evaluation items are looked for: in sentences, without markup and punctuation.
 
 Only what changes a question stays: words, numbers, and the operators and brackets of formulas. So ``Compute $\frac12+1$.`` and
 ``**Compute** \(\dfrac{1}{2} + 1\)`` are the same, and ``12+3`` is not ``12+30``.
@@ -16,15 +16,38 @@ _NUMBER = re.compile(r"(?<![^\W\d_])\d+(?:[.,]\d+)*")
 
 # ---- code points ------------------------------------------------------------------------------------------------------
 
-_GREEK = (
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon phi chi psi omega"
-).split()
+_GREEK = [
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "epsilon",
+    "zeta",
+    "eta",
+    "theta",
+    "iota",
+    "kappa",
+    "lambda",
+    "mu",
+    "nu",
+    "xi",
+    "omicron",
+    "pi",
+    "rho",
+    "sigma",
+    "tau",
+    "upsilon",
+    "phi",
+    "chi",
+    "psi",
+    "omega",
+]
 _LETTERS = "αβγδεζηθικλμνξοπρστυφχψω"
 _PLAIN_FORMS = str.maketrans({
-    **dict.fromkeys("\u2212\u2010\u2011\u2012\u2013\ufe63", "-"), **dict.fromkeys("\u2014\u2015", " "),
+    **dict.fromkeys("\u2212\u2010\u2011\u2012\u2013\ufe63", "-"), **dict.fromkeys("\u2014\u2015", "\n"),
     **dict.fromkeys("×·⋅∙∗", "*"), **dict.fromkeys("÷\u2044\u2215", "/"), "≤": "<=", "≥": ">=", "≠": "!=", "√": " sqrt ",
     "°": " deg ", "∞": " infty ", **dict.fromkeys("“”„‟«»‹›「」『』〈〉《》【】", '"'), **dict.fromkeys("‘’‚‛´`", "'"),
-    **dict.fromkeys("。｡؟।॥։።፧⁇‽", "\n"), **dict.fromkeys("¿¡", "\n"), "\u037e": "?",
+    **dict.fromkeys("。｡：；！؟।॥։።፧⁇‽", "\n"), **dict.fromkeys("¿¡", "\n"), "\u037e": "?",
 })  # fmt: skip
 _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufe00-\ufe0f]")
 _POWER = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+")
@@ -35,8 +58,12 @@ _WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003fff
 
 # ---- markup -----------------------------------------------------------------------------------------------------------
 
-_INLINE = re.compile(r"</?(?:b|i|u|s|em|strong|span|sub|code|a|font|small|big|mark|tt)(?:\s+[\w-]+=(?:\"[^\"]*\"|'[^']*'|[^\s<>]+))*\s*>")
+_INLINE = re.compile(
+    r"</?(?:b|i|u|s|em|strong|span|sub|code|a|font|small|big|mark|tt)(?:\s+[\w-]+=(?:\"[^\"]*\"|'[^']*'|[^\s<>]+))*\s*>"
+)
 _TAG = re.compile(r"<[/!]?\|?[a-z][\w:-]*(?:\s+[\w-]+=(?:\"[^\"]*\"|'[^']*'|[^\s<>]+))*\s*[/|]?>")
+_TURN = re.compile(r"\[/?(?:inst|sys|system|user|assistant)\]|<</?sys>>")
+_ASIDE = re.compile(r"(?<=[^\W\d_]{2}) -{1,2} (?=[^\W\d_]{2})")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
 _FENCE = re.compile(r"```\w*")
 _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3}|~~)(?=[^\s*])([^*\n]+?)(?<=[^\s*])\1(?![\w*])")
@@ -47,7 +74,9 @@ _LINE_START = re.compile(r"(?m)^[ \t>]*(?:#+[ \t]+|[-*+•][ \t]+|\(?(?:\d{1,3}|
 _WORDS_IN = re.compile(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|emph|mbox|operatorname|underline|boldsymbol)\*?\s*\{([^{}]*)\}"
 )
-_NO_SIGN = re.compile(r"\\(?:left|right|displaystyle|textstyle|limits|nolimits|quad|qquad|ldots|cdots|dots|big+[lr]?|[,;:!() \[\]])")
+_NO_SIGN = re.compile(
+    r"\\(?:left|right|displaystyle|textstyle|limits|nolimits|quad|qquad|ldots|cdots|dots|big+[lr]?|[,;:!() \[\]])"
+)
 _SHORT_FRACTION = re.compile(r"\\[dtc]?frac\s*(\d)\s*(\d)")
 _FRACTION = re.compile(r"\\[dtc]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
 _ROOT = re.compile(r"\\sqrt\s*\{([^{}]*)\}")
@@ -63,11 +92,13 @@ _FACTORIAL = re.compile(r"(?<=[\d)])!(?![=!])")
 _BREAK = re.compile(r"[\n;\"?]+|[.:!]+(?=[\s'()\]]|$)")
 _OPENING = (
     r"please|kindly|let'?s|let us|think (?:step|carefully|about)|reason (?:step|carefully)|step by step|put (?:your|the) |"
-    r"give (?:your|the final|only)|show (?:your|all|each|every)|explain (?:your|each|how)|answer (?:with|in|using|the)|"
+    r"give (?:your|the final|only|an? )|show (?:your|all|each|every)|explain (?:your|each|how)|"
+    r"answer (?:with|in|using|the|as|only|concisely|briefly|directly)|"
     r"your (?:final )?answer|the final answer|respond (?:with|in|only)|reply (?:with|in|only)|output (?:your|only|the)|"
     r"return (?:your|only|just)|provide (?:your|only|a)|write (?:your|the final)|box (?:your|the)|express your|remember to|"
-    r"make sure|you (?:are|must|should|will)|do not|don't|use \\?boxed|work (?:it|through)|be concise|"
-    r"razona|piensa|pense|raisonne|denk|请|請|让我们|讓我們|步骤"
+    r"make sure|you (?:are|must|should|will)|do not|don't|use (?:\\?boxed|at most|only|the format)|end (?:your|with)|"
+    r"state (?:your|the final)|in (?:one|a single) (?:word|sentence|number)|work (?:it|through)|be concise|"
+    r"/(?:no_)?think|razona|piensa|pense|raisonne|denk|请|請|让我们|讓我們|步骤"
 )
 _BEFORE = re.compile(rf" (?={_OPENING})")
 _AFTER = re.compile(
@@ -77,16 +108,19 @@ _AFTER = re.compile(
 _SAYS_HOW = re.compile(
     r"\b(?:answer\w*|steps?|step-by-step|final\w*|boxed|box|reason\w*|think\w*|explain\w*|explanation|show\w*|respon[ds]\w*|reply|"
     r"output\w*|solution|results?|formats?|please|only|concise\w*|brief\w*|expert|assistant|helpful|tutor|teacher|solve\w*|problem|"
-    r"question|following|work|carefully|json|letter|options?|choices?|conclude|user|instructions?|conversation|tags?|"
+    r"question|following|work|carefully|json|letter|sentences?|numeric\w*|directly|briefly|exactly|clearly|english|"
+    r"markdown|latex|options?|choices?|conclude|user|instructions?|conversation|tags?|"
     r"respuesta|paso|réponse|étape|antwort|schritt\w*|resposta|passo|ответ\w*|шаг\w*|jawab\w*|risposta)\b|[答案步推理请請骤题題]"
 )
-_GENERAL = frozenset(
-    "a an and any are as at be by can could did do does each find following for from given has have how i if in is it its many me "
-    "more most much must no not of on one or out question answer answers questions statement statements true false correct "
-    "incorrect wrong best option options choose select solve compute calculate evaluate determine simplify explain why what when "
-    "where which who whose will with would you your this that the these those there they to was were than then x y z n value "
-    "values above below figure diagram picture image table graph shown text passage code program output".split()
-)  # fmt: skip
+_GENERAL_WORDS = """
+a an and any are as at be by can could did do does each find following for from given has have how i if in is it its
+many me more most much must no not of on one or out question answer answers questions statement statements true false
+correct incorrect wrong best option options choose select solve compute calculate evaluate determine simplify explain
+why what when where which who whose will with would you your this that the these those there they to was were than then
+x y z n value values above below figure diagram picture image table graph shown text passage code program output
+"""
+_GENERAL = frozenset(_GENERAL_WORDS.split())
+"""Words that any question may have."""
 
 # ---- words ------------------------------------------------------------------------------------------------------------
 
@@ -245,8 +279,10 @@ def _group(inner: str) -> str:
 
 
 def _without_markdown(text: str) -> str:
-    if "[" in text and "](" in text:
-        text = _LINK.sub(r"\1", text)
+    if "[" in text:
+        text = _LINK.sub(r"\1", _TURN.sub("\n", text))
+    if " -" in text:
+        text = _ASIDE.sub("\n", text)
     if "`" in text:
         text = _FENCE.sub("\n", text).replace("`", " ")
     if "*" in text or "~~" in text:

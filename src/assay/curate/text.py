@@ -117,7 +117,7 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 
 
 def own_similarity(a: frozenset[str], b: frozenset[str], common: frozenset[str]) -> float:
-    """Jaccard similarity of two sets of shingles, those left out that both have and that are common: a template's, and no text's own.
+    """Jaccard similarity of two sets of shingles, common ones left out that both have: a template's, and no text's own.
 
     The more are common the less alike two texts are, and never more than `jaccard` says.
 

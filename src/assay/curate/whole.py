@@ -24,8 +24,8 @@ class Whole:
     Args:
         files: the file of each item.
         pieces: the pieces of each (`split_pieces`).
-        template: a piece that more than this share of a file's items have, and ten or more, is a template's: an item is looked for
-            without it. 1 where all of an item is looked for.
+        template: a piece that more than this share of a file's items have, and ten or more, is a template's, and an item is
+            looked for without it. 1 where all of an item is looked for.
 
     >>> whole = Whole(["e.jsonl"], [["what is 12+30"]])
     >>> list(whole.inside(["question", "what is 12+30", "think step by step"])), list(whole.inside(["what is 12+30 times 2"]))
@@ -50,9 +50,13 @@ class Whole:
         """Items with the key of a text; a text without words has none."""
         return self._by_key.get(key_of(pieces), []) if pieces else []
 
-    def inside(self, pieces: Sequence[str]) -> Iterator[int]:
+    def inside(self, pieces: Sequence[str], template: Sequence[bool] = ()) -> Iterator[int]:
         """Items that a text asks whole, by their numbers: some of its pieces, one after another, are theirs and the others leave
         the question what it is.
+
+        Args:
+            pieces: of the text.
+            template: which of them are a template's; none where it is empty.
         """
         if not pieces or not self._starts:
             return
@@ -67,8 +71,10 @@ class Whole:
                 for item in self._starts.get(text[start : start + size], ()):
                     key = self._keys[item]
                     last = ends.get(start + len(key))
-                    if last is not None and text.startswith(key, start) and self._itself(item, [*pieces[:first], *pieces[last:]]):
-                        yield item
+                    if last is not None and text.startswith(key, start):
+                        others = (at for at in range(len(pieces)) if not first <= at < last and not (template and template[at]))
+                        if self._itself(item, [pieces[at] for at in others]):
+                            yield item
 
     def _itself(self, item: int, rest: Sequence[str]) -> bool:
         words = self._words[item]

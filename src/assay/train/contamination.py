@@ -15,8 +15,9 @@ from assay.core.config import to_dict
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource
 from assay.core.task import Message, Task, asked_in
-from assay.curate.evaluation import EvalIndex, EvalItem, Hit, Matching, Questions, Templates
+from assay.curate.evaluation import EvalIndex, EvalItem, Hit, Matching
 from assay.curate.frequency import Common
+from assay.curate.questions import Questions
 from assay.curate.rows import entries
 from assay.curate.text import normal, numbers, sketch_library, words_differ
 from assay.train import storage
@@ -174,8 +175,8 @@ def _texts(source: TaskSource, own: Sequence[Task], matching: Matching, near: bo
     """Held-out rows that are the same but for case and white space, or nearly; those of a source without end are drawn from
     patterns, and are no repetitions for being alike.
 
-    Rows of one source often share a template, and are told apart by what each puts into it: what many have counts for nothing, and
-    two that differ in numbers, or in one place in most words, ask different things.
+    Rows of one source often share a template, and are told apart by what each puts into it: what many have counts for nothing,
+    and two that differ in numbers, or in one place in most words, ask different things.
     """
     rows = [task for task in own if _size(source, task.arm) is not None]
     said = [_text(task.exposed().messages) for task in rows]
@@ -208,9 +209,9 @@ def _files(index: EvalIndex, asked: Sequence[Questions]) -> Search:
 
 def _common(index: EvalIndex, asked: Sequence[Questions]) -> Common:
     """What so many texts share that it is a template's."""
-    counted = Templates(index)
+    counted = index.templates()
     for texts in asked if index.items else ():
-        counted.add(texts.words)
+        counted.add(texts)
     return counted.common(index.matching.template)
 
 
