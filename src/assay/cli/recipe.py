@@ -19,6 +19,7 @@ from assay.core.config import from_dict, loads_toml
 from assay.core.errors import AssayError, ConfigError, UnknownNameError, a_kind
 from assay.core.hub import PREFIX
 from assay.core.protocols import TaskSource, Verifier
+from assay.core.rowfile import rows_beside
 from assay.train.run import Run
 
 __all__ = [
@@ -139,7 +140,8 @@ class _Written:
             text = self.path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"cannot read a run from {self.path}: {error}") from None
-        return from_dict(Run, loads_toml(text))
+        with rows_beside(self.path.parent):
+            return from_dict(Run, loads_toml(text))
 
 
 def _call(recipe: Callable[..., Run], word: str, seed: int | None) -> Run:

@@ -23,7 +23,7 @@ from assay.curate.frequency import AT_LEAST, Common
 from assay.curate.pieces import own_words, shared_words, split_pieces
 from assay.curate.questions import Questions, Templates
 from assay.curate.rows import Fields, entries, parsed, read_rows
-from assay.curate.text import Texts, among, bands_for, normal, own_similarity, shingles, table_mask
+from assay.curate.text import Texts, among, bands_for, distinct, normal, own_similarity, shingles, table_mask
 from assay.curate.whole import Whole
 
 __all__ = ["Contamination", "EvalIndex", "EvalItem", "Hit", "Matching", "contaminated"]
@@ -123,6 +123,7 @@ class EvalIndex:
     Attributes:
         items: the items.
         matching: when one counts as found.
+        as_written: markup and punctuation count, and an item is only found as the same text or a near one.
 
     >>> index = EvalIndex((EvalItem("aime.jsonl", 1, normal("Find the least prime above one hundred and ten.")),))
     >>> found = contaminated(index, ["2+2?", "Please find the least prime above one hundred and ten. Thanks!"])
@@ -132,6 +133,7 @@ class EvalIndex:
 
     items: tuple[EvalItem, ...]
     matching: Matching = field(default_factory=Matching)
+    as_written: bool = False
 
     @classmethod
     def read(cls, files: Sequence[Path | str], matching: Matching | None = None, fields: Fields | None = None) -> EvalIndex:
@@ -171,17 +173,21 @@ class EvalIndex:
                 found |= counted.common(min(of.common, of.template))
         return found
 
-    def hits(self, texts: Questions, common: Common | None = None, *, as_written: bool = False) -> dict[int, tuple[Hit, ...]]:
+    def questions(self, texts: Sequence[str]) -> Questions:
+        """Texts, as they were written, in the forms in which they are compared."""
+        pieces = None if self.as_written else [split_pieces(text, self.matching.variants) for text in texts]
+        return Questions([normal(text) for text in texts], pieces)
+
+    def hits(self, texts: Questions, common: Common | None = None) -> dict[int, tuple[Hit, ...]]:
         """What is found, by the number of the text.
 
         Args:
             texts: where to look.
             common: what the texts share with many others, besides what the items do.
-            as_written: only texts that are the same but for case and white space, or nearly.
         """
         told = self.common if common is None else self.common | common
         ways = [self._same(texts), self._near(texts, told.shingles)]
-        if not as_written:
+        if not self.as_written:
             ways[1:1] = self._whole(texts, told.pieces), self._runs(texts, told)
         found: dict[int, dict[int, Hit]] = {}
         for way in ways:
@@ -237,23 +243,46 @@ class EvalIndex:
             return
         k, threshold = self.matching.shingle, self.matching.near
         told = self._spelled(common)
-        mine = texts.words.bands(k, threshold, common)
+        rows = self._likely(texts.words)
+        mine = Texts([texts.words.normal[row] for row in rows]).bands(k, threshold, common)
         pairs: set[tuple[int, int]] = set()
         for band, (hashes, items) in enumerate(self._bands(common)):
             low = np.searchsorted(hashes, mine[:, band], "left")
             high = np.searchsorted(hashes, mine[:, band], "right")
-            for row in np.flatnonzero(high > low).tolist():
-                pairs.update((row, item) for item in items[low[row] : high[row]].tolist())
+            for at in np.flatnonzero(high > low).tolist():
+                pairs.update((rows[at], item) for item in items[low[at] : high[at]].tolist())
         for row, item in sorted(pairs):
             if texts.pieces[row]:
                 similarity = own_similarity(shingles(texts.words.normal[row], k), self._shingles(item), told)
                 if similarity >= threshold:
                     yield row, item, Hit("near", self.items[item], similarity=similarity)
 
+    def _likely(self, texts: Texts) -> list[int]:
+        """Texts of whose shingles so many stand in items that one could be near."""
+        known, places = self._known
+        hashes, rows, _ = texts.shingles(self.matching.shingle)
+        maybe = np.flatnonzero(places[hashes & table_mask(len(known))])
+        any_there = np.zeros(len(texts), np.bool_)
+        any_there[rows[maybe[among(known, hashes[maybe])]]] = True
+        of, mine = distinct(rows[any_there[rows]], hashes[any_there[rows]])
+        there = np.bincount(of[among(known, mine)], minlength=len(texts))
+        return np.flatnonzero(any_there & (there >= self.matching.near * np.bincount(of, minlength=len(texts)))).tolist()
+
     # ---- what they look up
 
     @cached_property
+    def _known(self) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """Hashes of the items' shingles, sorted, and which low bits of one occur at all."""
+        hashes = np.unique(self._words.shingles(self.matching.shingle)[0])
+        mask = table_mask(len(hashes))
+        places = np.zeros(int(mask) + 1, np.bool_)
+        places[hashes & mask] = True
+        return hashes, places
+
+    @cached_property
     def _pieces(self) -> list[list[str]]:
+        if self.as_written:
+            return [[item.text] for item in self.items]
         return [split_pieces(item.question or item.text, self.matching.variants) for item in self.items]
 
     @cached_property
@@ -333,8 +362,9 @@ def contaminated(index: EvalIndex, texts: Iterable[str]) -> list[Contamination]:
     blocks: list[Questions] = []
     counted = index.templates()
     while block := list(islice(remaining, _AT_ONCE)):
-        blocks.append(Questions.of(block, index.matching))
+        blocks.append(index.questions(block))
         counted.add(blocks[-1])
+        blocks[-1].forget()
     common = counted.common(index.matching.template)
     found = (index.hits(block, common) for block in blocks)
     return [Contamination(at * _AT_ONCE + i, hits) for at, some in enumerate(found) for i, hits in some.items()]

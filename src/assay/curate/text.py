@@ -21,6 +21,7 @@ __all__ = [
     "Texts",
     "among",
     "bands_for",
+    "distinct",
     "jaccard",
     "normal",
     "numbers",
@@ -293,6 +294,19 @@ def among(ascending: U64, hashes: U64) -> NDArray[np.bool_]:
     if not len(ascending):
         return np.zeros(len(hashes), np.bool_)
     return ascending[np.minimum(np.searchsorted(ascending, hashes), len(ascending) - 1)] == hashes
+
+
+def distinct(rows: Index, hashes: U64) -> tuple[Index, U64]:
+    """Each hash once for each row that has it, by rows.
+
+    >>> [column.tolist() for column in distinct(np.array([1, 0, 1]), np.array([7, 7, 7], np.uint64))]
+    [[0, 1], [7, 7]]
+    """
+    order = np.lexsort((hashes, rows))
+    rows, hashes = rows[order], hashes[order]
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (rows[1:] != rows[:-1]) | (hashes[1:] != hashes[:-1])
+    return rows[new], hashes[new]
 
 
 def _sums(data: NDArray[np.uint8]) -> tuple[U64, U64]:

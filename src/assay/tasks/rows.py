@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from assay.core.canon import FrozenMap, digest, plain
+from assay.core.canon import FrozenMap, canonical, digest, hashed, plain
 from assay.core.errors import ConfigError, DataError, a_kind, nearest
 from assay.core.protocols import Environment, Verifier
-from assay.core.seeds import content_split, generator
+from assay.core.rowfile import BESIDE, RowFile
+from assay.core.seeds import generator, text_split
 from assay.core.task import Message, Task, World
 from assay.tasks.draws import SPLITS, Place, slip
 from assay.verify.cases import parsed
@@ -25,20 +29,20 @@ __all__ = ["Rows", "load_jsonl"]
 _ROLES = ("system", "user", "assistant", "tool")
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    number: int
-    key: str
-    arm: str
-    level: int
-    split: str
-    public: FrozenMap
-    private: FrozenMap
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
-    cells: Mapping[tuple[str, int, str], tuple[_Row, ...]]
+    """What is known of rows without looking at them.
+
+    Attributes:
+        numbers: of the rows of each (arm, level, split), in order ``[n]``.
+        keys: digest of what each row asks ``[rows]``, as hex.
+        arms: each arm with its levels.
+        repeated: rows dropped because another row says the same.
+        symbols: every character of an answer, sorted.
+    """
+
+    numbers: Mapping[tuple[str, int, str], NDArray[np.int64]]
+    keys: NDArray[np.bytes_]
     arms: Mapping[str, tuple[int, ...]]
     repeated: int
     symbols: str
@@ -74,21 +78,26 @@ class Rows:
     ({'rows': (1,)}, 25)
     """
 
-    rows: Sequence[Mapping[str, Any]] = field(repr=False)
+    rows: Sequence[Mapping[str, Any]] = field(repr=False, metadata={BESIDE: "_beside"})
     reward: Callable[..., Any] | RewardFunction | None = field(default=None, kw_only=True)
     scorer: Verifier | None = field(default=None, kw_only=True)
     name: str = field(default="rows", kw_only=True)
     seed: int = field(default=0, kw_only=True)
     test_share: float = field(default=0.1, kw_only=True)
     _table: _Table = field(init=False, repr=False, compare=False)
+    _known: dict[str, str] = field(init=False, repr=False, compare=False, default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
         if self.reward is not None and self.scorer is not None:
             raise ConfigError("Rows has both a reward and a scorer; keep one")
         if not 0.0 <= self.test_share < 1.0:
             raise ConfigError(f"Rows.test_share must be in [0, 1), got {self.test_share}")
-        object.__setattr__(self, "_table", self._tabulate())
-        object.__setattr__(self, "rows", tuple(FrozenMap(r) for r in self.rows))
+        noted = _noted(self.rows.notes, self._kind) if isinstance(self.rows, RowFile) else None
+        if isinstance(self.rows, RowFile):
+            self._known["digest"] = self.rows.digest
+        else:
+            object.__setattr__(self, "rows", tuple(_frozen(number, row) for number, row in enumerate(self.rows)))
+        object.__setattr__(self, "_table", self._tabulate() if noted is None else noted)
 
     @property
     def repeated(self) -> int:
@@ -98,12 +107,13 @@ class Rows:
     @property
     def alphabet(self) -> str:
         """Every character of prompts and answers, sorted."""
-        turns = [m.content for of in self._table.cells.values() for row in of for m in _task(self, row, 0).exposed().messages]
+        every = (int(number) for of in self._table.numbers.values() for number in of)
+        turns = [m.content for number in every for m in _task(self, number, "", 1, "train", 0).exposed().messages]
         return "".join(sorted(set(self._table.symbols).union(*turns)))
 
     def size(self, arm: str, level: int, split: str) -> int:
         """Different rows of a cell."""
-        return len(self._table.cells.get((arm, level, split), ()))
+        return len(self._table.numbers.get((arm, level, split), ()))
 
     def arms(self) -> Mapping[str, tuple[int, ...]]:
         """Each arm with its levels."""
@@ -117,12 +127,12 @@ class Rows:
             DataError: no row of the level is in the split.
         """
         Place(self.name, arm, level, split, index).check(self)
-        rows = self._table.cells.get((arm, level, split), ())
-        if not rows:
+        rows = self._table.numbers.get((arm, level, split), _NONE)
+        if not len(rows):
             raise DataError(f"{self.name}/{arm}: {self._why_empty(arm, level, split)}")
         epoch, position = divmod(index, len(rows))
         order = _order(self.seed, f"{self.name}/{arm}/{level}/{split}", epoch, len(rows))
-        return _task(self, rows[order[position]], index)
+        return _task(self, int(rows[order[position]]), arm, level, split, index)
 
     def verifier(self) -> Verifier:
         """The reward function, the scorer, or an exact match of ``answer``."""
@@ -151,33 +161,42 @@ class Rows:
             f"add rows, or change test_share ({self.test_share})"
         )
 
+    @property
+    def _kind(self) -> str:
+        """Digest of everything but the rows that a table depends on."""
+        return digest([_FORMAT, self.name, self.test_share, self.reward is None and self.scorer is None])
+
+    def _beside(self) -> tuple[dict[str, str], Callable[[], bytes]]:
+        """The digest of the rows, where it is known, and what their table says (`assay.core.rowfile`)."""
+        return self._known, lambda: _notes(self._table, self._kind)
+
     def _tabulate(self) -> _Table:
         if not self.rows:
             raise DataError("Rows needs at least one row, got none")
-        first: dict[str, _Row] = {}
-        repeated = 0
-        for number, raw in enumerate(self.rows):
-            row = _checked(self, number, raw)
-            seen = first.setdefault(row.key, row)
-            if seen is not row:
-                if digest([seen.arm, seen.level, seen.private]) != digest([row.arm, row.level, row.private]):
+        first: dict[str, int] = {}
+        places: list[tuple[str, int, str]] = []
+        symbols: set[str] = set()
+        for number, row in enumerate(self.rows):
+            key, place = _checked(self, number, row)
+            seen = first.setdefault(key, number)
+            places.append(place)
+            if seen != number:
+                if digest([places[seen], _private(self.rows[seen])]) != digest([place, _private(row)]):
                     raise DataError(
-                        f"rows {seen.number} and {number} have the same prompt but differ otherwise; keep one, "
+                        f"rows {seen} and {number} have the same prompt but differ otherwise; keep one, "
                         "or make the prompts differ"
                     )
-                repeated += 1
-        cells: dict[tuple[str, int, str], list[_Row]] = {}
-        arms: dict[str, set[int]] = {}
-        for row in first.values():
-            cells.setdefault((row.arm, row.level, row.split), []).append(row)
-            arms.setdefault(row.arm, set()).add(row.level)
-        answers = (str(row.private["answer"]) for row in first.values() if "answer" in row.private)
+            elif "answer" in row:
+                symbols.update(str(row["answer"]))
+        cells: dict[tuple[str, int, str], list[int]] = {}
+        for number in first.values():
+            cells.setdefault(places[number], []).append(number)
+        keys = np.empty(len(places), "S32")
+        keys[list(first.values())] = list(first)
         return _Table(
-            cells={cell: tuple(rows) for cell, rows in cells.items()},
-            arms={arm: tuple(sorted(levels)) for arm, levels in sorted(arms.items())},
-            repeated=repeated,
-            symbols="".join(sorted({c for answer in answers for c in answer})),
-        )
+            numbers={cell: np.array(rows, np.int64) for cell, rows in cells.items()}, keys=keys, arms=_arms(cells),
+            repeated=len(places) - len(first), symbols="".join(sorted(symbols)),
+        )  # fmt: skip
 
 
 def load_jsonl(path: str | Path) -> list[dict[str, Any]]:
@@ -198,23 +217,80 @@ def _order(seed: int, stream: str, epoch: int, n: int) -> tuple[int, ...]:
     return tuple(int(i) for i in generator("rows/epoch", seed, stream, epoch).permutation(n))
 
 
-def _task(source: Rows, row: _Row, index: int) -> Task:
+_NONE = np.empty(0, np.int64)
+_FORMAT = 1
+"""Of the notes that stand beside rows."""
+
+
+def _task(source: Rows, number: int, arm: str, level: int, split: str, index: int) -> Task:
+    row = source.rows[number]
+    key = source._table.keys[number].decode()  # pyright: ignore[reportPrivateUsage]
     return Task(
-        id=f"{source.name}/{row.arm}/{row.level}/{row.key[:12]}", domain=source.name, arm=row.arm, level=row.level,
-        split=row.split, index=index, public=row.public, private=row.private,
+        id=f"{source.name}/{arm}/{level}/{key[:12]}", domain=source.name, arm=arm, level=level, split=split, index=index,
+        public=FrozenMap(_posed(number, row)), private=FrozenMap(_private(row)),
     )  # fmt: skip
 
 
-def _checked(source: Rows, number: int, raw: object) -> _Row:
-    if not isinstance(raw, Mapping):
-        raise DataError(f"row {number} is {a_kind(raw)}; make it a dict with 'prompt'")
-    row = cast("Mapping[str, Any]", raw)
-    for name, value in row.items():
-        try:
-            plain(value)
-        except DataError as error:
-            raise DataError(f"row {number}, field {name!r}: {error}") from None
-    public = FrozenMap(_posed(number, row))
+def _private(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"row": row} | {name: row[name] for name in ("answer", "solution") if name in row}
+
+
+def _arms(cells: Iterable[tuple[str, int, str]]) -> dict[str, tuple[int, ...]]:
+    levels: dict[str, set[int]] = {}
+    for arm, level, _ in cells:
+        levels.setdefault(arm, set()).add(level)
+    return {arm: tuple(sorted(of)) for arm, of in sorted(levels.items())}
+
+
+def _notes(table: _Table, kind: str) -> bytes:
+    """A table as bytes, with a digest of what it depends on."""
+    cells = list(table.numbers)
+    told = json.dumps({"kind": kind, "cells": cells, "repeated": table.repeated, "symbols": table.symbols})
+    sizes = np.array([len(table.numbers[cell]) for cell in cells], np.int64)
+    file = io.BytesIO()
+    numbers = np.concatenate([table.numbers[cell] for cell in cells])
+    np.savez(file, allow_pickle=False, told=np.array(told), sizes=sizes, numbers=numbers, keys=table.keys)
+    return file.getvalue()
+
+
+def _noted(notes: bytes, kind: str) -> _Table | None:
+    """The table that notes say; None where there are none, or of other settings."""
+    if not notes:
+        return None
+    with np.load(io.BytesIO(notes), allow_pickle=False) as arrays:
+        told: Any = json.loads(str(arrays["told"]))
+        if told["kind"] != kind:
+            return None
+        parts = np.split(arrays["numbers"], np.cumsum(arrays["sizes"])[:-1])
+        numbers = {(arm, level, split): part for (arm, level, split), part in zip(told["cells"], parts, strict=True)}
+        return _Table(
+            numbers=numbers, keys=arrays["keys"], arms=_arms(numbers), repeated=told["repeated"], symbols=told["symbols"]
+        )  # fmt: skip
+
+
+def _frozen(number: int, row: object) -> FrozenMap:
+    """A row as plain values that cannot change.
+
+    Raises:
+        DataError: no mapping, or a value that is no plain one; names the row and the field.
+    """
+    if not isinstance(row, Mapping):
+        raise DataError(f"row {number} is {a_kind(row)}; make it a dict with 'prompt'")
+    for name, value in cast("Mapping[str, Any]", row).items():
+        if value.__class__ not in _PLAIN:
+            try:
+                plain(value)
+            except DataError as error:
+                raise DataError(f"row {number}, field {name!r}: {error}") from None
+    return FrozenMap(cast("Mapping[str, Any]", row))
+
+
+_PLAIN = frozenset({str, int, float, bool})
+
+
+def _checked(source: Rows, number: int, row: Mapping[str, Any]) -> tuple[str, tuple[str, int, str]]:
+    """Digest of what a row asks, and its arm, level and split."""
+    public = canonical(_posed(number, row))
     level, arm = row.get("level", 1), row.get("arm", source.name)
     if not isinstance(level, int) or isinstance(level, bool):
         raise DataError(f"row {number}, field 'level': {level!r} is not a whole number")
@@ -224,9 +300,7 @@ def _checked(source: Rows, number: int, raw: object) -> _Row:
         raise DataError(
             f"row {number}, field 'answer': {row.get('answer')!r} cannot be matched; give text, or pass a reward function"
         )
-    private = {"row": row} | {name: row[name] for name in ("answer", "solution") if name in row}
-    split = content_split(public, source.test_share)
-    return _Row(number, digest(public), arm, level, split, public, FrozenMap(private))
+    return hashed(public), (arm, level, text_split(public, source.test_share))
 
 
 def _posed(number: int, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,9 +13,9 @@ from assay.core.canon import digest
 from assay.core.config import to_dict
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource
+from assay.core.rowfile import rows_beside
 from assay.core.task import Message, Task, asked_in
 from assay.curate.evaluation import EvalIndex, EvalItem, Hit, Matching
-from assay.curate.frequency import Common
 from assay.curate.questions import Questions
 from assay.curate.rows import entries
 from assay.curate.text import normal, numbers, sketch_library, words_differ
@@ -129,13 +128,12 @@ def _looked(run: Run) -> dict[str, Any]:
         sketch_library()
     index = EvalIndex.read(check.against, check.matching)
     blocks = [prompts[start : start + _AT_ONCE] for start in range(0, len(prompts), _AT_ONCE)]
-    texts = [Questions.of([p.text for p in block], check.matching) for block in blocks]
-    searches = (_contents(own), _texts(run.tasks, own, check.matching, near, texts), _files(index, texts))
+    searches = (_contents(own), _texts(run.tasks, own, check.matching, near, blocks), _files(index, blocks))
     by_prompt: dict[int, list[dict[str, Any]]] = {}
-    for start, block, asked in zip(count(0, _AT_ONCE), blocks, texts, strict=False):
+    for number, block in enumerate(blocks):
         for search in searches:
-            for at, hit in search(block, asked):
-                by_prompt.setdefault(start + at, []).append(hit)
+            for at, hit in search(number, block):
+                by_prompt.setdefault(number * _AT_ONCE + at, []).append(hit)
     seen.hits = [(prompts[at], tuple(hits)) for at, hits in sorted(by_prompt.items())]
     sources = [{"name": HELD_OUT, "items": len(own)}]
     sources += [{"name": str(file), "items": sum(i.file == file for i in index.items)} for file in _in_order(index)]
@@ -154,15 +152,15 @@ def _held_out(run: Run) -> list[Task]:
     return list({task.content: task for task in found}.values())
 
 
-Search = Callable[[Sequence[_Prompt], Questions], Iterator[tuple[int, dict[str, Any]]]]
-"""Prompts, and their texts as they are compared, to the number of each that is hit, and by what."""
+Search = Callable[[int, Sequence[_Prompt]], Iterator[tuple[int, dict[str, Any]]]]
+"""A block of prompts, and its number, to the number of each that is hit, and by what."""
 
 
 def _contents(own: Sequence[Task]) -> Search:
     """Held-out tasks that ask the same, word for word or by their facts."""
     known = {task.content: task for task in own}
 
-    def search(block: Sequence[_Prompt], texts: Questions) -> Iterator[tuple[int, dict[str, Any]]]:
+    def search(number: int, block: Sequence[_Prompt]) -> Iterator[tuple[int, dict[str, Any]]]:
         for at, prompt in enumerate(block):
             task = known.get(prompt.content)
             if task is not None:
@@ -171,7 +169,9 @@ def _contents(own: Sequence[Task]) -> Search:
     return search
 
 
-def _texts(source: TaskSource, own: Sequence[Task], matching: Matching, near: bool, asked: Sequence[Questions]) -> Search:
+def _texts(
+    source: TaskSource, own: Sequence[Task], matching: Matching, near: bool, blocks: Sequence[Sequence[_Prompt]]
+) -> Search:
     """Held-out rows that are the same but for case and white space, or nearly; those of a source without end are drawn from
     patterns, and are no repetitions for being alike.
 
@@ -180,12 +180,17 @@ def _texts(source: TaskSource, own: Sequence[Task], matching: Matching, near: bo
     """
     rows = [task for task in own if _size(source, task.arm) is not None]
     said = [_text(task.exposed().messages) for task in rows]
-    items = tuple(EvalItem(HELD_OUT, i, normal(text), text) for i, text in enumerate(said))
-    index = EvalIndex(items, replace(matching, n=0, near=matching.near if near else 0.0))
-    common = _common(index, (*asked, Questions.of(said, index.matching)))
+    items = tuple(EvalItem(HELD_OUT, i, normal(text)) for i, text in enumerate(said))
+    index = EvalIndex(items, replace(matching, n=0, near=matching.near if near else 0.0), as_written=True)
+    counted = index.templates()
+    for texts in ([p.text for p in block] for block in blocks) if near else ():
+        counted.add(index.questions(texts))
+    counted.add(index.questions(said))
+    common = counted.common(matching.template)
 
-    def search(block: Sequence[_Prompt], texts: Questions) -> Iterator[tuple[int, dict[str, Any]]]:
-        for at, hits in index.hits(texts, common, as_written=True).items() if rows else ():
+    def search(number: int, block: Sequence[_Prompt]) -> Iterator[tuple[int, dict[str, Any]]]:
+        texts = index.questions([p.text for p in block] if rows else [])
+        for at, hits in index.hits(texts, common).items():
             for hit in hits:
                 task, mine = rows[hit.item.line], texts.normal[at]
                 apart = hit.kind == "near" and (numbers(hit.item.text) != numbers(mine) or words_differ(hit.item.text, mine))
@@ -195,24 +200,22 @@ def _texts(source: TaskSource, own: Sequence[Task], matching: Matching, near: bo
     return search
 
 
-def _files(index: EvalIndex, asked: Sequence[Questions]) -> Search:
+def _files(index: EvalIndex, blocks: Sequence[Sequence[_Prompt]]) -> Search:
     """Items of the files that were named."""
-    common = _common(index, asked)
+    asked: list[Questions] = []
+    counted = index.templates()
+    for block in blocks if index.items else ():
+        asked.append(index.questions([p.text for p in block]))
+        counted.add(asked[-1])
+        asked[-1].forget()
+    common = counted.common(index.matching.template)
 
-    def search(block: Sequence[_Prompt], texts: Questions) -> Iterator[tuple[int, dict[str, Any]]]:
-        for at, hits in index.hits(texts, common).items() if index.items else ():
+    def search(number: int, block: Sequence[_Prompt]) -> Iterator[tuple[int, dict[str, Any]]]:
+        for at, hits in index.hits(asked[number], common).items() if asked else ():
             for hit in hits:
                 yield at, _of_file(hit)
 
     return search
-
-
-def _common(index: EvalIndex, asked: Sequence[Questions]) -> Common:
-    """What so many texts share that it is a template's."""
-    counted = index.templates()
-    for texts in asked if index.items else ():
-        counted.add(texts)
-    return counted.common(index.matching.template)
 
 
 def _of_task(task: Task, kind: str, similarity: float = 1.0) -> dict[str, Any]:
@@ -237,11 +240,11 @@ def _in_order(index: EvalIndex) -> list[str]:
 
 def _prompts(run: Run) -> tuple[list[_Prompt], bool]:
     """The different training prompts of a run and of the bases before it, and whether these are all that there are."""
-    found: dict[str, _Prompt] = {}
+    found: dict[tuple[str, str], _Prompt] = {}
     whole = True
     for part, of in _with_bases(run):
         for prompt in (*_of_preferences(part, of), *_of_demonstrations(part, of), *_of_tasks(part, of, run.contamination.sample)):
-            found.setdefault(prompt.text + "\0" + prompt.content, prompt)
+            found.setdefault((prompt.text, prompt.content), prompt)
         whole = whole and all(_size(part.tasks, arm) is not None for arm, _ in _cells(part))
     return list(found.values()), whole
 
@@ -298,7 +301,8 @@ def _text(messages: Sequence[Message]) -> str:
 
 def _inputs(run: Run) -> str:
     """Digest of all that a result depends on."""
-    table = to_dict(run)
+    with rows_beside(Path()):
+        table = to_dict(run)
     stages = [{k: s[k] for k in ("kind", "levels", "data") if k in s} for s in table["stages"]]
     told = {k: table[k] for k in ("model", "tasks", "evaluation", "contamination")}
     files = {str(p): _digest(p) for place in run.contamination.against for p in entries(place)}

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -155,7 +156,8 @@ class Driver:
 
         self._threads()
         found = checkpoint.latest(self.folder)
-        state = checkpoint.load_state(found, self.desk.identity, self.desk.data) if found else None
+        before = partial(record.run_id_of_before, self.run)
+        state = checkpoint.load_state(found, self.desk.identity, self.desk.data, before) if found else None
         run = extended(self.run, state, steps)
         run = run if ranks is None else replace(run, mesh=replace(run.mesh, data=ranks, context=1))
         done = self.folder / "done.json"

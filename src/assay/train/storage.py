@@ -17,7 +17,7 @@ from typing import Any
 from assay.core.canon import plain
 from assay.core.errors import AssayError, CheckpointError, StorageError
 
-__all__ = ["fresh_folder", "guarded", "read_json", "remove", "sync_file", "write_json", "write_text"]
+__all__ = ["fresh_folder", "guarded", "read_json", "remove", "sync_file", "write_bytes", "write_json", "write_text"]
 
 on_write: Callable[[str], None] = lambda point: None  # noqa: E731
 
@@ -51,11 +51,16 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         StorageError: the disk is full or the folder not writable; the old file is intact.
     """
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """`write_text` of bytes."""
     beside = path.with_name(f".{path.name}.tmp")
     with guarded(path):
         try:
-            with beside.open("w", encoding="utf-8") as file:
-                file.write(text)
+            with beside.open("wb") as file:
+                file.write(data)
                 file.flush()
                 on_write(f"write:{path.name}")
                 os.fsync(file.fileno())
