@@ -3,8 +3,8 @@
     python benchmarks/rows.py [ROWS]
 
 Makes ROWS (250,000) rows of 60 words and an answer, in a JSON-lines file; starts a run of one step of a tiny model on them,
-resumes it for another step, and does the same on 250 rows. Each is a process of its own, whose imports count. Prints JSON: seconds
-of processor time and MiB of memory at the peak of each, and how many times as much the many rows take as the few.
+resumes it for another step, and does the same on 250 rows. Each is a process of its own, whose imports count. Prints JSON:
+seconds of processor time and MiB of memory at the peak of each, and how many times as much the many rows take as the few.
 """
 
 import json

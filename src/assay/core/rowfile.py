@@ -24,7 +24,8 @@ more about the rows (see `RowStore.put`)."""
 FEW = 256
 """Rows up to which they stand in the configuration itself."""
 
-Write = Callable[[Path, bytes], None]
+Write = Callable[[Path, bytes | bytearray], None]
+_AT_ONCE = 4096
 
 
 class RowFile(Sequence[FrozenMap]):
@@ -40,7 +41,7 @@ class RowFile(Sequence[FrozenMap]):
     (2, '2+2=', True)
     """
 
-    def __init__(self, data: bytes, notes: bytes = b"") -> None:
+    def __init__(self, data: bytes | bytearray, notes: bytes = b"") -> None:
         self.data, self.notes = data, notes
         self.digest = digest_of(data)
         ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
@@ -78,19 +79,23 @@ class RowFile(Sequence[FrozenMap]):
         return f"RowFile({len(self)} rows, {self.digest})"
 
 
-def as_lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
+def as_lines(rows: Sequence[Mapping[str, Any]]) -> bytearray:
     r"""Rows as JSON lines.
 
     Raises:
         TypeError: a value that JSON does not know.
 
-    >>> as_lines([{"a": (1, None)}])
+    >>> bytes(as_lines([{"a": (1, None)}]))
     b'{"a":[1,null]}\n'
     """
-    return "".join([_ENCODER.encode(dict(row)) + "\n" for row in rows]).encode("utf-8", "surrogatepass")
+    found = bytearray()
+    for start in range(0, len(rows), _AT_ONCE):
+        lines = [_ENCODER.encode(dict(row)) + "\n" for row in rows[start : start + _AT_ONCE]]
+        found += "".join(lines).encode("utf-8", "surrogatepass")
+    return found
 
 
-def digest_of(data: bytes) -> str:
+def digest_of(data: bytes | bytearray) -> str:
     """Hex blake2b of a file's bytes."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 

@@ -162,8 +162,10 @@ class EvalIndex:
 
     @cached_property
     def common(self) -> Common:
-        """What so many items of a file share that it is no item's own."""
+        """What so many items of a file share that it is no item's own; nothing of items that are compared as they are written."""
         found, of = Common.nothing(), self.matching
+        if self.as_written:
+            return found
         files = np.unique([item.file for item in self.items], return_inverse=True)[1]
         for file in range(int(files.max(initial=-1)) + 1):
             mine = np.flatnonzero(files == file).tolist()
@@ -199,6 +201,21 @@ class EvalIndex:
         """What counts in how many texts the runs and shingles of items stand; it has seen none."""
         runs = self._words.runs(self.matching.n)[0] if self.matching.n else np.empty(0, np.uint64)
         return Templates(self.matching, runs, self._words.shingles(self.matching.shingle)[0])
+
+    def likely(self, texts: Questions) -> list[int]:
+        """Numbers of the texts that could be an item's, or near one: so many of their shingles stand in items."""
+        same = [number for number, text in enumerate(texts.normal) if text in self._by_text]
+        return sorted({*same, *self._likely(texts.words)}) if self.matching.near else same
+
+    def _likely(self, texts: Texts) -> list[int]:
+        known, places = self._known
+        hashes, rows, _ = texts.shingles(self.matching.shingle)
+        maybe = np.flatnonzero(places[hashes & table_mask(len(known))])
+        any_there = np.zeros(len(texts), np.bool_)
+        any_there[rows[maybe[among(known, hashes[maybe])]]] = True
+        of, mine = distinct(rows[any_there[rows]], hashes[any_there[rows]])
+        there = np.bincount(of[among(known, mine)], minlength=len(texts))
+        return np.flatnonzero(any_there & (there >= self.matching.near * np.bincount(of, minlength=len(texts)))).tolist()
 
     # ---- the four ways
 
@@ -244,6 +261,8 @@ class EvalIndex:
         k, threshold = self.matching.shingle, self.matching.near
         told = self._spelled(common)
         rows = self._likely(texts.words)
+        if not rows:
+            return
         mine = Texts([texts.words.normal[row] for row in rows]).bands(k, threshold, common)
         pairs: set[tuple[int, int]] = set()
         for band, (hashes, items) in enumerate(self._bands(common)):
@@ -256,17 +275,6 @@ class EvalIndex:
                 similarity = own_similarity(shingles(texts.words.normal[row], k), self._shingles(item), told)
                 if similarity >= threshold:
                     yield row, item, Hit("near", self.items[item], similarity=similarity)
-
-    def _likely(self, texts: Texts) -> list[int]:
-        """Texts of whose shingles so many stand in items that one could be near."""
-        known, places = self._known
-        hashes, rows, _ = texts.shingles(self.matching.shingle)
-        maybe = np.flatnonzero(places[hashes & table_mask(len(known))])
-        any_there = np.zeros(len(texts), np.bool_)
-        any_there[rows[maybe[among(known, hashes[maybe])]]] = True
-        of, mine = distinct(rows[any_there[rows]], hashes[any_there[rows]])
-        there = np.bincount(of[among(known, mine)], minlength=len(texts))
-        return np.flatnonzero(any_there & (there >= self.matching.near * np.bincount(of, minlength=len(texts)))).tolist()
 
     # ---- what they look up
 

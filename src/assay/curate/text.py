@@ -151,6 +151,23 @@ def bands_for(threshold: float, slots: int = _SLOTS) -> tuple[int, int]:
     return slots // rows, rows
 
 
+_AT_ONCE = 256
+"""Texts whose words are hashed together: few enough for a processor's cache."""
+_NO_HASH = np.empty(0, np.uint64)
+
+
+def _hashed_words(texts: Sequence[str]) -> tuple[U64, Index]:
+    """A hash of each word of some texts, and how many words have ended with each text."""
+    data = np.frombuffer(("\n".join(texts) + "\n").encode("utf-8", "surrogatepass"), np.uint8)
+    line_ends = data == 10
+    ends = np.flatnonzero(line_ends | (data == 32))
+    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])
+    sums, inverse = _sums(data)
+    with np.errstate(over="ignore"):
+        hashes = _mixed((sums[ends] - sums[starts]) * inverse[starts])
+    return hashes, np.flatnonzero(line_ends[ends]) + 1
+
+
 class Texts:
     """Normalised texts with the hashes of their words, computed for all of them together.
 
@@ -166,6 +183,7 @@ class Texts:
     def __init__(self, normal: Sequence[str]) -> None:
         self.normal = normal
         self._bands: dict[tuple[int, float], U64] = {}
+        self._shingles: dict[int, tuple[U64, Index, Index]] = {}
 
     def __len__(self) -> int:
         return len(self.normal)
@@ -173,17 +191,10 @@ class Texts:
     @cached_property
     def _words(self) -> tuple[U64, Index]:
         """A hash of each word, and where in it each text begins ``[n + 1]``."""
-        if not self.normal:
-            return np.empty(0, np.uint64), np.zeros(1, np.int64)
-        data = np.frombuffer(("\n".join(self.normal) + "\n").encode("utf-8", "surrogatepass"), np.uint8)
-        line_ends = data == 10
-        ends = np.flatnonzero(line_ends | (data == 32))
-        starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])
-        sums, inverse = _sums(data)
-        with np.errstate(over="ignore"):
-            hashes = _mixed((sums[ends] - sums[starts]) * inverse[starts])
-        last = np.flatnonzero(line_ends[ends])  # the word before each line's end
-        return hashes, np.concatenate([np.zeros(1, np.int64), last + 1])
+        blocks = [_hashed_words(self.normal[at : at + _AT_ONCE]) for at in range(0, len(self.normal), _AT_ONCE)]
+        before = np.cumsum([0, *(len(hashes) for hashes, _ in blocks)])
+        ends = [last + first for (_, last), first in zip(blocks, before, strict=False)]
+        return np.concatenate([_NO_HASH, *(hashes for hashes, _ in blocks)]), np.concatenate([np.zeros(1, np.int64), *ends])
 
     def _from(self, index: Index, stop: Index, n: int) -> U64:
         """Hashes of the words from ``index`` on, ``n`` of them or up to ``stop``."""
@@ -193,7 +204,8 @@ class Texts:
             for k in range(n):
                 there = index + k
                 inside = there < stop
-                found = found * _STEP + np.where(inside, words[np.where(inside, there, 0)], np.uint64(0))
+                of = words[there] if inside.all() else np.where(inside, words[np.where(inside, there, 0)], np.uint64(0))
+                found = found * _STEP + of
             return _mixed(found)
 
     def _spread(self, counts: Index) -> tuple[Index, Index]:
@@ -218,9 +230,11 @@ class Texts:
         Returns:
             its hash, the text that it stands in, and the number of its first word there; each ``[shingles]``.
         """
-        _, begin = self._words
-        rows, first = self._spread(np.maximum(np.diff(begin) - k + 1, 1))
-        return self._from(begin[rows] + first, begin[rows + 1], k), rows, first
+        if k not in self._shingles:
+            _, begin = self._words
+            rows, first = self._spread(np.maximum(np.diff(begin) - k + 1, 1))
+            self._shingles[k] = self._from(begin[rows] + first, begin[rows + 1], k), rows, first
+        return self._shingles[k]
 
     def bands(self, k: int, threshold: float, without: U64 | None = None) -> U64:
         """MinHash values of the sets of ``k``-word shingles, hashed by band: texts that share one may be alike.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.canon import FrozenMap, canonical, digest, hashed, plain
+from assay.core.collection import pause_collection
 from assay.core.errors import ConfigError, DataError, a_kind, nearest
 from assay.core.protocols import Environment, Verifier
 from assay.core.rowfile import BESIDE, RowFile
@@ -92,6 +93,10 @@ class Rows:
             raise ConfigError("Rows has both a reward and a scorer; keep one")
         if not 0.0 <= self.test_share < 1.0:
             raise ConfigError(f"Rows.test_share must be in [0, 1), got {self.test_share}")
+        with pause_collection():
+            self._read_rows()
+
+    def _read_rows(self) -> None:
         noted = _noted(self.rows.notes, self._kind) if isinstance(self.rows, RowFile) else None
         if isinstance(self.rows, RowFile):
             self._known["digest"] = self.rows.digest
@@ -107,9 +112,12 @@ class Rows:
     @property
     def alphabet(self) -> str:
         """Every character of prompts and answers, sorted."""
-        every = (int(number) for of in self._table.numbers.values() for number in of)
-        turns = [m.content for number in every for m in _task(self, number, "", 1, "train", 0).exposed().messages]
-        return "".join(sorted(set(self._table.symbols).union(*turns)))
+        found = set(self._table.symbols)
+        for row in self.rows:
+            for text in (row["prompt"],) if "prompt" in row else [turn["content"] for turn in row["messages"]]:
+                if not found.issuperset(text):
+                    found.update(text)
+        return "".join(sorted(found))
 
     def size(self, arm: str, level: int, split: str) -> int:
         """Different rows of a cell."""
@@ -133,6 +141,18 @@ class Rows:
         epoch, position = divmod(index, len(rows))
         order = _order(self.seed, f"{self.name}/{arm}/{level}/{split}", epoch, len(rows))
         return _task(self, int(rows[order[position]]), arm, level, split, index)
+
+    def asked(self, arm: str, level: int, split: str) -> Iterator[tuple[str, str, str]] | None:
+        """What ``task`` gives of each different row of a cell, in its order: id, text of the question, and content; without the
+        tasks themselves, of which there may be many. None where they are made otherwise, or a question is more than a text.
+        """
+        rows = self._table.numbers.get((arm, level, split), _NONE)
+        if type(self).task is not Rows.task or any("prompt" not in self.rows[int(number)] for number in rows):
+            return None
+        order = _order(self.seed, f"{self.name}/{arm}/{level}/{split}", 0, len(rows))
+        numbers = (int(rows[at]) for at in order)
+        keyed = ((number, self._table.keys[number].decode()) for number in numbers)
+        return ((f"{self.name}/{arm}/{level}/{key[:12]}", self.rows[number]["prompt"], key) for number, key in keyed)
 
     def verifier(self) -> Verifier:
         """The reward function, the scorer, or an exact match of ``answer``."""
@@ -206,10 +226,10 @@ def load_jsonl(path: str | Path) -> list[dict[str, Any]]:
         DataError: the file cannot be read, or a line is not a JSON object in UTF-8, or says one key twice; names file and line.
     """
     try:
-        lines = Path(path).read_bytes().split(b"\n")
+        with Path(path).open("rb") as file, pause_collection():
+            return [dict(parsed(line, f"{path}, line {number}")) for number, line in enumerate(file, 1) if line.strip()]
     except OSError as error:
         raise DataError(f"cannot read rows from {path}: {error}") from error
-    return [dict(parsed(line, f"{path}, line {number}")) for number, line in enumerate(lines, 1) if line.strip()]
 
 
 @lru_cache(maxsize=256)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.core.canon import digest
+from assay.core.collection import pause_collection
 from assay.core.config import to_dict
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource
@@ -97,7 +98,8 @@ def look(run: Run, folder: Path) -> Mapping[str, Any]:
         before: Any = storage.read_json(path) if path.exists() else {}
         if before.get("inputs") == inputs:
             return cast("Mapping[str, Any]", before)
-        found = {"mode": check.mode, "inputs": inputs, **_looked(run)}
+        with pause_collection():
+            found = {"mode": check.mode, "inputs": inputs, **_looked(run)}
         if found["contaminated"] and check.mode == "refuse":
             raise DataError(_refusal(run, found))
     storage.write_json(path, found)
@@ -183,16 +185,19 @@ def _texts(
     items = tuple(EvalItem(HELD_OUT, i, normal(text)) for i, text in enumerate(said))
     index = EvalIndex(items, replace(matching, n=0, near=matching.near if near else 0.0), as_written=True)
     counted = index.templates()
-    for texts in ([p.text for p in block] for block in blocks) if near else ():
-        counted.add(index.questions(texts))
     counted.add(index.questions(said))
+    some: list[tuple[list[int], Questions]] = []
+    for texts in (index.questions([p.text for p in block]) for block in blocks if rows):
+        counted.add(texts)
+        maybe = index.likely(texts)
+        some.append((maybe, texts.part(maybe)))
     common = counted.common(matching.template)
 
     def search(number: int, block: Sequence[_Prompt]) -> Iterator[tuple[int, dict[str, Any]]]:
-        texts = index.questions([p.text for p in block] if rows else [])
-        for at, hits in index.hits(texts, common).items():
+        maybe, texts = some[number] if rows else ([], index.questions([]))
+        for place, hits in index.hits(texts, common).items():
             for hit in hits:
-                task, mine = rows[hit.item.line], texts.normal[at]
+                at, task, mine = maybe[place], rows[hit.item.line], texts.normal[place]
                 apart = hit.kind == "near" and (numbers(hit.item.text) != numbers(mine) or words_differ(hit.item.text, mine))
                 if block[at].content != task.content and not apart:
                     yield at, _of_task(task, hit.kind, hit.similarity)
@@ -273,7 +278,11 @@ def _of_demonstrations(run: Run, of: str) -> Iterator[_Prompt]:
 
 def _of_tasks(run: Run, of: str, sample: int) -> Iterator[_Prompt]:
     for arm, level in _cells(run):
-        size = _size(run.tasks, arm)
+        size, asked = _size(run.tasks, arm), getattr(run.tasks, "asked", None)
+        known = asked(arm, level, "train") if asked is not None else None
+        if known is not None:
+            yield from (_Prompt(f"{of}task {id!r} (arm {arm!r}, level {level})", text, content) for id, text, content in known)
+            continue
         for index in range(sample if size is None else size(arm, level, "train")):
             task = run.tasks.task(arm, level, "train", index)
             place = f"{of}task {task.id!r} (arm {arm!r}, level {level})"

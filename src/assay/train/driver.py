@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from assay.core.collection import pause_collection
 from assay.core.errors import CheckpointError, ConfigError, DataError, EngineError, OutOfMemoryError, StorageError
 from assay.core.protocols import Tracker
 from assay.core.threads import with_torch
@@ -196,7 +197,8 @@ class Driver:
         check_run(self.run)
         model = models.load(self.run.model, self._build)
         others = {path: models.from_folder(path) for path in anchor_models(self.run)}
-        check_fits(self.run, model, others.__getitem__)
+        with pause_collection():
+            check_fits(self.run, model, others.__getitem__)
         for stage in self.run.stages:  # of later ones too, before the first has cost anything
             check_buildable(model, stage.learner)
         for path, other in others.items():  # a run that is gone on with must not depend on what became of other folders

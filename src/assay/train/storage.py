@@ -54,7 +54,7 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
 
 
-def write_bytes(path: Path, data: bytes) -> None:
+def write_bytes(path: Path, data: bytes | bytearray) -> None:
     """`write_text` of bytes."""
     beside = path.with_name(f".{path.name}.tmp")
     with guarded(path):
