@@ -34,7 +34,7 @@ from assay.core.declared import (
 )
 from assay.core.errors import ConfigError, UnknownNameError, a_kind
 from assay.core.kinds import Function, load_class, load_function, name_of
-from assay.core.rowfile import BESIDE, current_store
+from assay.core.rowfile import BESIDE, RowFile, current_store
 
 __all__ = ["dumps_toml", "from_dict", "loads_toml", "part", "replace_at", "to_dict"]
 
@@ -158,7 +158,7 @@ def _write(value: Any, declared: Any, place: str) -> Any:
         return _write_part(value, declared, place)
     if isinstance(value, Mapping):
         return _write_mapping(cast("Mapping[Any, Any]", value), declared, place)
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | RowFile):
         items = cast("Sequence[Any]", value)
         return [_write(v, element(declared, i), f"{place}[{i}]") for i, v in enumerate(items)]
     if isinstance(value, Function):

@@ -115,29 +115,30 @@ class RowStore:
         self.folder, self.names = folder, list[str]()
         self._write = write
 
-    def put(self, rows: Sequence[Mapping[str, Any]], known: dict[str, str], notes: Callable[[], bytes]) -> dict[str, Any] | None:
+    def put(self, rows: Sequence[Mapping[str, Any]], known: dict[str, Any], notes: Callable[[], bytes]) -> dict[str, Any] | None:
         """What stands in the configuration for rows; None where they stay in it, being few or no plain values.
 
         Args:
             rows: the rows.
-            known: keeps their digest, once it was made.
+            known: keeps their digest, once it was made, and their lines until they are written.
             notes: says what the part knows of them.
         """
         if len(rows) <= FEW or known.get("digest") == "":
             return None
-        data = rows.data if isinstance(rows, RowFile) else None
         if "digest" not in known:
             try:
-                data = as_lines(rows) if data is None else data
+                known["data"] = as_lines(rows)  # kept for the writing that follows, mostly at once
             except TypeError:
                 known["digest"] = ""
                 return None
-            known["digest"] = digest_of(data)
+            known["digest"] = digest_of(known["data"])
         name = f"rows-{known['digest']}.jsonl"
         self.names.append(name)
-        if self._write is not None and not (self.folder / name).exists():
-            self._write(self.folder / _notes_of(name), notes())
-            self._write(self.folder / name, as_lines(rows) if data is None else data)
+        if self._write is not None:
+            data = known.pop("data", None)
+            if not (self.folder / name).exists():
+                self._write(self.folder / _notes_of(name), notes())
+                self._write(self.folder / name, rows.data if isinstance(rows, RowFile) else data or as_lines(rows))
         return {"kind": "rows", "file": name, "rows": len(rows)}
 
     def get(self, table: Mapping[str, Any], place: str) -> RowFile:

@@ -86,7 +86,7 @@ class Rows:
     seed: int = field(default=0, kw_only=True)
     test_share: float = field(default=0.1, kw_only=True)
     _table: _Table = field(init=False, repr=False, compare=False)
-    _known: dict[str, str] = field(init=False, repr=False, compare=False, default_factory=dict[str, str])
+    _known: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         if self.reward is not None and self.scorer is not None:
@@ -186,7 +186,7 @@ class Rows:
         """Digest of everything but the rows that a table depends on."""
         return digest([_FORMAT, self.name, self.test_share, self.reward is None and self.scorer is None])
 
-    def _beside(self) -> tuple[dict[str, str], Callable[[], bytes]]:
+    def _beside(self) -> tuple[dict[str, Any], Callable[[], bytes]]:
         """The digest of the rows, where it is known, and what their table says (`assay.core.rowfile`)."""
         return self._known, lambda: _notes(self._table, self._kind)
 
