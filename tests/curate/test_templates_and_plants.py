@@ -257,6 +257,7 @@ def test_what_is_not_the_same_has_two(text: str, other: str) -> None:
 
 
 def test_small_parts() -> None:
+    assert index("a b c", n=0).instructions == frozenset()
     assert split_pieces("?!…") == split_pieces("") == [] and key_of([]) == ""
     assert split_pieces("a ) b") == ["a b"] and split_pieces("## 3. **Sum**") == ["sum"]
     assert mask_numbers("x2 has 3,5 and 12.") == "x2 has 0 and 0."

@@ -155,10 +155,11 @@ class EvalIndex:
     @cached_property
     def instructions(self) -> frozenset[str]:
         """Runs that are not looked for, since so many items of a file share them."""
-        hashes, rows, first = self._words.runs(self.matching.n) if self.matching.n else self._words.shingles(1)
-        at = np.flatnonzero(among(self.common.runs, hashes)) if self.matching.n else np.empty(0, np.int64)
-        found = zip(rows[at].tolist(), first[at].tolist(), strict=True)
-        return frozenset(_run(self._words.normal[row], word, self.matching.n) for row, word in found)
+        if not self.matching.n:
+            return frozenset()
+        hashes, rows, first = self._words.runs(self.matching.n)
+        at = np.flatnonzero(among(self.common.runs, hashes)).tolist()
+        return frozenset(_run(self._words.normal[int(rows[i])], int(first[i]), self.matching.n) for i in at)
 
     @cached_property
     def common(self) -> Common:
@@ -225,7 +226,7 @@ class EvalIndex:
                 yield number, item, Hit("same", self.items[item])
 
     def _whole(self, texts: Questions, common: NDArray[np.uint64]) -> Iterator[tuple[int, int, Hit]]:
-        template = among(common, texts.lines.runs(1)[0]).tolist() if any(texts.pieces) else []
+        template: list[bool] = among(common, texts.lines.runs(1)[0]).tolist() if any(texts.pieces) else []
         first = 0
         for number, pieces in enumerate(texts.pieces):
             for item in self._places.same(pieces):
