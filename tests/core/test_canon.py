@@ -180,3 +180,9 @@ def test_digests_and_seeds_do_not_depend_on_the_hash_seed() -> None:
         run = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True)
         outputs.add(run.stdout)
     assert len(outputs) == 1
+
+
+@given(st.dictionaries(st.text(), st.text() | st.integers() | st.none(), max_size=2))
+def test_one_text_is_written_as_any_other_value(value: dict[str, object]) -> None:
+    written = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    assert canonical(value) == canonical(FrozenMap(value)) == written

@@ -4,9 +4,11 @@ import json
 import random
 import sys
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
 import pytest
+from planted import in_templates
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError, MissingExtraError, UnknownNameError
@@ -302,3 +304,35 @@ def test_tools_that_tasks_declare_are_no_part_of_what_they_ask(tmp_path: Path) -
     for at, of in enumerate((run, told)):
         (tmp_path / str(at)).mkdir()
         assert look(of, tmp_path / str(at))["contaminated"] == 0
+
+
+def test_rows_of_ten_templates_are_told_apart_by_what_they_ask(tmp_path: Path) -> None:
+    rows = [{"prompt": p, "answer": "yes"} for p, _ in in_templates()]
+    others = [p for p, _ in in_templates(100, seed=7, but=[t for _, t in in_templates()])]
+    file = written(tmp_path / "eval.jsonl", *others, "What is 12+30?", "Name the capital of Ghana.")
+    run = on(rows, against=(file,))
+    found = look(run, tmp_path)
+    assert (found["prompts"], found["contaminated"]) == (run.tasks.size("rows", 1, "train"), 0) and found["prompts"] > 350
+    held = [run.tasks.task("rows", 1, "test", i).public["prompt"] for i in range(20)]
+    again = on([*rows, *({"prompt": p + " Thanks.", "answer": "yes"} for p in held)], mode="report")
+    trained = sum(prompt.endswith("Thanks.") for prompt in training(again))
+    assert 0.7 * trained <= look(again, tmp_path)["contaminated"] <= trained, "and what repeats a held-out row is found"
+
+
+def test_passages_with_several_questions_are_no_repetitions(tmp_path: Path) -> None:
+    passages = [q["prompt"] for q in questions(30, 60, seed=4)]
+    asked = ("who built the lamp", "where does the river end", "why is bread so dear today", "when did music begin")
+    rows = [{"prompt": f"{passage} {ask}?", "answer": "yes"} for passage in passages for ask in asked]
+    assert look(on(rows), tmp_path)["contaminated"] == 0
+
+
+def test_a_short_item_that_stands_whole_in_a_prompt_is_told(tmp_path: Path) -> None:
+    file = written(tmp_path / "eval.jsonl", "Compute $\\sin 60^\\circ$.", "unlike")
+    texts = (f"**Compute** \\(\\sin 60^{{\\circ}}\\)\nThink step by step.{' ' * n}" for n in count())
+    tried = ([{"prompt": text, "answer": "yes"}, *questions()] for text in texts)
+    rows = next(rows for rows in tried if rows[0]["prompt"] in training(on(rows)))
+    assert f"holds the whole of {file}, line 1" in refused(on(rows, against=(file,)), tmp_path)
+    changed = written(tmp_path / "changed.jsonl", "Compute $\\sin 75^\\circ$.")
+    assert look(on(rows, against=(changed,)), tmp_path)["contaminated"] == 0
+    variants = on(rows, against=(changed,), matching=Matching(variants=True), mode="report")
+    assert look(variants, tmp_path)["contaminated"] == 1

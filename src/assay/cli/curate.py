@@ -39,7 +39,8 @@ class CurateOptions:
         ngram: words in a run that a row must not share with an evaluation item; 0 to look for none.
         near: Jaccard similarity from which two questions, or a question and an evaluation item, are the same; 0 to look for none.
         shingle: words in a shingle, by which that is measured.
-        variants: drop near-duplicates that differ in their numbers too: questions made from one pattern.
+        variants: numbers make no difference: drop near-duplicates, and rows like an evaluation item, that differ in their numbers
+            alone: questions made from one pattern.
         conflicts: of rows that ask the same with different answers, keep one or drop all.
         substrings: drop questions that stand inside others.
         max_answer: characters that an answer may have; 0 for any number. Also drops rows without an answer, and multiple choice
@@ -188,7 +189,8 @@ def _cheap(own: CurateOptions) -> list[Step]:
     if own.substrings:
         steps.append(Substrings())
     if own.against:
-        steps.append(Decontaminate(against=own.against, matching=Matching(n=own.ngram, near=own.near, shingle=own.shingle)))
+        matching = Matching(n=own.ngram, near=own.near, shingle=own.shingle, variants=own.variants)
+        steps.append(Decontaminate(against=own.against, matching=matching))
     else:
         note("warning: without --against evaluation items stay in the result")
     return steps

@@ -19,6 +19,7 @@ from assay.core.config import from_dict, loads_toml
 from assay.core.errors import AssayError, ConfigError, UnknownNameError, a_kind
 from assay.core.hub import PREFIX
 from assay.core.protocols import TaskSource, Verifier
+from assay.core.rowfile import rows_beside
 
 if TYPE_CHECKING:  # a list of families or verifiers needs no run
     from assay.train.run import Run
@@ -176,13 +177,14 @@ class _Written:
             text = self.path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"cannot read a run from {self.path}: {error}") from None
-        plain, named = names_in(loads_toml(text))
-        run = from_dict(Run, plain)
-        if named:
-            from assay.train.wiring import wire_run
+        with rows_beside(self.path.parent):
+            plain, named = names_in(loads_toml(text))
+            run = from_dict(Run, plain)
+            if named:
+                from assay.train.wiring import wire_run
 
-            run, self.wires = wire_run(run, named)
-        return run
+                run, self.wires = wire_run(run, named)
+            return run
 
 
 def _call(recipe: Callable[..., Run], word: str, seed: int | None) -> Run:

@@ -12,6 +12,7 @@ from assay.core.errors import AssayError, DataError, a_kind
 from assay.core.lines import parsed_json
 from assay.core.places import cache_folder
 from assay.core.plan import Plan
+from assay.core.rowfile import rows_beside
 from assay.objective.preferences import shared_prompts
 from assay.runtime.adapter_base import whole_of
 from assay.runtime.settings import DecoderShape, HubShape
@@ -257,7 +258,8 @@ def _weights(source: object, shape: AnyShape) -> Weights:
 
 
 def _cached(base: Run) -> Path | None:
-    text = dumps_toml(to_dict(base))
+    with rows_beside(Path()):
+        text = dumps_toml(to_dict(base))
     for done in sorted((cache_folder() / "base").glob(f"{base.name}-*/done.json")):
         recorded = done.with_name("run.toml")
         if recorded.exists() and recorded.read_text(encoding="utf-8") == text:

@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, Set, ValuesView
 from concurrent.futures import ThreadPoolExecutor
+from json.encoder import encode_basestring
 from typing import Any, cast
 
 import numpy as np
@@ -195,6 +196,10 @@ def canonical(value: Any) -> bytes:
     >>> canonical({"b": 1, "a": [True, None]})
     b'{"a":[true,null],"b":1}'
     """
+    if value.__class__ in (dict, FrozenMap) and len(value) == 1:  # as most questions are: an encoder takes longer to make
+        ((name, text),) = value.items()
+        if name.__class__ is str and text.__class__ is str:
+            return f"{{{encode_basestring(name)}:{encode_basestring(text)}}}".encode("utf-8", "surrogatepass")
     return _ENCODER.encode(plain(value)).encode("utf-8", "surrogatepass")
 
 

@@ -1,9 +1,10 @@
 """Configurations as trees of frozen dataclasses, to plain tables and TOML and back.
 
 A table says ``kind = "module:Class"`` wherever the field's declared type leaves the class open (protocols, unions,
-subclasses), and ``class = ...`` instead when the class has a field of its own called ``kind``. Four kinds have no colon:
-``none`` (TOML has no null), ``function``, ``path``, and ``map`` (a mapping that could be misread as something else). A class
-with a class method ``read_table(table, read)`` reads its own tables: it gives what ``read`` makes of a table of its fields.
+subclasses), and ``class = ...`` instead when the class has a field of its own called ``kind``. Five kinds have no colon:
+``none`` (TOML has no null), ``function``, ``path``, ``map`` (a mapping that could be misread as something else), and ``rows`` (a
+file of them beside the configuration, `assay.core.rowfile`). A class with a class method ``read_table(table, read)`` reads its
+own tables: it gives what ``read`` makes of a table of its fields.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from assay.core.declared import (
 )
 from assay.core.errors import ConfigError, UnknownNameError, a_kind
 from assay.core.kinds import Function, load_class, load_function, name_of
+from assay.core.rowfile import BESIDE, RowFile, current_store
 
 __all__ = ["dumps_toml", "from_dict", "loads_toml", "part", "replace_at", "to_dict"]
 
@@ -157,7 +159,7 @@ def _write(value: Any, declared: Any, place: str) -> Any:
         return _write_part(value, declared, place)
     if isinstance(value, Mapping):
         return _write_mapping(cast("Mapping[Any, Any]", value), declared, place)
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | RowFile):
         items = cast("Sequence[Any]", value)
         return [_write(v, element(declared, i), f"{place}[{i}]") for i, v in enumerate(items)]
     if isinstance(value, Function):
@@ -176,8 +178,15 @@ def _write_part(value: Any, declared: Any, place: str) -> Table:
         held = getattr(value, field.name)
         left_out = held is None if field.default is None else LATER in field.metadata and held == field.default
         if field.init and not left_out:
-            table[field.name] = _write(held, hints[field.name], f"{place}.{field.name}")
+            named = _beside(value, field, held)
+            table[field.name] = _write(held, hints[field.name], f"{place}.{field.name}") if named is None else named
     return table
+
+
+def _beside(value: Any, field: dataclasses.Field[Any], held: Any) -> Table | None:
+    """What stands for many rows, where they may stand in a file."""
+    store = current_store() if BESIDE in field.metadata else None
+    return None if store is None else store.put(held, *getattr(value, field.metadata[BESIDE])())
 
 
 def _write_mapping(value: Mapping[Any, Any], declared: Any, place: str) -> Table:
@@ -220,6 +229,13 @@ def _read_table(data: Mapping[str, Any], declared: Any, place: str) -> Any:
             return Path(data["value"])
         case "map":
             return _read_mapping(data["items"], declared, place)
+        case "rows":
+            store = current_store()
+            if store is None:
+                raise ConfigError(
+                    f"{place}: its rows stand in {data.get('file')!r} beside the file that names them; read them together"
+                )
+            return store.get(data, place)
         case str():
             return _read_named(data, "kind", declared, place)
         case _:

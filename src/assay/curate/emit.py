@@ -95,7 +95,8 @@ class Fates:
         found = ((d, _place(rows, position)) for d, rows in self._decided[step] if d.reason)
         decision, at = next((d, at) for d, at in found if at is not None)
         evidence: dict[str, Any] = {} if decision.of is None else {"of": self._id(int(decision.of[at]))}
-        return decision.reason, evidence | {name: _number(values[at]) for name, values in decision.evidence.items()}
+        evidence |= {name: _number(values[at]) for name, values in decision.evidence.items()}
+        return decision.reason, {**evidence, **(decision.details[at] if decision.details else {})}
 
     def _scores(self, position: int, dropped_by: int, scores: Mapping[int, list[tuple[int, Any]]]) -> dict[str, Any]:
         """Scores by the steps up to the one that dropped the row."""
@@ -197,7 +198,8 @@ def _sorted(decisions: Sequence[Decision]) -> list[tuple[Decision, NDArray[np.in
         order = np.argsort(d.rows, kind="stable")
         of = None if d.of is None else d.of[order]
         evidence = {name: values[order] for name, values in d.evidence.items()}
-        found.append((Decision(d.reason, d.rows[order], of, evidence, d.scores), d.rows[order]))
+        details: Sequence[Mapping[str, Any]] = [d.details[at] for at in order.tolist()] if d.details else ()
+        found.append((Decision(d.reason, d.rows[order], of, evidence, d.scores, details), d.rows[order]))
     return found
 
 

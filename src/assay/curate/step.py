@@ -151,6 +151,7 @@ class Decision:
         of: positions of the rows because of which they go ``[m]``, if there are such.
         evidence: further numbers ``[m]``, by name.
         scores: numbers for every row seen ``[n]``, NaN where there is none, by name.
+        details: further evidence of each row, as JSON values; one for each of ``rows``, or none.
     """
 
     reason: str
@@ -158,6 +159,7 @@ class Decision:
     of: NDArray[np.int64] | None = None
     evidence: Mapping[str, NDArray[Any]] = field(default_factory=dict[str, "NDArray[Any]"])
     scores: Mapping[str, NDArray[np.float64]] = field(default_factory=dict[str, "NDArray[np.float64]"])
+    details: Sequence[Mapping[str, Any]] = ()
 
 
 class Seen(Protocol):

@@ -17,7 +17,22 @@ from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError, MissingExtraError
 
-__all__ = ["Texts", "bands_for", "jaccard", "normal", "numbers", "runs", "shingles", "sketch_library", "table_mask", "windows"]
+__all__ = [
+    "Texts",
+    "among",
+    "bands_for",
+    "distinct",
+    "jaccard",
+    "normal",
+    "numbers",
+    "own_similarity",
+    "runs",
+    "shingles",
+    "sketch_library",
+    "table_mask",
+    "windows",
+    "words_differ",
+]
 
 U64 = NDArray[np.uint64]
 Index = NDArray[np.int64]
@@ -58,6 +73,21 @@ def numbers(text: str) -> tuple[str, ...]:
     return tuple(sorted(_NUMBER.findall(text)))
 
 
+def words_differ(a: str, b: str) -> bool:
+    """Whether two normalised texts of one pattern ask different things: between what both begin and what both end with, each has
+    words of its own, and the two have less than half of them in common. A word put in or left out is no difference.
+
+    >>> words_differ("spell cat backwards", "spell horse backwards"), words_differ("spell cat", "spell cat please")
+    (True, False)
+    """
+    mine, its = a.split(" "), b.split(" ")
+    size = min(len(mine), len(its))
+    begin = next((i for i in range(size) if mine[i] != its[i]), size)
+    end = next((i for i in range(size - begin) if mine[-1 - i] != its[-1 - i]), size - begin)
+    one, other = frozenset(mine[begin : len(mine) - end]), frozenset(its[begin : len(its) - end])
+    return bool(one) and bool(other) and jaccard(one, other) < 0.5
+
+
 def runs(text: str, n: int) -> list[str]:
     """Every run of ``n`` words of a normalised text, in order; none where it has fewer.
 
@@ -87,6 +117,22 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
     return both / (len(a) + len(b) - both)
 
 
+def own_similarity(a: frozenset[str], b: frozenset[str], common: frozenset[str]) -> float:
+    """Jaccard similarity of two sets of shingles, common ones left out that both have: a template's, and no text's own.
+
+    The more are common the less alike two texts are, and never more than `jaccard` says.
+
+    >>> own_similarity(frozenset("abcd"), frozenset("abce"), frozenset()), own_similarity(
+    ...     frozenset("abcd"), frozenset("abce"), frozenset("ab")
+    ... )
+    (0.6, 0.3333333333333333)
+    """
+    both = a & b
+    told = sum(shingle in common for shingle in both) if common else 0
+    either = len(a) + len(b) - len(both) - told
+    return (len(both) - told) / either if either else 1.0
+
+
 def bands_for(threshold: float, slots: int = _SLOTS) -> tuple[int, int]:
     """How many bands of how many MinHash values find a pair at ``threshold`` with probability of at least 0.999.
 
@@ -105,6 +151,23 @@ def bands_for(threshold: float, slots: int = _SLOTS) -> tuple[int, int]:
     return slots // rows, rows
 
 
+_AT_ONCE = 256
+"""Texts whose words are hashed together: few enough for a processor's cache."""
+_NO_HASH = np.empty(0, np.uint64)
+
+
+def _hashed_words(texts: Sequence[str]) -> tuple[U64, Index]:
+    """A hash of each word of some texts, and how many words have ended with each text."""
+    data = np.frombuffer(("\n".join(texts) + "\n").encode("utf-8", "surrogatepass"), np.uint8)
+    line_ends = data == 10
+    ends = np.flatnonzero(line_ends | (data == 32))
+    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])
+    sums, inverse = _sums(data)
+    with np.errstate(over="ignore"):
+        hashes = _mixed((sums[ends] - sums[starts]) * inverse[starts])
+    return hashes, np.flatnonzero(line_ends[ends]) + 1
+
+
 class Texts:
     """Normalised texts with the hashes of their words, computed for all of them together.
 
@@ -120,6 +183,7 @@ class Texts:
     def __init__(self, normal: Sequence[str]) -> None:
         self.normal = normal
         self._bands: dict[tuple[int, float], U64] = {}
+        self._shingles: dict[int, tuple[U64, Index, Index]] = {}
 
     def __len__(self) -> int:
         return len(self.normal)
@@ -127,17 +191,10 @@ class Texts:
     @cached_property
     def _words(self) -> tuple[U64, Index]:
         """A hash of each word, and where in it each text begins ``[n + 1]``."""
-        if not self.normal:
-            return np.empty(0, np.uint64), np.zeros(1, np.int64)
-        data = np.frombuffer(("\n".join(self.normal) + "\n").encode("utf-8", "surrogatepass"), np.uint8)
-        line_ends = data == 10
-        ends = np.flatnonzero(line_ends | (data == 32))
-        starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])
-        sums, inverse = _sums(data)
-        with np.errstate(over="ignore"):
-            hashes = _mixed((sums[ends] - sums[starts]) * inverse[starts])
-        last = np.flatnonzero(line_ends[ends])  # the word before each line's end
-        return hashes, np.concatenate([np.zeros(1, np.int64), last + 1])
+        blocks = [_hashed_words(self.normal[at : at + _AT_ONCE]) for at in range(0, len(self.normal), _AT_ONCE)]
+        before = np.cumsum([0, *(len(hashes) for hashes, _ in blocks)])
+        ends = [last + first for (_, last), first in zip(blocks, before, strict=False)]
+        return np.concatenate([_NO_HASH, *(hashes for hashes, _ in blocks)]), np.concatenate([np.zeros(1, np.int64), *ends])
 
     def _from(self, index: Index, stop: Index, n: int) -> U64:
         """Hashes of the words from ``index`` on, ``n`` of them or up to ``stop``."""
@@ -147,7 +204,8 @@ class Texts:
             for k in range(n):
                 there = index + k
                 inside = there < stop
-                found = found * _STEP + np.where(inside, words[np.where(inside, there, 0)], np.uint64(0))
+                of = words[there] if inside.all() else np.where(inside, words[np.where(inside, there, 0)], np.uint64(0))
+                found = found * _STEP + of
             return _mixed(found)
 
     def _spread(self, counts: Index) -> tuple[Index, Index]:
@@ -166,8 +224,25 @@ class Texts:
         rows, first = self._spread(np.maximum(np.diff(begin) - n + 1, 0))
         return self._from(begin[rows] + first, begin[rows + 1], n), rows, first
 
-    def bands(self, k: int, threshold: float) -> U64:
+    def shingles(self, k: int) -> tuple[U64, Index, Index]:
+        """Every run of ``k`` words; of a shorter text, all of its words.
+
+        Returns:
+            its hash, the text that it stands in, and the number of its first word there; each ``[shingles]``.
+        """
+        if k not in self._shingles:
+            _, begin = self._words
+            rows, first = self._spread(np.maximum(np.diff(begin) - k + 1, 1))
+            self._shingles[k] = self._from(begin[rows] + first, begin[rows + 1], k), rows, first
+        return self._shingles[k]
+
+    def bands(self, k: int, threshold: float, without: U64 | None = None) -> U64:
         """MinHash values of the sets of ``k``-word shingles, hashed by band: texts that share one may be alike.
+
+        Args:
+            k: words in a shingle.
+            threshold: similarity at which two texts have to share a band.
+            without: hashes of shingles that are left out, sorted; where a text has no others, none is.
 
         Returns:
             ``[n, bands]``, as many as `bands_for` says.
@@ -175,17 +250,19 @@ class Texts:
         Raises:
             MissingExtraError: the MinHash library is not installed.
         """
+        if without is not None and len(without):
+            return self._banded(k, threshold, without)
         if (k, threshold) not in self._bands:
-            self._bands[k, threshold] = self._banded(k, threshold)
+            self._bands[k, threshold] = self._banded(k, threshold, np.empty(0, np.uint64))
         return self._bands[k, threshold]
 
-    def _banded(self, k: int, threshold: float) -> U64:
+    def _banded(self, k: int, threshold: float, without: U64) -> U64:
         bands, width = bands_for(threshold)
-        _, begin = self._words
-        counts = np.maximum(np.diff(begin) - k + 1, 1)
-        rows, first = self._spread(counts)
-        hashes = self._from(begin[rows] + first, begin[rows + 1], k)
-        values = _sketches(hashes, np.concatenate([[0], np.cumsum(counts)]))
+        hashes, rows, _ = self.shingles(k)
+        own = ~among(without, hashes)
+        own |= np.bincount(rows[own], minlength=len(self))[rows] == 0
+        counts = np.bincount(rows[own], minlength=len(self))
+        values = _sketches(hashes[own], np.concatenate([[0], np.cumsum(counts)]))
         found = np.empty((len(self), bands), np.uint64)
         with np.errstate(over="ignore"):
             for band in range(bands):
@@ -220,6 +297,30 @@ def windows(data: NDArray[np.uint8], sizes: Index, k: int) -> tuple[U64, Index, 
 def table_mask(entries: int) -> np.uint64:
     """The low bits that tell so many hashes apart well enough in a table: 2 ** 24 places at most."""
     return np.uint64((1 << min(24, max(10, entries.bit_length() + 2))) - 1)
+
+
+def among(ascending: U64, hashes: U64) -> NDArray[np.bool_]:
+    """Which hashes stand in a sorted list.
+
+    >>> among(np.array([1, 5], np.uint64), np.array([5, 2], np.uint64)).tolist()
+    [True, False]
+    """
+    if not len(ascending):
+        return np.zeros(len(hashes), np.bool_)
+    return ascending[np.minimum(np.searchsorted(ascending, hashes), len(ascending) - 1)] == hashes
+
+
+def distinct(rows: Index, hashes: U64) -> tuple[Index, U64]:
+    """Each hash once for each row that has it, by rows.
+
+    >>> [column.tolist() for column in distinct(np.array([1, 0, 1]), np.array([7, 7, 7], np.uint64))]
+    [[0, 1], [7, 7]]
+    """
+    order = np.lexsort((hashes, rows))
+    rows, hashes = rows[order], hashes[order]
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (rows[1:] != rows[:-1]) | (hashes[1:] != hashes[:-1])
+    return rows[new], hashes[new]
 
 
 def _sums(data: NDArray[np.uint8]) -> tuple[U64, U64]:

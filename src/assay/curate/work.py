@@ -118,11 +118,14 @@ def put_verdicts(folder: Path, step: int, name: str, positions: NDArray[np.int64
         if verdict.scores:
             _checked(name, verdict.scores)
             scores.append([position, verdict.scores])
+    (folder / f"{step}.verdicts.json").write_text(_json(name, {"drops": drops, "scores": scores}), encoding="ascii")
+
+
+def _json(name: str, value: Any) -> str:
     try:
-        text = json.dumps({"drops": drops, "scores": scores}, allow_nan=False)
+        return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise DataError(f"the step {name!r} gave evidence or scores that are not JSON: {error}") from None
-    (folder / f"{step}.verdicts.json").write_text(text, encoding="ascii")
 
 
 def verdicts_in(folder: Path, step: int) -> dict[str, list[list[Any]]]:
@@ -140,7 +143,7 @@ def put_decisions(folder: Path, name: str, decisions: Sequence[Decision]) -> Non
     """Keeps what a step decided.
 
     Raises:
-        DataError: a score with a name that is taken; names the step.
+        DataError: details that are not JSON, or a score with a name that is taken; names the step.
     """
     for number, decision in enumerate(decisions):
         _checked(name, decision.scores)
@@ -149,6 +152,8 @@ def put_decisions(folder: Path, name: str, decisions: Sequence[Decision]) -> Non
         if decision.of is not None:
             arrays["of"] = decision.of
         np.savez(folder / f"{number}.npz", allow_pickle=False, rows=decision.rows, **arrays)
+        if decision.details:
+            (folder / f"{number}.details.json").write_text(_json(name, list(decision.details)), encoding="ascii")
     (folder / "reasons.json").write_text(json.dumps([d.reason for d in decisions]), encoding="ascii")
 
 
@@ -168,7 +173,9 @@ def decisions_in(folder: Path) -> list[Decision]:
                 if rest:
                     parts[kind][rest] = arrays[name]
             of = arrays["of"] if "of" in arrays.files else None
-            found.append(Decision(reason, arrays["rows"], of, parts["evidence"], parts["scores"]))
+            path = folder / f"{number}.details.json"
+            details = tuple(json.loads(path.read_text(encoding="ascii"))) if path.exists() else ()
+            found.append(Decision(reason, arrays["rows"], of, parts["evidence"], parts["scores"], details))
     return found
 
 

@@ -19,6 +19,7 @@ from assay.core.errors import AssayError
 from assay.core.places import cache_folder
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
+from assay.core.rowfile import rows_beside
 from assay.lab.machine import load, machine
 from assay.lab.processes import Job, Processes, last_words
 from assay.train.driver import resume, train
@@ -155,7 +156,8 @@ def _reads_as(path: Path, run: Run) -> bool:
     not begin anew with each; a default that has changed since does.
     """
     try:
-        return from_dict(Run, loads_toml(path.read_text(encoding="utf-8"))) == run
+        with rows_beside(path.parent):
+            return from_dict(Run, loads_toml(path.read_text(encoding="utf-8"))) == run
     except AssayError:
         return False
 

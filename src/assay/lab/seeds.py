@@ -18,6 +18,7 @@ import numpy as np
 from assay.core.canon import plain
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import AssayError, ConfigError, DataError
+from assay.core.rowfile import rows_beside
 from assay.lab.processes import Job, Processes, last_words, own_cores
 from assay.measure.intervals import Interval, student
 from assay.measure.runs import EvalLine, read_run
@@ -197,7 +198,9 @@ def same_run(folder: Path, run: Run) -> bool:
     if not path.exists():
         return True
     try:
-        if from_dict(Run, loads_toml(path.read_text(encoding="utf-8"))) == run:
+        with rows_beside(path.parent):
+            found = from_dict(Run, loads_toml(path.read_text(encoding="utf-8")))
+        if found == run:
             return True
     except AssayError:
         pass  # it has parts that only its recipe can make

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from assay.core.canon import FrozenMap, check_row_text, digest, plain
+from assay.core.canon import FrozenMap, canonical, check_row_text, digest, hashed, plain
+from assay.core.collection import pause_collection
 from assay.core.errors import ConfigError, DataError, a_kind, nearest
 from assay.core.lines import object_of
 from assay.core.protocols import Environment, Verifier
-from assay.core.seeds import content_split, generator
+from assay.core.rowfile import BESIDE, RowFile
+from assay.core.seeds import generator, text_split
 from assay.core.task import Message, Task, World
 from assay.tasks.draws import SPLITS, Place, slip
 from assay.verify.exact import ExactMatch
@@ -27,20 +32,20 @@ _HIGHEST = 10**9
 """Largest level: batches hold levels as 64-bit numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    number: int
-    key: str
-    arm: str
-    level: int
-    split: str
-    public: FrozenMap
-    private: FrozenMap
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
-    cells: Mapping[tuple[str, int, str], tuple[_Row, ...]]
+    """What is known of rows without looking at them.
+
+    Attributes:
+        numbers: of the rows of each (arm, level, split), in order ``[n]``.
+        keys: digest of what each row asks ``[rows]``, as hex.
+        arms: each arm with its levels.
+        repeated: rows dropped because another row says the same.
+        symbols: every character of an answer, sorted.
+    """
+
+    numbers: Mapping[tuple[str, int, str], NDArray[np.int64]]
+    keys: NDArray[np.bytes_]
     arms: Mapping[str, tuple[int, ...]]
     repeated: int
     differing: int
@@ -78,21 +83,30 @@ class Rows:
     ({'rows': (1,)}, 25)
     """
 
-    rows: Sequence[Mapping[str, Any]] = field(repr=False)
+    rows: Sequence[Mapping[str, Any]] = field(repr=False, metadata={BESIDE: "_beside"})
     reward: Callable[..., Any] | RewardFunction | None = field(default=None, kw_only=True)
     scorer: Verifier | None = field(default=None, kw_only=True)
     name: str = field(default="rows", kw_only=True)
     seed: int = field(default=0, kw_only=True)
     test_share: float = field(default=0.1, kw_only=True)
     _table: _Table = field(init=False, repr=False, compare=False)
+    _known: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         if self.reward is not None and self.scorer is not None:
             raise ConfigError("Rows has both a reward and a scorer; keep one")
         if not 0.0 <= self.test_share < 1.0:
             raise ConfigError(f"Rows.test_share must be in [0, 1), got {self.test_share}")
-        object.__setattr__(self, "_table", self._tabulate())
-        object.__setattr__(self, "rows", tuple(FrozenMap(r) for r in self.rows))
+        with pause_collection():
+            self._read_rows()
+
+    def _read_rows(self) -> None:
+        noted = _noted(self.rows.notes, self._kind) if isinstance(self.rows, RowFile) else None
+        if isinstance(self.rows, RowFile):
+            self._known["digest"] = self.rows.digest
+        else:
+            object.__setattr__(self, "rows", tuple(_frozen(number, row) for number, row in enumerate(self.rows)))
+        object.__setattr__(self, "_table", self._tabulate() if noted is None else noted)
 
     @property
     def repeated(self) -> int:
@@ -107,12 +121,16 @@ class Rows:
     @property
     def alphabet(self) -> str:
         """Every character of prompts and answers, sorted."""
-        turns = [m.content for of in self._table.cells.values() for row in of for m in _task(self, row, 0).exposed().messages]
-        return "".join(sorted(set(self._table.symbols).union(*turns)))
+        found = set(self._table.symbols)
+        for row in self.rows:
+            for text in (row["prompt"],) if "prompt" in row else [turn["content"] for turn in row["messages"]]:
+                if not found.issuperset(text):
+                    found.update(text)
+        return "".join(sorted(found))
 
     def size(self, arm: str, level: int, split: str) -> int:
         """Different rows of a cell."""
-        return len(self._table.cells.get((arm, level, split), ()))
+        return len(self._table.numbers.get((arm, level, split), ()))
 
     def arms(self) -> Mapping[str, tuple[int, ...]]:
         """Each arm with its levels."""
@@ -126,12 +144,24 @@ class Rows:
             DataError: no row of the level is in the split.
         """
         Place(self.name, arm, level, split, index).check(self)
-        rows = self._table.cells.get((arm, level, split), ())
-        if not rows:
+        rows = self._table.numbers.get((arm, level, split), _NONE)
+        if not len(rows):
             raise DataError(f"{self.name}/{arm}: {self._why_empty(arm, level, split)}")
         epoch, position = divmod(index, len(rows))
         order = _order(self.seed, f"{self.name}/{arm}/{level}/{split}", epoch, len(rows))
-        return _task(self, rows[order[position]], index)
+        return _task(self, int(rows[order[position]]), arm, level, split, index)
+
+    def asked(self, arm: str, level: int, split: str) -> Iterator[tuple[str, str, str]] | None:
+        """What ``task`` gives of each different row of a cell, in its order: id, text of the question, and content; without the
+        tasks themselves, of which there may be many. None where they are made otherwise, or a question is more than a text.
+        """
+        rows = self._table.numbers.get((arm, level, split), _NONE)
+        if type(self).task is not Rows.task or any("prompt" not in self.rows[int(number)] for number in rows):
+            return None
+        order = _order(self.seed, f"{self.name}/{arm}/{level}/{split}", 0, len(rows))
+        numbers = (int(rows[at]) for at in order)
+        keyed = ((number, self._table.keys[number].decode()) for number in numbers)
+        return ((f"{self.name}/{arm}/{level}/{key[:12]}", self.rows[number]["prompt"], key) for number, key in keyed)
 
     def verifier(self) -> Verifier:
         """The reward function, the scorer, or an exact match of ``answer``."""
@@ -160,38 +190,46 @@ class Rows:
             f"add rows, or change test_share ({self.test_share})"
         )
 
+    @property
+    def _kind(self) -> str:
+        """Digest of everything but the rows that a table depends on."""
+        return digest([_FORMAT, self.name, self.test_share, self.reward is None and self.scorer is None])
+
+    def _beside(self) -> tuple[dict[str, Any], Callable[[], bytes]]:
+        """The digest of the rows, where it is known, and what their table says (`assay.core.rowfile`)."""
+        return self._known, lambda: _notes(self._table, self._kind)
+
     def _tabulate(self) -> _Table:
         if not self.rows:
             raise DataError("Rows needs at least one row, got none")
-        first: dict[str, _Row] = {}
-        seen: dict[str, set[str]] = {}
-        repeated = differing = 0
-        for number, raw in enumerate(self.rows):
-            row = _checked(self, number, raw)
-            if first.setdefault(row.key, row) is row:
-                continue
-            said = digest([row.arm, row.level, row.private])
-            others = seen.setdefault(row.key, {digest([first[row.key].arm, first[row.key].level, first[row.key].private])})
-            if said in others:
-                repeated += 1
-                continue
-            others.add(said)
-            differing += 1
-            key = digest([row.key, said])  # a task of its own, with a name of its own
-            first[key] = replace(row, key=key)
-        cells: dict[tuple[str, int, str], list[_Row]] = {}
-        arms: dict[str, set[int]] = {}
-        for row in first.values():
-            cells.setdefault((row.arm, row.level, row.split), []).append(row)
-            arms.setdefault(row.arm, set()).add(row.level)
-        answers = (str(row.private["answer"]) for row in first.values() if "answer" in row.private)
+        first: dict[str, int] = {}
+        said: dict[str, set[str]] = {}
+        places: list[tuple[str, int, str]] = []
+        symbols: set[str] = set()
+        differing = 0
+        for number, row in enumerate(self.rows):
+            key, place = _checked(self, number, row)
+            seen = first.setdefault(key, number)
+            places.append(place)
+            if seen != number:
+                mine = digest([place, _private(row)])
+                others = said.setdefault(key, {digest([places[seen], _private(self.rows[seen])])})
+                if mine in others:
+                    continue
+                others.add(mine)
+                differing += 1
+                first[digest([key, mine])] = number  # a task of its own, with a name of its own
+            if "answer" in row:
+                symbols.update(str(row["answer"]))
+        cells: dict[tuple[str, int, str], list[int]] = {}
+        for number in first.values():
+            cells.setdefault(places[number], []).append(number)
+        keys = np.empty(len(places), "S32")
+        keys[list(first.values())] = list(first)
         return _Table(
-            cells={cell: tuple(rows) for cell, rows in cells.items()},
-            arms={arm: tuple(sorted(levels)) for arm, levels in sorted(arms.items())},
-            repeated=repeated,
-            differing=differing,
-            symbols="".join(sorted({c for answer in answers for c in answer})),
-        )
+            numbers={cell: np.array(rows, np.int64) for cell, rows in cells.items()}, keys=keys, arms=_arms(cells),
+            repeated=len(places) - len(first), differing=differing, symbols="".join(sorted(symbols)),
+        )  # fmt: skip
 
 
 def load_jsonl(path: str | Path) -> list[dict[str, Any]]:
@@ -202,10 +240,10 @@ def load_jsonl(path: str | Path) -> list[dict[str, Any]]:
             beyond 1e308; names file and line.
     """
     try:
-        lines = Path(path).read_bytes().split(b"\n")
+        with Path(path).open("rb") as file, pause_collection():
+            return [_line(line, f"{path}, line {number}") for number, line in enumerate(file, 1) if line.strip()]
     except OSError as error:
         raise DataError(f"cannot read rows from {path}: {error}") from error
-    return [_line(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
 
 
 def _line(line: bytes, place: str) -> dict[str, Any]:
@@ -220,24 +258,84 @@ def _order(seed: int, stream: str, epoch: int, n: int) -> tuple[int, ...]:
     return tuple(int(i) for i in generator("rows/epoch", seed, stream, epoch).permutation(n))
 
 
-def _task(source: Rows, row: _Row, index: int) -> Task:
+_NONE = np.empty(0, np.int64)
+_FORMAT = 1
+"""Of the notes that stand beside rows."""
+
+
+def _task(source: Rows, number: int, arm: str, level: int, split: str, index: int) -> Task:
+    row = source.rows[number]
+    key = source._table.keys[number].decode()  # pyright: ignore[reportPrivateUsage]
     return Task(
-        id=f"{source.name}/{row.arm}/{row.level}/{row.key[:12]}", domain=source.name, arm=row.arm, level=row.level,
-        split=row.split, index=index, public=row.public, private=row.private,
+        id=f"{source.name}/{arm}/{level}/{key[:12]}", domain=source.name, arm=arm, level=level, split=split, index=index,
+        public=FrozenMap(_posed(number, row)), private=FrozenMap(_private(row)),
     )  # fmt: skip
 
 
-def _checked(source: Rows, number: int, raw: object) -> _Row:
-    if not isinstance(raw, Mapping):
-        raise DataError(f"row {number} is {a_kind(raw)}; make it a dict with 'prompt'")
-    row = cast("Mapping[str, Any]", raw)
-    for name, value in row.items():
-        try:
-            plain(value)
-        except DataError as error:
-            raise DataError(f"row {number}, field {name!r}: {error}") from None
+def _private(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"row": row} | {name: row[name] for name in ("answer", "solution") if name in row}
+
+
+def _arms(cells: Iterable[tuple[str, int, str]]) -> dict[str, tuple[int, ...]]:
+    levels: dict[str, set[int]] = {}
+    for arm, level, _ in cells:
+        levels.setdefault(arm, set()).add(level)
+    return {arm: tuple(sorted(of)) for arm, of in sorted(levels.items())}
+
+
+def _notes(table: _Table, kind: str) -> bytes:
+    """A table as bytes, with a digest of what it depends on."""
+    cells = list(table.numbers)
+    told = json.dumps(
+        {"kind": kind, "cells": cells, "repeated": table.repeated, "differing": table.differing, "symbols": table.symbols}
+    )
+    sizes = np.array([len(table.numbers[cell]) for cell in cells], np.int64)
+    file = io.BytesIO()
+    numbers = np.concatenate([table.numbers[cell] for cell in cells])
+    np.savez(file, allow_pickle=False, told=np.array(told), sizes=sizes, numbers=numbers, keys=table.keys)
+    return file.getvalue()
+
+
+def _noted(notes: bytes, kind: str) -> _Table | None:
+    """The table that notes say; None where there are none, or of other settings."""
+    if not notes:
+        return None
+    with np.load(io.BytesIO(notes), allow_pickle=False) as arrays:
+        told: Any = json.loads(str(arrays["told"]))
+        if told["kind"] != kind:
+            return None
+        parts = np.split(arrays["numbers"], np.cumsum(arrays["sizes"])[:-1])
+        numbers = {(arm, level, split): part for (arm, level, split), part in zip(told["cells"], parts, strict=True)}
+        return _Table(
+            numbers=numbers, keys=arrays["keys"], arms=_arms(numbers), repeated=told["repeated"], differing=told["differing"],
+            symbols=told["symbols"],
+        )  # fmt: skip
+
+
+def _frozen(number: int, row: object) -> FrozenMap:
+    """A row as plain values that cannot change.
+
+    Raises:
+        DataError: no mapping, or a value that is no plain one; names the row and the field.
+    """
+    if not isinstance(row, Mapping):
+        raise DataError(f"row {number} is {a_kind(row)}; make it a dict with 'prompt'")
+    for name, value in cast("Mapping[str, Any]", row).items():
+        if value.__class__ not in _PLAIN:
+            try:
+                plain(value)
+            except DataError as error:
+                raise DataError(f"row {number}, field {name!r}: {error}") from None
+    return FrozenMap(cast("Mapping[str, Any]", row))
+
+
+_PLAIN = frozenset({str, int, float, bool})
+
+
+def _checked(source: Rows, number: int, row: Mapping[str, Any]) -> tuple[str, tuple[str, int, str]]:
+    """Digest of what a row asks, and its arm, level and split."""
     check_row_text(row, f"row {number}")
-    public = FrozenMap(_posed(number, row))
+    public = canonical(_posed(number, row))
     level, arm = row.get("level", 1), row.get("arm", source.name)
     if not isinstance(level, int) or isinstance(level, bool):
         raise DataError(f"row {number}, field 'level': {level!r} is not a whole number")
@@ -249,9 +347,7 @@ def _checked(source: Rows, number: int, raw: object) -> _Row:
         raise DataError(
             f"row {number}, field 'answer': {row.get('answer')!r} cannot be matched; give text, or pass a reward function"
         )
-    private = {"row": row} | {name: row[name] for name in ("answer", "solution") if name in row}
-    split = content_split(public, source.test_share)
-    return _Row(number, digest(public), arm, level, split, public, FrozenMap(private))
+    return hashed(public), (arm, level, text_split(public, source.test_share))
 
 
 def _posed(number: int, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -108,13 +108,14 @@ def _refuse_lost_pointer(folder: Path) -> None:
         raise CheckpointError(f"{folder / 'LATEST'} is missing, but the run has checkpoints; {_others(folder, '')}")
 
 
-def load_state(path: Path, run: str, data: Mapping[str, str] | None = None) -> Any:
+def load_state(path: Path, run: str, data: Mapping[str, str] | None = None, before: Callable[[], str] | None = None) -> Any:
     """The JSON state of a checkpoint.
 
     Args:
         path: the checkpoint.
         run: identity of the run that it must belong to.
         data: digests of the files that the run learns from, by name.
+        before: gives the identity that checkpoints of before have; asked where the other is not theirs.
 
     Raises:
         CheckpointError: it belongs to another run, a file has changed, or it has another format.
@@ -122,7 +123,7 @@ def load_state(path: Path, run: str, data: Mapping[str, str] | None = None) -> A
     state = storage.read_json(path / "state.json")
     if state.get("format") != FORMAT:
         raise CheckpointError(f"checkpoint {path} has format {state.get('format')}, this version of assay reads {FORMAT}")
-    if state["run"] != run:
+    if state["run"] != run and (before is None or state["run"] != before()):
         raise CheckpointError(
             f"checkpoint {path} belongs to another run: its settings are not those of run.toml; put back the checkpoint or the "
             "run.toml that belong together (only steps may change, by 'assay resume --steps')"

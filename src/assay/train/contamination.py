@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
 from assay.core.canon import digest
+from assay.core.collection import pause_collection
 from assay.core.config import to_dict
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource
+from assay.core.rowfile import rows_beside
 from assay.core.task import Message, Task, asked_in
 from assay.curate.evaluation import EvalIndex, EvalItem, Hit, Matching
+from assay.curate.questions import Questions
 from assay.curate.rows import entries
-from assay.curate.text import Texts, normal, numbers, sketch_library
+from assay.curate.text import normal, numbers, sketch_library, words_differ
 from assay.train import storage
 from assay.train.data import data_digests
 from assay.train.evaluate import held_out
@@ -95,7 +98,8 @@ def look(run: Run, folder: Path) -> Mapping[str, Any]:
         before: Any = storage.read_json(path) if path.exists() else {}
         if before.get("inputs") == inputs:
             return cast("Mapping[str, Any]", before)
-        found = {"mode": check.mode, "inputs": inputs, **_looked(run)}
+        with pause_collection():
+            found = {"mode": check.mode, "inputs": inputs, **_looked(run)}
         if found["contaminated"] and check.mode == "refuse":
             raise DataError(_refusal(run, found))
     storage.write_json(path, found)
@@ -125,14 +129,13 @@ def _looked(run: Run) -> dict[str, Any]:
     if check.against and check.matching.near:
         sketch_library()
     index = EvalIndex.read(check.against, check.matching)
-    searches = (_contents(own), _texts(run.tasks, own, check.matching, near), _files(index))
+    blocks = [prompts[start : start + _AT_ONCE] for start in range(0, len(prompts), _AT_ONCE)]
+    searches = (_contents(own), _texts(run.tasks, own, check.matching, near, blocks), _files(index, blocks))
     by_prompt: dict[int, list[dict[str, Any]]] = {}
-    for start in range(0, len(prompts), _AT_ONCE):
-        block = prompts[start : start + _AT_ONCE]
-        texts = Texts([normal(p.text) for p in block])
+    for number, block in enumerate(blocks):
         for search in searches:
-            for at, hit in search(block, texts):
-                by_prompt.setdefault(start + at, []).append(hit)
+            for at, hit in search(number, block):
+                by_prompt.setdefault(number * _AT_ONCE + at, []).append(hit)
     seen.hits = [(prompts[at], tuple(hits)) for at, hits in sorted(by_prompt.items())]
     sources = [{"name": HELD_OUT, "items": len(own)}]
     sources += [{"name": str(file), "items": sum(i.file == file for i in index.items)} for file in _in_order(index)]
@@ -151,15 +154,15 @@ def _held_out(run: Run) -> list[Task]:
     return list({task.content: task for task in found}.values())
 
 
-Search = Callable[[Sequence[_Prompt], Texts], Iterator[tuple[int, dict[str, Any]]]]
-"""Prompts, and their normalised texts, to the number of each that is hit, and by what."""
+Search = Callable[[int, Sequence[_Prompt]], Iterator[tuple[int, dict[str, Any]]]]
+"""A block of prompts, and its number, to the number of each that is hit, and by what."""
 
 
 def _contents(own: Sequence[Task]) -> Search:
     """Held-out tasks that ask the same, word for word or by their facts."""
     known = {task.content: task for task in own}
 
-    def search(block: Sequence[_Prompt], texts: Texts) -> Iterator[tuple[int, dict[str, Any]]]:
+    def search(number: int, block: Sequence[_Prompt]) -> Iterator[tuple[int, dict[str, Any]]]:
         for at, prompt in enumerate(block):
             task = known.get(prompt.content)
             if task is not None:
@@ -168,32 +171,52 @@ def _contents(own: Sequence[Task]) -> Search:
     return search
 
 
-def _texts(source: TaskSource, own: Sequence[Task], matching: Matching, near: bool) -> Search:
+def _texts(
+    source: TaskSource, own: Sequence[Task], matching: Matching, near: bool, blocks: Sequence[Sequence[_Prompt]]
+) -> Search:
     """Held-out rows that are the same but for case and white space, or nearly; those of a source without end are drawn from
     patterns, and are no repetitions for being alike.
+
+    Rows of one source often share a template, and are told apart by what each puts into it: what many have counts for nothing,
+    and two that differ in numbers, or in one place in most words, ask different things.
     """
     rows = [task for task in own if _size(source, task.arm) is not None]
-    index = EvalIndex(
-        tuple(EvalItem(HELD_OUT, i, normal(_text(task.exposed().messages))) for i, task in enumerate(rows)),
-        Matching(n=0, near=matching.near if near else 0.0, shingle=matching.shingle),
-    )
+    said = [_text(task.exposed().messages) for task in rows]
+    items = tuple(EvalItem(HELD_OUT, i, normal(text)) for i, text in enumerate(said))
+    index = EvalIndex(items, replace(matching, n=0, near=matching.near if near else 0.0), as_written=True)
+    counted = index.templates()
+    counted.add(index.questions(said))
+    some: list[tuple[list[int], Questions]] = []
+    for texts in (index.questions([p.text for p in block]) for block in blocks if rows):
+        counted.add(texts)
+        maybe = index.likely(texts)
+        some.append((maybe, texts.part(maybe)))
+    common = counted.common(matching.template)
 
-    def search(block: Sequence[_Prompt], texts: Texts) -> Iterator[tuple[int, dict[str, Any]]]:
-        for at, hits in index.hits(texts).items() if rows else ():
+    def search(number: int, block: Sequence[_Prompt]) -> Iterator[tuple[int, dict[str, Any]]]:
+        maybe, texts = some[number] if rows else ([], index.questions([]))
+        for place, hits in index.hits(texts, common).items():
             for hit in hits:
-                task = rows[hit.item.line]
-                other_numbers = hit.kind == "near" and numbers(hit.item.text) != numbers(texts.normal[at])
-                if block[at].content != task.content and not other_numbers:
+                at, task, mine = maybe[place], rows[hit.item.line], texts.normal[place]
+                apart = hit.kind == "near" and (numbers(hit.item.text) != numbers(mine) or words_differ(hit.item.text, mine))
+                if block[at].content != task.content and not apart:
                     yield at, _of_task(task, hit.kind, hit.similarity)
 
     return search
 
 
-def _files(index: EvalIndex) -> Search:
+def _files(index: EvalIndex, blocks: Sequence[Sequence[_Prompt]]) -> Search:
     """Items of the files that were named."""
+    asked: list[Questions] = []
+    counted = index.templates()
+    for block in blocks if index.items else ():
+        asked.append(index.questions([p.text for p in block]))
+        counted.add(asked[-1])
+        asked[-1].forget()
+    common = counted.common(index.matching.template)
 
-    def search(block: Sequence[_Prompt], texts: Texts) -> Iterator[tuple[int, dict[str, Any]]]:
-        for at, hits in index.hits(texts).items() if index.items else ():
+    def search(number: int, block: Sequence[_Prompt]) -> Iterator[tuple[int, dict[str, Any]]]:
+        for at, hits in index.hits(asked[number], common).items() if asked else ():
             for hit in hits:
                 yield at, _of_file(hit)
 
@@ -222,11 +245,11 @@ def _in_order(index: EvalIndex) -> list[str]:
 
 def _prompts(run: Run) -> tuple[list[_Prompt], bool]:
     """The different training prompts of a run and of the bases before it, and whether these are all that there are."""
-    found: dict[str, _Prompt] = {}
+    found: dict[tuple[str, str], _Prompt] = {}
     whole = True
     for part, of in _with_bases(run):
         for prompt in (*_of_preferences(part, of), *_of_demonstrations(part, of), *_of_tasks(part, of, run.contamination.sample)):
-            found.setdefault(prompt.text + "\0" + prompt.content, prompt)
+            found.setdefault((prompt.text, prompt.content), prompt)
         whole = whole and all(_size(part.tasks, arm) is not None for arm, _ in _cells(part))
     return list(found.values()), whole
 
@@ -255,7 +278,11 @@ def _of_demonstrations(run: Run, of: str) -> Iterator[_Prompt]:
 
 def _of_tasks(run: Run, of: str, sample: int) -> Iterator[_Prompt]:
     for arm, level in _cells(run):
-        size = _size(run.tasks, arm)
+        size, asked = _size(run.tasks, arm), getattr(run.tasks, "asked", None)
+        known = asked(arm, level, "train") if asked is not None else None
+        if known is not None:
+            yield from (_Prompt(f"{of}task {id!r} (arm {arm!r}, level {level})", text, content) for id, text, content in known)
+            continue
         for index in range(sample if size is None else size(arm, level, "train")):
             task = run.tasks.task(arm, level, "train", index)
             place = f"{of}task {task.id!r} (arm {arm!r}, level {level})"
@@ -283,7 +310,8 @@ def _text(messages: Sequence[Message]) -> str:
 
 def _inputs(run: Run) -> str:
     """Digest of all that a result depends on."""
-    table = to_dict(run)
+    with rows_beside(Path()):
+        table = to_dict(run)
     stages = [{k: s[k] for k in ("kind", "levels", "data") if k in s} for s in table["stages"]]
     told = {k: table[k] for k in ("model", "tasks", "evaluation", "contamination")}
     files = {str(p): _digest(p) for place in run.contamination.against for p in entries(place)}
@@ -313,6 +341,7 @@ def _told(hit: Mapping[str, Any]) -> str:
     """One hit: the training item, the evaluation item, and how they match."""
     how = {
         "same": "is the same as",
+        "whole": "holds the whole of",
         "near": f"is nearly the same (similarity {hit['similarity']:.2f}) as",
         "run": f"shares the run of {len(hit['run'].split(' '))} words {hit['run']!r} with",
     }[hit["kind"]]

@@ -9,10 +9,12 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from assay.core.collection import pause_collection
 from assay.core.errors import CheckpointError, ConfigError, DataError, EngineError, OutOfMemoryError, StorageError
 from assay.core.protocols import Tracker
 from assay.core.threads import with_torch
@@ -156,7 +158,8 @@ class Driver:
 
         self._threads()
         found = checkpoint.latest(self.folder)
-        state = checkpoint.load_state(found, self.desk.identity, self.desk.data) if found else None
+        before = partial(record.run_id_of_before, self.run)
+        state = checkpoint.load_state(found, self.desk.identity, self.desk.data, before) if found else None
         run = extended(self.run, state, steps)
         run = run if ranks is None else replace(run, mesh=replace(run.mesh, data=ranks, context=1))
         done = self.folder / "done.json"
@@ -199,7 +202,8 @@ class Driver:
         check_run(self.run)
         model = models.load(self.run.model, self._build)
         others = {path: models.from_folder(path) for path in anchor_models(self.run)}
-        check_fits(self.run, model, others.__getitem__)
+        with pause_collection():
+            check_fits(self.run, model, others.__getitem__)
         for stage in self.run.stages:  # of later ones too, before the first has cost anything
             check_buildable(model, stage.learner)
         for path, other in others.items():  # a run that is gone on with must not depend on what became of other folders

@@ -5,7 +5,7 @@ too long, or beyond the tokenizer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.plan import Plan
@@ -111,7 +111,7 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
                 f"Run.sampling.stop={run.sampling.stop}: the model's tokenizer lacks {', '.join(map(repr, missing))}, so no "
                 f"answer could ever end with {text!r}; leave it out"
             )
-    check_answer = _answer_check(run.tasks.verifier(), model.tokenizer)
+    check_answer, fits = _answer_check(run.tasks.verifier(), model.tokenizer), _Fits()
     for stage in run.stages:
         for anchor in stage.learner.anchors:
             if anchor.model:
@@ -124,8 +124,10 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
             Imitations(run, stage, model.tokenizer).check(min(context, short))
             continue
         for task in _first_tasks(run.tasks, stage.levels, "train"):
-            _check_prompt(task, model.tokenizer, new, context)
-            _check_prompt(task, model.tokenizer, new, short, "anchors' shortest")
+            if not fits(task, context - new):
+                fits.note(task, _check_prompt(task, model.tokenizer, new, context))
+            if short < context:
+                _check_prompt(task, model.tokenizer, new, short, "anchors' shortest")
             check_answer(task)
             _check_turns(run, task, model.tokenizer)
             if isinstance(stage, Reinforce):
@@ -133,7 +135,8 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
             if isinstance(stage, WarmUp):
                 _check_trace(run, stage, task, model.tokenizer, context)
     for task in _first_tasks(run.tasks, run.evaluation.levels, "test"):
-        _check_prompt(task, model.tokenizer, new, context)
+        if not fits(task, context - new):
+            _check_prompt(task, model.tokenizer, new, context)
         check_answer(task)
         _check_turns(run, task, model.tokenizer)
 
@@ -196,7 +199,8 @@ def _count(source: TaskSource, arm: str, level: int, split: str) -> int:
     return size(arm, level, split) if size is not None else PROBES
 
 
-def _check_prompt(task: Task, tokenizer: Tokenizer, new: int, context: int, whose: str = "model's") -> None:
+def _check_prompt(task: Task, tokenizer: Tokenizer, new: int, context: int, whose: str = "model's") -> int:
+    """Tokens of a task's prompt."""
     try:
         tokens = len(tokenizer.render(task.exposed().messages))
     except DataError as error:
@@ -207,6 +211,34 @@ def _check_prompt(task: Task, tokenizer: Tokenizer, new: int, context: int, whos
             f"Run.sampling.max_new_tokens={new} that exceeds the {whose} context of {context}: lower max_new_tokens, leave the "
             "level out, or use a model with more positions"
         )
+    return tokens
+
+
+class _Fits:
+    """Which prompts surely fit, without a look at their tokens: a token is a character at least, where all are ASCII, and the
+    template writes around one user's text what it writes around another.
+    """
+
+    def __init__(self) -> None:
+        self._around = 0
+        self._known: set[str] = set()
+
+    def __call__(self, task: Task, most: int) -> bool:
+        text: Any = task.public.get("prompt")
+        if not self._around or not isinstance(text, str) or "tools" in task.public:
+            return False
+        return self._around + len(text) <= most and text.isascii() and self._known.issuperset(text)
+
+    def note(self, task: Task, tokens: int) -> None:
+        """A prompt of so many tokens was written; no template writes more around one."""
+        text: Any = task.public.get("prompt")
+        if isinstance(text, str) and "tools" not in task.public:
+            self._around = max(self._around, tokens + _MORE)
+            self._known.update(text)
+
+
+_MORE = 8
+"""Tokens by which two texts beside a template's may differ in how they join it."""
 
 
 def _check_turns(run: Run, task: Task, tokenizer: Tokenizer) -> None:

@@ -14,6 +14,7 @@ from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import CheckpointError, ConfigError
 from assay.core.hub import PREFIX
 from assay.core.protocols import Verifier
+from assay.core.rowfile import rows_beside
 from assay.runtime.engines import Movable
 from assay.runtime.settings import Mesh
 from assay.train import code, lock, machine, models, storage
@@ -41,9 +42,15 @@ def refuse_used(folder: Path) -> None:
     """Raises ConfigError when ``folder`` holds a run, or anything else that a new run would write beside."""
     if (folder / "run.toml").exists():
         raise ConfigError(f"{folder} holds a run already: go on with it by 'assay resume {folder}', or choose another folder")
-    leftovers = {lock.LOCK, *CLAIM, *(f".{name}.tmp" for name in CLAIM)}
+    leftovers = {lock.LOCK, *CLAIM, *_rows_in(folder)}
+    leftovers |= {f".{name}.tmp" for name in leftovers}
     if folder.exists() and (not folder.is_dir() or any(p.name not in leftovers for p in folder.iterdir())):
         raise ConfigError(f"{folder} is not an empty folder; choose another one")
+
+
+def _rows_in(folder: Path) -> list[str]:
+    """Files of rows, and those of a process that was killed over one."""
+    return [path.name.removeprefix(".").removesuffix(".tmp") for of in ("rows-*", ".rows-*.tmp") for path in folder.glob(of)]
 
 
 def claim(folder: Path, run: Run) -> None:
@@ -56,15 +63,20 @@ def claim(folder: Path, run: Run) -> None:
 def unclaim(folder: Path) -> None:
     """Frees a folder whose run could never begin, unless it has a checkpoint: what it had put there goes with it."""
     if not (folder / "LATEST").exists():
-        for name in (*CLAIM, *BEFORE):
+        for name in (*CLAIM, *BEFORE, *_rows_in(folder)):
             storage.remove(folder / name)
         for name in BEFORE_FOLDERS:
             shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def write_run(folder: Path, run: Run) -> None:
-    """Writes ``run.toml``."""
-    storage.write_text(folder / "run.toml", dumps_toml(to_dict(run)))
+    """Writes ``run.toml``, and beside it the rows of tasks that have many; those of a run that it was before go."""
+    with rows_beside(folder, storage.write_bytes) as store:
+        text = dumps_toml(to_dict(run))
+    storage.write_text(folder / "run.toml", text)
+    for path in (*folder.glob("rows-*.jsonl"), *folder.glob("rows-*.npz")):
+        if path.with_suffix(".jsonl").name not in store.names:
+            storage.remove(path)
 
 
 def isolation(folder: Path, judges: Mapping[str, Verifier]) -> list[str]:
@@ -106,7 +118,8 @@ def load_run(folder: Path, run: Run | None = None) -> Run:
     except ConfigError as error:
         raise CheckpointError(f"{path} is damaged: {error}; restore it from a copy") from None
     if run is None:
-        return from_dict(Run, recorded)
+        with rows_beside(folder):
+            return from_dict(Run, recorded)
     commits = {found.partition("@")[0]: found for found in re.findall(r'"([\w.-]+/[\w.-]+@[0-9a-f]{40})"', text)}
     steps = [int(stage["steps"]) for stage in recorded.get("stages", []) if "steps" in stage]
     data = {f"{a}{c}": f"{a}@{b}{c}" for a, b, c in re.findall(r'"(hub:[\w.-]+/[\w.-]+)@([0-9a-f]{40})((?::[^"]*)?)"', text)}
@@ -118,7 +131,9 @@ def load_run(folder: Path, run: Run | None = None) -> Run:
     if len(steps) == len(run.stages):
         run = replace(run, stages=tuple(replace(s, steps=n) for s, n in zip(run.stages, steps, strict=True)))
     run = replace(run, mesh=from_dict(Mesh, recorded.get("mesh", {})))
-    if dumps_toml(to_dict(run)) != text:
+    with rows_beside(folder):
+        same = dumps_toml(to_dict(run)) == text
+    if not same and dumps_toml(to_dict(run)) != text:  # a folder of before, whose rows stand in run.toml
         raise CheckpointError(f"the run given differs from the one in {path}; pass the same recipe, or start a new run")
     return run
 
@@ -132,6 +147,16 @@ def run_id(run: Run) -> str:
     """Digest of all settings that a resume may not change: everything but threads, ranks, the stages' steps, when to stop at a
     mismatch, and where an engine is that may be elsewhere.
     """
+    with rows_beside(Path()):
+        return _identity(run)
+
+
+def run_id_of_before(run: Run) -> str:
+    """`run_id` as checkpoints have it that were written when all rows stood in ``run.toml``."""
+    return _identity(run)
+
+
+def _identity(run: Run) -> str:
     engine = run.engine.anywhere() if isinstance(run.engine, Movable) else run.engine
     table = to_dict(replace(run, threads=1, mesh=Mesh(), mismatch=MismatchCheck(), engine=engine))
     for stage in table["stages"]:

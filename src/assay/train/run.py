@@ -73,8 +73,9 @@ class ContaminationCheck:
 
     Looked for are the held-out tasks that the run evaluates on, and the questions in files. A held-out task counts as found
     where a prompt asks the same by its content; a held-out row of finite data also where it is the same but for case and white
-    space, or a near-duplicate with the same numbers. An item of a file counts as found as in `assay curate`: the same, a shared
-    run of words, or a near-duplicate. Prompts of finite data are all looked at, of a source without end the first of each level.
+    space, or a near-duplicate with the same numbers. An item of a file counts as found as in `assay curate`: the same, whole in
+    a prompt, a shared run of words, or a near-duplicate. What many prompts share is a template's and counts for nothing. Prompts
+    of finite data are all looked at, of a source without end the first of each level.
 
     Attributes:
         against: files or folders of evaluation rows: ``.jsonl``, ``.jsonl.gz``, ``.parquet``. They are read when the run begins;

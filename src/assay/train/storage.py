@@ -17,7 +17,7 @@ from typing import Any
 from assay.core.canon import plain
 from assay.core.errors import AssayError, CheckpointError, DataError, StorageError
 
-__all__ = ["fresh_folder", "guarded", "read_json", "remove", "sync_file", "write_json", "write_text"]
+__all__ = ["fresh_folder", "guarded", "read_json", "remove", "sync_file", "write_bytes", "write_json", "write_text"]
 
 on_write: Callable[[str], None] = lambda point: None  # noqa: E731
 
@@ -52,11 +52,23 @@ def write_text(path: Path, text: str) -> None:
         StorageError: the disk is full or the folder not writable; the old file is intact.
         DataError: half of a surrogate pair in the text, which no file can hold; likewise.
     """
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{path.name} cannot be written: {text[max(0, error.start - 30) : error.end]!a} ends with half of a surrogate pair, "
+            "which is no character; mend the setting or the row that holds it"
+        ) from None
+    write_bytes(path, data)
+
+
+def write_bytes(path: Path, data: bytes | bytearray) -> None:
+    """`write_text` of bytes."""
     beside = path.with_name(f".{path.name}.tmp")
     with guarded(path):
         try:
-            with beside.open("w", encoding="utf-8") as file:
-                file.write(text)
+            with beside.open("wb") as file:
+                file.write(data)
                 file.flush()
                 on_write(f"write:{path.name}")
                 os.fsync(file.fileno())
@@ -64,12 +76,6 @@ def write_text(path: Path, text: str) -> None:
             beside.replace(path)
             sync_file(path.parent)
             on_write(f"done:{path.name}")
-        except UnicodeEncodeError as error:
-            beside.unlink(missing_ok=True)
-            raise DataError(
-                f"{path.name} cannot be written: {text[max(0, error.start - 30) : error.end]!a} ends with half of a surrogate "
-                "pair, which is no character; mend the setting or the row that holds it"
-            ) from None
         except BaseException:
             beside.unlink(missing_ok=True)
             raise
