@@ -119,7 +119,11 @@ def test_comparing() -> None:
     assert not same_text("1e9999", "2e9999", "tokens", 0.5) and not same_text("1e9999", "5", "tokens", 0.5)
     assert not same_text("x", "1", "tokens", 0.5) and same_text("1000000.0", "1000001", "tokens", 1e-5)
     assert not same_text("1000000", "1000001", "tokens", 1e-5), "another whole number is another number"
-    assert not same_text("7", "8", "tokens", 0.5) and same_text("07", "+7", "tokens", 0.5) and not same_text("-7", "7", "tokens", 0.5)
+    assert (
+        not same_text("7", "8", "tokens", 0.5)
+        and same_text("07", "+7", "tokens", 0.5)
+        and not same_text("-7", "7", "tokens", 0.5)
+    )
     assert same_text("7", "7.0000001", "tokens", 1e-6) and not same_text("1000000", "1000000.5", "tokens", 1e-6)
     assert (
         judged(CodeOutput(compare=Compare.TOKENS, tolerance=0.01), PRINTED, "n = int(input())\nprint(2 * n + 1e-4)").primary
