@@ -30,10 +30,10 @@ def called(rng: np.random.Generator, i: int) -> dict[str, Any]:
 
 
 def tested(rng: np.random.Generator, i: int) -> dict[str, Any]:
-    """Define a function that unit tests try; an object equal to everything is not among the wrong ones (`UnitTests` says why)."""
+    """Define a function that unit tests try."""
     a, b = _numbers(rng)
     right, *wrong = _functions(a, b, i)
-    return _row({"tests": [f"assert f({x}) == {a * x + b}" for x in (2, 5)]}, right, tuple(wrong), f"write f(x): {a} * x + {b}")
+    return _row({"tests": [f"assert f({x}) == {a * x + b}" for x in (2, 5)]}, right, (*wrong, _EQUAL), f"write f(x): {a} * x + {b}")
 
 
 def tests(rng: np.random.Generator, i: int) -> dict[str, Any]:

@@ -228,7 +228,7 @@ BUILT_IN: dict[str, BuiltIn] = {
     **{f"graph_{name}": BuiltIn(_planted(draw), must=_READ) for name, draw in GRAPHS.items()},
     "code_output": BuiltIn(printed, must=("fence", "tag"), inform=_SANDBOX),
     "code_call": BuiltIn(called, must=("fence", "tag"), inform=_SANDBOX),
-    "unit_tests": BuiltIn(tested, must=("fence", "tag"), inform=("trick_equal", *_SANDBOX)),
+    "unit_tests": BuiltIn(tested, must=("fence", "tag"), inform=_SANDBOX),
     "test_quality": BuiltIn(tests, must=("fence", "tag"), inform=_SANDBOX),
     "swe": BuiltIn(mended, must=("fence", "tag"), inform=_SANDBOX),
     "proof": BuiltIn(formal, must=("fence", "tag"), inform=_SANDBOX),

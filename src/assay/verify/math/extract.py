@@ -18,6 +18,7 @@ _BARE = re.compile(
     r"\\(?:boxed|fbox)(?:\s*[-+]?\d[\d.,]*(?<![.,])|\s*\\[A-Za-z]+[^\n$]*?(?=\.?\s*(?:\$|\\[\])]|\n|\Z))|\s+[A-Za-z](?![A-Za-z]))"
 )
 _DELIMITERS = frozenset(["$$", "\\]", "\\[", "```", "**", "$"])
+_SO_FIRST = frozenset("SsTtHhFf∴\\")
 _SO = re.compile(r"(?:so|thus|hence|therefore|finally|∴|\\therefore)\b[,:]?\s+(?=\S)", re.IGNORECASE)
 _AFTER = frozenset(" \t\r\n.,;:!$*_`)]}\\")
 
@@ -39,16 +40,6 @@ def final_answer(text: str, look: Sequence[str] = PLACES, strict_tail: bool = Fa
     """
     if text.isalnum() and text.isascii() and "line" in look:  # the answer alone
         return text
-    found = located(text, look, strict_tail)
-    return found and found[0]
-
-
-def located(text: str, look: Sequence[str] = PLACES, strict_tail: bool = False) -> tuple[str, str] | None:
-    """The answer and the place where it stands; see `final_answer`.
-
-    >>> located("So the answer is 7.")
-    ('7', 'phrase')
-    """
     cut = text.rfind("</think>")
     if cut >= 0:
         text = text[cut + 8 :]
@@ -59,8 +50,20 @@ def located(text: str, look: Sequence[str] = PLACES, strict_tail: bool = False) 
         start, end, after = found
         if strict_tail and not _AFTER.issuperset(text[after:]):
             return None
-        return text[start:end].strip(), place
+        return text[start:end].strip()
     return None
+
+
+def located(text: str, look: Sequence[str] = PLACES, strict_tail: bool = False) -> tuple[str, str] | None:
+    """The answer and the place where it stands; see `final_answer`.
+
+    >>> located("So the answer is 7.")
+    ('7', 'phrase')
+    """
+    answer = final_answer(text, look, strict_tail)
+    if answer is None:
+        return None
+    return answer, next(place for place in look if final_answer(text, (place,), strict_tail) is not None)
 
 
 def _box(text: str) -> tuple[int, int, int] | None:
@@ -119,9 +122,11 @@ def _line(text: str) -> tuple[int, int, int] | None:
         start = text.rfind("\n", 0, end) + 1
     if not end:
         return None
-    so = _SO.match(text, start, end) if " " in text[start:end] else None
-    start = so.end() if so else start
-    return start, start + cut_clause(text[start:end]) if end - start > 14 or not text.isascii() else end, end
+    line = text[start:end]
+    if line[0] in _SO_FIRST and (so := _SO.match(line)) is not None:
+        line, start = line[so.end() :], start + so.end()
+    long = len(line) > 24 or "," in line or ";" in line or "(" in line or not line.isascii()
+    return start, start + cut_clause(line) if long else end, end
 
 
 _FIND = {"box": _box, "tag": _tag, "phrase": _phrase, "line": _line}

@@ -12,6 +12,7 @@ __all__ = ["literal"]
 
 _STYLE = r"\\(?:text|textbf|textrm|textit|mathbf|mathrm|mathsf|bf|rm|boldsymbol)\s*"
 _STYLED = re.compile(rf"{_STYLE}\{{([^{{}}]*)\}}")
+_LOWER = re.compile(r"(?!opt|cho|the|ans|cor)[a-z]")
 _NAMED = re.compile(r"(?:the\s+)?(?:correct\s+)?(?:option|choice|answer)(?:\s+is)?\s*:?\s*(?=[(A-Z])", re.IGNORECASE)
 _LETTER = re.compile(r"\(?\s*([A-Za-z])\s*\)?\.?")
 _LABELLED = re.compile(r"(?:\(\s*([A-Z])\s*\)[\s:.]*|([A-J])\s*(?:[):]\s*|\.\s+))(\S.*)", re.DOTALL)
@@ -42,8 +43,10 @@ def literal(text: str) -> Value | None:
     elif first.isdigit():
         if _DIGITS.match(text) is None:
             return None
-    elif first != "(" and (first != "\\" or _STYLED.match(text) is None):
-        return None
+    elif first != "(":
+        styled = _STYLED.match(text) if first == "\\" else None
+        if styled is None or (styled.end(1) - styled.start(1) > 3 and _LOWER.match(text, styled.start(1)) is not None):
+            return None
     plain = _STYLED.sub(r"\1", text).strip() if "\\" in text else text
     return _choice(plain, text) or (_clock(plain) or _based(text, plain) if any(c.isdigit() for c in plain[:2]) else None)
 

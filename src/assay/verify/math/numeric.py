@@ -21,7 +21,7 @@ def rounds(first: Formula, second: Formula) -> bool | None:
     Half a unit in the last place is a rounding; up to a whole one it may have been cut off, which is not known.
 
     >>> from assay.verify.math.read import read
-    >>> [rounds(read(r"\sqrt{2}"), read(text)) for text in ("1.41", "1.42", "1.5", "2")]
+    >>> [rounds(read(r"\sqrt{2}"), read(text)) for text in ("1.41", "1.42", "1.5", "3")]
     [True, None, None, False]
     """
     for exact, written in ((first, second), (second, first)):

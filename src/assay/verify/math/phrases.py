@@ -76,8 +76,8 @@ def announced(text: str) -> tuple[int, int] | None:
     >>> text[slice(*announced(text))]
     '$42$'
     """
-    if len(text) < 25 and " " not in text and ":" not in text and "#" not in text and "\n" not in text and text.isascii():
-        return None
+    if "w" not in text and "p" not in text and "W" not in text and "#" not in text and text.isascii():
+        return None  # no word of `_ASCII`
     last = text.rfind("nswer")
     if last >= 0 and (plain := _AT_ONCE.match(text, last)) is not None:
         return plain.span(1)

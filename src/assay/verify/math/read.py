@@ -40,7 +40,11 @@ _EQUAL = frozenset(["=", "\\approx"])
 _RELATIONS = frozenset(["=", "<", ">", "\\le", "\\ge", "\\ne", "\\in", "\\approx", "\\equiv"])
 _SEPARATORS = frozenset([",", ";", "\\or", "\\and"])
 _BOX = re.compile(r"\\(?:boxed|fbox)(?:\s*\{(?P<braced>.*)\}|\s*(?P<bare>[^\s{A-Za-z].*)|\s+(?P<letter>[A-Za-z]\S*))", re.DOTALL)
-_LETTERS = {letter: Choice(letter) for letter in "ABCDEFGHIJ"}
+_LETTERS = {
+    form.replace("#", letter): Choice(letter)
+    for letter in "ABCDEFGHIJ"
+    for form in ("#", "(#)", "\\text{#}", "\\text{(#)}", "\\textbf{(#)}")
+}
 _MARKS = _SEPARATORS | _RELATIONS | CLOSERS | OPENERS.keys() | {"\\cup"}
 _DEEPEST = 12
 

@@ -22,7 +22,7 @@ from assay.verify.math.extract import PLACES, final_answer, located
 from assay.verify.math.guards import tame
 from assay.verify.math.phrases import is_prose
 from assay.verify.math.read import read
-from assay.verify.math.values import Formula, Opaque, Text
+from assay.verify.math.values import Formula, Many, Opaque, Text, Value
 from assay.verify.math.written import FORMS, written
 
 __all__ = ["MathAnswer", "Verdict", "compare"]
@@ -171,7 +171,7 @@ class MathAnswer:
         words = read(answer)
         if isinstance(words, Opaque):
             return is_prose(answer)
-        if not isinstance(words, Text) or len(words.words.split()) < 3 or isinstance(read(gold), Text):
+        if all(len(text.words.split()) < 3 for text in _texts(words)) or _texts(read(gold)):
             return False
         found = located(text, self.look, self.strict_tail)
         return found is not None and found[1] in ("phrase", "line")
@@ -180,6 +180,12 @@ class MathAnswer:
         if same and not written(answer or "", self.form):
             return _score(Verdict.DIFFERENT, tier, answer, f"the value is right, but it is not written in the form {self.form!r}")
         return _score(Verdict.EQUAL if same else Verdict.DIFFERENT, tier, answer)
+
+
+def _texts(value: Value) -> list[Text]:
+    """The words in a value, or in the items of a list."""
+    items = value.items if isinstance(value, Many) else (value,)
+    return [item for item in items if isinstance(item, Text)]
 
 
 def _expected(task: Task) -> str:
