@@ -20,15 +20,17 @@ from assay.core.batch import Batch
 from assay.core.group import Draw, Group
 from assay.core.manifest import Manifest
 from assay.core.plan import Forward, Plan
-from assay.core.rollout import Completion, Ids, Rollout, Sampling, ToolResult
+from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, ToolResult
 from assay.core.score import Score
 from assay.core.task import Context, Message, Task, World
 from assay.core.thinking import Thinking
 
 __all__ = [
+    "Ask",
     "BatchComposer",
     "ChatTokenizer",
     "ContextManager",
+    "Conversation",
     "Curriculum",
     "CurriculumSpec",
     "Engine",
@@ -44,6 +46,8 @@ __all__ = [
     "Request",
     "Restorable",
     "Sampler",
+    "SamplerParts",
+    "SamplerSpec",
     "State",
     "Stats",
     "Step",
@@ -144,14 +148,94 @@ class Tool(Protocol):
     async def call(self, args: Mapping[str, Any], scope: World) -> ToolResult: ...
 
 
+class Conversation(Protocol):
+    """What the policy goes on with, as a context manager sees it: a value, whose methods give others.
+
+    None of them tokenises what was sampled: ids go on as they are, or not at all.
+    """
+
+    @property
+    def task(self) -> World:
+        """What is worked on."""
+        ...
+
+    @property
+    def prefix(self) -> Ids:
+        """``[P]`` ids of the next call, if nothing changes."""
+        ...
+
+    @property
+    def said(self) -> Ids:
+        """``[S]`` ids of the answer in progress, all that was sampled of it, forced ones first; empty between two turns."""
+        ...
+
+    @property
+    def cuts(self) -> int:
+        """How often the answer in progress reached the limit of a call; 0 between two turns."""
+        ...
+
+    @property
+    def limit(self) -> int:
+        """Most tokens of a call that begins an answer: those of `Sampling.max_new_tokens`."""
+        ...
+
+    @property
+    def budget(self) -> int:
+        """Tokens that the prefix may have for a call of `limit` tokens to fit into the engine's context."""
+        ...
+
+    @property
+    def rewrites(self) -> int:
+        """How often the conversation was rewritten in this rollout."""
+        ...
+
+    def turns(self) -> Sequence[tuple[Message, int]]:
+        """Messages with their tokens, in order, the opening first; an answer in progress is none of them."""
+        ...
+
+    def keep(self, indices: Sequence[int]) -> Conversation:
+        """Some of the turns alone, ascending."""
+        ...
+
+    def restart(self, messages: Sequence[Message]) -> Conversation:
+        """The opening, then these messages; an answer in progress is given up."""
+        ...
+
+    def carry(self, ids: Ids, limit: int) -> Conversation:
+        """The answer in progress goes on behind ``ids`` in place of all that was said of it, by at most ``limit`` tokens."""
+        ...
+
+    def end(self) -> Conversation:
+        """The rollout ends here, with stop ``length``."""
+        ...
+
+
+class Ask(Protocol):
+    """Asks the policy itself, aside from what environments and verifiers read."""
+
+    async def __call__(self, conversation: Conversation, messages: Sequence[Message], limit: int | None = None) -> Call | None:
+        """What it answers to ``messages`` at this place of the conversation: a call of the rollout, trained like all others.
+
+        Args:
+            conversation: the place.
+            messages: shown behind it.
+            limit: most tokens of the answer; that of any call when None.
+
+        Returns:
+            The call, or None where the engine's context has no room for it.
+        """
+        ...
+
+
 class ContextManager(Protocol):
     """What the policy may condition on next.
 
-    ``turns`` are (message, tokens) of the working conversation in order, the opening first; the result is the indices to keep,
-    ascending. What was dropped does not come back. ``budget`` is how many tokens leave room for a full answer.
+    It is asked at two moments: between two turns, when the environment has answered (``cuts`` is 0), and when an answer reached
+    the limit of a call (``cuts`` counts how often). None leaves the conversation as it is: between turns it goes on, and an
+    answer that was cut off stays cut off. It must do the same when asked the same: a rollout may be played again.
     """
 
-    def keep(self, turns: Sequence[tuple[Message, int]], budget: int) -> Sequence[int]: ...
+    async def rewrite(self, conversation: Conversation, ask: Ask) -> Conversation | None: ...
 
 
 # ---- how tokens are drawn ---------------------------------------------------------------------------------------------
@@ -293,6 +377,47 @@ class Sampler(Protocol):
     """Contexts to rollouts, ``n`` each; a searcher is a sampler."""
 
     async def collect(self, contexts: Sequence[Context], n: int) -> list[Rollout]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplerParts:
+    """What a sampler is built from.
+
+    Attributes:
+        engine: draws tokens.
+        tokenizer: of the policy.
+        source: gives environments.
+        sampling: how tokens are drawn.
+        seed: all sampling noise derives from it and the rollouts' ids.
+        max_turns: assistant turns per rollout, unless the sampler's settings say otherwise.
+        deadline: seconds for one start or step of an environment.
+    """
+
+    engine: Engine
+    tokenizer: Tokenizer
+    source: TaskSource
+    sampling: Sampling
+    seed: int
+    max_turns: int
+    deadline: float
+
+
+class SamplerSpec(Protocol):
+    """The frozen settings of a sampler."""
+
+    def build(self, parts: SamplerParts) -> Sampler:
+        """The sampler of one stage."""
+        ...
+
+    @property
+    def max_turns(self) -> int | None:
+        """Most assistant turns of a rollout; None for the run's."""
+        ...
+
+    @property
+    def player(self) -> SamplerSpec:
+        """What plays single rollouts, as evaluations do: without any search, in the same contexts as training."""
+        ...
 
 
 # ---- what to try next -------------------------------------------------------------------------------------------------

@@ -19,9 +19,12 @@ from assay.core.errors import DataError
 from assay.core.score import Fault
 from assay.core.task import Context
 
-__all__ = ["Call", "Completion", "Ids", "Rollout", "Sampling", "Span", "Stop", "ToolResult", "ids_of"]
+__all__ = ["ASIDE", "Call", "Completion", "Ids", "Rollout", "Sampling", "Span", "Stop", "ToolResult", "ids_of"]
 
 Ids = NDArray[np.int32]
+
+ASIDE = "aside"
+"""Role of calls in which the policy speaks to itself, as in a summary: no environment hears them, and they are no answer."""
 
 
 def ids_of(values: object) -> Ids:
@@ -157,7 +160,7 @@ class Call:
 
     Attributes:
         id, parent: position in the tree; parents come first, roots have None.
-        role, policy: who acts, and which policy sampled it.
+        role, policy: who acts (``assistant``, or `ASIDE` where nobody else is to hear it), and which policy sampled it.
         prefix: ``[P]`` ids that the engine was given.
         completion: what it returned.
         text: the assistant's turn so far, decoded, without its stop token: what verifiers and environments read. Forced first
@@ -227,8 +230,8 @@ class Rollout:
 
     @property
     def text(self) -> str:
-        """Text of the last call: the answer."""
-        return self.calls[-1].text if self.calls else ""
+        """Text of the last call that is no aside: the answer."""
+        return next((call.text for call in reversed(self.calls) if call.role != ASIDE), "")
 
     @property
     def length(self) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from assay.core.errors import AssayError, ConfigError, DataError, EngineError
+from assay.core.errors import AssayError, ConfigError, DataError, EngineError, a_kind
 from assay.core.protocols import (
     ContextManager,
     Engine,
@@ -21,7 +21,7 @@ from assay.core.protocols import (
     TaskSource,
     Tokenizer,
 )
-from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, Stop
+from assay.core.rollout import ASIDE, Call, Completion, Ids, Rollout, Sampling, Stop, ids_of
 from assay.core.score import Fault
 from assay.core.seeds import derive_each
 from assay.core.task import Context, Message
@@ -60,7 +60,7 @@ class Player:
         sampling: how tokens are drawn; without ``stop_ids`` an answer ends with the tokenizer's end tokens.
         seed: all sampling noise derives from it and the rollout's id.
         max_turns: assistant turns per rollout.
-        manager: which turns the policy goes on with.
+        manager: what of a conversation the policy goes on with.
         deadline: seconds for one start or step of an environment.
 
     Raises:
@@ -78,6 +78,7 @@ class Player:
     _room: int = field(init=False, repr=False)
     _many: EngineOfMany | None = field(init=False, repr=False)
     _reader: Reader = field(init=False, repr=False)
+    _keeps: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.max_turns < 1:
@@ -87,6 +88,7 @@ class Player:
         if not self.sampling.stop_ids:
             object.__setattr__(self, "sampling", replace(self.sampling, stop_ids=end_ids(self.tokenizer)))
         object.__setattr__(self, "_reader", Reader.of(self.tokenizer))
+        object.__setattr__(self, "_keeps", isinstance(self.manager, KeepAll))
         object.__setattr__(self, "_room", self.engine.info().context)
         object.__setattr__(self, "_many", self.engine if isinstance(self.engine, EngineOfMany) else None)
 
@@ -111,7 +113,7 @@ class Player:
             for c in contexts
             for i, seed in enumerate(derive_each("rollout", self.seed, c.key, n))
         ]
-        if self._many is not None and all(play.is_one_call(self.source) for play in plays[::n]):
+        if self._many is not None and self._keeps and all(play.is_one_call(self.source) for play in plays[::n]):
             return await self._answered(plays, self._many)
         return _doubted(plays, await _all([self._play(play) for play in plays]))
 
@@ -136,15 +138,14 @@ class Player:
         for play in plays:
             key = play.context.key
             if key not in talks:
-                talks[key] = play.converse(Obs())
+                talks[key] = self._converse(play, Obs())
                 self._check_room(play.context, len(talks[key].prefix))
         asked = [(play, talks[play.context.key]) for play in plays]
-        requests = [self._request(play, talk.prefix, talk.forced, self.sampling) for play, talk in asked]
+        requests = [self._request(play, talk.prefix, talk.start, self.sampling) for play, talk in asked]
         with _blamed(requests):
             completions = await engine.generate_all(requests)
         for (play, talk), completion in zip(asked, completions, strict=True):
-            instead = (talk.score_prefix, talk.privileged_prefix)
-            play.calls.append(self._read(play, talk.prefix, talk.forced, completion, instead))
+            play.add(self._read(play, talk.prefix, talk.start, talk.said, completion, talk))
         return [play.ended(play.calls[-1].completion.stop) for play in plays]
 
     # ---- one attempt ----------------------------------------------------------------------------------------------------
@@ -170,67 +171,130 @@ class Player:
     async def _sitting(self, play: _Play) -> Rollout:
         """One environment from its start until the attempt ends."""
         world, shown = await opened(partial(play.environment, self.source), play.context, self.deadline)
-        talk = play.converse(shown)
+        talk = self._converse(play, shown)
         if not play.recorded:
             self._check_room(play.context, len(talk.prefix))
         for turn in range(1, self.max_turns + 1):
-            said, stop = await self._turn(play, talk)
+            talk, said, stop = await self._turn(play, talk)
             if world is None or stop is not Stop.DONE:
                 return play.ended(stop)
             step = await answered(partial(world.step, play.calls[-1].text), Step, turn, self.deadline)
             play.heard(step)
             if step.done:
                 return play.ended(Stop.DONE)
-            talk.hear(play.calls[-1], said, step.obs.messages)
-            if not isinstance(self.manager, KeepAll):
-                talk.compact(self.manager, self._room - self.sampling.max_new_tokens)
+            talk = talk.hear(play.calls[-1], said, step.obs.messages)
+            if turn < self.max_turns:
+                talk = await self._rewritten(play, talk) or talk
+            if play.interrupted:
+                return play.ended(Stop.PARTIAL)
+            if talk.ended:
+                break
         return play.ended(Stop.LENGTH)
 
-    async def _turn(self, play: _Play, talk: Conversation) -> tuple[Ids, Stop]:
-        """One assistant turn: a call, after the recorded ones that were cut off.
+    async def _turn(self, play: _Play, talk: Conversation) -> tuple[Conversation, Ids, Stop]:
+        """One assistant turn: a call, and further ones as long as the context manager goes on with an answer that was cut off.
 
         Returns:
-            The turn's ids, forced ones first, and why it ended.
+            The conversation that the last call stands in, the turn's ids, forced ones first, and why it ended.
         """
-        said, prefix = talk.forced, talk.prefix
-        instead = (talk.score_prefix, talk.privileged_prefix)
-        new = 0
         while True:
-            room = min(self.sampling.max_new_tokens - new, self._room - len(prefix))
+            calls = len(play.calls)
+            said, stop = await self._sample(play, talk.prefix, talk.start, talk.said, talk.allowed, talk)
+            if stop is not Stop.LENGTH or len(play.calls) == calls:
+                return talk, said, stop
+            changed = await self._rewritten(play, talk.cut_off(play.calls[-1], said))
+            if play.interrupted:
+                return talk, said, Stop.PARTIAL
+            if changed is None or changed.ended:
+                return talk, said, stop
+            talk = changed
+
+    async def _rewritten(self, play: _Play, talk: Conversation) -> Conversation | None:
+        """What the context manager makes of a conversation; None for the same."""
+        if self._keeps:
+            return None
+
+        async def ask(conversation: Any, messages: Sequence[Message], limit: int | None = None) -> Call | None:
+            prefix, calls = conversation.asked(messages), len(play.calls)
+            _, stop = await self._sample(play, prefix, len(prefix), ids_of(()), limit or self.sampling.max_new_tokens, None)
+            play.interrupted = stop is Stop.PARTIAL
+            return play.calls[-1] if len(play.calls) > calls else None
+
+        found = await self.manager.rewrite(talk, ask)
+        if found is None:
+            return None
+        if not isinstance(found, Conversation):
+            raise ConfigError(f"{self.manager!r}.rewrite returned {a_kind(found)}; return what the conversation's methods give")
+        play.parent = len(play.calls) - 1
+        return replace(found, rewrites=talk.rewrites + 1)
+
+    async def _sample(
+        self, play: _Play, prefix: Ids, start: int, said: Ids, limit: int, talk: Conversation | None
+    ) -> tuple[Ids, Stop]:  # fmt: skip
+        """One call, after the recorded ones that were cut off.
+
+        Args:
+            play: the rollout.
+            prefix: ``[P]`` what the call goes on from.
+            start: where its answer begins in ``prefix``.
+            said: the answer's ids so far.
+            limit: most tokens sampled.
+            talk: the conversation that it stands in; None for an aside.
+
+        Returns:
+            The answer's ids, and why it ended.
+        """
+        new, first = 0, talk
+        while True:
+            room = min(limit - new, self._room - len(prefix))
             if room < 1:
                 return said, Stop.LENGTH
             replayed = bool(play.recorded)
-            call = play.replay(prefix) if replayed else await self._call(play, prefix, said, room, instead)
-            play.calls.append(call)
+            call = play.replay(prefix) if replayed else await self._call(play, prefix, start, said, room, first, talk is None)
+            play.add(call)
             new += len(call.completion.ids)
             said = joined(said, call.completion.ids)
             if call.completion.stop is not Stop.PARTIAL or not replayed:
                 return said, call.completion.stop
-            prefix, instead = call.tokens, (None, None)
+            prefix, first = call.tokens, None
 
     async def _call(
-        self, play: _Play, prefix: Ids, said: Ids, room: int, instead: tuple[Ids | None, Ids | None]
+        self, play: _Play, prefix: Ids, start: int, said: Ids, room: int, first: Conversation | None, aside: bool
     ) -> Call:  # fmt: skip
         sampling = self.sampling if room == self.sampling.max_new_tokens else replace(self.sampling, max_new_tokens=room)
-        request = self._request(play, prefix, said, sampling)
+        request = self._request(play, prefix, start, sampling)
         with _blamed([request]):
             completion = await self.engine.generate(request)
-        return self._read(play, prefix, said, completion, instead)
+        call = self._read(play, prefix, start, said, completion, first)
+        return replace(call, role=ASIDE) if aside else call
 
-    def _request(self, play: _Play, prefix: Ids, said: Ids, sampling: Sampling) -> Request:
+    def _request(self, play: _Play, prefix: Ids, start: int, sampling: Sampling) -> Request:
         return Request(
             id=f"{play.id}#{len(play.calls)}", prompt=prefix, seed=play.seed, sampling=sampling, first=play.sampled,
-            begun=len(said),
+            begun=len(prefix) - start,
         )  # fmt: skip
 
     def _read(
-        self, play: _Play, prefix: Ids, said: Ids, completion: Completion, instead: tuple[Ids | None, Ids | None]
+        self, play: _Play, prefix: Ids, start: int, said: Ids, completion: Completion, first: Conversation | None
     ) -> Call:  # fmt: skip
+        """A call; ``first`` is the conversation whose answer it begins."""
         turn = joined(said, completion.ids) if len(said) else completion.ids
-        thought, text = self._reader.read(prefix[: len(prefix) - len(said)], turn, completion)
+        thought, text = self._reader.read(prefix[:start], turn, completion)
         return Call(
-            id=len(play.calls), parent=len(play.calls) - 1 if play.calls else None, prefix=prefix, completion=completion,
-            text=text, thought=thought, score_prefix=instead[0], privileged_prefix=instead[1],
+            id=len(play.calls), parent=play.parent, prefix=prefix, completion=completion, text=text, thought=thought,
+            score_prefix=first.score_prefix if first else None, privileged_prefix=first.privileged_prefix if first else None,
+        )  # fmt: skip
+
+    def _converse(self, play: _Play, shown: Obs) -> Conversation:
+        context, blocks = play.context, play.openings
+        score, privileged = (
+            None if instead is None else blocks.block(instead + shown.messages)
+            for instead in (context.score_messages, context.privileged)
+        )
+        limit = self.sampling.max_new_tokens
+        return Conversation.begun(
+            context.task, blocks.block(context.messages + shown.messages), forced_ids(blocks.tokenizer, context.prefill), score,
+            privileged, limit=limit, budget=self._room - limit,
         )  # fmt: skip
 
     def _check_room(self, context: Context, prompt: int) -> None:
@@ -261,7 +325,13 @@ class _Openings:
 
 @dataclass(slots=True)
 class _Play:
-    """A rollout in progress; ``recorded`` are calls of an earlier sitting, still to be replayed."""
+    """A rollout in progress.
+
+    Attributes:
+        recorded: calls of an earlier sitting, still to be replayed.
+        parent: the call that the next one goes on from.
+        interrupted: the engine was told to abort an aside.
+    """
 
     id: str
     context: Context
@@ -269,6 +339,8 @@ class _Play:
     openings: _Openings
     recorded: list[Call]
     calls: list[Call] = field(default_factory=list[Call])
+    parent: int | None = None
+    interrupted: bool = False
     answers: int = 0
     made: list[Environment] = field(default_factory=list[Environment])
 
@@ -293,14 +365,11 @@ class _Play:
         """Tokens sampled so far: the position in the noise stream."""
         return sum(len(c.completion.ids) for c in self.calls)
 
-    def converse(self, shown: Obs) -> Conversation:
-        context, blocks = self.context, self.openings
-        forced = forced_ids(blocks.tokenizer, context.prefill)
-        score, privileged = (
-            None if instead is None else blocks.block(instead + shown.messages)
-            for instead in (context.score_messages, context.privileged)
-        )
-        return Conversation(blocks.block(context.messages + shown.messages), forced, score, privileged)
+    def add(self, call: Call) -> None:
+        """The next call; an aside is no call that others go on from, unless the conversation is rewritten."""
+        self.calls.append(call)
+        if call.role != ASIDE or call.completion.stop is Stop.PARTIAL:
+            self.parent = call.id
 
     def replay(self, prefix: Ids) -> Call:
         """The next recorded call, when it was posed on these very tokens."""
@@ -324,7 +393,7 @@ class _Play:
 
     def begin_again(self) -> None:
         """All calls so far are to be replayed."""
-        self.recorded, self.calls = [*self.calls, *self.recorded], []
+        self.recorded, self.calls, self.parent = [*self.calls, *self.recorded], [], None
 
     def ended(self, stop: Stop) -> Rollout:
         return Rollout(id=self.id, context=self.context, calls=(*self.calls, *self.recorded), stop=stop, seed=self.seed)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from assay.core.rollout import Rollout, Stop
+from assay.core.rollout import ASIDE, Rollout, Stop
 
 __all__ = ["actions_of", "listed"]
 
 
 def actions_of(rollout: Rollout) -> list[str]:
-    """What the policy said in each turn that it finished, from the first to the last call."""
+    """What the policy said in each turn that it finished, from the first to the last call; asides are none."""
     texts: list[str] = []
     at = len(rollout.calls) - 1 if rollout.calls else None
     while at is not None:
         call = rollout.calls[at]
-        if call.completion.stop is Stop.DONE:
+        if call.completion.stop is Stop.DONE and call.role != ASIDE:
             texts.append(call.text)
         at = call.parent
     return texts[::-1]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.testing.contracts import ContractError, Report, check_curriculum, check_environment, check_verifier
+    from assay.testing.conversations import check_context_manager
     from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
     from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongLogprobs, WrongTiedHead
     from assay.testing.models import random_model
@@ -30,6 +31,7 @@ __all__ = [
     "WrongLogprobs",
     "WrongTiedHead",
     "attempt",
+    "check_context_manager",
     "check_curriculum",
     "check_environment",
     "check_objective",
@@ -47,6 +49,7 @@ __all__ = [
 
 _HOME = {
     "contracts": "ContractError Report check_curriculum check_environment check_verifier",
+    "conversations": "check_context_manager",
     "fakes": "Ask CharCodec FakeLearner ScriptedEngine",
     "faults": "BaseWeights StaleModel StaleTensor WrongLogprobs WrongTiedHead",
     "models": "random_model",

@@ -6,16 +6,17 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from assay.core.declared import check_positive
+from assay.core.declared import check_positive, later
 from assay.core.errors import ConfigError, PlanError, UnknownNameError
 from assay.core.kinds import filed_as
-from assay.core.protocols import BatchComposer, CurriculumSpec, Guidance
+from assay.core.protocols import BatchComposer, CurriculumSpec, Guidance, SamplerSpec
 from assay.core.sample import STREAMS
 from assay.guide import Compose, Plain, SuccessVariance
 from assay.objective.loss.wrap import unwrapped
 from assay.objective.methods import grpo
 from assay.objective.objective import Objective
 from assay.objective.plan import lagging
+from assay.rollout.spec import PlayerSpec
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.train.levels import Levels, settle_levels
 
@@ -68,6 +69,7 @@ class Reinforce:
             ``expert``, for the terms that read it.
         levels: levels to train on, of every arm, or arm by arm (`Levels`); all when empty.
         until: early end; None runs all steps.
+        sampler: how rollouts come about, and in which contexts.
     """
 
     steps: int = 500
@@ -85,6 +87,7 @@ class Reinforce:
     experts: bool = False
     levels: Levels = ()
     until: Until | None = None
+    sampler: SamplerSpec = later(PlayerSpec())  # noqa: RUF009  frozen
 
     def __post_init__(self) -> None:
         settle_levels(self)

@@ -46,7 +46,7 @@ async def greedy_reward(s: Session, groups: Sequence[Group]) -> list[Group]:
     Where that attempt has no verdict its group has no baseline: its attempts get the same fault, and are counted with them.
     """
     contexts = [replace(g.rollouts[0].context, key=f"{g.rollouts[0].context.key}/greedy") for g in groups]
-    player = player_of(s.run, s.engine, s.tokenizer, greedy(s.run.sampling))
+    player = player_of(s, greedy(s.run.sampling))
     rollouts = await player.collect(contexts, 1)
     graded = grade(s.pool, [(g.task, c) for g, c in zip(groups, contexts, strict=True)], rollouts)
     return [_compared(s, g, a.scores[0]) for g, a in zip(groups, graded, strict=True)]

@@ -1,0 +1,91 @@
+"""The checks of context managers and samplers find each broken promise."""
+
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assay.core import Message, ids_of
+from assay.core.protocols import Ask, Conversation
+from assay.rollout import Chunks, KeepAll, KeepLast, Player, Summarise
+from assay.rollout.conversation import joined
+from assay.testing import ContractError, check_context_manager
+from assay.testing.contracts import wait_for
+from assay.testing.conversations import contexts_for, parts_for, trained_once
+
+PAGES = Path(__file__).parents[2] / "docs/add"
+
+
+def module_of(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A page's first piece of Python, as a module of a user's own."""
+    text = (PAGES / page).read_text(encoding="utf-8")
+    code = text.split("```python\n", 1)[1].split("```", 1)[0]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 15
+    name = f"page_{page.removesuffix('.md')}"
+    (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return import_module(name)
+
+
+@pytest.mark.parametrize("manager", [
+    KeepAll(), KeepLast(n=1), KeepLast(n=2), Chunks(head=1, tail=2, most=3),
+    Summarise(context=30, share=0.9, instruction="?", shown="={summary}"),
+])  # fmt: skip
+def test_built_in_managers_keep_their_promises(manager: Any) -> None:
+    report = check_context_manager(manager)
+    assert report.numbers["rows"] >= 1
+    assert (report.numbers["rows"] > 1) == (manager != KeepAll())
+
+
+def test_the_manager_of_the_page_keeps_its_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    half = module_of("context_manager.md", tmp_path, monkeypatch).NewerHalf()
+    report = check_context_manager(half, turns=12, context=96)
+    assert report.numbers["rows"] > 1
+
+
+@dataclass(frozen=True)
+class Forgetful:
+    """Decides by how often it was asked."""
+
+    asked: list[int] = field(default_factory=list)
+
+    async def rewrite(self, conversation: Conversation, ask: Ask) -> Conversation | None:
+        self.asked.append(1)
+        return conversation.restart([Message("user", str(len(self.asked)))])
+
+
+class Unfiled:
+    async def rewrite(self, conversation: Conversation, ask: Ask) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class Wrong:
+    async def rewrite(self, conversation: Conversation, ask: Ask) -> Conversation | None:
+        return conversation.keep([])
+
+
+@pytest.mark.parametrize(("manager", "words"), [
+    (Forgetful(), "does another thing when a rollout is played again"),
+    (Unfiled(), "a run's file cannot say it"),
+    (Wrong(), "raised ConfigError: Conversation.keep was given"),
+])  # fmt: skip
+def test_broken_managers_are_found(manager: Any, words: str) -> None:
+    with pytest.raises(ContractError, match=words):
+        check_context_manager(manager)
+
+
+def test_a_token_that_is_trained_twice_or_never_is_found() -> None:
+    parts = parts_for(turns=2)
+    player = Player(engine=parts.engine, tokenizer=parts.tokenizer, source=parts.source, sampling=parts.sampling, seed=0)
+    rollout = max(wait_for(player.collect(contexts_for(), 3)), key=lambda r: len(r.calls))
+    assert len(rollout.calls) == 2
+    trained_once(rollout, "x")
+    never = replace(rollout, calls=(rollout.calls[0], replace(rollout.calls[1], policy="other")))
+    with pytest.raises(ContractError, match="carries no loss"):
+        trained_once(never, "x")
+    assert joined(ids_of([1]), ids_of([2])).tolist() == np.array([1, 2]).tolist()

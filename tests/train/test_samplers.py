@@ -1,0 +1,104 @@
+"""Stages that say how their rollouts come about: the policy's own summaries, chunks, searches, games of two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from live import coin_toss, rollouts, session, spied, walk
+from tiny_runs import SHAPE, in_child, kill_at, only_rl, resumed, trained
+
+from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
+from assay.core.protocols import Environment, Obs, SamplerSpec, Step
+from assay.core.rollout import ASIDE, Sampling, Stop
+from assay.core.task import Message, World
+from assay.objective import DropTruncated
+from assay.objective.methods import dapo
+from assay.rollout import Chunks, KeepLast, PlayerSpec, Summarise
+from assay.tasks import KeyValue
+from assay.tasks.keyvalue import Store
+from assay.train import models
+from assay.train.driver import train
+from assay.train.reinforce import Reinforce
+from assay.train.run import Run
+
+SHOWN = Summarise(context=12, share=0.9, most=2, instruction="?", shown="={summary}", limit=3)
+
+
+class Talk(KeyValue):
+    """Answers whatever is said, four times."""
+
+    def environment(self, world: World) -> Environment:
+        return Answers(world)
+
+
+class Answers(Store):
+    async def step(self, action: str) -> Step:
+        step = await super().step("?" + action[:2])
+        return replace(step, obs=Obs((Message("tool", "=ab>"),)))
+
+
+def running(sampler: SamplerSpec, new: int = 4, **changes: Any) -> Run:
+    """Look-ups of several turns."""
+    stage = {"steps": 3, "groups": 2, "group_size": 4, "sampler": sampler, **changes}
+    model = models.Scratch(shape=replace(SHAPE, max_positions=96), seed=0)
+    tasks = Talk(levels=(2,))
+    sampling = Sampling(max_new_tokens=new, stop_ids=tuple(range(1, 30)))  # so that turns end soon
+    return replace(only_rl(**stage), tasks=tasks, model=model, max_turns=6, sampling=sampling)
+
+
+def filed(run: Run) -> Run:
+    return from_dict(Run, loads_toml(dumps_toml(to_dict(run))))
+
+
+def test_a_plain_sampler_is_not_filed() -> None:
+    assert "sampler" not in to_dict(Reinforce())
+    run = running(PlayerSpec(context=Chunks(head=1, tail=1), max_turns=3))
+    assert filed(run) == run
+    for spec in (PlayerSpec(context=SHOWN), PlayerSpec(context=KeepLast(n=2))):
+        assert filed(running(spec)) == running(spec)
+
+
+@pytest.mark.parametrize("context", [SHOWN, Chunks(head=1, tail=1, most=3), KeepLast(n=1)])
+def test_rewritten_conversations_are_trained_token_for_token(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every sampled token carries loss once, under the very distribution that it was sampled from."""
+    seen = spied(monkeypatch)
+    s = session(coin_toss(running(PlayerSpec(context=context))))
+    before = s.learner.state_digest()
+    results = walk(s, 2)
+    assert s.learner.state_digest() != before
+    for result, batch in zip(results, seen, strict=True):
+        played = rollouts(result)
+        assert int(batch.token("mask").sum()) == sum(r.length for r in played)
+        assert len(batch) > len(played)
+        assert result.metrics["engine/mismatch_k3"] < 1e-9
+        advantage = batch.token("advantage") if "advantage" in batch.tokens else None
+        assert advantage is None or all(
+            len(np.unique(advantage[(batch.rows["rollout"][batch.row_of_token] == i) & batch.token("mask")])) <= 1
+            for i in range(len(played))
+        )
+
+
+def test_summaries_are_made_and_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = spied(monkeypatch)
+    s = session(coin_toss(running(PlayerSpec(context=SHOWN), objective=dapo(overlong=DropTruncated()))))
+    (result,) = walk(s)
+    asides = [c for r in rollouts(result) for c in r.calls if c.role == ASIDE]
+    cut = [r for r in rollouts(result) if r.stop is Stop.LENGTH]
+    assert asides
+    assert cut
+    (batch,) = seen
+    assert batch.rollout("truncated").sum() == len(cut)
+    assert sum(v for k, v in result.metrics.items() if k.endswith("dropped_truncated")) == len(cut)
+
+
+@pytest.mark.parametrize("context", [SHOWN, Chunks(head=1, tail=1, most=3)])
+def test_a_killed_run_of_rewritten_conversations_goes_on_to_the_same_bits(context: Any, tmp_path: Path) -> None:
+    run = replace(running(PlayerSpec(context=context), steps=4), checkpoint_every=2)
+    whole = trained(run, tmp_path / "whole")
+    part = tmp_path / "part"
+    assert in_child(lambda: (kill_at(14), train(run, part))) == -9
+    assert resumed(part, run) == whole
