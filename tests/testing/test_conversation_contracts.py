@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from assay.core import Message, ids_of
+from assay.core.errors import ConfigError
 from assay.core.protocols import Ask, Conversation
-from assay.rollout import Chunks, KeepAll, KeepLast, Player, Summarise
+from assay.rollout import Branching, Chunks, KeepAll, KeepLast, Player, PlayerSpec, Summarise
 from assay.rollout.conversation import joined
-from assay.testing import ContractError, check_context_manager
+from assay.testing import ContractError, check_context_manager, check_sampler
 from assay.testing.contracts import wait_for
 from assay.testing.conversations import contexts_for, parts_for, trained_once
 
@@ -89,3 +90,75 @@ def test_a_token_that_is_trained_twice_or_never_is_found() -> None:
     with pytest.raises(ContractError, match="carries no loss"):
         trained_once(never, "x")
     assert joined(ids_of([1]), ids_of([2])).tolist() == np.array([1, 2]).tolist()
+
+
+# ---- samplers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", [
+    PlayerSpec(), PlayerSpec(context=KeepLast(n=1), max_turns=3), Branching(),
+    Branching(tau=0.3, play=PlayerSpec(context=KeepLast(n=1))),
+])  # fmt: skip
+def test_built_in_samplers_keep_their_promises(spec: Any) -> None:
+    assert (check_sampler(spec).numbers["shared"] > 0) == isinstance(spec, Branching)
+
+
+def test_the_sampler_of_the_page_keeps_its_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = check_sampler(module_of("sampler.md", tmp_path, monkeypatch).LastTurnAgain())
+    assert report.numbers["shared"] > 0
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A sampler that breaks one promise."""
+
+    wrong: str = ""
+    max_turns: int | None = None
+
+    @property
+    def player(self) -> Any:
+        return self if self.wrong == "single" else PlayerSpec()
+
+    def build(self, parts: Any) -> Any:
+        return OddSampler(self.wrong, PlayerSpec().build(parts))
+
+
+@dataclass
+class OddSampler:
+    wrong: str
+    player: Player
+
+    async def collect(self, contexts: Any, n: int) -> Any:
+        got = await self.player.collect(contexts, n)
+        if self.wrong == "order":
+            return got[::-1]
+        if self.wrong == "context order":
+            other = await replace(self.player, seed=len(contexts[0].key)).collect(contexts, n)
+            return other
+        if self.wrong in ("stolen", "single"):
+            return [replace(r, calls=tuple(replace(c, shared=True) for c in r.calls)) for r in got]
+        if self.wrong == "raises":
+            raise ConfigError("no")
+        return got
+
+
+@pytest.mark.parametrize(("wrong", "words"), [
+    ("order", "gave rollouts .* were asked for"),
+    ("context order", "gives other rollouts with the contexts in another order"),
+    ("stolen", "is shared, and no rollout sampled it"),
+    ("raises", "raised ConfigError: no"),
+])  # fmt: skip
+def test_broken_samplers_are_found(wrong: str, words: str) -> None:
+    with pytest.raises(ContractError, match=words):
+        check_sampler(Odd(wrong))
+
+
+def test_a_player_that_shares_calls_is_found() -> None:
+    @dataclass(frozen=True)
+    class Shares(Branching):
+        @property
+        def player(self) -> Any:
+            return Odd("single")
+
+    with pytest.raises(ContractError, match="its player shares calls between rollouts"):
+        check_sampler(Shares())

@@ -17,13 +17,15 @@ from assay.core.rollout import ASIDE, Sampling, Stop
 from assay.core.task import Message, World
 from assay.objective import DropTruncated
 from assay.objective.methods import dapo
-from assay.rollout import Chunks, KeepLast, PlayerSpec, Summarise
+from assay.rollout import Branching, Chunks, KeepLast, PlayerSpec, Summarise
 from assay.tasks import KeyValue
 from assay.tasks.keyvalue import Store
 from assay.train import models
 from assay.train.driver import train
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run
+from assay.train.session import open_session
+from assay.verify import ScoringPool
 
 SHOWN = Summarise(context=12, share=0.9, most=2, instruction="?", shown="={summary}", limit=3)
 
@@ -102,3 +104,27 @@ def test_a_killed_run_of_rewritten_conversations_goes_on_to_the_same_bits(contex
     part = tmp_path / "part"
     assert in_child(lambda: (kill_at(14), train(run, part))) == -9
     assert resumed(part, run) == whole
+
+
+# ---- branches ---------------------------------------------------------------------------------------------------------
+
+
+def test_branches_are_trained_once_and_the_run_goes_on_to_the_same_bits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    run = replace(running(Branching(tau=0.45), group_size=6, steps=4), checkpoint_every=2)
+    seen = spied(monkeypatch)
+    s = open_session(coin_toss(run), run.stages[0], models.load(run.model, lambda run, folder: folder), pool(run), 0)
+    results = walk(s, 2)
+    for result, batch in zip(results, seen, strict=True):
+        played = rollouts(result)
+        calls = [c for r in played for c in r.calls]
+        assert any(c.shared for c in calls)
+        assert int(batch.token("mask").sum()) == sum(len(c.completion.ids) for c in calls if not c.shared)
+        assert result.metrics["engine/mismatch_k3"] < 1e-9
+    whole = trained(run, tmp_path / "whole")
+    part = tmp_path / "part"
+    assert in_child(lambda: (kill_at(14), train(run, part))) == -9
+    assert resumed(part, run) == whole
+
+
+def pool(run: Run) -> ScoringPool:
+    return ScoringPool(coin_toss(run).tasks.verifier())

@@ -170,6 +170,7 @@ class Call:
         media: references to images or files shown, by digest.
         score_prefix: ids to learn under instead of ``prefix``, on calls that start a training row; None for the same.
         privileged_prefix: ids that a privileged teacher reads instead, on calls that start a training row; None for none.
+        shared: sampled in another rollout, where it carries loss; here it is context, so that verifiers read the whole attempt.
     """
 
     id: int
@@ -184,6 +185,7 @@ class Call:
     media: tuple[str, ...] = ()
     score_prefix: Ids | None = None
     privileged_prefix: Ids | None = None
+    shared: bool = False
 
     @property
     def tokens(self) -> Ids:
@@ -235,7 +237,7 @@ class Rollout:
 
     @property
     def length(self) -> int:
-        """Sampled tokens over all calls."""
+        """Sampled tokens over all calls, shared ones among them."""
         return sum([len(c.completion.ids) for c in self.calls])
 
     def column(self, name: str) -> Array:

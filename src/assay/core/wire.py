@@ -291,6 +291,7 @@ def _call(call: Call) -> Wire:
         "media": list(call.media),
         "score_prefix": None if call.score_prefix is None else _array(call.score_prefix),
         "privileged_prefix": None if call.privileged_prefix is None else _array(call.privileged_prefix),
+        **({"shared": True} if call.shared else {}),
     }
 
 
@@ -309,6 +310,7 @@ def _read_call(data: Mapping[str, Any]) -> Call:
         media=tuple(data["media"]),
         score_prefix=None if score is None else _read_array(score),
         privileged_prefix=None if privileged is None else _read_array(privileged),
+        shared=data.get("shared", False),
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator, Sequence
+from collections.abc import Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from assay.core.columns import TokenColumn
 from assay.core.errors import AssayError, ConfigError, DataError, EngineError, a_kind
 from assay.core.protocols import (
     ContextManager,
@@ -23,7 +24,7 @@ from assay.core.protocols import (
 )
 from assay.core.rollout import ASIDE, Call, Completion, Ids, Rollout, Sampling, Stop, ids_of
 from assay.core.score import Fault
-from assay.core.seeds import derive_each
+from assay.core.seeds import derive, derive_each
 from assay.core.task import Context, Message
 from assay.rollout.context import KeepAll
 from assay.rollout.conversation import Block, Conversation, check_prefix, forced_ids, joined, rendered
@@ -92,8 +93,8 @@ class Player:
         object.__setattr__(self, "_room", self.engine.info().context)
         object.__setattr__(self, "_many", self.engine if isinstance(self.engine, EngineOfMany) else None)
 
-    async def collect(self, contexts: Sequence[Context], n: int) -> list[Rollout]:
-        """``n`` rollouts of each context, context by context, with ids ``KEY/0 .. KEY/n-1``.
+    async def collect(self, contexts: Sequence[Context], n: int, first: int = 0) -> list[Rollout]:
+        """``n`` rollouts of each context, context by context, with ids ``KEY/0 .. KEY/n-1``, or from number ``first`` on.
 
         An environment that fails twice ends its own rollout with stop ``error``; the others go on.
 
@@ -111,7 +112,7 @@ class Player:
         plays = [
             _Play(f"{c.key}/{i}", c, seed, openings, [])
             for c in contexts
-            for i, seed in enumerate(derive_each("rollout", self.seed, c.key, n))
+            for i, seed in list(enumerate(derive_each("rollout", self.seed, c.key, first + n)))[first:]
         ]
         if self._many is not None and self._keeps and all(play.is_one_call(self.source) for play in plays[::n]):
             return await self._answered(plays, self._many)
@@ -131,6 +132,37 @@ class Player:
             raise DataError(f"rollout {rollout.id} stopped as {rollout.stop.value!r}; only a partial one can go on")
         openings = _Openings(self.tokenizer)
         return await self._play(_Play(rollout.id, rollout.context, rollout.seed, openings, list(rollout.calls)))
+
+    async def branch(self, rollout: Rollout, calls: int, number: int, token: int = 0) -> Rollout:
+        """Another rollout of the same context, number ``number``, that shares the beginning of this one.
+
+        The environment hears the shared actions again. What is shared carries no loss in the branch (`Call.shared`), and stands
+        behind all that the branch samples with noise of its own.
+
+        Args:
+            rollout: what to branch off.
+            calls: its first calls that are shared.
+            number: of the branch among the rollouts of the context.
+            token: sampled tokens of the next call that are shared too.
+
+        Raises:
+            DataError: the rollout has no such calls or tokens, or would be shared as a whole.
+            EngineError: generation failed.
+        """
+        shared = [replace(call, shared=True) for call in rollout.calls[:calls]]
+        last = rollout.calls[calls] if 0 <= calls < len(rollout.calls) else None
+        if last is None or not 0 <= token < max(1, len(last.completion.ids)):
+            sizes = [len(call.completion.ids) for call in rollout.calls]
+            raise DataError(
+                f"rollout {rollout.id} has calls of {sizes} tokens and cannot branch behind {calls} calls, token {token}"
+            )
+        if token:
+            head = _head(last.completion, token)
+            thought, text = self._reader.read(last.prefix, head.ids, head)
+            shared.append(replace(last, completion=head, text=text, thought=thought, results=(), shared=True))
+        context = rollout.context
+        seed = derive("rollout", self.seed, context.key, number)
+        return await self._play(_Play(f"{context.key}/{number}", context, seed, _Openings(self.tokenizer), shared))
 
     async def _answered(self, plays: Sequence[_Play], engine: EngineOfMany) -> list[Rollout]:
         """Attempts that one call ends."""
@@ -400,6 +432,23 @@ class _Play:
 
     def failed(self, fault: Fault, error: str) -> Rollout:
         return replace(self.ended(Stop.ERROR), error=error, fault=fault)
+
+
+def _head(completion: Completion, tokens: int) -> Completion:
+    """The first tokens of a completion, as if it had been cut off there."""
+
+    def cut(columns: Mapping[str, TokenColumn]) -> dict[str, TokenColumn]:
+        return {name: replace(column, values=column.values[:tokens]) for name, column in columns.items()}
+
+    spans = tuple(replace(s, end=min(s.end, tokens)) for s in completion.spans if s.start < tokens)
+    return replace(
+        completion,
+        ids=completion.ids[:tokens],
+        logp_engine=completion.logp_engine[:tokens],
+        spans=spans,
+        stop=Stop.PARTIAL,
+        columns=cut(completion.columns),
+    )
 
 
 @contextmanager

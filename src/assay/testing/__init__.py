@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.testing.contracts import ContractError, Report, check_curriculum, check_environment, check_verifier
-    from assay.testing.conversations import check_context_manager
+    from assay.testing.conversations import check_context_manager, check_sampler
     from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
     from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongLogprobs, WrongTiedHead
     from assay.testing.models import random_model
@@ -36,6 +36,7 @@ __all__ = [
     "check_environment",
     "check_objective",
     "check_problem",
+    "check_sampler",
     "check_statistic",
     "check_task_source",
     "check_term",
@@ -49,7 +50,7 @@ __all__ = [
 
 _HOME = {
     "contracts": "ContractError Report check_curriculum check_environment check_verifier",
-    "conversations": "check_context_manager",
+    "conversations": "check_context_manager check_sampler",
     "fakes": "Ask CharCodec FakeLearner ScriptedEngine",
     "faults": "BaseWeights StaleModel StaleTensor WrongLogprobs WrongTiedHead",
     "models": "random_model",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,19 +12,21 @@ import numpy as np
 from assay.core.canon import FrozenMap, digest
 from assay.core.config import from_dict, to_dict
 from assay.core.errors import AssayError
-from assay.core.protocols import ContextManager, Environment, Obs, SamplerParts, Step
-from assay.core.rollout import Rollout, Sampling
+from assay.core.protocols import ContextManager, Environment, Obs, SamplerParts, SamplerSpec, Step
+from assay.core.rollout import Call, Rollout, Sampling
 from assay.core.sample import samples
+from assay.core.seeds import generator
 from assay.core.task import Context, Message, Task, World
 from assay.rollout import Player
 from assay.tasks import KeyValue
 from assay.testing.contracts import ContractError, Report, require, wait_for
-from assay.testing.fakes import Ask, CharCodec, ScriptedEngine
+from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
 
-__all__ = ["check_context_manager", "parts_for", "trained_once"]
+__all__ = ["check_context_manager", "check_sampler", "parts_for", "trained_once"]
 
 _CODEC = CharCodec(string.printable)
 _LIMIT = 12
+_ODDS = {"bias": generator("testing/odds", 0).standard_normal(_CODEC.size).astype(np.float32)}
 
 
 def check_context_manager(manager: ContextManager, *, turns: int = 6, context: int = 256) -> Report:
@@ -63,14 +66,73 @@ def check_context_manager(manager: ContextManager, *, turns: int = 6, context: i
     )
 
 
+def check_sampler(spec: SamplerSpec, *, n: int = 6, turns: int = 6, context: int = 256) -> Report:
+    """Holds a sampler to its promises, in conversations of ``turns`` turns with a scripted policy.
+
+    ``n`` rollouts of each context with ids ``KEY/0 .. KEY/n-1``; every sampled token carries loss exactly once, those that
+    rollouts share in one of them; no prefix exceeds the engine's context; built anew, and with the contexts in another order, it
+    gives the same rollouts; it plays single rollouts for evaluations; and a run's file can say it.
+
+    Raises:
+        ContractError: it breaks one of these.
+
+    >>> from assay.rollout import Branching
+    >>> check_sampler(Branching()).numbers["shared"] > 0
+    True
+    """
+    subject = f"sampler {type(spec).__name__}"
+    asked = contexts_for()
+    played = _collected(spec, asked, n, turns, context, subject)
+    ids = [f"{c.key}/{i}" for c in asked for i in range(n)]
+    require([r.id for r in played] == ids, subject, f"gave rollouts {[r.id for r in played][:8]}; {ids[:8]} were asked for")
+    sampled = {_identity(c) for r in played for c in r.calls if not c.shared}
+    for rollout in played:
+        trained_once(rollout, subject)
+        for call in rollout.calls:
+            require(len(call.tokens) <= context, subject, f"rollout {rollout.id} has a call of {len(call.tokens)} tokens")
+            held = not call.shared or _owned(call, sampled)
+            require(held, subject, f"rollout {rollout.id}: call {call.id} is shared, and no rollout sampled it")
+    for what, order in (("built anew", asked), ("with the contexts in another order", asked[::-1])):
+        again = {r.id: r for r in _collected(spec, order, n, turns, context, subject)}
+        same = all([c.tokens.tolist() for c in again[r.id].calls] == [c.tokens.tolist() for c in r.calls] for r in played)
+        require(same, subject, f"gives other rollouts {what}")
+    single = _collected(spec.player, asked, 1, turns, context, subject)
+    require(not any(c.shared for r in single for c in r.calls), subject, "its player shares calls between rollouts")
+    numbers = {
+        "shared": sum(c.shared for r in played for c in r.calls) / len(played),
+        "calls": sum(len(r.calls) for r in played) / len(played),
+    }
+    passed = ("ids", "each token once", "fits the context", "the same again", "single rollouts", filed(spec, subject))
+    return Report(subject=subject, passed=passed, numbers=numbers)
+
+
+def _identity(call: Call) -> tuple[bytes, bytes, bytes]:
+    return call.prefix.tobytes(), call.completion.ids.tobytes(), call.completion.logp_engine.tobytes()
+
+
+def _owned(call: Call, sampled: set[tuple[bytes, bytes, bytes]]) -> bool:
+    """Whether a rollout sampled a shared call, or one that goes on behind its tokens."""
+    prefix, ids, logp = _identity(call)
+    return any(p == prefix and i.startswith(ids) and x.startswith(logp) for p, i, x in sampled)
+
+
+def _collected(spec: SamplerSpec, contexts: Sequence[Context], n: int, turns: int, context: int, subject: str) -> list[Rollout]:
+    try:
+        return wait_for(spec.build(parts_for(turns, context)).collect(contexts, n))
+    except AssayError as error:
+        raise ContractError(f"{subject} raised {type(error).__name__}: {error}") from error
+
+
 def trained_once(rollout: Rollout, subject: str) -> None:
-    """Raises ContractError unless the rows of a rollout hold each token that it sampled exactly once with loss, as sampled."""
+    """Raises ContractError unless the rows of a rollout hold each token that it sampled exactly once with loss, as sampled, and
+    those that it shares without.
+    """
     found: Counter[tuple[int, int, float]] = Counter()
     for row in samples(rollout):
         call, logp = (row.columns[name].values[row.mask].tolist() for name in ("call", "logp_engine"))
         found.update(zip(call, row.ids[row.mask].tolist(), logp, strict=True))
     wanted: Counter[tuple[int, int, float]] = Counter()
-    for call in rollout.calls:
+    for call in (call for call in rollout.calls if not call.shared):
         ids = call.completion.ids.tolist()
         wanted.update(zip([call.id] * len(ids), ids, call.completion.logp_engine.tolist(), strict=True))
     extra, missing = found - wanted, wanted - found
@@ -96,8 +158,9 @@ def filed(part: object, subject: str) -> str:
 
 def parts_for(turns: int = 6, context: int = 256, breaks: bool = False) -> SamplerParts:
     """What a sampler is tried with: a scripted policy of letters that ends some of its answers, in conversations of ``turns``."""
+    weights = FakeLearner(_CODEC.size).weights | _ODDS
     return SamplerParts(
-        engine=ScriptedEngine(_answer, _CODEC, context=context), tokenizer=_CODEC, source=Talks(turns=turns, breaks=breaks),
+        engine=ScriptedEngine(_answer, _CODEC, weights, context), tokenizer=_CODEC, source=Talks(turns=turns, breaks=breaks),
         sampling=Sampling(max_new_tokens=_LIMIT, stop_ids=(_CODEC.eos,)), seed=0, max_turns=turns + 1, deadline=30.0,
     )  # fmt: skip
 
