@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,15 @@ from live import coin_toss, rollouts, session, spied, walk
 from tiny_runs import SHAPE, in_child, kill_at, only_rl, resumed, trained
 
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
-from assay.core.protocols import Environment, Obs, SamplerSpec, Step
+from assay.core.protocols import Environment, Obs, SamplerParts, SamplerSpec, Step
 from assay.core.rollout import ASIDE, Sampling, Stop
 from assay.core.task import Message, World
 from assay.objective import DropTruncated
 from assay.objective.methods import dapo
 from assay.rollout import Branching, Chunks, KeepLast, PlayerSpec, Summarise
-from assay.tasks import KeyValue
+from assay.rollout.positions import context_after
+from assay.tasks import Heaps, KeyValue
+from assay.tasks.heaps import best
 from assay.tasks.keyvalue import Store
 from assay.train import models
 from assay.train.driver import train
@@ -128,3 +130,72 @@ def test_branches_are_trained_once_and_the_run_goes_on_to_the_same_bits(monkeypa
 
 def pool(run: Run) -> ScoringPool:
     return ScoringPool(coin_toss(run).tasks.verifier())
+
+
+# ---- two roles --------------------------------------------------------------------------------------------------------
+
+
+class Duo(Talk):
+    """Two who answer in turn whatever the other says."""
+
+    def environment(self, world: World) -> Environment:
+        return Pair(world)
+
+
+class Pair(Answers):
+    said = 0
+
+    async def start(self) -> Obs:
+        return replace(await super().start(), actor="red")
+
+    async def step(self, action: str) -> Step:
+        self.said += 1
+        step = await super().step(action)
+        return replace(step, obs=replace(step.obs, actor=("red", "blue")[self.said % 2]))
+
+
+def test_two_roles_are_groups_of_their_own_and_learn_from_one_episode(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen = spied(monkeypatch)
+    run = replace(running(PlayerSpec(), steps=4), tasks=Duo(levels=(2,)), checkpoint_every=2)
+    s = session(coin_toss(run))
+    for result, batch in zip(walk(s, 2), seen, strict=True):
+        played = rollouts(result)
+        assert [g.key.rpartition("@")[2] for g in result.groups] == ["red", "blue"] * 2
+        assert [len(g.rollouts) for g in result.groups[::2]] == [4, 4]
+        assert all(0 < len(g.rollouts) <= 4 for g in result.groups[1::2])  # some end before blue has acted
+        assert {r.episode for g in result.groups[::2] for r in g.rollouts} == {r.episode for r in played}
+        assert int(batch.token("mask").sum()) == sum(r.length for r in played)
+        assert len(np.unique(batch.rollout("group"))) == 4
+        assert result.metrics["engine/mismatch_k3"] < 1e-9
+    whole = trained(run, tmp_path / "whole")
+    part = tmp_path / "part"
+    assert in_child(lambda: (kill_at(14), train(run, part))) == -9
+    assert resumed(part, run) == whole
+
+
+@dataclass(frozen=True)
+class Midway(PlayerSpec):
+    """Begins each rollout behind the oracle's first move."""
+
+    def build(self, parts: SamplerParts) -> Any:
+        return Restarting(parts.source, super().build(parts))
+
+
+@dataclass
+class Restarting:
+    source: Any
+    player: Any
+
+    async def collect(self, contexts: Any, n: int) -> Any:
+        begun = [await context_after(self.source, c, [best(tuple(map(int, c.messages[0].content[1:-1])))]) for c in contexts]
+        return await self.player.collect(begun, n)
+
+
+def test_rollouts_that_begin_at_a_snapshot_are_judged_and_trained() -> None:
+    run = replace(running(Midway(max_turns=9), steps=2), tasks=Heaps(levels=(2,)))
+    s = open_session(run, run.stages[0], models.load(run.model, lambda run, folder: folder), ScoringPool(run.tasks.verifier()), 0)
+    (result,) = walk(s)
+    played = rollouts(result)
+    assert all(r.context.snapshot["turn"] == 1 and r.calls[0].role == "second" for r in played)
+    assert {g.key.rpartition("@")[2] for g in result.groups} >= {"second"}
+    assert all(score.valid for g in result.groups for score in g.scores)

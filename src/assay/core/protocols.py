@@ -48,6 +48,7 @@ __all__ = [
     "Sampler",
     "SamplerParts",
     "SamplerSpec",
+    "Snapshots",
     "State",
     "Stats",
     "Step",
@@ -105,9 +106,15 @@ class Verifier(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Obs:
-    """What an environment shows: messages to append."""
+    """What an environment shows: messages to append, and to whom.
+
+    Attributes:
+        messages: for the actor who acts next.
+        actor: its name, in an environment of several roles; empty where there is one.
+    """
 
     messages: tuple[Message, ...] = ()
+    actor: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +129,8 @@ class Step:
 class Environment(Protocol):
     """Single use: no reset. Sees `World`, never a private part.
 
-    It answers equal actions with equal words, so that an attempt cut off can be played again up to where it stopped.
+    It answers equal actions with equal words, so that an attempt cut off can be played again up to where it stopped. Where
+    several roles act in turn, each `Obs` names the actor who is to act next; each reads what it is shown at its own turns.
     """
 
     async def start(self) -> Obs: ...
@@ -136,6 +144,15 @@ class Restorable(Environment, Protocol):
 
     async def restore(self, snapshot: Any) -> Obs:
         """Instead of ``start``."""
+        ...
+
+
+@runtime_checkable
+class Snapshots(Restorable, Protocol):
+    """An environment that writes its state, as `Restorable.restore` reads it."""
+
+    async def snapshot(self) -> Any:
+        """What a fresh environment of the same task needs to go on here: numbers, strings, lists and dicts. It goes on too."""
         ...
 
 

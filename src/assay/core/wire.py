@@ -323,6 +323,7 @@ def _rollout(rollout: Rollout) -> Wire:
         "seed": int(rollout.seed),
         "error": rollout.error,
         "fault": rollout.fault.value,
+        **({"role": rollout.role, "episode": rollout.episode} if rollout.role else {}),
     }
 
 
@@ -335,6 +336,8 @@ def _read_rollout(data: Mapping[str, Any]) -> Rollout:
         seed=data["seed"],
         error=data["error"],
         fault=Fault(data["fault"]),
+        role=data.get("role", ""),
+        episode=data.get("episode", ""),
     )
 
 

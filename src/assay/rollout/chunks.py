@@ -18,10 +18,10 @@ class Chunks:
     """An answer that reaches the limit of a call goes on behind the question, its first ``head`` and its last
     ``tail`` tokens (Delethink, "The Markovian Thinker", arXiv 2510.06557).
 
-    A chunk is ``C = Sampling.max_new_tokens`` tokens of context behind the question: the first samples all of them, each later
-    one ``C - head - tail`` behind what it carries. Ids are carried, never text. Every chunk is a row of its own, in which what was
-    carried is context; all have the rollout's one advantage. Verifiers and environments read the chunks as one text. An answer
-    that does not end within ``most`` chunks has stop ``length``.
+    A chunk is ``C = Sampling.max_new_tokens`` tokens of context behind the question: the first samples all of them, each
+    later one ``C - head - tail`` behind what it carries. Ids are carried, never text. Every chunk is a row of its own, in
+    which what was carried is context; all have the rollout's one advantage. Verifiers and environments read the chunks as one
+    text. An answer that does not end within ``most`` chunks has stop ``length``.
 
     The published settings are ``C`` 8192, 8 attempts at temperature .6, an upper clip of .26, two optimiser steps and a loss that
     is the mean over attempts of the mean over their tokens; they belong to run and objective. The head stays that of the first

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator, Mapping, Sequence
+from collections.abc import Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from typing import Any
 
-from assay.core.columns import TokenColumn
 from assay.core.errors import AssayError, ConfigError, DataError, EngineError, a_kind
 from assay.core.protocols import (
     ContextManager,
     Engine,
     EngineOfMany,
-    Environment,
     Obs,
     Request,
     Step,
@@ -27,14 +26,13 @@ from assay.core.score import Fault
 from assay.core.seeds import derive, derive_each
 from assay.core.task import Context, Message
 from assay.rollout.context import KeepAll
-from assay.rollout.conversation import Block, Conversation, check_prefix, forced_ids, joined, rendered
+from assay.rollout.conversation import Conversation, forced_ids, joined
+from assay.rollout.play import Divergence, Openings, Play, cut_at, with_doubt
+from assay.rollout.roles import check_alone
 from assay.rollout.saying import Reader, end_ids
 from assay.rollout.worlds import Broken, answered, opened, sentence
 
 __all__ = ["Player"]
-
-_HANGS = 3
-"""So many different actions that hang, while no environment answers anything, mean that those are broken and not the actions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,6 +94,9 @@ class Player:
     async def collect(self, contexts: Sequence[Context], n: int, first: int = 0) -> list[Rollout]:
         """``n`` rollouts of each context, context by context, with ids ``KEY/0 .. KEY/n-1``, or from number ``first`` on.
 
+        Where an environment names actors, each of ``n`` episodes gives one rollout per actor, ``KEY/0/ROLE`` in the group
+        ``GROUP@ROLE``, in the order in which they first acted.
+
         An environment that fails twice ends its own rollout with stop ``error``; the others go on.
 
         Raises:
@@ -108,15 +109,15 @@ class Player:
         keys = [c.key for c in contexts]
         if len(set(keys)) < len(keys):
             raise DataError(f"contexts share a key, so their rollouts would share ids and noise: {_repeated(keys)}")
-        openings = _Openings(self.tokenizer)
+        openings = Openings(self.tokenizer)
         plays = [
-            _Play(f"{c.key}/{i}", c, seed, openings, [])
+            Play(f"{c.key}/{i}", c, seed, openings, [])
             for c in contexts
             for i, seed in list(enumerate(derive_each("rollout", self.seed, c.key, first + n)))[first:]
         ]
         if self._many is not None and self._keeps and all(play.is_one_call(self.source) for play in plays[::n]):
             return await self._answered(plays, self._many)
-        return _doubted(plays, await _all([self._play(play) for play in plays]))
+        return with_doubt(plays, [r for episode in await _all([self._play(play) for play in plays]) for r in episode])
 
     async def resume(self, rollout: Rollout) -> Rollout:
         """Goes on with a rollout that was cut off as ``partial``.
@@ -130,8 +131,10 @@ class Player:
         """
         if rollout.stop is not Stop.PARTIAL:
             raise DataError(f"rollout {rollout.id} stopped as {rollout.stop.value!r}; only a partial one can go on")
-        openings = _Openings(self.tokenizer)
-        return await self._play(_Play(rollout.id, rollout.context, rollout.seed, openings, list(rollout.calls)))
+        check_alone(rollout)
+        openings = Openings(self.tokenizer)
+        (whole,) = await self._play(Play(rollout.id, rollout.context, rollout.seed, openings, list(rollout.calls)))
+        return whole
 
     async def branch(self, rollout: Rollout, calls: int, number: int, token: int = 0) -> Rollout:
         """Another rollout of the same context, number ``number``, that shares the beginning of this one.
@@ -149,6 +152,7 @@ class Player:
             DataError: the rollout has no such calls or tokens, or would be shared as a whole.
             EngineError: generation failed.
         """
+        check_alone(rollout)
         shared = [replace(call, shared=True) for call in rollout.calls[:calls]]
         last = rollout.calls[calls] if 0 <= calls < len(rollout.calls) else None
         if last is None or not 0 <= token < max(1, len(last.completion.ids)):
@@ -157,14 +161,15 @@ class Player:
                 f"rollout {rollout.id} has calls of {sizes} tokens and cannot branch behind {calls} calls, token {token}"
             )
         if token:
-            head = _head(last.completion, token)
+            head = cut_at(last.completion, token)
             thought, text = self._reader.read(last.prefix, head.ids, head)
             shared.append(replace(last, completion=head, text=text, thought=thought, results=(), shared=True))
         context = rollout.context
         seed = derive("rollout", self.seed, context.key, number)
-        return await self._play(_Play(f"{context.key}/{number}", context, seed, _Openings(self.tokenizer), shared))
+        (branch,) = await self._play(Play(f"{context.key}/{number}", context, seed, Openings(self.tokenizer), shared))
+        return branch
 
-    async def _answered(self, plays: Sequence[_Play], engine: EngineOfMany) -> list[Rollout]:
+    async def _answered(self, plays: Sequence[Play], engine: EngineOfMany) -> list[Rollout]:
         """Attempts that one call ends."""
         talks: dict[str, Conversation] = {}  # of a context; nobody goes on with it
         for play in plays:
@@ -178,35 +183,39 @@ class Player:
             completions = await engine.generate_all(requests)
         for (play, talk), completion in zip(asked, completions, strict=True):
             play.add(self._read(play, talk.prefix, talk.start, talk.said, completion, talk))
-        return [play.ended(play.calls[-1].completion.stop) for play in plays]
+        return [rollout for play in plays for rollout in play.ended(play.calls[-1].completion.stop)]
 
     # ---- one attempt ----------------------------------------------------------------------------------------------------
 
-    async def _play(self, play: _Play) -> Rollout:
-        """An attempt; once more with the calls so far when its environment breaks."""
+    async def _play(self, play: Play) -> list[Rollout]:
+        """An attempt, of each actor where there are several; once more with the calls so far when its environment breaks."""
         try:
             return await self._sitting(play)
-        except _Divergence as failure:
+        except Divergence as failure:
             return play.failed(Fault.INFRA, str(failure))
         except Broken as failure:
             first = failure
         play.begin_again()
         try:
             return await self._sitting(play)
-        except _Divergence as failure:
+        except Divergence as failure:
             return play.failed(Fault.INFRA, f"{first}; {failure}")
         except Broken as second:
             said = second.turn > 0 and (first.turn, first.hung, second.hung) == (second.turn, True, True)
             error = f"{second}, twice" if str(first) == str(second) else f"{first}; played again, {second}"
             return play.failed(Fault.POLICY if said else Fault.INFRA, error)
 
-    async def _sitting(self, play: _Play) -> Rollout:
+    async def _sitting(self, play: Play) -> list[Rollout]:
         """One environment from its start until the attempt ends."""
         world, shown = await opened(partial(play.environment, self.source), play.context, self.deadline)
-        talk = self._converse(play, shown)
-        if not play.recorded:
-            self._check_room(play.context, len(talk.prefix))
-        for turn in range(1, self.max_turns + 1):
+        spoken: dict[str, tuple[Conversation, Call, Ids]] = {}  # each actor's last turn
+        for turn in count(1):
+            play.enter(shown.actor)
+            if play.turns[shown.actor] > self.max_turns:
+                return play.ended(Stop.LENGTH, over=True)
+            talk = await self._listen(play, spoken.get(shown.actor), shown)
+            if play.interrupted or talk.ended:
+                return play.ended(Stop.PARTIAL if play.interrupted else Stop.LENGTH)
             talk, said, stop = await self._turn(play, talk)
             if world is None or stop is not Stop.DONE:
                 return play.ended(stop)
@@ -214,16 +223,20 @@ class Player:
             play.heard(step)
             if step.done:
                 return play.ended(Stop.DONE)
-            talk = talk.hear(play.calls[-1], said, step.obs.messages)
-            if turn < self.max_turns:
-                talk = await self._rewritten(play, talk) or talk
-            if play.interrupted:
-                return play.ended(Stop.PARTIAL)
-            if talk.ended:
-                break
-        return play.ended(Stop.LENGTH)
+            spoken[shown.actor], shown = (talk, play.calls[-1], said), step.obs
+        raise AssertionError("turns are counted without end")
 
-    async def _turn(self, play: _Play, talk: Conversation) -> tuple[Conversation, Ids, Stop]:
+    async def _listen(self, play: Play, spoken: tuple[Conversation, Call, Ids] | None, shown: Obs) -> Conversation:
+        """The conversation in which an actor acts next: its opening, or behind its last turn."""
+        if spoken is not None:
+            talk = spoken[0].hear(spoken[1], spoken[2], shown.messages)
+            return await self._rewritten(play, talk) or talk
+        talk = self._converse(play, shown)
+        if not play.recorded:
+            self._check_room(play.context, len(talk.prefix))
+        return talk
+
+    async def _turn(self, play: Play, talk: Conversation) -> tuple[Conversation, Ids, Stop]:
         """One assistant turn: a call, and further ones as long as the context manager goes on with an answer that was cut off.
 
         Returns:
@@ -241,7 +254,7 @@ class Player:
                 return talk, said, stop
             talk = changed
 
-    async def _rewritten(self, play: _Play, talk: Conversation) -> Conversation | None:
+    async def _rewritten(self, play: Play, talk: Conversation) -> Conversation | None:
         """What the context manager makes of a conversation; None for the same."""
         if self._keeps:
             return None
@@ -257,11 +270,11 @@ class Player:
             return None
         if not isinstance(found, Conversation):
             raise ConfigError(f"{self.manager!r}.rewrite returned {a_kind(found)}; return what the conversation's methods give")
-        play.parent = len(play.calls) - 1
+        play.parents[play.actor] = len(play.calls) - 1
         return replace(found, rewrites=talk.rewrites + 1)
 
     async def _sample(
-        self, play: _Play, prefix: Ids, start: int, said: Ids, limit: int, talk: Conversation | None
+        self, play: Play, prefix: Ids, start: int, said: Ids, limit: int, talk: Conversation | None
     ) -> tuple[Ids, Stop]:  # fmt: skip
         """One call, after the recorded ones that were cut off.
 
@@ -291,33 +304,34 @@ class Player:
             prefix, first = call.tokens, None
 
     async def _call(
-        self, play: _Play, prefix: Ids, start: int, said: Ids, room: int, first: Conversation | None, aside: bool
+        self, play: Play, prefix: Ids, start: int, said: Ids, room: int, first: Conversation | None, aside: bool
     ) -> Call:  # fmt: skip
         sampling = self.sampling if room == self.sampling.max_new_tokens else replace(self.sampling, max_new_tokens=room)
         request = self._request(play, prefix, start, sampling)
         with _blamed([request]):
             completion = await self.engine.generate(request)
         call = self._read(play, prefix, start, said, completion, first)
-        return replace(call, role=ASIDE) if aside else call
+        return replace(call, role=ASIDE) if aside else call if not play.actor else replace(call, role=play.actor)
 
-    def _request(self, play: _Play, prefix: Ids, start: int, sampling: Sampling) -> Request:
+    def _request(self, play: Play, prefix: Ids, start: int, sampling: Sampling) -> Request:
         return Request(
             id=f"{play.id}#{len(play.calls)}", prompt=prefix, seed=play.seed, sampling=sampling, first=play.sampled,
             begun=len(prefix) - start,
         )  # fmt: skip
 
     def _read(
-        self, play: _Play, prefix: Ids, start: int, said: Ids, completion: Completion, first: Conversation | None
+        self, play: Play, prefix: Ids, start: int, said: Ids, completion: Completion, first: Conversation | None
     ) -> Call:  # fmt: skip
         """A call; ``first`` is the conversation whose answer it begins."""
         turn = joined(said, completion.ids) if len(said) else completion.ids
         thought, text = self._reader.read(prefix[:start], turn, completion)
         return Call(
-            id=len(play.calls), parent=play.parent, prefix=prefix, completion=completion, text=text, thought=thought,
-            score_prefix=first.score_prefix if first else None, privileged_prefix=first.privileged_prefix if first else None,
+            id=len(play.calls), parent=play.parents.get(play.actor), prefix=prefix, completion=completion, text=text,
+            thought=thought, score_prefix=first.score_prefix if first else None,
+            privileged_prefix=first.privileged_prefix if first else None,
         )  # fmt: skip
 
-    def _converse(self, play: _Play, shown: Obs) -> Conversation:
+    def _converse(self, play: Play, shown: Obs) -> Conversation:
         context, blocks = play.context, play.openings
         score, privileged = (
             None if instead is None else blocks.block(instead + shown.messages)
@@ -338,119 +352,6 @@ class Player:
             )
 
 
-class _Divergence(Exception):
-    """An environment played again did not answer as before."""
-
-
-class _Openings:
-    """Rendered openings, shared by the rollouts of a context."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
-        self._known: dict[tuple[Message, ...], Block] = {}
-
-    def block(self, messages: tuple[Message, ...]) -> Block:
-        if messages not in self._known:
-            self._known[messages] = rendered(self.tokenizer, messages)
-        return self._known[messages]
-
-
-@dataclass(slots=True)
-class _Play:
-    """A rollout in progress.
-
-    Attributes:
-        recorded: calls of an earlier sitting, still to be replayed.
-        parent: the call that the next one goes on from.
-        interrupted: the engine was told to abort an aside.
-    """
-
-    id: str
-    context: Context
-    seed: int
-    openings: _Openings
-    recorded: list[Call]
-    calls: list[Call] = field(default_factory=list[Call])
-    parent: int | None = None
-    interrupted: bool = False
-    answers: int = 0
-    made: list[Environment] = field(default_factory=list[Environment])
-
-    def is_one_call(self, source: TaskSource) -> bool:
-        """Whether one answer ends the task. An environment that was made to find out is the first that is played with."""
-        if self.context.snapshot is not None:
-            return False
-        try:
-            world = source.environment(self.context.task)
-        except Exception:
-            return False  # it will fail again where somebody answers for it
-        if world is not None:
-            self.made.append(world)
-        return world is None
-
-    def environment(self, source: TaskSource) -> Environment | None:
-        """A fresh one."""
-        return self.made.pop() if self.made else source.environment(self.context.task)
-
-    @property
-    def sampled(self) -> int:
-        """Tokens sampled so far: the position in the noise stream."""
-        return sum(len(c.completion.ids) for c in self.calls)
-
-    def add(self, call: Call) -> None:
-        """The next call; an aside is no call that others go on from, unless the conversation is rewritten."""
-        self.calls.append(call)
-        if call.role != ASIDE or call.completion.stop is Stop.PARTIAL:
-            self.parent = call.id
-
-    def replay(self, prefix: Ids) -> Call:
-        """The next recorded call, when it was posed on these very tokens."""
-        call = self.recorded[0]
-        try:
-            check_prefix(call.prefix, prefix, f"rollout {self.id}, call {call.id} played again")
-        except DataError as failure:
-            raise _Divergence(f"the environment answered differently when played again: {failure}") from None
-        return self.recorded.pop(0)
-
-    def heard(self, step: Step) -> None:
-        """The environment's answer to the last call."""
-        self.answers += 1
-        if not self.recorded:
-            self.calls[-1] = replace(self.calls[-1], results=step.results)
-        elif step.done:
-            raise _Divergence(
-                f"the environment answered differently when played again: rollout {self.id} ended with call {self.calls[-1].id}, "
-                "and went on before"
-            )
-
-    def begin_again(self) -> None:
-        """All calls so far are to be replayed."""
-        self.recorded, self.calls, self.parent = [*self.calls, *self.recorded], [], None
-
-    def ended(self, stop: Stop) -> Rollout:
-        return Rollout(id=self.id, context=self.context, calls=(*self.calls, *self.recorded), stop=stop, seed=self.seed)
-
-    def failed(self, fault: Fault, error: str) -> Rollout:
-        return replace(self.ended(Stop.ERROR), error=error, fault=fault)
-
-
-def _head(completion: Completion, tokens: int) -> Completion:
-    """The first tokens of a completion, as if it had been cut off there."""
-
-    def cut(columns: Mapping[str, TokenColumn]) -> dict[str, TokenColumn]:
-        return {name: replace(column, values=column.values[:tokens]) for name, column in columns.items()}
-
-    spans = tuple(replace(s, end=min(s.end, tokens)) for s in completion.spans if s.start < tokens)
-    return replace(
-        completion,
-        ids=completion.ids[:tokens],
-        logp_engine=completion.logp_engine[:tokens],
-        spans=spans,
-        stop=Stop.PARTIAL,
-        columns=cut(completion.columns),
-    )
-
-
 @contextmanager
 def _blamed(requests: Sequence[Request]) -> Generator[None]:
     """What an engine raises inside, as an error of assay that names a request."""
@@ -463,16 +364,7 @@ def _blamed(requests: Sequence[Request]) -> Generator[None]:
         raise EngineError(f"request {requests[0].id}{others}: {sentence(failure)}") from failure
 
 
-def _doubted(plays: Sequence[_Play], rollouts: list[Rollout]) -> list[Rollout]:
-    """The rollouts; hangs are nobody's doing but the environments' own when none of these answered anything."""
-    hung = {(r.context.task.id, r.text) for r in rollouts if r.fault is Fault.POLICY}
-    if len(hung) < _HANGS or any(play.answers for play in plays):
-        return rollouts
-    why = f"no environment of {len(rollouts)} attempts answered any action"
-    return [replace(r, fault=Fault.INFRA, error=f"{r.error}; {why}") if r.fault is Fault.POLICY else r for r in rollouts]
-
-
-async def _all(attempts: Sequence[Coroutine[Any, Any, Rollout]]) -> list[Rollout]:
+async def _all(attempts: Sequence[Coroutine[Any, Any, list[Rollout]]]) -> list[list[Rollout]]:
     """All results in order; when one fails the others are cancelled and its error is raised."""
     tasks = [asyncio.ensure_future(a) for a in attempts]
     try:

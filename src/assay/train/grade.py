@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from assay.core.group import Draw, Group
 from assay.core.parts import timed
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Context, Task
 from assay.verify import ScoringPool
 
-__all__ = ["Attempts", "grade"]
+__all__ = ["Attempts", "grade", "groups_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,3 +44,15 @@ def grade(pool: ScoringPool, posed: Sequence[tuple[Task, Context]], rollouts: Se
     return [
         Attempts(task=t, context=c, rollouts=tuple(at[c.key]), scores=tuple(scores[r.id] for r in at[c.key])) for t, c in posed
     ]
+
+
+def groups_of(attempts: Attempts, draw: Draw) -> list[Group]:
+    """The groups that share a baseline: one, or one for each role of an environment that several play."""
+    pairs = list(zip(attempts.rollouts, attempts.scores, strict=True))
+    return [
+        Group(
+            key=key, task=attempts.task, draw=draw, rollouts=tuple(r for r, _ in pairs if r.context.group == key),
+            scores=tuple(s for r, s in pairs if r.context.group == key),
+        )
+        for key in dict.fromkeys(r.context.group for r in attempts.rollouts)
+    ]  # fmt: skip

@@ -22,7 +22,7 @@ from assay.train import supply
 from assay.train.check import Checked
 from assay.train.clock import Clock
 from assay.train.experts import expert_groups
-from assay.train.grade import grade
+from assay.train.grade import grade, groups_of
 from assay.train.metrics import step_metrics
 from assay.train.mismatch import Watched, before_update, coarser
 from assay.train.room import asking
@@ -90,7 +90,7 @@ async def attempt(s: Session, tasks: Sequence[Task], draws: Sequence[Draw], cloc
         with clock("score"):
             graded = grade(s.pool, [(tasks[i], c) for i, c in posed], rollouts)
         for (i, _), a in zip(posed, graded, strict=True):
-            done[i].append(Group(key=a.context.group, task=a.task, draw=draws[i], rollouts=a.rollouts, scores=a.scores))
+            done[i] += groups_of(a, draws[i])
     return [group for groups in done for group in groups]
 
 
