@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from assay.core.batch import Batch
 from assay.core.group import Draw, Group
 from assay.core.manifest import Manifest
+from assay.core.media import Media, Pictures
 from assay.core.plan import Forward, Plan
 from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, ToolResult
 from assay.core.score import Score
@@ -48,6 +49,7 @@ __all__ = [
     "Sampler",
     "SamplerParts",
     "SamplerSpec",
+    "ShowsPictures",
     "Snapshots",
     "State",
     "Stats",
@@ -92,6 +94,16 @@ class TaskSource(Protocol):
 
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...] | None:
         """An oracle's turns (assistant, tool, ...), each step corrupted with probability ``noise``; None: no oracle."""
+        ...
+
+
+@runtime_checkable
+class ShowsPictures(TaskSource, Protocol):
+    """A family whose tasks or environments show pictures."""
+
+    @property
+    def pictures(self) -> Pictures:
+        """Pixels of all pictures that its tasks and environments have shown."""
         ...
 
 
@@ -317,6 +329,7 @@ class Request:
         first: position of the first new token in the noise stream (0, or the tokens already sampled when a rollout goes on).
         sampling: how to draw.
         begun: how many of the prompt's last tokens belong to the answer already: a text of ``Sampling.stop`` may begin in them.
+        media: pictures that the prompt shows, in order; an engine that cannot see them must refuse.
     """
 
     id: str
@@ -325,6 +338,7 @@ class Request:
     sampling: Sampling
     first: int = 0
     begun: int = 0
+    media: tuple[Media, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,6 +353,7 @@ class EngineInfo:
         columns: token columns that its completions carry.
         digests: how its checksums are made, which those of a manifest must be to be compared: ``blake2b`` of bytes, as
             `array_digest`, or ``mixed``, which the device computes where the weights lie.
+        media: kinds that it sees besides text, as ``image``.
     """
 
     version: int
@@ -347,6 +362,7 @@ class EngineInfo:
     dtype: str = "float32"
     columns: tuple[str, ...] = ()
     digests: str = "blake2b"
+    media: tuple[str, ...] = ()
 
 
 class SwapMode(StrEnum):

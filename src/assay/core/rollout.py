@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from assay.core.columns import RESERVED, Array, TokenColumn
 from assay.core.errors import DataError
+from assay.core.media import Media
 from assay.core.score import Fault
 from assay.core.task import Context
 
@@ -168,7 +169,7 @@ class Call:
             tokens are part of it, and a call that continues a cut-off one repeats that one's text.
         thought: what stands in the turn's thinking tags, which ``text`` leaves out; None where there are none, or nobody asked.
         results: tool results that followed.
-        media: references to images or files shown, by digest.
+        media: pictures that the prefix shows, in order.
         score_prefix: ids to learn under instead of ``prefix``, on calls that start a training row; None for the same.
         privileged_prefix: ids that a privileged teacher reads instead, on calls that start a training row; None for none.
         shared: belongs to another rollout, where it carries loss; here it is context or another role's turn, so that verifiers
@@ -184,7 +185,7 @@ class Call:
     policy: str = "policy"
     thought: str | None = None
     results: tuple[ToolResult, ...] = ()
-    media: tuple[str, ...] = ()
+    media: tuple[Media, ...] = ()
     score_prefix: Ids | None = None
     privileged_prefix: Ids | None = None
     shared: bool = False

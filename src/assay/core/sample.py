@@ -104,7 +104,7 @@ def supervised(key: str, pieces: list[tuple[Ids, bool]], stream: Stream = "exper
 
 
 def extends(call: Call, parent: Call) -> bool:
-    """Whether ``call`` was posed on its parent's very tokens."""
+    """Whether ``call`` was posed on its parent's very tokens, and shows its pictures first."""
     cut = len(parent.prefix)
     end = cut + len(parent.completion.ids)
     head = call.prefix
@@ -112,6 +112,7 @@ def extends(call: Call, parent: Call) -> bool:
         len(head) >= end
         and bool(np.array_equal(head[:cut], parent.prefix))
         and bool(np.array_equal(head[cut:end], parent.completion.ids))
+        and call.media[: len(parent.media)] == parent.media
     )
 
 

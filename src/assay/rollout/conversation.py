@@ -10,9 +10,10 @@ from itertools import pairwise
 import numpy as np
 
 from assay.core.errors import ConfigError, DataError
+from assay.core.media import Media
 from assay.core.protocols import ChatTokenizer, Tokenizer
 from assay.core.rollout import Call, Ids, ids_of
-from assay.core.task import Message, Prefill, World
+from assay.core.task import Message, Prefill, World, media_in
 from assay.rollout.saying import said_text
 
 __all__ = ["Block", "Conversation", "Turn", "check_prefix", "followed", "forced_ids", "joined", "rendered"]
@@ -149,6 +150,7 @@ class Conversation:
         cuts: how often the present answer was cut off; 0 between two turns.
         rewrites: how often a context manager has changed the conversation.
         ended: the rollout ends here, with stop ``length``.
+        media: pictures that ``prefix`` shows, in order.
         score_prefix, privileged_prefix: what stands for ``prefix`` there; None for the same.
     """
 
@@ -165,6 +167,7 @@ class Conversation:
     cuts: int = 0
     rewrites: int = 0
     ended: bool = False
+    media: tuple[Media, ...] = ()
     score_prefix: Ids | None = None
     privileged_prefix: Ids | None = None
     _history: tuple[Message, ...]  # without an answer in progress
@@ -188,7 +191,7 @@ class Conversation:
             task=task, opening=opening, score=score, privileged=privileged,
             prefix=joined(opening.ids, forced) if len(forced) else opening.ids, start=len(opening.ids), said=forced, limit=limit,
             allowed=limit, budget=budget, score_prefix=opened(score), privileged_prefix=opened(privileged),
-            _history=opening.messages, _parts=(opening,),
+            media=media_in(opening.messages), _history=opening.messages, _parts=(opening,),
         )  # fmt: skip
 
     # ---- what was said and heard ------------------------------------------------------------------------------------
@@ -213,7 +216,8 @@ class Conversation:
         turn = Turn(Message("assistant", call.text), told, joined(whole[self.start :], end))
         made = replace(
             self, prefix=prefix, start=len(prefix), said=_NONE, allowed=self.limit, cuts=0, score_prefix=None,
-            privileged_prefix=None, _history=(*self._history, told, *heard.messages), _parts=(*self._parts, turn, heard), _cut=[],
+            privileged_prefix=None, media=self.media + media_in(heard.messages),
+            _history=(*self._history, told, *heard.messages), _parts=(*self._parts, turn, heard), _cut=[],
         )  # fmt: skip
         if heard.history is None:  # nobody else has looked whether the template is append-only
             return made._whole()
@@ -267,7 +271,8 @@ class Conversation:
         return replace(
             whole, prefix=prefix, start=len(prefix), score_prefix=whole._instead(self.score, "score_messages", kept),
             privileged_prefix=whole._instead(self.privileged, "privileged messages", kept),
-            _turns=tuple(turns[i] for i in kept), _history=tuple(self._history[i] for i in kept), _cut=[],
+            media=media_in(turns[i].told for i in kept), _turns=tuple(turns[i] for i in kept),
+            _history=tuple(self._history[i] for i in kept), _cut=[],
         )  # fmt: skip
 
     def restart(self, messages: Sequence[Message]) -> Conversation:
@@ -280,7 +285,7 @@ class Conversation:
         return replace(
             self, prefix=opening.ids, start=len(opening.ids), said=_NONE, allowed=self.limit, cuts=0,
             score_prefix=None if self.score is None else block(self.score).ids,
-            privileged_prefix=None if self.privileged is None else block(self.privileged).ids,
+            privileged_prefix=None if self.privileged is None else block(self.privileged).ids, media=media_in(opening.messages),
             _history=opening.messages, _parts=(opening,), _turns=(), _opener=_NONE, _cut=[],
         )  # fmt: skip
 

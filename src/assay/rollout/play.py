@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from assay.core.columns import TokenColumn
 from assay.core.errors import DataError
+from assay.core.media import Media
 from assay.core.protocols import Environment, Step, TaskSource, Tokenizer
 from assay.core.rollout import ASIDE, Call, Completion, Ids, Rollout, Stop
 from assay.core.score import Fault
@@ -49,6 +50,7 @@ class Play:
         turns: how often each actor was to act.
         parents: the call that an actor's next one goes on from.
         interrupted: the engine was told to abort an aside.
+        media: pictures that the next call's prefix shows.
     """
 
     id: str
@@ -61,6 +63,7 @@ class Play:
     turns: Counter[str] = field(default_factory=Counter[str])
     parents: dict[str, int] = field(default_factory=dict[str, int])
     interrupted: bool = False
+    media: tuple[Media, ...] = ()
     answers: int = 0
     made: list[Environment] = field(default_factory=list[Environment])
 
@@ -112,6 +115,8 @@ class Play:
             check_prefix(call.prefix, prefix, f"rollout {self.id}, call {call.id} played again")
         except DataError as failure:
             raise Divergence(f"the environment answered differently when played again: {failure}") from None
+        if call.media != self.media:
+            raise Divergence(f"the environment answered differently when played again: rollout {self.id} shows other pictures")
         return self.recorded.pop(0)
 
     def heard(self, step: Step) -> None:

@@ -24,7 +24,7 @@ from assay.core.protocols import (
 from assay.core.rollout import ASIDE, Call, Completion, Ids, Rollout, Sampling, Stop, ids_of
 from assay.core.score import Fault
 from assay.core.seeds import derive, derive_each
-from assay.core.task import Context, Message
+from assay.core.task import Context, Message, media_in
 from assay.rollout.context import KeepAll
 from assay.rollout.conversation import Conversation, forced_ids, joined
 from assay.rollout.play import Divergence, Openings, Play, cut_at, with_doubt
@@ -178,6 +178,8 @@ class Player:
                 talks[key] = self._converse(play, Obs())
                 self._check_room(play.context, len(talks[key].prefix))
         asked = [(play, talks[play.context.key]) for play in plays]
+        for play, talk in asked:
+            play.media = talk.media
         requests = [self._request(play, talk.prefix, talk.start, self.sampling) for play, talk in asked]
         with _blamed(requests):
             completions = await engine.generate_all(requests)
@@ -243,7 +245,7 @@ class Player:
             The conversation that the last call stands in, the turn's ids, forced ones first, and why it ended.
         """
         while True:
-            calls = len(play.calls)
+            calls, play.media = len(play.calls), talk.media
             said, stop = await self._sample(play, talk.prefix, talk.start, talk.said, talk.allowed, talk)
             if stop is not Stop.LENGTH or len(play.calls) == calls:
                 return talk, said, stop
@@ -261,16 +263,19 @@ class Player:
 
         async def ask(conversation: Any, messages: Sequence[Message], limit: int | None = None) -> Call | None:
             prefix, calls = conversation.asked(messages), len(play.calls)
+            play.media = conversation.media + media_in(messages)
             _, stop = await self._sample(play, prefix, len(prefix), ids_of(()), limit or self.sampling.max_new_tokens, None)
             play.interrupted = stop is Stop.PARTIAL
             return play.calls[-1] if len(play.calls) > calls else None
 
+        before = len(play.calls)
         found = await self.manager.rewrite(talk, ask)
         if found is None:
             return None
         if not isinstance(found, Conversation):
             raise ConfigError(f"{self.manager!r}.rewrite returned {a_kind(found)}; return what the conversation's methods give")
-        play.parents[play.actor] = len(play.calls) - 1
+        if len(play.calls) > before:
+            play.parents[play.actor] = len(play.calls) - 1
         return replace(found, rewrites=talk.rewrites + 1)
 
     async def _sample(
@@ -314,9 +319,14 @@ class Player:
         return replace(call, role=ASIDE) if aside else call if not play.actor else replace(call, role=play.actor)
 
     def _request(self, play: Play, prefix: Ids, start: int, sampling: Sampling) -> Request:
+        if play.media and (unseen := {m.kind for m in play.media} - set(self.engine.info().media)):
+            raise ConfigError(
+                f"context {play.context.key!r} shows {len(play.media)} pictures ({sorted(unseen)}), and the engine "
+                f"{type(self.engine).__name__} reads text alone: use one that sees them, or a task without"
+            )
         return Request(
             id=f"{play.id}#{len(play.calls)}", prompt=prefix, seed=play.seed, sampling=sampling, first=play.sampled,
-            begun=len(prefix) - start,
+            begun=len(prefix) - start, media=play.media,
         )  # fmt: skip
 
     def _read(
@@ -327,7 +337,7 @@ class Player:
         thought, text = self._reader.read(prefix[:start], turn, completion)
         return Call(
             id=len(play.calls), parent=play.parents.get(play.actor), prefix=prefix, completion=completion, text=text,
-            thought=thought, score_prefix=first.score_prefix if first else None,
+            thought=thought, media=play.media, score_prefix=first.score_prefix if first else None,
             privileged_prefix=first.privileged_prefix if first else None,
         )  # fmt: skip
 

@@ -14,11 +14,12 @@ import numpy as np
 from assay.core.canon import FrozenMap, canonical
 from assay.core.errors import AssayError, a_kind
 from assay.core.group import Group
-from assay.core.protocols import Curriculum, CurriculumSpec, Environment, Obs, Snapshots, TaskSource, Verifier
+from assay.core.media import media_of
+from assay.core.protocols import Curriculum, CurriculumSpec, Environment, Obs, ShowsPictures, Snapshots, TaskSource, Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.seeds import generator
-from assay.core.task import Task, World
+from assay.core.task import Message, Task, World, media_in
 from assay.testing.records import graded
 from assay.verify.routed import Routed
 
@@ -135,8 +136,8 @@ def check_environment(source: TaskSource, task: Task, steps: int = 64) -> Report
 
     Single use (a second start, and a step after the end, raise an `AssayError`), deterministic, and patient: whatever the
     policy says is answered, and an endless talker is stopped within ``steps`` actions. One of several roles names an actor each
-    time. One that writes snapshots (`Snapshots`) writes plain values, is not changed by it, and
-    a fresh one goes on from them as it would have itself.
+    time; pictures that are shown can be had from the family (`ShowsPictures`). One that writes snapshots (`Snapshots`)
+    writes plain values, is not changed by it, and a fresh one goes on from them as it would have itself.
 
     Raises:
         ContractError: it breaks one of these.
@@ -146,6 +147,7 @@ def check_environment(source: TaskSource, task: Task, steps: int = 64) -> Report
     require(source.environment(world) is not None, subject, f"task {task.id!r} has none")
     trace = source.trace(task, 0.0, np.random.default_rng(0)) or ()
     said = [m.content for m in trace if m.role == "assistant"]
+    _check_pictures(source, task, said, subject)
     first = wait_for(_played(source, world, said))
     require(first == wait_for(_played(source, world, said)), subject, "two runs with the same actions differ")
     wait_for(_single_use(_fresh(source, world), subject))
@@ -163,6 +165,29 @@ def _fresh(source: TaskSource, world: World) -> Environment:
     environment = source.environment(world)
     assert environment is not None
     return environment
+
+
+def _check_pictures(source: TaskSource, task: Task, said: Sequence[str], subject: str) -> None:
+    """Raises ContractError where a picture is shown that the family does not have, or that is another one."""
+
+    async def show() -> tuple[Message, ...]:
+        environment = _fresh(source, task.exposed())
+        messages = (await environment.start()).messages
+        for action in said:
+            step = await environment.step(action)
+            messages += step.obs.messages
+            if step.done:
+                break
+        return messages
+
+    for media in media_in((*task.exposed().messages, *wait_for(show()))):
+        require(isinstance(source, ShowsPictures), subject, f"shows the picture {media.digest}, and the family has no `pictures`")
+        assert isinstance(source, ShowsPictures)
+        try:
+            found = media_of(source.pictures.pixels(media.digest))
+        except AssayError as error:
+            raise ContractError(f"{subject}: shows the picture {media.digest}, which cannot be had: {error}") from error
+        require(found == media, subject, f"shows {media}, and what can be had under that name is {found}")
 
 
 _Seen = list[tuple[str, str, bool]]  # what was shown, to whom, and whether it was the end
