@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from live import coin_toss, rollouts, session, spied, walk
-from tiny_runs import SHAPE, in_child, kill_at, only_rl, resumed, trained
+from tiny_runs import SHAPE, in_child, kill_at, only_rl, reinforce, resumed, tiny, trained
 
+from assay.cli.ask import _Recorded
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.protocols import Environment, Obs, SamplerParts, SamplerSpec, Step
 from assay.core.rollout import ASIDE, Sampling, Stop
@@ -24,6 +26,7 @@ from assay.tasks.heaps import best
 from assay.tasks.keyvalue import Store
 from assay.train import models
 from assay.train.driver import train
+from assay.train.policy import Policy
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run
 from assay.train.session import open_session
@@ -199,3 +202,22 @@ def test_rollouts_that_begin_at_a_snapshot_are_judged_and_trained() -> None:
     assert all(r.context.snapshot["turn"] == 1 and r.calls[0].role == "second" for r in played)
     assert {g.key.rpartition("@")[2] for g in result.groups} >= {"second"}
     assert all(score.valid for g in result.groups for score in g.scores)
+
+
+# ---- evaluations ------------------------------------------------------------------------------------------------------
+
+
+def test_a_trained_model_is_evaluated_in_the_contexts_of_its_training(tmp_path: Path) -> None:
+    """Answers in chunks are longer than one call, in the run's own evaluations and in those asked for afterwards."""
+    chunks = PlayerSpec(context=Chunks(head=1, tail=1, most=3))
+    run = replace(tiny(), stages=(reinforce(steps=1, sampler=Branching(play=chunks)),), sampling=Sampling(max_new_tokens=4))
+    folder = tmp_path / "run"
+    trained(run, folder)
+    own = [json.loads(line) for line in (folder / "evals.jsonl").read_text().splitlines()]
+    assert max(len(a) for row in own for item in row["items"] for a in item["answers"]) == 8
+    found = _Recorded.of(folder)
+    assert found is not None
+    assert found.limits["player"] == chunks
+    for player, longest in ((found.limits["player"], 8), (None, 4)):
+        items = Policy(folder).evaluate(run.tasks, per_level=4, sampling=run.sampling, player=player)
+        assert max(len(a) for item in items for a in item["answers"]) == longest
