@@ -14,7 +14,7 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError
 from assay.core.group import Draw, Group
 from assay.core.media import Album, Media, media_of, prefix_key
-from assay.core.protocols import Ask, Conversation, Environment, Obs, Request, Step
+from assay.core.protocols import AskPolicy, Conversation, Environment, Obs, Request, Step
 from assay.core.sample import extends
 from assay.core.score import Score
 from assay.core.task import Context, World, media_in
@@ -111,7 +111,7 @@ def test_pictures_go_with_the_turns_that_show_them() -> None:
     assert [c.media for c in rollout.calls] == [(SHOWN[0],), tuple(SHOWN[:2]), (SHOWN[0], SHOWN[2])]
 
     class Fresh:
-        async def rewrite(self, conversation: Conversation, ask: Ask) -> Conversation:
+        async def rewrite(self, conversation: Conversation, ask: AskPolicy) -> Conversation:
             await ask(conversation, [Message("user", "<image>?", (SHOWN[2],))])
             return conversation.restart([])
 

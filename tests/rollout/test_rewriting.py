@@ -11,7 +11,7 @@ from scripted import CLOSE, EOS, OPEN, Echo, Letters, Reply, Scripted, Worlds, p
 
 from assay.core import Call, Context, Message, Prefill, Rollout, Sampling, Stop, ids_of, samples
 from assay.core.errors import ConfigError
-from assay.core.protocols import Ask, Conversation, Request
+from assay.core.protocols import AskPolicy, Conversation, Request
 from assay.core.rollout import ASIDE
 from assay.rollout import Chunks, Player, Summarise
 from assay.tasks.turns import actions_of
@@ -202,7 +202,7 @@ class Asking:
 
     asked: int = 0
 
-    async def rewrite(self, conversation: Conversation, ask: Ask) -> None:
+    async def rewrite(self, conversation: Conversation, ask: AskPolicy) -> None:
         call = await ask(conversation, [Message("user", "ok?")])
         assert isinstance(call, Call)
         self.asked += 1
@@ -217,7 +217,7 @@ def test_a_question_that_changes_nothing_is_a_branch() -> None:
 
 def test_a_manager_must_give_a_conversation() -> None:
     class Wrong:
-        async def rewrite(self, conversation: Conversation, ask: Ask) -> Sequence[int]:
+        async def rewrite(self, conversation: Conversation, ask: AskPolicy) -> Sequence[int]:
             return [0]
 
     with pytest.raises(ConfigError, match=r"rewrite returned a list; return what the conversation's methods give"):

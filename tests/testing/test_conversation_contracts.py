@@ -11,7 +11,7 @@ import pytest
 
 from assay.core import Message, ids_of
 from assay.core.errors import ConfigError
-from assay.core.protocols import Ask, Conversation
+from assay.core.protocols import AskPolicy, Conversation
 from assay.rollout import Branching, Chunks, KeepAll, KeepLast, Player, PlayerSpec, Summarise
 from assay.rollout.conversation import joined
 from assay.testing import ContractError, check_context_manager, check_sampler
@@ -54,19 +54,19 @@ class Forgetful:
 
     asked: list[int] = field(default_factory=list)
 
-    async def rewrite(self, conversation: Conversation, ask: Ask) -> Conversation | None:
+    async def rewrite(self, conversation: Conversation, ask: AskPolicy) -> Conversation | None:
         self.asked.append(1)
         return conversation.restart([Message("user", str(len(self.asked)))])
 
 
 class Unfiled:
-    async def rewrite(self, conversation: Conversation, ask: Ask) -> None:
+    async def rewrite(self, conversation: Conversation, ask: AskPolicy) -> None:
         return None
 
 
 @dataclass(frozen=True)
 class Wrong:
-    async def rewrite(self, conversation: Conversation, ask: Ask) -> Conversation | None:
+    async def rewrite(self, conversation: Conversation, ask: AskPolicy) -> Conversation | None:
         return conversation.keep([])
 
 

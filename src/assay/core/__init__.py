@@ -34,12 +34,15 @@ if TYPE_CHECKING:
     )
     from assay.core.group import Draw, Group
     from assay.core.manifest import Manifest, TensorInfo, manifest_of
+    from assay.core.media import Album, Media, Pictures, media_of
     from assay.core.plan import Forward, Offers, Plan, Scope
     from assay.core.proportion import wilson_bounds
     from assay.core.protocols import (
+        AskPolicy,
         BatchComposer,
         ChatTokenizer,
         ContextManager,
+        Conversation,
         Curriculum,
         CurriculumSpec,
         Engine,
@@ -55,6 +58,10 @@ if TYPE_CHECKING:
         Request,
         Restorable,
         Sampler,
+        SamplerParts,
+        SamplerSpec,
+        ShowsPictures,
+        Snapshots,
         State,
         Stats,
         Step,
@@ -82,6 +89,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Album",
+    "AskPolicy",
     "AssayError",
     "Batch",
     "BatchComposer",
@@ -92,6 +101,7 @@ __all__ = [
     "ConfigError",
     "Context",
     "ContextManager",
+    "Conversation",
     "Counts",
     "Curriculum",
     "CurriculumSpec",
@@ -105,25 +115,26 @@ __all__ = [
     "Fault",
     "Forward",
     "FrozenMap",
+    "FullEntropy",
     "GateError",
-    "HubError",
     "Group",
     "Guidance",
+    "HubError",
     "Ids",
     "InexactResumeError",
     "Learner",
     "LossProgram",
     "Manifest",
+    "Media",
     "Message",
     "MismatchError",
     "MissingExtraError",
     "NonFiniteError",
-    "OutOfMemoryError",
     "Obs",
     "Offers",
+    "OutOfMemoryError",
+    "Pictures",
     "Plan",
-    "VocabStat",
-    "FullEntropy",
     "PlanError",
     "Prefill",
     "RankError",
@@ -132,13 +143,17 @@ __all__ = [
     "Request",
     "Restorable",
     "RewardError",
-    "SandboxError",
     "Rollout",
     "Sample",
     "Sampler",
+    "SamplerParts",
+    "SamplerSpec",
     "Sampling",
+    "SandboxError",
     "Scope",
     "Score",
+    "ShowsPictures",
+    "Snapshots",
     "Span",
     "SpanScore",
     "State",
@@ -159,6 +174,7 @@ __all__ = [
     "Tracker",
     "UnknownNameError",
     "Verifier",
+    "VocabStat",
     "WeightProofError",
     "World",
     "array_digest",
@@ -175,6 +191,7 @@ __all__ = [
     "ids_of",
     "loads_toml",
     "manifest_of",
+    "media_of",
     "nearest",
     "pack",
     "pack_rows",
@@ -206,12 +223,13 @@ _HOME = {
         ),
         "group": "Draw Group",
         "manifest": "Manifest TensorInfo manifest_of",
+        "media": "Album Media Pictures media_of",
         "plan": "Forward Offers Plan Scope",
         "vocab": "FullEntropy VocabStat",
         "protocols": (
-            "BatchComposer ChatTokenizer ContextManager Curriculum CurriculumSpec Engine EngineInfo EngineOfMany Environment "
-            "Guidance Learner LossProgram Obs Rehearsal Replay Request Restorable Sampler State Stats Step SwapMode TaskSource "
-            "Tokenizer Tool Tracker Verifier"
+            "AskPolicy BatchComposer ChatTokenizer ContextManager Conversation Curriculum CurriculumSpec Engine EngineInfo "
+            "EngineOfMany Environment Guidance Learner LossProgram Obs Rehearsal Replay Request Restorable Sampler SamplerParts "
+            "SamplerSpec ShowsPictures Snapshots State Stats Step SwapMode TaskSource Tokenizer Tool Tracker Verifier"
         ),
         "proportion": "wilson_bounds",
         "rollout": "Call Completion Ids Rollout Sampling Span Stop ToolResult ids_of",

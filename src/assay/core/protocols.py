@@ -27,7 +27,7 @@ from assay.core.task import Context, Message, Task, World
 from assay.core.thinking import Thinking
 
 __all__ = [
-    "Ask",
+    "AskPolicy",
     "BatchComposer",
     "ChatTokenizer",
     "ContextManager",
@@ -239,7 +239,7 @@ class Conversation(Protocol):
         ...
 
 
-class Ask(Protocol):
+class AskPolicy(Protocol):
     """Asks the policy itself, aside from what environments and verifiers read."""
 
     async def __call__(self, conversation: Conversation, messages: Sequence[Message], limit: int | None = None) -> Call | None:
@@ -264,7 +264,7 @@ class ContextManager(Protocol):
     answer that was cut off stays cut off. It must do the same when asked the same: a rollout may be played again.
     """
 
-    async def rewrite(self, conversation: Conversation, ask: Ask) -> Conversation | None: ...
+    async def rewrite(self, conversation: Conversation, ask: AskPolicy) -> Conversation | None: ...
 
 
 # ---- how tokens are drawn ---------------------------------------------------------------------------------------------

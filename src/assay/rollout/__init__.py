@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.rollout.branching import Branching
+    from assay.rollout.branching import Branching, BranchingSampler
     from assay.rollout.chunks import Chunks
     from assay.rollout.context import KeepAll, KeepLast
     from assay.rollout.player import Player
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from assay.rollout.spec import PlayerSpec
     from assay.rollout.summarise import Summarise
 
-__all__ = ["Branching", "Chunks", "KeepAll", "KeepLast", "Player", "PlayerSpec", "Reader", "Summarise"]
+__all__ = ["Branching", "BranchingSampler", "Chunks", "KeepAll", "KeepLast", "Player", "PlayerSpec", "Reader", "Summarise"]
 
 _HOME = {
     "Branching": "branching",
+    "BranchingSampler": "branching",
     "Chunks": "chunks",
     "KeepAll": "context",
     "KeepLast": "context",

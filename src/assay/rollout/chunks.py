@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from assay.core.errors import ConfigError
-from assay.core.protocols import Ask, Conversation
+from assay.core.protocols import AskPolicy, Conversation
 from assay.core.rollout import ids_of
 
 __all__ = ["Chunks"]
@@ -52,7 +52,7 @@ class Chunks:
         """Most tokens of an answer whose first chunk has ``chunk``: ``C + (most - 1) (C - head - tail)``."""
         return chunk + (self.most - 1) * (chunk - self.head - self.tail)
 
-    async def rewrite(self, conversation: Conversation, ask: Ask) -> Conversation | None:
+    async def rewrite(self, conversation: Conversation, ask: AskPolicy) -> Conversation | None:
         """The answer behind what is carried of it; nothing changes between two turns.
 
         Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.core.errors import ConfigError
-from assay.core.protocols import Ask, Conversation
+from assay.core.protocols import AskPolicy, Conversation
 
 __all__ = ["KeepAll", "KeepLast"]
 
@@ -19,7 +19,7 @@ class KeepAll:
     True
     """
 
-    async def rewrite(self, conversation: Conversation, ask: Ask) -> None:
+    async def rewrite(self, conversation: Conversation, ask: AskPolicy) -> None:
         """None: the conversation stays."""
 
 
@@ -43,7 +43,7 @@ class KeepLast:
         if self.n < 1:
             raise ConfigError(f"KeepLast.n={self.n}; keep at least 1 turn, or use KeepAll()")
 
-    async def rewrite(self, conversation: Conversation, ask: Ask) -> Conversation | None:
+    async def rewrite(self, conversation: Conversation, ask: AskPolicy) -> Conversation | None:
         """The conversation without older turns; an answer that was cut off stays so."""
         if conversation.cuts:
             return None

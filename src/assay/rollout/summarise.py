@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.core.errors import ConfigError
-from assay.core.protocols import Ask, Conversation
+from assay.core.protocols import AskPolicy, Conversation
 from assay.core.rollout import Stop
 from assay.core.task import Message
 
@@ -61,7 +61,7 @@ class Summarise:
         """Tokens that the conversation may have; the engine's context is ``budget + limit``."""
         return int(self.share * (self.context or budget + limit))
 
-    async def rewrite(self, conversation: Conversation, ask: Ask) -> Conversation | None:
+    async def rewrite(self, conversation: Conversation, ask: AskPolicy) -> Conversation | None:
         """The opening and a summary, where the conversation is too long; an answer that was cut off stays so."""
         if conversation.cuts or len(conversation.prefix) <= self.working(conversation.budget, conversation.limit):
             return None
