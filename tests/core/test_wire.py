@@ -33,6 +33,9 @@ from assay.core import (
     task_to_wire,
 )
 from assay.core.errors import DataError
+from assay.core.media import Media
+
+SHOWN = Media("image", "abc", (2, 3, 3))
 
 
 def same(a: object, b: object) -> bool:
@@ -135,7 +138,7 @@ def test_every_field_of_a_call_and_every_bit_of_a_float() -> None:
         columns={**base.columns, "values": TokenColumn("values", odd.astype(np.float64), "critic", 5)},
     )  # fmt: skip
     full = call(
-        0, None, [9], [], text="ü\x00", role="planner", policy="helper", media=("image:abc",), score_prefix=ids_of([3, 4]),
+        0, None, [9], [], text="ü\x00", role="planner", policy="helper", media=(SHOWN,), score_prefix=ids_of([3, 4]),
         privileged_prefix=ids_of([5]), results=(ToolResult(content="4", error="late", duration=0.25), ToolResult(content="")),
     )  # fmt: skip
     full = type(full)(**{f.name: getattr(full, f.name) for f in fields(full)} | {"completion": made})

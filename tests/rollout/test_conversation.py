@@ -1,38 +1,26 @@
 """Which turns go on, and that a prefix never differs from what was sampled."""
 
+import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted import CLOSE, EOS, OPEN, Letters, Rewriting
+from scripted import CLOSE, EOS, OPEN, Letters, Rewriting, posed
 
 from assay import rollout as room
 from assay.core import Call, Completion, Message, Prefill, Sampling, Span, Stop, ids_of
 from assay.core.errors import ConfigError, DataError
-from assay.rollout import KeepAll, LastTurns
-from assay.rollout.conversation import Conversation, check_prefix, forced_ids, rendered
+from assay.rollout import KeepAll, KeepLast
+from assay.rollout.conversation import Block, Conversation, check_prefix, forced_ids, rendered
 
 TURNS = [Message("system", "s"), Message("user", "u")] + [
     Message("assistant", "a"),
     Message("tool", "t"),
     Message("tool", "t"),
 ] * 3
-
-
-class Keeps:
-    """Keeps given indices."""
-
-    def __init__(self, *kept: int) -> None:
-        self.kept, self.seen, self.budget = kept, [], 0
-
-    def keep(self, turns: Sequence[tuple[Message, int]], budget: int) -> Sequence[int]:
-        self.seen, self.budget = list(turns), budget
-        return self.kept
-
-    def __repr__(self) -> str:
-        return "Keeps"
 
 
 def spoken(prefix: Sequence[int], text: str) -> Call:
@@ -46,10 +34,13 @@ def spoken(prefix: Sequence[int], text: str) -> Call:
 def talk(tokenizer: Letters | None = None, score: bool = False) -> Conversation:
     letters = tokenizer or Letters()
     opening = rendered(letters, [Message("system", "s"), Message("user", "u")])
-    made = Conversation(opening, ids_of([]), rendered(letters, [Message("user", "u")]) if score else None)
+    made = begun(opening, rendered(letters, [Message("user", "u")]) if score else None)
     call = spoken(made.prefix, "a")
-    made.advance(call, call.completion.ids, rendered(letters, [Message("tool", "t")]))
-    return made
+    return made.advance(call, call.completion.ids, rendered(letters, [Message("tool", "t")]))
+
+
+def begun(opening: Block, score: Block | None = None, privileged: Block | None = None) -> Conversation:
+    return Conversation.begun(posed().task, opening, ids_of([]), score, privileged, limit=8, budget=50)
 
 
 def test_the_room_offers_its_names_lazily() -> None:
@@ -59,64 +50,107 @@ def test_the_room_offers_its_names_lazily() -> None:
 
 
 def test_managers() -> None:
-    turns = [(m, 1) for m in TURNS]
-    assert list(KeepAll().keep(turns, 3)) == list(range(11))
-    assert list(LastTurns(1).keep(turns, 3)) == [0, 1, 8, 9, 10]
-    assert list(LastTurns(2).keep(turns, 3)) == [0, 1, 5, 6, 7, 8, 9, 10]
+    roles = [m.role for m in TURNS]
+    assert asyncio.run(KeepAll().rewrite(talk(), None)) is None
+    assert list(KeepLast(1).kept(roles)) == [0, 1, 8, 9, 10]
+    assert list(KeepLast(2).kept(roles)) == [0, 1, 5, 6, 7, 8, 9, 10]
     for n in (3, 4):
-        assert list(LastTurns(n).keep(turns, 3)) == list(range(11))
-    assert list(LastTurns(1).keep(turns[:2], 3)) == [0, 1]
-    with pytest.raises(ConfigError, match=r"LastTurns.n=0"):
-        LastTurns(0)
+        assert list(KeepLast(n).kept(roles)) == list(range(11))
+    assert list(KeepLast(1).kept(roles[:2])) == [0, 1]
+    assert asyncio.run(KeepLast(1).rewrite(talk(), None)) is None
+    with pytest.raises(ConfigError, match=r"KeepLast.n=0"):
+        KeepLast(0)
 
 
 @given(st.integers(1, 5), st.lists(st.sampled_from(["user", "assistant", "tool"]), max_size=12))
-def test_last_turns_is_idempotent_and_keeps_whole_turns(n: int, roles: list[str]) -> None:
-    turns = [(Message(r, str(i)), 1) for i, r in enumerate(roles)]
-    kept = [turns[i] for i in LastTurns(n).keep(turns, 0)]
-    assert [kept[i] for i in LastTurns(n).keep(kept, 0)] == kept
-    assert sum(m.role == "assistant" for m, _ in kept) == min(n, roles.count("assistant"))
+def test_the_last_turns_are_kept_whole_and_once_more_changes_nothing(n: int, roles: list[str]) -> None:
+    kept = [(roles[i], i) for i in KeepLast(n).kept(roles)]
+    assert [kept[i] for i in KeepLast(n).kept([role for role, _ in kept])] == kept
+    assert sum(role == "assistant" for role, _ in kept) == min(n, roles.count("assistant"))
     cut = roles.index("assistant") if "assistant" in roles else len(roles)
-    assert kept[:cut] == turns[:cut]
+    assert [role for role, _ in kept[:cut]] == roles[:cut]
 
 
 def test_a_manager_sees_messages_with_their_tokens_and_the_budget() -> None:
-    made, manager = talk(), Keeps(0, 1, 2, 3)
-    made.compact(manager, 50)
-    assert manager.seen == [
+    made = talk().keep((0, 1, 2, 3))
+    assert made.turns() == (
         (Message("system", "s"), 2), (Message("user", "u"), 2), (Message("assistant", "a"), 3), (Message("tool", "t"), 2),
-    ]  # fmt: skip
-    assert manager.budget == 50
+    )  # fmt: skip
+    assert (made.budget, made.limit, made.cuts, made.said.tolist(), made.task.id) == (50, 8, 0, [], "1+1=")
     assert made.prefix.tolist() == [ord("s"), CLOSE, ord("u"), CLOSE, OPEN, ord("a"), EOS, ord("t"), CLOSE, OPEN]
 
 
 def test_kept_turns_keep_their_ids() -> None:
-    made = talk()
-    made.compact(Keeps(1, 3), 50)
+    made = talk().keep((1, 3))
     assert made.prefix.tolist() == [ord("u"), CLOSE, ord("t"), CLOSE, OPEN]
     assert made.score_prefix is None
-    manager = Keeps(0, 1)
-    made.compact(manager, 50)
-    assert [m.role for m, _ in manager.seen] == ["user", "tool"]  # what was dropped does not come back
+    assert [m.role for m, _ in made.turns()] == ["user", "tool"]  # what was dropped does not come back
+    assert made.keep((0,)).prefix.tolist() == [ord("u"), CLOSE, OPEN]
 
 
 @pytest.mark.parametrize("kept", [(), (1, 0), (0, 0), (-1, 0), (0, 4)])
 def test_indices_that_make_no_sense(kept: tuple[int, ...]) -> None:
-    with pytest.raises(ConfigError, match=r"Keeps.keep returned .* for 4 turns"):
-        talk().compact(Keeps(*kept), 50)
+    with pytest.raises(ConfigError, match=r"Conversation.keep was given .* for 4 turns"):
+        talk().keep(kept)
 
 
 def test_learning_under_another_opening_needs_the_whole_one() -> None:
     made = talk(score=True)
     assert made.score_prefix is None
     with pytest.raises(ConfigError, match="drops opening messages of a context with score_messages"):
-        made.compact(Keeps(1, 2, 3), 50)
-    told = Conversation(rendered(Letters(), [Message("user", "u"), Message("user", "v")]), ids_of([]), None, made._opening)
-    told.advance(spoken(told.prefix, "a"), ids_of([ord("a")]), rendered(Letters(), [Message("tool", "t")]))
+        made.keep((1, 2, 3))
+    told = begun(rendered(Letters(), [Message("user", "u"), Message("user", "v")]), None, made.opening)
+    told = told.advance(spoken(told.prefix, "a"), ids_of([ord("a")]), rendered(Letters(), [Message("tool", "t")]))
     with pytest.raises(ConfigError, match="drops opening messages of a context with privileged messages"):
-        told.compact(Keeps(1, 2), 50)
-    made.compact(Keeps(0, 1, 3), 50)
-    assert made.score_prefix.tolist() == [ord("u"), CLOSE, ord("t"), CLOSE, OPEN]
+        told.keep((1, 2))
+    assert made.keep((0, 1, 3)).score_prefix.tolist() == [ord("u"), CLOSE, ord("t"), CLOSE, OPEN]
+
+
+def test_a_restart_shows_messages_behind_each_opening() -> None:
+    made = talk(score=True).restart([Message("user", "n")])
+    assert made.prefix.tolist() == [ord("s"), CLOSE, ord("u"), CLOSE, ord("n"), CLOSE, OPEN]
+    assert made.score_prefix.tolist() == [ord("u"), CLOSE, ord("n"), CLOSE, OPEN]
+    assert made.privileged_prefix is None
+    assert [m.content for m, _ in made.turns()] == ["s", "u", "n"]
+
+
+def test_an_answer_goes_on_behind_what_is_carried() -> None:
+    made = talk(score=True)
+    call = spoken(made.prefix, "bcd")
+    cut = made.cut_off(call, call.completion.ids[:3])
+    assert (cut.cuts, cut.said.tolist(), cut.prefix.tolist()) == (1, [98, 99, 100], call.tokens.tolist())
+    carried = cut.carry(cut.said[1:], limit=3)
+    assert carried.prefix.tolist() == [*made.prefix.tolist(), 99, 100]
+    assert carried.score_prefix.tolist() == [ord("u"), CLOSE, OPEN, ord("a"), EOS, ord("t"), CLOSE, OPEN, 99, 100]
+    assert (carried.start, carried.allowed, cut.allowed) == (len(made.prefix), 3, 8)
+    last = spoken(carried.prefix, "e")
+    after = carried.hear(last, ids_of([98, 99, 100, 101, EOS]), [Message("tool", "t")])
+    assert after.prefix.tolist() == [*last.tokens.tolist(), ord("t"), CLOSE, OPEN]
+    assert [(m.content, n) for m, n in after.turns()][-2:] == [("e", 5), ("t", 2)]
+    assert (after.cuts, after.allowed) == (0, 8)
+    first = begun(rendered(Letters(), [Message("user", "u")]), rendered(Letters(), [Message("user", "v")]))
+    first = first.cut_off(spoken(first.prefix, "b"), ids_of([98])).carry(ids_of([98]), 2)
+    assert first.score_prefix.tolist() == [ord("v"), CLOSE, OPEN, 98]
+
+
+def test_only_what_fits_the_moment_is_done() -> None:
+    made = talk()
+    cut = made.cut_off(spoken(made.prefix, "b"), ids_of([98]))
+    for wrong, words in [
+        (lambda: made.carry(ids_of([1]), 5), "cuts=0: it goes on with an answer that was cut off"),
+        (lambda: cut.carry(ids_of([1]), 0), r"carry\(limit=0\)"),
+        (lambda: cut.keep((0, 1)), "an answer is in progress"),
+    ]:
+        with pytest.raises(ConfigError, match=words):
+            wrong()
+
+
+@pytest.mark.parametrize("kept", [None, (0, 1, 2, 3), (0, 1, 3), (0, 1)])
+def test_a_question_to_the_policy_stands_behind_what_was_heard(kept: tuple[int, ...] | None) -> None:
+    made = talk() if kept is None else talk().keep(kept)
+    assert made.asked([Message("user", "q")]).tolist() == [*made.prefix[:-1].tolist(), ord("q"), CLOSE, OPEN]
+    cut = made.cut_off(spoken(made.prefix, "bc"), ids_of([98, 99]))
+    assert cut.asked([Message("user", "q")]).tolist() == [*cut.prefix.tolist(), EOS, ord("q"), CLOSE, OPEN]
 
 
 def test_a_template_that_rewrites_turns_is_refused() -> None:
@@ -136,9 +170,9 @@ def test_a_prefix_that_would_differ_from_what_was_sampled_names_the_token() -> N
         check_prefix(ids_of([1, 2]), ids_of([1, 7, 3]), "here")
     with pytest.raises(DataError, match="token 1 is id 2 there and its end here"):
         check_prefix(ids_of([1, 2]), ids_of([1]), "here")
-    made.prefix = ids_of([*made.prefix[:3], 99, *made.prefix[4:]])
+    other = replace(made, prefix=ids_of([*made.prefix[:3], 99, *made.prefix[4:]]))
     with pytest.raises(DataError, match="token 3 is id 99 there and id 2 here"):
-        made.compact(KeepAll(), 50)
+        other.keep((0, 1, 2, 3))
 
 
 @given(st.text(alphabet="abcdef", max_size=30), st.floats(0, 1))

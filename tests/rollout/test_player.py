@@ -10,7 +10,7 @@ from scripted import CLOSE, EOS, OPEN, SHORT, Echo, Letters, Reply, Saved, Scrip
 from assay.core import Completion, Context, Message, Prefill, Rollout, Sampling, Stop, derive, samples
 from assay.core.errors import ConfigError, DataError, EngineError
 from assay.core.protocols import Request
-from assay.rollout import LastTurns, Player
+from assay.rollout import KeepLast, Player
 
 
 def player(engine: Scripted, source: Worlds | None = None, **changed: object) -> Player:
@@ -154,7 +154,7 @@ def test_nothing_sampled_is_ever_tokenised_again() -> None:
         async def step(self, action: str) -> object:
             return await super().step(action.lower())
 
-    (rollout,) = play(Scripted(says("get", "stop")), Worlds(Deaf), tokenizer=Shouting(), manager=LastTurns(5))
+    (rollout,) = play(Scripted(says("get", "stop")), Worlds(Deaf), tokenizer=Shouting(), manager=KeepLast(5))
     assert rollout.calls[0].text == "GET"
     assert rollout.calls[1].prefix[: len(rollout.calls[0].tokens)].tolist() == rollout.calls[0].tokens.tolist()
     assert rollout.calls[1].prefix.tolist().count(ord("g")) == 2  # sampled "get", and "<get>" that the world echoed
@@ -259,7 +259,7 @@ def test_a_later_turn_gets_the_room_that_is_left_and_then_none() -> None:
 
 def test_a_conversation_that_drops_turns_is_a_tree() -> None:
     engine = Scripted(says("a", "b", "stop"))
-    (rollout,) = play(engine, Worlds(Echo), manager=LastTurns(1))
+    (rollout,) = play(engine, Worlds(Echo), manager=KeepLast(1))
     first, second, third = rollout.calls
     opening = [*letters("1+1="), CLOSE]
     assert second.prefix.tolist() == [*first.tokens, *letters("<a>"), CLOSE, OPEN]
@@ -272,7 +272,7 @@ def test_a_conversation_that_drops_turns_is_a_tree() -> None:
 def test_compaction_keeps_the_forced_tokens_and_learns_under_the_other_opening() -> None:
     hinted = (Message("system", "hint"), Message("user", "1+1="))
     context = posed(messages=hinted, score_messages=hinted[1:], prefill=Prefill("pq"))
-    (rollout,) = play(Scripted(says("a", "b", "c", "stop")), Worlds(Echo), contexts=[context], manager=LastTurns(1))
+    (rollout,) = play(Scripted(says("a", "b", "c", "stop")), Worlds(Echo), contexts=[context], manager=KeepLast(1))
     assert [c.score_prefix is None for c in rollout.calls] == [False, True, False, False]
     third, fourth = rollout.calls[2:]
     shown, learned = [*letters("hint"), CLOSE, *letters("1+1="), CLOSE], [*letters("1+1="), CLOSE]
@@ -280,7 +280,7 @@ def test_compaction_keeps_the_forced_tokens_and_learns_under_the_other_opening()
     assert third.prefix.tolist() == shown + tail
     assert third.score_prefix.tolist() == learned + tail
     assert fourth.score_prefix.tolist() == [*learned, OPEN, ord("c"), EOS, *letters("<c>"), CLOSE, OPEN]
-    both = play(Scripted(says("a", "b", "stop")), Worlds(Echo), contexts=[context], manager=LastTurns(2))[0]
+    both = play(Scripted(says("a", "b", "stop")), Worlds(Echo), contexts=[context], manager=KeepLast(2))[0]
     assert both.calls[2].prefix[len(shown) :].tolist()[:4] == [OPEN, *letters("pqa")]
     assert sum(int(r.mask.sum()) for r in samples(rollout)) == rollout.length
 
@@ -288,7 +288,7 @@ def test_compaction_keeps_the_forced_tokens_and_learns_under_the_other_opening()
 def test_each_row_of_a_compacted_conversation_has_its_privileged_prompt() -> None:
     told = (Message("system", "hint"), Message("user", "1+1="))
     context = posed(messages=told[1:], privileged=told)
-    (rollout,) = play(Scripted(says("a", "b", "c", "stop")), Worlds(Echo), contexts=[context], manager=LastTurns(1))
+    (rollout,) = play(Scripted(says("a", "b", "c", "stop")), Worlds(Echo), contexts=[context], manager=KeepLast(1))
     assert [c.privileged_prefix is None for c in rollout.calls] == [False, True, False, False]
     for call in (rollout.calls[0], *rollout.calls[2:]):
         assert call.privileged_prefix.tolist() == [*letters("hint"), CLOSE, *call.prefix]
@@ -357,7 +357,7 @@ def test_a_partial_turn_in_a_world_is_played_again_up_to_where_it_stopped() -> N
 
 def test_a_turn_after_a_continued_one_holds_the_whole_turn() -> None:
     (cut,) = play(Scripted(says(("a", Stop.PARTIAL))), Worlds(Echo))
-    whole = resumed(Scripted(says("", "b", "c", "stop")), cut, Worlds(Echo), manager=LastTurns(1))
+    whole = resumed(Scripted(says("", "b", "c", "stop")), cut, Worlds(Echo), manager=KeepLast(1))
     assert [c.text for c in whole.calls] == ["a", "ab", "c", "stop"]
     assert whole.calls[2].prefix.tolist() == [*letters("1+1="), CLOSE, OPEN, *letters("ab"), EOS, *letters("<ab>"), CLOSE, OPEN]
 

@@ -10,7 +10,7 @@ from scripted import Echo, Worlds, posed
 
 from assay.core import Message, Prefill, Rollout, Sampling, Stop, samples
 from assay.core.protocols import Environment, Step
-from assay.rollout import KeepAll, LastTurns, Player
+from assay.rollout import KeepAll, KeepLast, Player
 from assay.runtime.compiled import path
 from assay.runtime.engine import NativeEngine
 from assay.runtime.model import init_model
@@ -45,13 +45,13 @@ def contexts() -> list:
     ]
 
 
-@pytest.mark.parametrize("manager", [KeepAll(), LastTurns(1)])
+@pytest.mark.parametrize("manager", [KeepAll(), KeepLast(1)])
 def test_log_probabilities_as_sampled_are_those_of_the_rows(manager: object) -> None:
     served = engine()
     rollouts = asyncio.run(player(served, manager).collect(contexts(), 3))
     assert max(len(r.calls) for r in rollouts) == 4
     rows = [row for r in rollouts for row in samples(r)]
-    assert (len(rows) > len(rollouts)) == (manager == LastTurns(1))
+    assert (len(rows) > len(rollouts)) == (manager == KeepLast(1))
     scored = asyncio.run(served.score([row.ids for row in rows]))
     for row, found in zip(rows, scored, strict=True):
         np.testing.assert_allclose(found[row.mask], row.columns["logp_engine"].values[row.mask], atol=1e-5)
@@ -104,7 +104,7 @@ def test_an_environment_that_was_made_to_see_whether_there_is_one_is_played_with
     assert sum(world.steps for world in made) == sum(len(call.results) for r in rollouts for call in r.calls)
 
 
-@pytest.mark.parametrize("manager", [KeepAll(), LastTurns(1)])
+@pytest.mark.parametrize("manager", [KeepAll(), KeepLast(1)])
 def test_a_world_that_breaks_once_changes_no_bit(manager: object) -> None:
     @dataclass
     class Breaking(Echo):

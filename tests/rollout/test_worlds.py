@@ -11,7 +11,7 @@ from scripted import CLOSE, OPEN, SHORT, Echo, Letters, Saved, Scripted, Worlds,
 from assay.core import Fault, Obs, Rollout, Stop, derive, samples
 from assay.core.errors import ConfigError, EngineError
 from assay.core.protocols import Environment, Step
-from assay.rollout import LastTurns, Player
+from assay.rollout import KeepLast, Player
 from assay.tasks import SortDigits
 from assay.verify import ScoringPool
 
@@ -103,7 +103,7 @@ def tokens(rollout: Rollout) -> list[list[int]]:
 # ---- once -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("manager", [None, LastTurns(1)])
+@pytest.mark.parametrize("manager", [None, KeepLast(1)])
 @pytest.mark.parametrize("at", ["start", "a", "b", "stop"])
 @pytest.mark.parametrize("mood", ["raise", "hang", "cancel by itself", "time out by itself", "hang and answer late"])
 def test_a_world_that_fails_once_is_replaced_and_nothing_is_sampled_anew(mood: str, at: str, manager: object) -> None:

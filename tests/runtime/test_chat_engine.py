@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from assay.core import Completion, Context, FrozenMap, Message, Prefill, Request, Sampling, Span, Stop, Task, ids_of, samples
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Environment, Obs, Step
-from assay.rollout import KeepAll, LastTurns, Player
+from assay.rollout import KeepAll, KeepLast, Player
 from assay.rollout.saying import said_text
 from assay.runtime.chat import Chat
 from assay.runtime.engine import NativeEngine
@@ -76,7 +76,7 @@ def played(tokenizer: HubTokenizer, role: str, manager: object = None, turns: in
 
 
 @pytest.mark.parametrize("name", ["chatml", "qwen", "llama", "phi", "gemma", "mistral"])
-@pytest.mark.parametrize("manager", [KeepAll(), LastTurns(1)])
+@pytest.mark.parametrize("manager", [KeepAll(), KeepLast(1)])
 def test_turns_with_tools_keep_what_was_sampled(name: str, manager: object, tmp_path: Path) -> None:
     """Every sampled token stands in one row, under the log-probability that it was sampled with."""
     t = HubTokenizer.load(folder_of(FAMILIES[name], tmp_path / "m"))
@@ -106,7 +106,7 @@ def test_turns_with_tools_keep_what_was_sampled(name: str, manager: object, tmp_
 
 def test_dropped_turns_read_as_the_template_writes_them(tmp_path: Path) -> None:
     t = HubTokenizer.load(folder_of(FAMILIES["chatml"], tmp_path / "m"))
-    _, rollouts = played(t, "tool", LastTurns(1), stop_ids=(t.eos, *range(70, 130)))
+    _, rollouts = played(t, "tool", KeepLast(1), stop_ids=(t.eos, *range(70, 130)))
     calls = next(r.calls for r in rollouts if len(r.calls) == 3)
     said = t.backend.decode(calls[1].completion.ids.tolist(), skip_special_tokens=False)
     end = "" if calls[1].completion.ids[-1] == t.eos else "<|im_end|>"

@@ -59,7 +59,7 @@ dear, or their arms many. Of all others it is a thousand, and at least 250 of ev
 OVERLAPPING = {"chance/coins", "games/nim", "games/subtraction", "plans/jugs", "plans/slide"}
 """Arms with questions that are drawn at two levels."""
 
-FEW = {"brackets", "cells", "gates", "keyvalue", "knights", "octal", "plans", "strip"}
+FEW = {"brackets", "cells", "gates", "heaps", "keyvalue", "knights", "octal", "plans", "strip"}
 """Families with a level of fewer training questions than are asked for."""
 
 CLOSELY = {"coding": 56, "hardware": 50, "swe": 20}

@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 
 from assay.core.canon import FrozenMap, plain
 from assay.core.errors import DataError
+from assay.core.protocols import Snapshots
 from assay.core.rollout import Rollout, Stop
 from assay.core.task import Task
+from assay.rollout.positions import context_after
 from assay.tasks import Form
 from assay.tasks.games.family import games
 from assay.tasks.games.guessing import BlackBox
@@ -29,6 +31,7 @@ from assay.tasks.games.play import Game, Replay
 from assay.tasks.games.words import marks, pegs
 from assay.tasks.problems import Problems
 from assay.tasks.turns import actions_of
+from assay.testing import check_environment
 from assay.verify.attempts import attempt
 
 GAMES: Problems = games()
@@ -393,3 +396,34 @@ def test_codes_and_orders_are_not_fixed() -> None:
     for arm in ("games/wordle", "games/mastermind", "games/number"):
         first = Counter(GAMES.task(arm, 2, "train", i).private["answer"].split("\n")[0] for i in range(60))
         assert max(first.values()) < 36
+
+
+# ---- snapshots
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_a_match_goes_on_from_its_snapshot_and_is_judged_from_there(arm: str) -> None:
+    task = GAMES.task(arm, GAMES.arms()[arm][0], "test", 0)
+    said = [m.content for m in GAMES.trace(task, 0.0, np.random.default_rng(0)) if m.role == "assistant"]
+    assert "snapshots restore" in check_environment(GAMES, task).passed
+    half = len(said) // 2
+    start = attempt(task, *said[half:])
+    posed = asyncio.run(context_after(GAMES, start.context, said[:half]))
+    assert posed.snapshot == {"actions": said[:half]}
+    whole, later = (GAMES.verifier()(task, r) for r in (attempt(task, *said), replace(start, context=posed)))
+    assert (later.components, whole.primary) == (whole.components, 1.0)
+
+
+def test_a_restored_match_shows_what_was_said_and_heard() -> None:
+    task = GAMES.task("games/number", 3, "test", 0)
+    trace = GAMES.trace(task, 0.0, np.random.default_rng(0))
+    said = [m.content for m in trace if m.role == "assistant"]
+    world = GAMES.environment(task.exposed())
+    assert isinstance(world, Snapshots)
+    shown = asyncio.run(world.restore({"actions": said[:1]}))
+    assert list(shown.messages) == list(trace[: len(shown.messages)])
+    for wrong, words in (({"actions": said}, "the match is over behind the snapshot"), ("x", "'x' is no snapshot of a match")):
+        world = GAMES.environment(task.exposed())
+        assert isinstance(world, Snapshots)
+        with pytest.raises(DataError, match=words):
+            asyncio.run(world.restore(wrong))

@@ -21,6 +21,7 @@ from assay.core.seeds import content_split
 from assay.core.task import Message, Task, World
 from assay.guide import SuccessVariance, Uniform
 from assay.tasks import KeyValue, SortDigits
+from assay.tasks.keyvalue import Store
 from assay.testing import ContractError, Report, attempt, check_curriculum, check_environment, check_task_source, check_verifier
 from assay.verify import ExactMatch
 
@@ -390,6 +391,50 @@ def test_each_flaw_of_an_environment_is_found(store: Any, finding: str) -> None:
     source = World2(store=store)
     with pytest.raises(ContractError, match=finding):
         check_environment(source, source.task("keyvalue", 1, "train", 0))
+
+
+class Sometimes(Store):
+    """Names an actor at the start alone."""
+
+    async def start(self) -> Obs:
+        return replace(await super().start(), actor="red")
+
+
+class Forgets(Store):
+    """Its snapshot does not say how many calls are left."""
+
+    async def snapshot(self) -> Any:
+        return {}
+
+    async def restore(self, snapshot: Any) -> Obs:
+        return await self.start()
+
+    async def step(self, action: str) -> Step:
+        step = await super().step(action)
+        return replace(step, obs=Obs((Message("tool", f"{self._left} left"),)))
+
+
+class Opaque(Forgets):
+    async def snapshot(self) -> Any:
+        return {"at": object()}
+
+
+class Disturbed(Forgets):
+    async def snapshot(self) -> Any:
+        self._left -= 1
+        return {"left": self._left}
+
+
+@pytest.mark.parametrize(("store", "finding"), [
+    (Sometimes, "names an actor at some turns and none at others"),
+    (Forgets, "goes on from its own snapshot behind 1 actions otherwise"),
+    (Opaque, "its snapshot is not plain"),
+    (Disturbed, "goes on otherwise once it wrote a snapshot behind 0 actions"),
+])  # fmt: skip
+def test_each_flaw_of_roles_and_snapshots_is_found(store: Any, finding: str) -> None:
+    source = World2(store=store)
+    with pytest.raises(ContractError, match=finding):
+        check_environment(source, source.task("keyvalue", 2, "train", 0))
 
 
 def test_an_environment_that_contradicts_the_oracle_is_found() -> None:

@@ -19,7 +19,7 @@ from assay.core.protocols import EngineInfo, Request, SwapMode
 from assay.core.rollout import Completion, Sampling, Span, Stop, ids_of
 from assay.objective.loss.likelihood import Nll
 from assay.objective.methods import areal, grpo
-from assay.rollout.context import LastTurns
+from assay.rollout.context import KeepLast
 from assay.runtime.compiled import path
 from assay.tasks import KeyValue
 from assay.train import models
@@ -117,7 +117,7 @@ def test_no_loss_on_what_the_tool_says(batches: list[Batch]) -> None:
 def test_a_compacted_conversation_gives_several_rows_and_trains(batches: list[Batch]) -> None:
     run = coin_toss(tool_run(objective=grpo(kl=0.01)))
     s = session(run)
-    s = session(run, lambda engine: LooksUp(engine, s.tokenizer), manager=LastTurns(1))
+    s = session(run, lambda engine: LooksUp(engine, s.tokenizer), manager=KeepLast(1))
     result = walk(s)[0]
     batch, played = batches[0], rollouts(result)
     assert len(batch) == 2 * len(played)  # the third call lost the first turn: it starts a row of its own

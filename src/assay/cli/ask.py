@@ -268,7 +268,7 @@ class _Recorded:
 
     Attributes:
         sampling, evaluation: its own.
-        limits: turns and deadlines, by their names in `Policy.evaluate`; those that are not the default.
+        limits: turns, deadlines and what plays, by their names in `Policy.evaluate`; those that are not the default.
         tasks: its family.
         trouble: why its tasks cannot be loaded, if they cannot.
     """
@@ -295,7 +295,11 @@ class _Recorded:
             evaluation = from_dict(Evaluation, table.get("evaluation", {}))
             limits = {name: table[field] for field, name in _LIMITS.items() if field in table}
             return cls(sampling=sampling, evaluation=evaluation, limits=limits, tasks=None, trouble=str(error))
-        limits = {name: getattr(run, field) for field, name in _LIMITS.items()}
+        from assay.train.reinforce import Reinforce
+
+        limits: dict[str, Any] = {name: getattr(run, field) for field, name in _LIMITS.items()}
+        samplers = [stage.sampler for stage in run.stages if isinstance(stage, Reinforce)]
+        limits |= {"player": samplers[-1].player} if samplers else {}
         return cls(sampling=run.sampling, evaluation=run.evaluation, limits=limits, tasks=run.tasks)
 
 

@@ -211,7 +211,7 @@ def _stage(run: Run, stage: Stage, index: int) -> StageSizes:
     pool = len(demonstrations_of(stage)) if isinstance(stage, Imitate) else len(preferences)
     rows = stage.groups * stage.group_size if isinstance(stage, Reinforce) else stage.batch
     rows *= max((len(p.answers) for p in preferences), default=1)
-    sampled = rows * stage.steps * run.sampling.max_new_tokens * _turns(run) if isinstance(stage, Reinforce) else 0
+    sampled = rows * stage.steps * run.sampling.max_new_tokens * _turns(run, stage) if isinstance(stage, Reinforce) else 0
     return StageSizes(
         stage=type(stage).__name__,
         steps=stage.steps,
@@ -236,10 +236,10 @@ def _differing(run: Run, stage: Stage) -> int:
     return run.tasks.differing if isinstance(stage, Reinforce) and isinstance(run.tasks, Rows) else 0
 
 
-def _turns(run: Run) -> int:
+def _turns(run: Run, stage: Reinforce) -> int:
     arm, levels = next(iter(run.tasks.arms().items()))
     one = run.tasks.task(arm, levels[0], "train", 0)
-    return run.max_turns if run.tasks.environment(one.exposed()) is not None else 1
+    return (stage.sampler.max_turns or run.max_turns) if run.tasks.environment(one.exposed()) is not None else 1
 
 
 def needs_of(run: Run, stage: Stage, shape: AnyShape) -> tuple[Run, Stage, AnyShape, Weights, int, int]:

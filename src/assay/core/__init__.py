@@ -34,13 +34,16 @@ if TYPE_CHECKING:
     )
     from assay.core.group import Draw, Group, Outcome
     from assay.core.manifest import Manifest, TensorInfo, manifest_of
+    from assay.core.media import Album, Media, Pictures, media_of
     from assay.core.plan import Forward, Offers, Plan, Scope
     from assay.core.proportion import wilson_bounds
     from assay.core.protocols import (
+        AskPolicy,
         BatchComposer,
         CallTokenizer,
         ChatTokenizer,
         ContextManager,
+        Conversation,
         Curriculum,
         CurriculumSpec,
         Engine,
@@ -62,8 +65,12 @@ if TYPE_CHECKING:
         Request,
         Restorable,
         Sampler,
+        SamplerParts,
+        SamplerSpec,
         ServesOldWeights,
         SharesStates,
+        ShowsPictures,
+        Snapshots,
         State,
         Stats,
         Step,
@@ -101,6 +108,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Album",
+    "AskPolicy",
     "AssayError",
     "Batch",
     "BatchComposer",
@@ -112,6 +121,7 @@ __all__ = [
     "ConfigError",
     "Context",
     "ContextManager",
+    "Conversation",
     "Counts",
     "Curriculum",
     "CurriculumSpec",
@@ -125,14 +135,15 @@ __all__ = [
     "Fault",
     "Forward",
     "FrozenMap",
+    "FullEntropy",
     "GateError",
-    "HubError",
     "Group",
     "Guidance",
+    "Filter",
     "GuidanceSpec",
+    "HubError",
     "IndexPolicy",
     "IndexPolicySpec",
-    "Filter",
     "Moment",
     "Outcome",
     "Posed",
@@ -142,13 +153,15 @@ __all__ = [
     "Learner",
     "LossProgram",
     "Manifest",
+    "Media",
     "Message",
     "MismatchError",
     "MissingExtraError",
     "NonFiniteError",
-    "OutOfMemoryError",
     "Obs",
     "Offers",
+    "OutOfMemoryError",
+    "Pictures",
     "Plan",
     "RolloutGroup",
     "ScoreContext",
@@ -156,7 +169,6 @@ __all__ = [
     "ScorerSpec",
     "StatelessScorer",
     "VocabStat",
-    "FullEntropy",
     "PlanError",
     "Prefill",
     "RankError",
@@ -165,15 +177,19 @@ __all__ = [
     "Request",
     "Restorable",
     "RewardError",
-    "SandboxError",
     "Rollout",
     "Sample",
     "Sampler",
+    "SamplerParts",
+    "SamplerSpec",
     "ServesOldWeights",
     "SharesStates",
     "Sampling",
+    "SandboxError",
     "Scope",
     "Score",
+    "ShowsPictures",
+    "Snapshots",
     "Span",
     "SpanScore",
     "State",
@@ -210,6 +226,7 @@ __all__ = [
     "ids_of",
     "loads_toml",
     "manifest_of",
+    "media_of",
     "nearest",
     "pack",
     "pack_rows",
@@ -243,13 +260,17 @@ _HOME = {
         ),
         "group": "Draw Group Outcome",
         "manifest": "Manifest TensorInfo manifest_of",
+        "media": "Album Media Pictures media_of",
         "plan": "Forward Offers Plan Scope",
         "vocab": "FullEntropy VocabStat",
         "protocols": (
+            "AskPolicy BatchComposer ChatTokenizer ContextManager Conversation Curriculum CurriculumSpec Engine EngineInfo "
             "BatchComposer CallTokenizer ChatTokenizer ContextManager Curriculum CurriculumSpec Engine EngineInfo EngineOfMany "
+            "EngineOfMany Environment Guidance Learner LossProgram Obs Rehearsal Replay Request Restorable Sampler SamplerParts "
             "Environment "
             "Filter Guidance GuidanceSpec IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs Posed "
             "Rehearsal Replay Request Restorable Sampler ServesOldWeights SharesStates State Stats Step SwapMode TaskSource "
+            "SamplerSpec ShowsPictures Snapshots State Stats Step SwapMode TaskSource Tokenizer Tool Tracker Verifier"
             "Tokenizer Tool Tracker Verifier"
         ),
         "proportion": "wilson_bounds",

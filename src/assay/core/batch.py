@@ -167,7 +167,7 @@ def pack(groups: Sequence[Group], drawn: Counts | None = None, policy: str = "po
         policy: whose tokens carry loss.
 
     Raises:
-        DataError: no group, or no valid rollout with a sampled token.
+        DataError: no group, no valid rollout with a sampled token, or a rollout that shows pictures.
     """
     parts: list[Segment] = []
     lengths: list[int] = []
@@ -176,6 +176,8 @@ def pack(groups: Sequence[Group], drawn: Counts | None = None, policy: str = "po
     reposed: list[bool] = []
     attempts = [(r, s) for g in groups for r, s in zip(g.rollouts, g.scores, strict=True)]
     for index, (rollout, score) in enumerate(attempts):
+        if score.valid and any(call.media for call in rollout.calls):
+            raise DataError(f"rollout {rollout.id} shows pictures, which a batch cannot carry: no learner here sees them yet")
         for row, first in segments(rollout, policy) if score.valid else ():
             parts += row
             lengths.append(sum([len(part[0]) for part in row]))

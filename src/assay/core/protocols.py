@@ -19,17 +19,20 @@ from numpy.typing import NDArray
 from assay.core.batch import Batch
 from assay.core.group import Draw, Group, Outcome
 from assay.core.manifest import Manifest
+from assay.core.media import Media, Pictures
 from assay.core.plan import Forward, Plan
-from assay.core.rollout import Completion, Ids, Rollout, Sampling, ToolResult
+from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, ToolResult
 from assay.core.score import Score
 from assay.core.task import Context, Message, Task, World
 from assay.core.thinking import Thinking
 
 __all__ = [
+    "AskPolicy",
     "BatchComposer",
     "CallTokenizer",
     "ChatTokenizer",
     "ContextManager",
+    "Conversation",
     "Curriculum",
     "CurriculumSpec",
     "Engine",
@@ -51,8 +54,12 @@ __all__ = [
     "Request",
     "Restorable",
     "Sampler",
+    "SamplerParts",
+    "SamplerSpec",
     "ServesOldWeights",
     "SharesStates",
+    "ShowsPictures",
+    "Snapshots",
     "State",
     "Stats",
     "Step",
@@ -99,6 +106,16 @@ class TaskSource(Protocol):
         ...
 
 
+@runtime_checkable
+class ShowsPictures(TaskSource, Protocol):
+    """A family whose tasks or environments show pictures."""
+
+    @property
+    def pictures(self) -> Pictures:
+        """Pixels of all pictures that its tasks and environments have shown."""
+        ...
+
+
 class Verifier(Protocol):
     """Pure and synchronous: pools make it killable."""
 
@@ -110,9 +127,15 @@ class Verifier(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Obs:
-    """What an environment shows: messages to append."""
+    """What an environment shows: messages to append, and to whom.
+
+    Attributes:
+        messages: for the actor who acts next.
+        actor: its name, in an environment of several roles; empty where there is one.
+    """
 
     messages: tuple[Message, ...] = ()
+    actor: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +150,8 @@ class Step:
 class Environment(Protocol):
     """Single use: no reset. Sees `World`, never a private part.
 
-    It answers equal actions with equal words, so that an attempt cut off can be played again up to where it stopped.
+    It answers equal actions with equal words, so that an attempt cut off can be played again up to where it stopped. Where
+    several roles act in turn, each `Obs` names the actor who is to act next; each reads what it is shown at its own turns.
     """
 
     async def start(self) -> Obs: ...
@@ -144,6 +168,15 @@ class Restorable(Environment, Protocol):
         ...
 
 
+@runtime_checkable
+class Snapshots(Restorable, Protocol):
+    """An environment that writes its state, as `Restorable.restore` reads it."""
+
+    async def snapshot(self) -> Any:
+        """What a fresh environment of the same task needs to go on here: numbers, strings, lists and dicts. It goes on too."""
+        ...
+
+
 class Tool(Protocol):
     """One callable inside an environment."""
 
@@ -153,14 +186,94 @@ class Tool(Protocol):
     async def call(self, args: Mapping[str, Any], scope: World) -> ToolResult: ...
 
 
+class Conversation(Protocol):
+    """What the policy goes on with, as a context manager sees it: a value, whose methods give others.
+
+    None of them tokenises what was sampled: ids go on as they are, or not at all.
+    """
+
+    @property
+    def task(self) -> World:
+        """What is worked on."""
+        ...
+
+    @property
+    def prefix(self) -> Ids:
+        """``[P]`` ids of the next call, if nothing changes."""
+        ...
+
+    @property
+    def said(self) -> Ids:
+        """``[S]`` ids of the answer in progress, all that was sampled of it, forced ones first; empty between two turns."""
+        ...
+
+    @property
+    def cuts(self) -> int:
+        """How often the answer in progress reached the limit of a call; 0 between two turns."""
+        ...
+
+    @property
+    def limit(self) -> int:
+        """Most tokens of a call that begins an answer: those of `Sampling.max_new_tokens`."""
+        ...
+
+    @property
+    def budget(self) -> int:
+        """Tokens that the prefix may have for a call of `limit` tokens to fit into the engine's context."""
+        ...
+
+    @property
+    def rewrites(self) -> int:
+        """How often the conversation was rewritten in this rollout."""
+        ...
+
+    def turns(self) -> Sequence[tuple[Message, int]]:
+        """Messages with their tokens, in order, the opening first; an answer in progress is none of them."""
+        ...
+
+    def keep(self, indices: Sequence[int]) -> Conversation:
+        """Some of the turns alone, ascending."""
+        ...
+
+    def restart(self, messages: Sequence[Message]) -> Conversation:
+        """The opening, then these messages; an answer in progress is given up."""
+        ...
+
+    def carry(self, ids: Ids, limit: int) -> Conversation:
+        """The answer in progress goes on behind ``ids`` in place of all that was said of it, by at most ``limit`` tokens."""
+        ...
+
+    def end(self) -> Conversation:
+        """The rollout ends here, with stop ``length``."""
+        ...
+
+
+class AskPolicy(Protocol):
+    """Asks the policy itself, aside from what environments and verifiers read."""
+
+    async def __call__(self, conversation: Conversation, messages: Sequence[Message], limit: int | None = None) -> Call | None:
+        """What it answers to ``messages`` at this place of the conversation: a call of the rollout, trained like all others.
+
+        Args:
+            conversation: the place.
+            messages: shown behind it.
+            limit: most tokens of the answer; that of any call when None.
+
+        Returns:
+            The call, or None where the engine's context has no room for it.
+        """
+        ...
+
+
 class ContextManager(Protocol):
     """What the policy may condition on next.
 
-    ``turns`` are (message, tokens) of the working conversation in order, the opening first; the result is the indices to keep,
-    ascending. What was dropped does not come back. ``budget`` is how many tokens leave room for a full answer.
+    It is asked at two moments: between two turns, when the environment has answered (``cuts`` is 0), and when an answer reached
+    the limit of a call (``cuts`` counts how often). None leaves the conversation as it is: between turns it goes on, and an
+    answer that was cut off stays cut off. It must do the same when asked the same: a rollout may be played again.
     """
 
-    def keep(self, turns: Sequence[tuple[Message, int]], budget: int) -> Sequence[int]: ...
+    async def rewrite(self, conversation: Conversation, ask: AskPolicy) -> Conversation | None: ...
 
 
 # ---- how tokens are drawn ---------------------------------------------------------------------------------------------
@@ -234,6 +347,7 @@ class Request:
         first: position of the first new token in the noise stream (0, or the tokens already sampled when a rollout goes on).
         sampling: how to draw.
         begun: how many of the prompt's last tokens belong to the answer already: a text of ``Sampling.stop`` may begin in them.
+        media: pictures that the prompt shows, in order; an engine that cannot see them must refuse.
     """
 
     id: str
@@ -242,6 +356,7 @@ class Request:
     sampling: Sampling
     first: int = 0
     begun: int = 0
+    media: tuple[Media, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +371,7 @@ class EngineInfo:
         columns: token columns that its completions carry.
         digests: how its checksums are made, which those of a manifest must be to be compared: ``blake2b`` of bytes, as
             `array_digest`, or ``mixed``, which the device computes where the weights lie.
+        media: kinds that it sees besides text, as ``image``.
     """
 
     version: int
@@ -264,6 +380,7 @@ class EngineInfo:
     dtype: str = "float32"
     columns: tuple[str, ...] = ()
     digests: str = "blake2b"
+    media: tuple[str, ...] = ()
 
 
 class SwapMode(StrEnum):
@@ -342,6 +459,47 @@ class Sampler(Protocol):
     """Contexts to rollouts, ``n`` each; a searcher is a sampler."""
 
     async def collect(self, contexts: Sequence[Context], n: int) -> list[Rollout]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplerParts:
+    """What a sampler is built from.
+
+    Attributes:
+        engine: draws tokens.
+        tokenizer: of the policy.
+        source: gives environments.
+        sampling: how tokens are drawn.
+        seed: all sampling noise derives from it and the rollouts' ids.
+        max_turns: assistant turns per rollout, unless the sampler's settings say otherwise.
+        deadline: seconds for one start or step of an environment.
+    """
+
+    engine: Engine
+    tokenizer: Tokenizer
+    source: TaskSource
+    sampling: Sampling
+    seed: int
+    max_turns: int
+    deadline: float
+
+
+class SamplerSpec(Protocol):
+    """The frozen settings of a sampler."""
+
+    def build(self, parts: SamplerParts) -> Sampler:
+        """The sampler of one stage."""
+        ...
+
+    @property
+    def max_turns(self) -> int | None:
+        """Most assistant turns of a rollout; None for the run's."""
+        ...
+
+    @property
+    def player(self) -> SamplerSpec:
+        """What plays single rollouts, as evaluations do: without any search, in the same contexts as training."""
+        ...
 
 
 # ---- what to try next -------------------------------------------------------------------------------------------------

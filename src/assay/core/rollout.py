@@ -17,12 +17,16 @@ from numpy.typing import NDArray
 from assay.core.columns import RESERVED, Array, TokenColumn
 from assay.core.declared import later
 from assay.core.errors import DataError
+from assay.core.media import Media
 from assay.core.score import Fault
 from assay.core.task import Context
 
-__all__ = ["Call", "Completion", "Ids", "Rollout", "Sampling", "Span", "Stop", "ToolResult", "ids_of"]
+__all__ = ["ASIDE", "Call", "Completion", "Ids", "Rollout", "Sampling", "Span", "Stop", "ToolResult", "ids_of"]
 
 Ids = NDArray[np.int32]
+
+ASIDE = "aside"
+"""Role of calls in which the policy speaks to itself, as in a summary: no environment hears them, and they are no answer."""
 
 
 def ids_of(values: object) -> Ids:
@@ -177,16 +181,19 @@ class Call:
 
     Attributes:
         id, parent: position in the tree; parents come first, roots have None.
-        role, policy: who acts, and which policy sampled it.
+        role, policy: who acts (``assistant``, an actor of the environment, or `ASIDE` where nobody else is to hear it), and
+            which policy sampled it.
         prefix: ``[P]`` ids that the engine was given.
         completion: what it returned.
         text: the assistant's turn so far, decoded, without its stop token: what verifiers and environments read. Forced first
             tokens are part of it, and a call that continues a cut-off one repeats that one's text.
         thought: what stands in the turn's thinking tags, which ``text`` leaves out; None where there are none, or nobody asked.
         results: tool results that followed.
-        media: references to images or files shown, by digest.
+        media: pictures that the prefix shows, in order.
         score_prefix: ids to learn under instead of ``prefix``, on calls that start a training row; None for the same.
         privileged_prefix: ids that a privileged teacher reads instead, on calls that start a training row; None for none.
+        shared: belongs to another rollout, where it carries loss; here it is context or another role's turn, so that verifiers
+            read the whole attempt.
     """
 
     id: int
@@ -198,9 +205,10 @@ class Call:
     policy: str = "policy"
     thought: str | None = None
     results: tuple[ToolResult, ...] = ()
-    media: tuple[str, ...] = ()
+    media: tuple[Media, ...] = ()
     score_prefix: Ids | None = None
     privileged_prefix: Ids | None = None
+    shared: bool = False
 
     @property
     def tokens(self) -> Ids:
@@ -223,6 +231,9 @@ class Rollout:
         error: what failed, in words, when ``stop`` is ``error``.
         fault: whose doing that was: ``policy`` when what the policy said exceeded a limit of its environment, else ``infra``;
             ``none`` (also: not known, which counts as ``infra``) otherwise.
+        role: whose rollout it is, where the environment names actors: it has the calls of all of them, those of others
+            `Call.shared`.
+        episode: what the rollouts of such actors have in common; empty where there is one.
 
     Raises:
         DataError: calls out of order, or a fault without stop ``error``.
@@ -235,6 +246,8 @@ class Rollout:
     seed: int
     error: str | None = None
     fault: Fault = Fault.NONE
+    role: str = ""
+    episode: str = ""
 
     def __post_init__(self) -> None:
         if self.fault is not Fault.NONE and self.stop is not Stop.ERROR:
@@ -247,21 +260,26 @@ class Rollout:
 
     @property
     def text(self) -> str:
-        """Text of the last call: the answer."""
-        return self.calls[-1].text if self.calls else ""
+        """Text of its last call that is no aside: the answer."""
+        return next((call.text for call in reversed(self.own) if call.role != ASIDE), "")
+
+    @property
+    def own(self) -> tuple[Call, ...]:
+        """The calls of its role: all of them, where there are no roles."""
+        return tuple(c for c in self.calls if c.role in (self.role, ASIDE)) if self.role else self.calls
 
     @property
     def length(self) -> int:
-        """Sampled tokens over all calls."""
-        return sum([len(c.completion.ids) for c in self.calls])
+        """Sampled tokens over all its own calls, those of a beginning that it shares among them."""
+        return sum([len(c.completion.ids) for c in self.own])
 
     def column(self, name: str) -> Array:
-        """``[length, *trailing]`` the sampled tokens' values of one engine column, calls concatenated.
+        """``[length, *trailing]`` the sampled tokens' values of one engine column, its own calls concatenated.
 
         Raises:
             DataError: a call that sampled tokens has no such column, or nothing was sampled.
         """
-        sampled = [c.completion for c in self.calls if len(c.completion.ids)]
+        sampled = [c.completion for c in self.own if len(c.completion.ids)]
         if not sampled or not all(name in c.columns for c in sampled):
             known = sorted({n for c in sampled for n in c.columns})
             raise DataError(f"rollout {self.id}: not every call has a column {name!r}; {len(sampled)} calls have {known}")

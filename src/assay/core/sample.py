@@ -3,7 +3,7 @@
 A call whose prefix begins with its parent's prefix and completion *extends* it and shares its row. Of several extending
 children the first keeps the row; the others start rows of their own in which the shared tokens are context. A call that does
 not extend its parent (compaction, a sub-agent) starts a new row. So every sampled token is trained exactly once, and splitting a
-rollout leaves the sum of its loss weights unchanged.
+rollout leaves the sum of its loss weights unchanged. A call that is `Call.shared` carries loss in the rollout that sampled it.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def samples(rollout: Rollout, policy: str = "policy", stream: Stream = "on_polic
         stream: label of the rows.
 
     Returns:
-        Rows that hold each sampled token of ``policy`` exactly once with loss; rows without any are left out. Engine columns
-        have their fill on tokens that were not sampled, unless the engine told of the prompt, and where a call brought no such
-        column.
+        Rows that hold each token that ``policy`` sampled in this rollout exactly once with loss; rows without any are left out.
+        Engine columns have their fill on tokens that were not sampled, unless the engine told of the prompt, and where a call
+        brought no such column.
 
     Raises:
         DataError: a policy that answered an empty prefix, or calls whose columns differ in type or shape.
@@ -107,7 +107,7 @@ def supervised(key: str, pieces: list[tuple[Ids, bool]], stream: Stream = "exper
 
 
 def extends(call: Call, parent: Call) -> bool:
-    """Whether ``call`` was posed on its parent's very tokens."""
+    """Whether ``call`` was posed on its parent's very tokens, and shows its pictures first."""
     cut = len(parent.prefix)
     end = cut + len(parent.completion.ids)
     head = call.prefix
@@ -115,6 +115,7 @@ def extends(call: Call, parent: Call) -> bool:
         len(head) >= end
         and bool(np.array_equal(head[:cut], parent.prefix))
         and bool(np.array_equal(head[cut:end], parent.completion.ids))
+        and call.media[: len(parent.media)] == parent.media
     )
 
 
@@ -145,14 +146,18 @@ def segments(rollout: Rollout, policy: str = "policy") -> list[tuple[list[Segmen
     """The rows of a rollout that hold a token with loss: the segments that follow one another in it, and its first call."""
     if len(rollout.calls) == 1:  # as most attempts are
         (call,) = rollout.calls
-        trains = call.policy == policy and len(call.completion.ids) > 0
+        trains = _learns(call, policy) and len(call.completion.ids) > 0
         return [([_opening(call), (call.completion.ids, 0, True, call.completion, _NOTHING)], call)] if trains else []
     rows = _chains(rollout.calls)
     return [(_segments(chain, owned, policy), chain[0]) for chain, owned in rows if _trains(chain, owned, policy)]
 
 
 def _trains(chain: list[Call], owned: set[int], policy: str) -> bool:
-    return any(call.policy == policy and call.id in owned and len(call.completion.ids) for call in chain)
+    return any(_learns(call, policy) and call.id in owned and len(call.completion.ids) for call in chain)
+
+
+def _learns(call: Call, policy: str) -> bool:
+    return call.policy == policy and not call.shared
 
 
 def _segments(chain: list[Call], owned: set[int], policy: str) -> list[Segment]:
@@ -162,7 +167,7 @@ def _segments(chain: list[Call], owned: set[int], policy: str) -> list[Segment]:
     for call in chain:
         if len(call.prefix) > end:
             out.append((call.prefix[end:], -1, False, None, _told(call, end)))
-        out.append((call.completion.ids, call.id, call.id in owned and call.policy == policy, call.completion, _NOTHING))
+        out.append((call.completion.ids, call.id, call.id in owned and _learns(call, policy), call.completion, _NOTHING))
         end = len(call.prefix) + len(call.completion.ids)
     return out
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from assay.core.canon import FrozenMap, digest, plain
 from assay.core.errors import DataError
+from assay.core.media import PLACEHOLDER, Media
 
-__all__ = ["CALLS", "TOOLS", "Context", "Message", "Prefill", "Task", "World", "asked_in"]
+__all__ = ["CALLS", "TOOLS", "Context", "Message", "Prefill", "Task", "World", "asked_in", "media_in"]
 
 TOOLS, CALLS = "tools", "tool_calls"
 """Roles of messages that hold JSON: a declaration of tools, an assistant's calls."""
@@ -23,10 +24,30 @@ class Message:
     Two further roles hold JSON, for chat templates that write it in their model's own form: ``tools``, in front of everything,
     declares tools by a list of ``{"name", "description", "parameters"}``; ``tool_calls`` is an assistant's turn of calls, a list
     of ``{"name", "arguments"}``, or an object with such a list as ``tool_calls`` and the ``content`` in front of it.
+
+    Attributes:
+        role, content: as above.
+        media: pictures that it shows, in the order of the `PLACEHOLDER` in the text that stand for them.
+
+    Raises:
+        DataError: there are pictures, and not as many placeholders.
     """
 
     role: str
     content: str
+    media: tuple[Media, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.media and self.content.count(PLACEHOLDER) != len(self.media):
+            raise DataError(
+                f"a message of {len(self.media)} pictures has {self.content.count(PLACEHOLDER)} times {PLACEHOLDER!r} in its "
+                f"text {self.content[:80]!r}; write it where each of them stands"
+            )
+
+
+def media_in(messages: Iterable[Message]) -> tuple[Media, ...]:
+    """The pictures of some messages, in order."""
+    return tuple([m for message in messages for m in message.media])
 
 
 def asked_in(messages: Iterable[Message]) -> list[str]:
@@ -36,6 +57,10 @@ def asked_in(messages: Iterable[Message]) -> list[str]:
     ['1+1?']
     """
     return [m.content for m in messages if m.role not in ("system", "assistant", TOOLS, CALLS)]
+
+
+def _named(media: Iterable[Any]) -> tuple[Media, ...]:
+    return tuple(Media(m["kind"], m["digest"], tuple(m["size"])) for m in media)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +79,13 @@ class World:
     @property
     def messages(self) -> tuple[Message, ...]:
         """The opening conversation: ``public["messages"]``, or ``public["prompt"]`` as one user turn; in front of it
-        ``public["tools"]``, schemas of tools, where the task declares some.
+        ``public["tools"]``, schemas of tools, where the task declares some. A message may have ``media``, a list of tables
+        with the fields of `Media`.
         """
         told = self.public.get("tools")  # in the order in which they were written: so models were taught to read them
         tools = (Message(TOOLS, json.dumps(plain(told), ensure_ascii=False)),) if told else ()
         if "messages" in self.public:
-            return (*tools, *(Message(m["role"], m["content"]) for m in self.public["messages"]))
+            return (*tools, *(Message(m["role"], m["content"], _named(m.get("media", ()))) for m in self.public["messages"]))
         return (*tools, Message("user", self.public["prompt"]))
 
 

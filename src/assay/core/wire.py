@@ -16,6 +16,7 @@ from assay.core.canon import FrozenMap
 from assay.core.columns import Array, TokenColumn
 from assay.core.errors import DataError, a_kind
 from assay.core.group import Draw, Group
+from assay.core.media import Media
 from assay.core.rollout import Call, Completion, Rollout, Sampling, Span, Stop, ToolResult
 from assay.core.score import Fault, Score, SpanScore
 from assay.core.task import Context, Message, Prefill, Task, World
@@ -195,12 +196,22 @@ def _read_task(data: Mapping[str, Any]) -> Task:
     return Task(**_with({k: v for k, v in data.items() if k != "wire"}, **maps))
 
 
-def _messages(messages: Sequence[Message] | None) -> list[list[str]] | None:
-    return None if messages is None else [[m.role, m.content] for m in messages]
+def _messages(messages: Sequence[Message] | None) -> list[list[Any]] | None:
+    if messages is None:
+        return None
+    return [[m.role, m.content, *([_media(m.media)] if m.media else [])] for m in messages]
 
 
-def _read_messages(data: Sequence[Sequence[str]]) -> tuple[Message, ...]:
-    return tuple(Message(role, content) for role, content in data)
+def _read_messages(data: Sequence[Sequence[Any]]) -> tuple[Message, ...]:
+    return tuple(Message(role, content, _read_media(rest[0]) if rest else ()) for role, content, *rest in data)
+
+
+def _media(media: Sequence[Media]) -> list[list[Any]]:
+    return [[m.kind, m.digest, list(m.size)] for m in media]
+
+
+def _read_media(data: Sequence[Sequence[Any]]) -> tuple[Media, ...]:
+    return tuple(Media(kind, digest, tuple(size)) for kind, digest, size in data)
 
 
 def _context(context: Context) -> Wire:
@@ -294,9 +305,10 @@ def _call(call: Call) -> Wire:
         "policy": call.policy,
         "thought": call.thought,
         "results": [[r.content, r.error, float(r.duration)] for r in call.results],
-        "media": list(call.media),
+        "media": _media(call.media),
         "score_prefix": None if call.score_prefix is None else _array(call.score_prefix),
         "privileged_prefix": None if call.privileged_prefix is None else _array(call.privileged_prefix),
+        **({"shared": True} if call.shared else {}),
     }
 
 
@@ -312,9 +324,10 @@ def _read_call(data: Mapping[str, Any]) -> Call:
         policy=data["policy"],
         thought=data.get("thought"),
         results=tuple(ToolResult(content=c, error=e, duration=d) for c, e, d in data["results"]),
-        media=tuple(data["media"]),
+        media=_read_media(data["media"]),
         score_prefix=None if score is None else _read_array(score),
         privileged_prefix=None if privileged is None else _read_array(privileged),
+        shared=data.get("shared", False),
     )
 
 
@@ -327,6 +340,7 @@ def _rollout(rollout: Rollout) -> Wire:
         "seed": int(rollout.seed),
         "error": rollout.error,
         "fault": rollout.fault.value,
+        **({"role": rollout.role, "episode": rollout.episode} if rollout.role else {}),
     }
 
 
@@ -339,6 +353,8 @@ def _read_rollout(data: Mapping[str, Any]) -> Rollout:
         seed=data["seed"],
         error=data["error"],
         fault=Fault(data["fault"]),
+        role=data.get("role", ""),
+        episode=data.get("episode", ""),
     )
 
 

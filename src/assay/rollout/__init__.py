@@ -5,13 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.rollout.context import KeepAll, LastTurns
+    from assay.rollout.branching import Branching, BranchingSampler
+    from assay.rollout.chunks import Chunks
+    from assay.rollout.context import KeepAll, KeepLast
     from assay.rollout.player import Player
     from assay.rollout.saying import Reader
+    from assay.rollout.spec import PlayerSpec
+    from assay.rollout.summarise import Summarise
 
-__all__ = ["KeepAll", "LastTurns", "Player", "Reader"]
+__all__ = ["Branching", "BranchingSampler", "Chunks", "KeepAll", "KeepLast", "Player", "PlayerSpec", "Reader", "Summarise"]
 
-_HOME = {"KeepAll": "context", "LastTurns": "context", "Player": "player", "Reader": "saying"}
+_HOME = {
+    "Branching": "branching",
+    "BranchingSampler": "branching",
+    "Chunks": "chunks",
+    "KeepAll": "context",
+    "KeepLast": "context",
+    "Player": "player",
+    "PlayerSpec": "spec",
+    "Reader": "saying",
+    "Summarise": "summarise",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -1,32 +1,30 @@
-"""Which turns of a conversation the policy goes on with."""
+"""Which part of a conversation the policy goes on with."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.core.errors import ConfigError
-from assay.core.task import Message
+from assay.core.protocols import AskPolicy, Conversation
 
-__all__ = ["KeepAll", "LastTurns"]
+__all__ = ["KeepAll", "KeepLast"]
 
 
 @dataclass(frozen=True, slots=True)
 class KeepAll:
-    """Nothing is dropped; a conversation that outgrows the engine's context ends with stop ``length``.
+    """Nothing changes; a conversation that outgrows the engine's context ends with stop ``length``.
 
-    >>> from assay.core import Message
-    >>> KeepAll().keep([(Message("user", "2+2?"), 4), (Message("assistant", "4"), 2)], budget=5)
-    (0, 1)
+    >>> import asyncio
+    >>> asyncio.run(KeepAll().rewrite(None, None)) is None
+    True
     """
 
-    def keep(self, turns: Sequence[tuple[Message, int]], budget: int) -> Sequence[int]:
-        """All indices of ``turns``."""
-        return tuple(range(len(turns)))
+    async def rewrite(self, conversation: Conversation, ask: AskPolicy) -> None:
+        """None: the conversation stays."""
 
 
 @dataclass(frozen=True, slots=True)
-class LastTurns:
+class KeepLast:
     """The opening and the last ``n`` turns.
 
     The opening is everything before the first assistant message. A turn is an assistant message with what the environment
@@ -35,21 +33,27 @@ class LastTurns:
     Raises:
         ConfigError: ``n`` below 1.
 
-    >>> from assay.core import Message
-    >>> talk = [(Message(role, "."), 1) for role in ("user", "assistant", "tool", "assistant", "tool")]
-    >>> LastTurns(1).keep(talk, budget=100)
+    >>> KeepLast(n=1).kept(["user", "assistant", "tool", "assistant", "tool"])
     (0, 3, 4)
     """
 
-    n: int
+    n: int = 1
 
     def __post_init__(self) -> None:
         if self.n < 1:
-            raise ConfigError(f"LastTurns.n={self.n}; keep at least 1 turn, or use KeepAll()")
+            raise ConfigError(f"KeepLast.n={self.n}; keep at least 1 turn, or use KeepAll()")
 
-    def keep(self, turns: Sequence[tuple[Message, int]], budget: int) -> Sequence[int]:
-        """Indices of the opening and of the last ``n`` turns; ``budget`` (tokens) does not matter."""
-        starts = [i for i, (message, _) in enumerate(turns) if message.role == "assistant"]
+    async def rewrite(self, conversation: Conversation, ask: AskPolicy) -> Conversation | None:
+        """The conversation without older turns; an answer that was cut off stays so."""
+        if conversation.cuts:
+            return None
+        roles = [message.role for message, _ in conversation.turns()]
+        kept = self.kept(roles)
+        return conversation.keep(kept) if len(kept) < len(roles) else None
+
+    def kept(self, roles: list[str]) -> tuple[int, ...]:
+        """Indices of the opening and of the last ``n`` turns."""
+        starts = [i for i, role in enumerate(roles) if role == "assistant"]
         if len(starts) <= self.n:
-            return tuple(range(len(turns)))
-        return (*range(starts[0]), *range(starts[-self.n], len(turns)))
+            return tuple(range(len(roles)))
+        return (*range(starts[0]), *range(starts[-self.n], len(roles)))

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 
 from assay.core.errors import ConfigError, DataError
-from assay.core.protocols import ChatTokenizer, ContextManager, Tokenizer
+from assay.core.media import Media
+from assay.core.protocols import ChatTokenizer, Tokenizer
 from assay.core.rollout import Call, Ids, ids_of
-from assay.core.task import Message, Prefill
+from assay.core.task import Message, Prefill, World, media_in
 from assay.rollout.saying import said_text
 
-__all__ = ["Block", "Conversation", "check_prefix", "followed", "forced_ids", "joined", "rendered"]
+__all__ = ["Block", "Conversation", "Turn", "check_prefix", "followed", "forced_ids", "joined", "rendered"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,39 +113,95 @@ def check_prefix(parent: Ids, prefix: Ids, place: str) -> None:
         )
 
 
-class Conversation:
-    """The working conversation of one rollout: turns with their ids, the prefix of the next call, and what it is learned under.
+_NONE = ids_of(())
 
-    Args:
-        opening: the first messages.
-        forced: forced first tokens of the first answer.
-        score_opening: the messages to learn under instead; None for the same.
-        privileged_opening: the messages that a privileged teacher reads instead; None for none.
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turn:
+    """One message with its ids.
+
+    Attributes:
+        message: what a context manager reads.
+        told: the same as a chat template is given it: an assistant's turn with its thought.
+        ids: ``[T]`` as they stand in the prefix.
     """
 
-    __slots__ = (
-        "_answered", "_forced", "_history", "_opener", "_opening", "_parts", "_privileged", "_score", "_turns", "prefix",
-        "privileged_prefix", "score_prefix",
-    )  # fmt: skip
+    message: Message
+    told: Message
+    ids: Ids
 
-    def __init__(self, opening: Block, forced: Ids, score_opening: Block | None, privileged_opening: Block | None = None) -> None:
-        self._opening, self._score, self._privileged, self._forced = opening, score_opening, privileged_opening, forced
-        self._turns: list[tuple[Message, Ids]] = []
-        self._parts: list[Block | tuple[Message, Ids]] = []  # not yet cut into turns
-        self._history: list[Message] = list(opening.messages)
-        self._opener = forced
-        self._answered = False
-        self.prefix = joined(opening.ids, forced) if len(forced) else opening.ids
-        self.score_prefix = None if score_opening is None else joined(score_opening.ids, forced)
-        self.privileged_prefix = None if privileged_opening is None else joined(privileged_opening.ids, forced)
 
-    @property
-    def forced(self) -> Ids:
-        """Forced first tokens of the answer that comes next."""
-        return ids_of(()) if self._answered else self._forced
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Conversation:
+    """What the policy goes on with in one rollout; implements `assay.core.protocols.Conversation`.
 
-    def advance(self, call: Call, said: Ids, heard: Block) -> None:
-        """Adds the policy's turn and what the environment answered.
+    A value: each method gives another one, and none of them tokenises what was sampled.
+
+    Attributes:
+        task: what is worked on.
+        opening: the first messages.
+        score, privileged: the messages to learn under instead, and those that a privileged teacher reads; None for the same.
+        prefix: ``[P]`` ids of the next call.
+        start: where in ``prefix`` the answer begins; forced or carried ids stand behind it.
+        said: ``[S]`` ids of the answer so far, forced ones first.
+        limit: most tokens of a call that begins an answer.
+        allowed: most tokens of the next call.
+        budget: tokens that the prefix may have for a call of ``limit`` to fit into the engine's context.
+        cuts: how often the present answer was cut off; 0 between two turns.
+        rewrites: how often a context manager has changed the conversation.
+        ended: the rollout ends here, with stop ``length``.
+        media: pictures that ``prefix`` shows, in order.
+        score_prefix, privileged_prefix: what stands for ``prefix`` there; None for the same.
+    """
+
+    task: World
+    opening: Block
+    score: Block | None = None
+    privileged: Block | None = None
+    prefix: Ids
+    start: int
+    said: Ids = field(default_factory=lambda: _NONE)
+    limit: int
+    allowed: int
+    budget: int
+    cuts: int = 0
+    rewrites: int = 0
+    ended: bool = False
+    media: tuple[Media, ...] = ()
+    score_prefix: Ids | None = None
+    privileged_prefix: Ids | None = None
+    _history: tuple[Message, ...]  # without an answer in progress
+    _parts: tuple[Block | Turn, ...]  # behind one another, not yet cut into turns
+    _answer: Message | None = None  # as far as it came before it was cut off
+    _turns: tuple[Turn, ...] = ()
+    _opener: Ids = field(default_factory=lambda: _NONE)  # what stands behind the turns
+    _cut: list[Conversation] = field(default_factory=list["Conversation"])  # the same, cut into turns
+
+    @classmethod
+    def begun(
+        cls, task: World, opening: Block, forced: Ids = _NONE, score: Block | None = None, privileged: Block | None = None,
+        *, limit: int = 1, budget: int = 0,
+    ) -> Conversation:  # fmt: skip
+        """A conversation whose first answer begins with ``forced`` ids."""
+
+        def opened(block: Block | None) -> Ids | None:
+            return None if block is None else joined(block.ids, forced) if len(forced) else block.ids
+
+        return cls(
+            task=task, opening=opening, score=score, privileged=privileged,
+            prefix=joined(opening.ids, forced) if len(forced) else opening.ids, start=len(opening.ids), said=forced, limit=limit,
+            allowed=limit, budget=budget, score_prefix=opened(score), privileged_prefix=opened(privileged),
+            media=media_in(opening.messages), _history=opening.messages, _parts=(opening,),
+        )  # fmt: skip
+
+    # ---- what was said and heard ------------------------------------------------------------------------------------
+
+    def hear(self, call: Call, said: Ids, messages: Sequence[Message]) -> Conversation:
+        """`advance` with messages that are still to be rendered."""
+        return self.advance(call, said, followed(self._tokenizer, [*self._history, self._told(call, said)], messages))
+
+    def advance(self, call: Call, said: Ids, heard: Block) -> Conversation:
+        """The conversation behind the policy's turn and what the environment answered.
 
         Args:
             call: the last call of the turn.
@@ -152,77 +209,167 @@ class Conversation:
                 tokenizer's end token gets that token in the next prefix, as context.
             heard: what came back.
         """
-        if not self._answered:
-            self._parts = [self._opening]
-            self._answered = True
-        whole = call.tokens
-        end = ids_of([] if len(said) and said[-1] == heard.tokenizer.eos else [heard.tokenizer.eos])
-        self._parts += [(Message("assistant", call.text), joined(said, end)), heard]
-        self._history += [self._told(call, said), *heard.messages]
-        self.prefix = joined(whole, end, heard.ids)
-        self.score_prefix = self.privileged_prefix = None
+        eos = heard.tokenizer.eos
+        end = ids_of([] if len(said) and said[-1] == eos else [eos])
+        told, whole = self._told(call, said), call.tokens
+        prefix = joined(whole, end, heard.ids)
+        turn = Turn(Message("assistant", call.text), told, joined(whole[self.start :], end))
+        made = replace(
+            self, prefix=prefix, start=len(prefix), said=_NONE, allowed=self.limit, cuts=0, score_prefix=None,
+            privileged_prefix=None, media=self.media + media_in(heard.messages),
+            _history=(*self._history, told, *heard.messages), _parts=(*self._parts, turn, heard), _cut=[],
+        )  # fmt: skip
         if heard.history is None:  # nobody else has looked whether the template is append-only
-            self._cut()
+            return made._whole()
+        return made
 
-    def hear(self, call: Call, said: Ids, messages: Sequence[Message]) -> None:
-        """`advance` with messages that are still to be rendered."""
-        self.advance(call, said, followed(self._opening.tokenizer, [*self._history, self._told(call, said)], messages))
+    def cut_off(self, call: Call, said: Ids) -> Conversation:
+        """The conversation as it stands where an answer reached its limit; arguments as in `advance`."""
+        return replace(
+            self, prefix=call.tokens, said=said, cuts=self.cuts + 1, score_prefix=None, privileged_prefix=None,
+            _answer=self._told(call, said), _cut=[],
+        )  # fmt: skip
 
     def _told(self, call: Call, said: Ids) -> Message:
         """The policy's turn as a template would be given it: with its thought."""
-        return Message("assistant", said_text(self._opening.tokenizer, said, call.completion))
+        return Message("assistant", said_text(self._tokenizer, said, call.completion))
 
-    def _cut(self) -> None:
-        """Gives each message its ids."""
-        for part in self._parts:
-            if isinstance(part, Block):
-                pieces, self._opener = part.split()
-                self._turns += zip(part.messages, pieces, strict=True)
-            else:
-                self._turns.append((part[0], joined(self._opener, part[1])))
-        self._parts = []
+    @property
+    def _tokenizer(self) -> Tokenizer:
+        return self.opening.tokenizer
 
-    def compact(self, manager: ContextManager, budget: int) -> None:
-        """Drops the turns that ``manager`` does not keep; the prefix is then made of the kept turns' ids, as sampled.
+    # ---- what a context manager may do --------------------------------------------------------------------------------
 
-        Args:
-            manager: what to keep.
-            budget: tokens that the prefix may have.
+    def turns(self) -> tuple[tuple[Message, int], ...]:
+        """Messages with their tokens, in order, the opening first; the answer in progress is none of them.
 
         Raises:
-            ConfigError: the manager's indices are out of order or range, keep nothing, or break up an opening that is learned
-                under other messages.
+            ConfigError: the chat template rewrites earlier turns.
+        """
+        return tuple((turn.message, len(turn.ids)) for turn in self._whole()._turns)
+
+    def keep(self, indices: Sequence[int]) -> Conversation:
+        """The conversation with some of its `turns` alone; their ids stand in the prefix as they were sampled.
+
+        Raises:
+            ConfigError: an answer is in progress, the indices are out of order or range, keep nothing, or break up an opening
+                that is learned under other messages.
             DataError: all turns were kept, and yet the prefix differs from what was sampled.
         """
-        self._cut()
-        kept = list(manager.keep([(m, len(ids)) for m, ids in self._turns], budget))
-        if not kept or kept != sorted(set(kept)) or kept[0] < 0 or kept[-1] >= len(self._turns):
+        whole, kept = self._whole(), list(indices)
+        turns = whole._turns
+        if self.cuts:
+            raise ConfigError("Conversation.keep drops whole turns, and an answer is in progress: use carry or restart")
+        if not kept or kept != sorted(set(kept)) or kept[0] < 0 or kept[-1] >= len(turns):
             raise ConfigError(
-                f"{manager!r}.keep returned {kept} for {len(self._turns)} turns; return at least one index, ascending, without "
-                "repeats"
+                f"Conversation.keep was given {kept} for {len(turns)} turns; give at least one index, ascending, without repeats"
             )
-        prefix = joined(*(self._turns[i][1] for i in kept), self._opener)
-        if len(kept) == len(self._turns):
+        prefix = joined(*(turns[i].ids for i in kept), whole._opener)
+        if len(kept) == len(turns):
             check_prefix(self.prefix, prefix, "conversation with all turns kept")
-            return
-        self.score_prefix = self._instead(self._score, "score_messages", manager, kept)
-        self.privileged_prefix = self._instead(self._privileged, "privileged messages", manager, kept)
-        self.prefix = prefix
-        self._turns = [self._turns[i] for i in kept]
-        self._history = [self._history[i] for i in kept]
+            return whole
+        return replace(
+            whole, prefix=prefix, start=len(prefix), score_prefix=whole._instead(self.score, "score_messages", kept),
+            privileged_prefix=whole._instead(self.privileged, "privileged messages", kept),
+            media=media_in(turns[i].told for i in kept), _turns=tuple(turns[i] for i in kept),
+            _history=tuple(self._history[i] for i in kept), _cut=[],
+        )  # fmt: skip
 
-    def _instead(self, opening: Block | None, what: str, manager: ContextManager, kept: list[int]) -> Ids | None:
+    def restart(self, messages: Sequence[Message]) -> Conversation:
+        """The opening, then ``messages`` alone; an answer in progress is given up, and another one begins."""
+
+        def block(first: Block) -> Block:
+            return rendered(self._tokenizer, [*first.messages, *messages])
+
+        opening = block(self.opening)
+        return replace(
+            self, prefix=opening.ids, start=len(opening.ids), said=_NONE, allowed=self.limit, cuts=0,
+            score_prefix=None if self.score is None else block(self.score).ids,
+            privileged_prefix=None if self.privileged is None else block(self.privileged).ids, media=media_in(opening.messages),
+            _history=opening.messages, _parts=(opening,), _turns=(), _opener=_NONE, _cut=[],
+        )  # fmt: skip
+
+    def carry(self, ids: Ids, limit: int) -> Conversation:
+        """The answer in progress goes on behind ``ids`` in place of all that was said of it.
+
+        Args:
+            ids: ``[C]`` context, of which nothing is learned again.
+            limit: most tokens of the next call.
+
+        Raises:
+            ConfigError: no answer is in progress, or a limit below 1.
+        """
+        if not self.cuts or limit < 1:
+            raise ConfigError(
+                f"Conversation.carry(limit={limit}) with cuts={self.cuts}: it goes on with an answer that was cut off, by 1 "
+                "token at least"
+            )
+        return replace(
+            self, prefix=joined(self.prefix[: self.start], ids), allowed=limit, score_prefix=self._behind(self.score, ids),
+            privileged_prefix=self._behind(self.privileged, ids), _cut=[],
+        )  # fmt: skip
+
+    def end(self) -> Conversation:
+        """The rollout ends here, with stop ``length``."""
+        return replace(self, ended=True, _cut=[])
+
+    def asked(self, messages: Sequence[Message]) -> Ids:
+        """``[P]`` the prefix of a call that answers ``messages`` here, behind an answer in progress where there is one."""
+        tokenizer = self._tokenizer
+        if self.cuts and self._answer is not None:
+            end = ids_of([tokenizer.eos])
+            return joined(self.prefix, end, followed(tokenizer, [*self._history, self._answer], messages).ids)
+        if self._parts and isinstance(last := self._parts[-1], Block):
+            before, shown, size = last.history, last.messages, len(last.ids)
+        else:
+            spoken = max((i for i, turn in enumerate(self._turns) if turn.message.role == "assistant"), default=-1)
+            before = tuple(turn.told for turn in self._turns[: spoken + 1]) or None
+            shown = tuple(turn.told for turn in self._turns[spoken + 1 :])
+            size = sum(len(turn.ids) for turn in self._turns[spoken + 1 :]) + len(self._opener)
+        more = (*shown, *messages)
+        block = rendered(tokenizer, more) if before is None else followed(tokenizer, before, more)
+        return joined(self.prefix[: len(self.prefix) - size], block.ids)
+
+    # ---- pieces -------------------------------------------------------------------------------------------------------
+
+    def _whole(self) -> Conversation:
+        """The same, with ids of its own for each message."""
+        if not self._parts:
+            return self
+        if not self._cut:
+            turns, opener = list(self._turns), self._opener
+            for part in self._parts:
+                if isinstance(part, Block):
+                    pieces, opener = part.split()
+                    turns += (Turn(m, m, ids) for m, ids in zip(part.messages, pieces, strict=True))
+                else:
+                    turns.append(replace(part, ids=joined(opener, part.ids)))
+            self._cut.append(replace(self, _turns=tuple(turns), _opener=opener, _parts=(), _cut=[]))
+        return self._cut[0]
+
+    def _behind(self, opening: Block | None, ids: Ids) -> Ids | None:
+        """The prefix with another opening, and ``ids`` as the answer so far."""
+        if opening is None:
+            return None
+        if self._parts == (self.opening,):
+            return joined(opening.ids, ids)
+        whole = self._whole()
+        instead = whole._instead(opening, "score_messages", list(range(len(whole._turns))))
+        assert instead is not None
+        return joined(instead, ids)
+
+    def _instead(self, opening: Block | None, what: str, kept: list[int]) -> Ids | None:
         """The prefix with another opening."""
         if opening is None:
             return None
-        count = len(self._opening.messages)
+        count = len(self.opening.messages)
         if kept[:count] != list(range(count)):
             raise ConfigError(
-                f"{manager!r} drops opening messages of a context with {what}, so what these stand for is open; keep the whole "
-                "opening"
+                f"Conversation.keep({kept}) drops opening messages of a context with {what}, so what these stand for is open; "
+                "keep the whole opening"
             )
         pieces, _ = opening.split()
-        return joined(*pieces, *(self._turns[i][1] for i in kept[count:]), self._opener)
+        return joined(*pieces, *(self._turns[i].ids for i in kept[count:]), self._opener)
 
 
 def _difference(head: Ids, whole: Ids) -> int | None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError, DataError, EngineError, UnknownNameError
 from assay.core.manifest import Manifest
+from assay.core.media import Media, prefix_key
 from assay.core.parts import timed
 from assay.core.protocols import EngineInfo, Request, SwapMode
 from assay.core.rollout import Completion, Ids, Stop
@@ -107,17 +108,18 @@ class RunningBatch(Generic[P]):
 
     def _ordered(self, requests: Sequence[Request], order: Order) -> list[Job]:
         """Requests that were checked, each on its own and against all others."""
-        keys: dict[int, bytes] = {}  # by the array: attempts at one task share it
+        keys: dict[tuple[int, tuple[Media, ...]], bytes] = {}  # by the array: attempts at one task share it
         running: set[str] = set()
         for request in requests:
             if request.id in self._jobs or request.id in running:
                 raise DataError(f"request {request.id!r} is already running; give every request its own id")
             running.add(request.id)
             self._check(request)
-            if id(request.prompt) not in keys:
+            shared = id(request.prompt), request.media
+            if shared not in keys:
                 self._check_ids(request.prompt, f"request {request.id!r}")
-                keys[id(request.prompt)] = request.prompt.tobytes()
-        return [Job(r, order, at, keys[id(r.prompt)], watch=self._watch(r)) for at, r in enumerate(requests)]
+                keys[shared] = prefix_key(request.prompt, request.media)
+        return [Job(r, order, at, keys[id(r.prompt), r.media], watch=self._watch(r)) for at, r in enumerate(requests)]
 
     def _watch(self, request: Request) -> Watch | None:
         stops, begun = request.sampling.stop, len(request.prompt) - request.begun
@@ -138,6 +140,11 @@ class RunningBatch(Generic[P]):
             raise ConfigError(
                 f"request {request.id!r}: a prompt of {len(prompt)} tokens plus max_new_tokens={new} exceeds the context of "
                 f"{self._info.context}; shorten one of them or use a model with more max_positions"
+            )
+        if unseen := {m.kind for m in request.media} - set(self._info.media):
+            raise ConfigError(
+                f"request {request.id!r} shows {len(request.media)} pictures ({sorted(unseen)}), and this engine reads text "
+                "alone: use one that sees them, or a task without"
             )
         if not 0 <= request.seed < 2**64 or request.first < 0:
             raise DataError(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.tasks.draws import Place, distinct, in_turn, redraw, slip
     from assay.tasks.gsm8k import Gsm8k, worked_rows
+    from assay.tasks.heaps import Heaps
     from assay.tasks.judged import judged_rows, load_rows, verifier_of
     from assay.tasks.keyvalue import KeyValue
     from assay.tasks.math.arithmetic import Expression
@@ -33,6 +34,7 @@ __all__ = [
     "Facts",
     "Form",
     "Gsm8k",
+    "Heaps",
     "KeyValue",
     "Mixture",
     "Place",
@@ -81,6 +83,7 @@ __all__ = [
 _HOME = {
     "draws": "Place distinct in_turn redraw slip",
     "gsm8k": "Gsm8k worked_rows",
+    "heaps": "Heaps",
     "judged": "judged_rows load_rows verifier_of",
     "keyvalue": "KeyValue",
     "math.arithmetic": "Expression",

@@ -46,6 +46,7 @@ _FAMILIES = {
     "graphs": "assay.tasks.graphs.family:graphs",
     "grids": "assay.tasks.puzzles.families:grids",
     "hardware": "assay.tasks.hardware.family:hardware",
+    "heaps": "assay.tasks.heaps:Heaps",
     "instructions": "assay.tasks.instructions:instructions",
     "keyvalue": "assay.tasks.keyvalue:KeyValue",
     "knaves": "assay.tasks.logic.knights:knaves",

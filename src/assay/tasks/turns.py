@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from assay.core.rollout import Rollout, Stop
+from assay.core.rollout import ASIDE, Rollout, Stop
 
-__all__ = ["actions_of", "listed"]
+__all__ = ["actions_of", "listed", "moves_of"]
 
 
 def actions_of(rollout: Rollout) -> list[str]:
-    """What the policy said in each turn that it finished, from the first to the last call."""
+    """What the policy said in each turn that it finished, from the first to its last call; asides are none."""
     texts: list[str] = []
-    at = len(rollout.calls) - 1 if rollout.calls else None
+    at = next((call.id for call in reversed(rollout.own)), None)
     while at is not None:
         call = rollout.calls[at]
-        if call.completion.stop is Stop.DONE:
+        if call.completion.stop is Stop.DONE and call.role != ASIDE:
             texts.append(call.text)
         at = call.parent
     return texts[::-1]
+
+
+def moves_of(rollout: Rollout) -> list[tuple[str, str]]:
+    """Role and text of each turn that was finished, of all roles of an episode, in the order of play."""
+    return [(c.role, c.text) for c in rollout.calls if c.completion.stop is Stop.DONE and c.role != ASIDE]
 
 
 def listed(names: Mapping[str, Any] | list[str] | tuple[str, ...]) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.testing.contracts import ContractError, Report, check_environment, check_verifier
+    from assay.testing.conversations import check_context_manager, check_sampler
     from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
     from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongLogprobs, WrongTiedHead
     from assay.testing.guides import check_curriculum, check_filter, check_guidance
@@ -36,12 +37,14 @@ __all__ = [
     "WrongTiedHead",
     "as_outcomes",
     "attempt",
+    "check_context_manager",
     "check_curriculum",
     "check_environment",
     "check_filter",
     "check_guidance",
     "check_objective",
     "check_problem",
+    "check_sampler",
     "check_scorer",
     "check_statistic",
     "check_task_source",
@@ -56,6 +59,7 @@ __all__ = [
 
 _HOME = {
     "contracts": "ContractError Report check_environment check_verifier",
+    "conversations": "check_context_manager check_sampler",
     "fakes": "Ask CharCodec FakeLearner ScriptedEngine",
     "faults": "BaseWeights StaleModel StaleTensor WrongLogprobs WrongTiedHead",
     "guides": "check_curriculum check_filter check_guidance",

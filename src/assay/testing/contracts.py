@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,11 +11,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from assay.core.canon import canonical
 from assay.core.errors import AssayError, a_kind
-from assay.core.protocols import Environment, TaskSource, Verifier
+from assay.core.media import media_of
+from assay.core.protocols import Environment, Obs, ShowsPictures, Snapshots, TaskSource, Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
-from assay.core.task import Task, World
+from assay.core.task import Message, Task, World, media_in
 from assay.verify.abilities import abilities_of
 from assay.verify.routed import Routed
 
@@ -133,7 +136,9 @@ def check_environment(source: TaskSource, task: Task, steps: int = 64) -> Report
     """Holds a family's environment to its protocol on one task.
 
     Single use (a second start, and a step after the end, raise an `AssayError`), deterministic, and patient: whatever the
-    policy says is answered, and an endless talker is stopped within ``steps`` actions.
+    policy says is answered, and an endless talker is stopped within ``steps`` actions. One of several roles names an actor each
+    time; pictures that are shown can be had from the family (`ShowsPictures`). One that writes snapshots (`Snapshots`)
+    writes plain values, is not changed by it, and a fresh one goes on from them as it would have itself.
 
     Raises:
         ContractError: it breaks one of these.
@@ -143,14 +148,18 @@ def check_environment(source: TaskSource, task: Task, steps: int = 64) -> Report
     require(source.environment(world) is not None, subject, f"task {task.id!r} has none")
     trace = source.trace(task, 0.0, np.random.default_rng(0)) or ()
     said = [m.content for m in trace if m.role == "assistant"]
+    _check_pictures(source, task, said, subject)
     first = wait_for(_played(source, world, said))
     require(first == wait_for(_played(source, world, said)), subject, "two runs with the same actions differ")
     wait_for(_single_use(_fresh(source, world), subject))
+    more = (_named(first, subject), *_restored(source, world, said, subject))
     numbers: dict[str, float] = {}
     for name, action in {"empty": "", "junk": "\x00?!{}", "call": said[0] if said else "?"}.items():
         used = wait_for(_talked(_fresh(source, world), action, steps, subject))
         numbers[f"steps until the end ({name})"] = used
-    return Report(subject=subject, passed=("deterministic", "single use", "answers anything", "ends"), numbers=numbers)
+    return Report(
+        subject=subject, passed=("deterministic", "single use", "answers anything", "ends", *filter(None, more)), numbers=numbers
+    )
 
 
 def _fresh(source: TaskSource, world: World) -> Environment:
@@ -159,15 +168,92 @@ def _fresh(source: TaskSource, world: World) -> Environment:
     return environment
 
 
-async def _played(source: TaskSource, world: World, actions: Sequence[str]) -> list[tuple[str, bool]]:
+def _check_pictures(source: TaskSource, task: Task, said: Sequence[str], subject: str) -> None:
+    """Raises ContractError where a picture is shown that the family does not have, or that is another one."""
+
+    async def show() -> tuple[Message, ...]:
+        environment = _fresh(source, task.exposed())
+        messages = (await environment.start()).messages
+        for action in said:
+            step = await environment.step(action)
+            messages += step.obs.messages
+            if step.done:
+                break
+        return messages
+
+    for media in media_in((*task.exposed().messages, *wait_for(show()))):
+        require(isinstance(source, ShowsPictures), subject, f"shows the picture {media.digest}, and the family has no `pictures`")
+        assert isinstance(source, ShowsPictures)
+        try:
+            found = media_of(source.pictures.pixels(media.digest))
+        except AssayError as error:
+            raise ContractError(f"{subject}: shows the picture {media.digest}, which cannot be had: {error}") from error
+        require(found == media, subject, f"shows {media}, and what can be had under that name is {found}")
+
+
+_Seen = list[tuple[str, str, bool]]  # what was shown, to whom, and whether it was the end
+
+
+async def _played(source: TaskSource, world: World, actions: Sequence[str]) -> _Seen:
     environment = _fresh(source, world)
-    seen = [(m.content, False) for m in (await environment.start()).messages]
+    return _shown(await environment.start(), False) + await _stepped(environment, actions)
+
+
+async def _stepped(environment: Environment, actions: Sequence[str]) -> _Seen:
+    seen: _Seen = []
     for action in actions:
         step = await environment.step(action)
-        seen += [(m.content, step.done) for m in step.obs.messages] or [("", step.done)]
+        seen += _shown(step.obs, step.done)
         if step.done:
             break
     return seen
+
+
+def _shown(obs: Obs, done: bool) -> _Seen:
+    return [(m.content, obs.actor, done) for m in obs.messages] or [("", obs.actor, done)]
+
+
+def _named(seen: _Seen, subject: str) -> str:
+    """Which promise about roles held; "" where there are none."""
+    actors = [actor for _, actor, done in seen if not done]
+    require(all(actors) or not any(actors), subject, f"names an actor at some turns and none at others: {actors}")
+    return "names an actor each time" if any(actors) else ""
+
+
+def _restored(source: TaskSource, world: World, said: Sequence[str], subject: str) -> tuple[str, ...]:
+    """Which promises about snapshots held; none where it writes none."""
+    if not isinstance(_fresh(source, world), Snapshots):
+        return ()
+    whole = wait_for(_stepped_from(_fresh(source, world), said))
+    for before in range(len(said)):
+        snapshot, rest = wait_for(_saved(_fresh(source, world), said, before))
+        require(rest == whole[before:], subject, f"goes on otherwise once it wrote a snapshot behind {before} actions")
+        try:
+            plain_ = json.loads(canonical(snapshot))
+        except AssayError as error:
+            raise ContractError(f"{subject}: its snapshot is not plain: {error}") from error
+        found = wait_for(_resumed(_fresh(source, world), plain_, said[before:]))
+        require(found == rest, subject, f"goes on from its own snapshot behind {before} actions otherwise: {found} for {rest}")
+    return ("snapshots restore",)
+
+
+async def _stepped_from(environment: Environment, said: Sequence[str]) -> list[_Seen]:
+    await environment.start()
+    return [await _stepped(environment, [action]) for action in said]
+
+
+async def _saved(environment: Environment, said: Sequence[str], before: int) -> tuple[Any, list[_Seen]]:
+    assert isinstance(environment, Snapshots)
+    await environment.start()
+    await _stepped(environment, said[:before])
+    snapshot = await environment.snapshot()
+    return snapshot, [await _stepped(environment, [action]) for action in said[before:]]
+
+
+async def _resumed(environment: Environment, snapshot: Any, said: Sequence[str]) -> list[_Seen]:
+    assert isinstance(environment, Snapshots)
+    await environment.restore(snapshot)
+    return [await _stepped(environment, [action]) for action in said]
 
 
 async def _single_use(environment: Environment, subject: str) -> None:

@@ -106,6 +106,7 @@ class ScriptedEngine:
         tokenizer: its text.
         weights: what it serves before the first swap; zeros otherwise.
         context: longest prompt plus completion.
+        media: kinds of pictures that it sees: it does not look, and gets their names in its requests.
 
     >>> import asyncio
     >>> from assay.core import Sampling
@@ -117,11 +118,17 @@ class ScriptedEngine:
     """
 
     def __init__(
-        self, script: Script, tokenizer: Tokenizer, weights: Mapping[str, Array] | None = None, context: int = 512
+        self,
+        script: Script,
+        tokenizer: Tokenizer,
+        weights: Mapping[str, Array] | None = None,
+        context: int = 512,
+        media: tuple[str, ...] = (),
     ) -> None:
         self.script = script
         self.tokenizer = tokenizer
         self.context = context
+        self.media = media
         self.version = 0
         self.requests: list[Request] = []
         self._weights = _copied(weights or _zeros(tokenizer.size))
@@ -182,7 +189,7 @@ class ScriptedEngine:
 
     def info(self) -> EngineInfo:
         """Version, vocabulary and context."""
-        return EngineInfo(version=self.version, vocabulary=self.tokenizer.size, context=self.context)
+        return EngineInfo(version=self.version, vocabulary=self.tokenizer.size, context=self.context, media=self.media)
 
     def _sampled(self, request: Request) -> list[int]:
         cdf: list[float] = np.cumsum(np.exp(_logp(self._weights))).tolist()

@@ -14,6 +14,7 @@ from assay.core.protocols import Moment, Posed
 from assay.core.rollout import Rollout
 from assay.core.task import Task
 from assay.train.clock import Clock
+from assay.train.grade import groups_of
 from assay.train.room import asking
 from assay.train.scoring import grade_rollouts
 from assay.train.session import Session
@@ -109,8 +110,8 @@ async def pose_and_grade(
         with clock("score"):
             graded = await grade_rollouts(s, [(tasks[i], p.context) for i, p in posed], rollouts)
         for (i, p), found in zip(posed, graded, strict=True):
-            group = Group(key=p.context.group, task=found.task, draw=draws[i], rollouts=found.rollouts, scores=found.scores)
-            done[i][group.key] = _joined(done[i].get(group.key), group)
+            for group in groups_of(found, draws[i]):
+                done[i][group.key] = _joined(done[i].get(group.key), group)
             replaced.update(p.replaces)
     return [group for groups in done for group in groups.values()], replaced
 

@@ -170,7 +170,7 @@ class _OfSession:
 
         s = self.session
         sampling = most_likely(s.run.sampling) if greedy else s.run.sampling
-        player = player_of(s.run, s.engine, s.tokenizer, sampling)
+        player = player_of(s, sampling)
         return await grade_rollouts(s, posed, await player.collect([context for _, context in posed], n))
 
     def logprobs(self, rows: Sequence[Ids], model: str = "policy") -> list[NDArray[np.float32]]:

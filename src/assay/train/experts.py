@@ -16,8 +16,9 @@ from assay.core.rollout import Completion, Ids, Span, Stop, ids_of
 from assay.core.seeds import generator
 from assay.core.task import Context
 from assay.rollout.saying import Reader
+from assay.rollout.spec import PlayerSpec
 from assay.train.scoring import grade_rollouts
-from assay.train.session import Session, player_of
+from assay.train.session import Session, parts_of
 
 __all__ = ["Oracle", "expert_groups"]
 
@@ -36,7 +37,8 @@ async def expert_groups(s: Session, groups: Sequence[Group]) -> list[Group]:
     contexts = [replace(g.rollouts[0].context, key=f"{g.rollouts[0].context.key}/expert") for g in groups]
     answers = {f"{c.key}/0": _turns(s, g, c) for g, c in zip(groups, contexts, strict=True)}
     oracle = Oracle(answers, s.engine.info())
-    rollouts = await player_of(s.run, oracle, s.tokenizer, s.run.sampling).collect(contexts, 1)
+    parts = parts_of(s.run, oracle, s.tokenizer, s.run.sampling)
+    rollouts = await PlayerSpec(max_turns=s.rl.stage.sampler.max_turns).build(parts).collect(contexts, 1)
     graded = await grade_rollouts(s, [(g.task, c) for g, c in zip(groups, contexts, strict=True)], rollouts)
     return [replace(g, rollouts=a.rollouts, scores=a.scores) for g, a in zip(groups, graded, strict=True)]
 

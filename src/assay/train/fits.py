@@ -252,10 +252,11 @@ def _check_turns(run: Run, task: Task, tokenizer: Tokenizer) -> None:
         _check_heard(task, tokenizer)
     said = run.tasks.trace(task, 0.0, generator("turns", 0, task.id))
     needed = sum(message.role == "assistant" for message in said or ())
-    if needed > run.max_turns:
+    allowed = max((s.sampler.max_turns or run.max_turns for s in run.stages if isinstance(s, Reinforce)), default=run.max_turns)
+    if needed > allowed:
         raise ConfigError(
             f"task {task.id!r} (arm {task.arm!r}, level {task.level}) takes its oracle {needed} turns, and Run.max_turns="
-            f"{run.max_turns} cuts every attempt off before: raise max_turns, or leave the level out"
+            f"{allowed} cuts every attempt off before: raise max_turns, or leave the level out"
         )
     if said:
         trace_row(run.tasks, task, Reader.of(tokenizer), 0.0, run.seed, task.index)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError, RewardError
+from assay.core.group import Draw, Group
 from assay.core.parts import timed
 from assay.core.protocols import Tokenizer
 from assay.core.rollout import Ids, Rollout, Stop
@@ -19,7 +20,7 @@ from assay.verify import ScoringPool
 from assay.verify.scorers import FromTasks
 from assay.verify.verdict import checked, failed_attempt
 
-__all__ = ["Attempts", "Posed", "VerifierContext", "grade", "no_stage", "verify_rollouts"]
+__all__ = ["Attempts", "Posed", "VerifierContext", "grade", "groups_of", "no_stage", "verify_rollouts"]
 
 Posed = Sequence[tuple[Task, Context]]
 """Tasks as they were posed."""
@@ -129,3 +130,15 @@ def _failed(rollouts: Sequence[Rollout], scorer: Scorer, ctx: ScoreContext) -> d
 def no_stage(what: str) -> ConfigError:
     """The error of a scorer that asks for what is not there."""
     return ConfigError(f"a scorer asked for {what}, which only a stage of reinforcement learning in a run's folder has")
+
+
+def groups_of(attempts: Attempts, draw: Draw) -> list[Group]:
+    """The groups that share a baseline: one, or one for each role of an environment that several play."""
+    pairs = list(zip(attempts.rollouts, attempts.scores, strict=True))
+    return [
+        Group(
+            key=key, task=attempts.task, draw=draw, rollouts=tuple(r for r, _ in pairs if r.context.group == key),
+            scores=tuple(s for r, s in pairs if r.context.group == key),
+        )
+        for key in dict.fromkeys(r.context.group for r in attempts.rollouts)
+    ]  # fmt: skip

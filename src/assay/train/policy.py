@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import ConfigError
-from assay.core.protocols import Request, TaskSource
+from assay.core.protocols import Request, SamplerParts, SamplerSpec, TaskSource
 from assay.core.rollout import Completion, Sampling
 from assay.core.seeds import derive
 from assay.core.task import Message
 from assay.core.threads import sleeping
-from assay.rollout import Player
 from assay.rollout.saying import said_text
+from assay.rollout.spec import PlayerSpec
 from assay.train.evaluate import evaluate, greedy, held_out, items_of
 from assay.train.levels import Levels, check_levels
 from assay.train.models import model_folder
@@ -96,6 +96,7 @@ class Policy:
         deadline: float = 5.0,
         environment_deadline: float = 30.0,
         split: str = "test",
+        player: SamplerSpec | None = None,
     ) -> list[dict[str, Any]]:
         """Attempts at held-out tasks, as records that `assay.measure` reads.
 
@@ -111,6 +112,8 @@ class Policy:
             environment_deadline: seconds that an environment may take for one start or step.
             split: ``test``; with ``train`` it is no held-out evaluation, but one by which training may be decided.
 
+            player: how attempts are played, as `Reinforce.sampler` says; one by one, with nothing dropped, when None.
+
         Returns:
             Per task ``id, arm, level, values, answers, faults``.
         """
@@ -119,10 +122,11 @@ class Policy:
         check_levels(tasks, levels, "levels")
         model = self.model()
         drawn = sampling or Sampling(max_new_tokens=min(64, model.shape.max_positions // 2))
-        player = Player(
+        parts = SamplerParts(
             engine=engine_for(model), tokenizer=model.tokenizer, source=tasks, sampling=drawn if n else greedy(drawn),
             seed=seed, max_turns=max_turns, deadline=environment_deadline,
         )  # fmt: skip
+        sampler = (player or PlayerSpec()).player.build(parts)
         items = held_out(tasks, levels, per_level, split)
         with ScoringPool(tasks.verifier(), deadline) as pool, asking("the sampler"):
-            return items_of(asyncio.run(evaluate(player, pool, items, n or 1)))
+            return items_of(asyncio.run(evaluate(sampler, pool, items, n or 1)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from assay.core.declared import check_positive, later
 from assay.core.errors import ConfigError, PlanError, UnknownNameError
 from assay.core.kinds import filed_as
-from assay.core.protocols import BatchComposer, CurriculumSpec, Filter, GuidanceSpec, IndexPolicySpec
+from assay.core.protocols import BatchComposer, CurriculumSpec, Filter, GuidanceSpec, IndexPolicySpec, SamplerSpec
 from assay.core.sample import STREAMS
 from assay.core.scoring import ScorerSpec
 from assay.guide import Compose, InOrder, Plain, Refill, SuccessVariance
@@ -17,6 +17,7 @@ from assay.objective.loss.wrap import unwrapped
 from assay.objective.methods import grpo
 from assay.objective.objective import Objective
 from assay.objective.plan import lagging
+from assay.rollout.spec import PlayerSpec
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.train.columns import ColumnProvider
 from assay.train.levels import Levels, settle_levels
@@ -78,6 +79,7 @@ class Reinforce:
         filter: which graded rollouts are learned from; None for all.
         refill: draw again within a step until the filter has kept ``groups`` groups; None draws once.
         reward: what scores attempts; the tasks' own verifier. Evaluations are by that verifier, whatever rewards training.
+        sampler: how rollouts come about, and in which contexts.
     """
 
     steps: int = 500
@@ -100,6 +102,7 @@ class Reinforce:
     refill: Refill | None = later(None)
     reward: ScorerSpec = later(FromTasks())
     columns: tuple[ColumnProvider, ...] = later(())
+    sampler: SamplerSpec = later(PlayerSpec())
 
     def __post_init__(self) -> None:
         refuse_name(self)

@@ -124,7 +124,7 @@ class Run:
         threads: intra-op threads of torch, of each.
         checkpoint_every: steps between checkpoints.
         rollouts_every: steps between sampled attempts in ``rollouts.jsonl``.
-        max_turns: model calls per attempt in environments.
+        max_turns: model calls per attempt in environments, unless a stage's sampler says otherwise.
         reward_deadline: seconds that a verifier may take for one attempt.
         reward_workers: most processes in which a verifier that is not trusted judges at once; 1 for one that must be alone, as
             with a port or a device of its own.

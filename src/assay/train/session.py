@@ -20,6 +20,8 @@ from assay.core.protocols import (
     IndexPolicy,
     Replay,
     Sampler,
+    SamplerParts,
+    SamplerSpec,
     ServesOldWeights,
     SharesStates,
     Tokenizer,
@@ -29,8 +31,8 @@ from assay.core.scoring import Scorer
 from assay.core.seeds import derive
 from assay.guide import InOrder
 from assay.objective.program import Program
-from assay.rollout import Player
 from assay.rollout.saying import end_ids
+from assay.rollout.spec import PlayerSpec
 from assay.train.check import Checker
 from assay.train.judgements import RunJudges
 from assay.train.levels import arms_of
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from assay.runtime.any_model import AnyModel
     from assay.runtime.fleet import AnyLearner
 
-__all__ = ["Practice", "Session", "open_session", "player_of", "with_stop"]
+__all__ = ["Practice", "Session", "open_session", "parts_of", "player_of", "sampler_of", "with_stop"]
 
 
 @dataclass(slots=True)
@@ -294,7 +296,7 @@ def open_session(
     program = stage.taught.compile(stage.updates, offers=stage.learner.offers)
     return Session(
         run=run, stage=stage, learner=learner, engine=engine, tokenizer=model.tokenizer,
-        player=player_of(run, engine, model.tokenizer, run.sampling),
+        player=sampler_of(stage).build(parts_of(run, engine, model.tokenizer, run.sampling)),
         pool=pool, program=program, plan=program.plan,
         index=_index(run, stage, before),
         proof=_proof(run, model, lag, learner.policy.replay is not None) if run.prove_weights else None,
@@ -337,12 +339,27 @@ def _index(run: Run, stage: Stage, before: Session | None) -> IndexPolicy:
     return index
 
 
-def player_of(run: Run, engine: Engine, tokenizer: Tokenizer, sampling: Sampling) -> Player:
-    """Who plays a run's tasks, in training and in evaluation alike."""
-    return Player(
-        engine=engine, tokenizer=tokenizer, source=run.tasks, sampling=sampling, seed=run.seed, max_turns=run.max_turns,
+def sampler_of(stage: Stage) -> SamplerSpec:
+    """How a stage's rollouts come about: one by one, where it does not say."""
+    return stage.sampler if isinstance(stage, Reinforce) else PlayerSpec()
+
+
+def parts_of(run: Run, engine: Engine, tokenizer: Tokenizer, sampling: Sampling) -> SamplerParts:
+    """What a sampler of a run is built from."""
+    return SamplerParts(
+        engine=engine,
+        tokenizer=tokenizer,
+        source=run.tasks,
+        sampling=sampling,
+        seed=run.seed,
+        max_turns=run.max_turns,
         deadline=run.environment_deadline,
-    )  # fmt: skip
+    )
+
+
+def player_of(s: Session, sampling: Sampling) -> Sampler:
+    """What plays a stage's single rollouts, as in evaluations: in the contexts of training, without search."""
+    return sampler_of(s.stage).player.build(parts_of(s.run, s.engine, s.tokenizer, sampling))
 
 
 def with_stop(sampling: Sampling, tokenizer: Tokenizer) -> Sampling:

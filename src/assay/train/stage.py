@@ -219,7 +219,7 @@ class Desk:
 
     async def _attempts(self, s: Session, tasks: Sequence[Task], sampling: Sampling, n: int) -> list[Attempts]:
         with asking("the sampler, in an evaluation,"):
-            return await evaluate(player_of(self.run, s.engine, s.tokenizer, sampling), s.pool, tasks, n)
+            return await evaluate(player_of(s, sampling), s.pool, tasks, n)
 
     async def _gate(self, s: Session, stage: WarmUp) -> float:
         tasks = held_out(self.run.tasks, gated_levels(self.run, stage), self.run.evaluation.final_per_level)

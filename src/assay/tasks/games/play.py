@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -161,7 +161,7 @@ class Game(Problem, ABC):
 
 
 class Playing(SingleUse):
-    """The environment of a match.
+    """The environment of a match; its snapshot is the actions that were made, of which the match is a function.
 
     Raises:
         DataError: started twice, stepped before the start or after the end.
@@ -169,7 +169,7 @@ class Playing(SingleUse):
 
     def __init__(self, task: str, match: Match) -> None:
         super().__init__(task)
-        self._match = match
+        self._match, self._actions = match, list[str]()
 
     async def start(self) -> Obs:
         """What the match shows first."""
@@ -178,9 +178,30 @@ class Playing(SingleUse):
         shown = self._match.opening()
         return Obs((Message("user", shown),) if shown else ())
 
+    async def snapshot(self) -> dict[str, list[str]]:
+        """The actions so far."""
+        return {"actions": list(self._actions)}
+
+    async def restore(self, snapshot: Any) -> Obs:
+        """The match behind a snapshot's actions, with all that was said and shown.
+
+        Raises:
+            DataError: the match is over there, or the snapshot is of another kind.
+        """
+        shown = list((await self.start()).messages)
+        for action in played_before(snapshot):
+            step = await self.step(action)
+            shown += [Message("assistant", action), *step.obs.messages]
+        if self._match.over:
+            raise DataError(
+                f"environment of task {self._task!r}: the match is over behind the snapshot's {len(self._actions)} actions"
+            )
+        return Obs(tuple(shown))
+
     async def step(self, action: str) -> Step:
         """What the match answers; nothing more when it is over."""
         self._enter("open", "step")
+        self._actions.append(action)
         shown = self._match.act(action)
         if self._match.over:
             self._phase = "over"
@@ -188,12 +209,27 @@ class Playing(SingleUse):
         return Step(obs=Obs((Message("user", shown),)))
 
 
+def played_before(snapshot: Any) -> list[str]:
+    """The actions of a match's snapshot; none without one.
+
+    Raises:
+        DataError: it is something else.
+    """
+    if snapshot is None:
+        return []
+    try:
+        return [str(action) for action in snapshot["actions"]]
+    except (TypeError, KeyError) as failure:
+        raise DataError(f"{snapshot!r} is no snapshot of a match, which is {{'actions': [...]}}") from failure
+
+
 @dataclass(frozen=True, slots=True)
 class Replay:
     """``correct`` is 1 when the attempt's actions, played again in a fresh match, win; ``progress`` is how far they come.
 
-    The state that they lead to decides and no word that was said, so nothing is believed of what the environment reported. A
-    call that was cut off is no action, and what stands behind the end of a match counts nothing.
+    An attempt that began at a snapshot goes on from its actions. The state that they lead to decides and no word that was said,
+    so nothing is believed of what the environment reported. A call that was cut off is no action, and what stands behind the end
+    of a match counts nothing.
 
     Attributes:
         game: gives the match of a task.
@@ -216,7 +252,7 @@ class Replay:
         if "facts" not in task.world:
             raise DataError(f"task {task.id!r} has no 'facts' in its world to play again; it has {sorted(task.world)}")
         match = self.game.match(self.game.facts(task))
-        for action in actions_of(rollout):
+        for action in (*played_before(rollout.context.snapshot), *actions_of(rollout)):
             if match.over:
                 break
             match.act(action)
