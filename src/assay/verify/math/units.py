@@ -110,7 +110,7 @@ def unit_of(text: str, label: bool = False) -> Unit | None:
         unit = _UNITS.get(word) or (_UNITS.get(word.lower()) if len(word) > 2 else None)
         if unit is None:
             name = singular(word.lower())
-            if not label or len(word) < 3 or word.lower() in NO_LABEL or name in VALUES or number_word(word) is not None:
+            if not label or len(word) < 3 or word.lower() in NO_LABEL or name in VALUES or number_word(name) is not None:
                 return None
             unit = (1, ((name, 1),))
         power = pending * int(written or 1) * (-1 if sign in ("/", "per") else 1)
