@@ -33,7 +33,9 @@ def tested(rng: np.random.Generator, i: int) -> dict[str, Any]:
     """Define a function that unit tests try."""
     a, b = _numbers(rng)
     right, *wrong = _functions(a, b, i)
-    return _row({"tests": [f"assert f({x}) == {a * x + b}" for x in (2, 5)]}, right, (*wrong, _EQUAL), f"write f(x): {a} * x + {b}")
+    return _row(
+        {"tests": [f"assert f({x}) == {a * x + b}" for x in (2, 5)]}, right, (*wrong, _EQUAL), f"write f(x): {a} * x + {b}"
+    )
 
 
 def tests(rng: np.random.Generator, i: int) -> dict[str, Any]:
