@@ -290,5 +290,5 @@ def test_styles_inside_styles_and_statements_far_away() -> None:
     for style in ("text", "textbf", "mathrm", "mathbf"):
         text = f"\\{style}{{{text}}}"
     assert Choice()(*posed(CITIES, text)).primary == 1.0
-    assert Choice()(*posed(CITIES, f"\\emph{{{text}}}")).primary == 0.0  # four are read
+    assert Choice()(*posed(CITIES, f"\\emph{{{text}}}")).primary == 1.0
     assert Choice()(*posed(CITIES, "If the answer is far away from here, then we see (B)")).primary == 1.0
