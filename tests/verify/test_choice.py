@@ -283,3 +283,12 @@ def test_time_grows_with_the_length_and_not_faster(part: str) -> None:
     began = time.process_time()
     Choice()(*posed(gold, part * (60_000 // len(part))))
     assert time.process_time() - began < 5.0  # what is quadratic takes minutes
+
+
+def test_styles_inside_styles_and_statements_far_away() -> None:
+    text = "B"
+    for style in ("text", "textbf", "mathrm", "mathbf"):
+        text = f"\\{style}{{{text}}}"
+    assert Choice()(*posed(CITIES, text)).primary == 1.0
+    assert Choice()(*posed(CITIES, f"\\emph{{{text}}}")).primary == 1.0
+    assert Choice()(*posed(CITIES, "If the answer is far away from here, then we see (B)")).primary == 1.0

@@ -7,7 +7,7 @@ import pytest
 from assay.core import Fault, FrozenMap, Rollout, Score, Stop, Task
 from assay.testing import attempt
 from assay.verify import ExactMatch, FormatIs, RewardFunction, ScoringPool, Together
-from assay.verify.verdict import failed_attempt, judge
+from assay.verify.verdict import broken, failed_attempt, judge
 
 PUBLIC, PRIVATE = FrozenMap({"prompt": "?"}), FrozenMap({"answer": "yes"})
 TASK = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=PUBLIC, private=PRIVATE)
@@ -50,3 +50,11 @@ def test_a_pool_floors_every_component_that_its_verifier_gives() -> None:
     assert [s.fault for s in verdicts.values()] == [Fault.POLICY, Fault.NONE, Fault.INFRA]
     assert dict(verdicts["r0"].components) == {"reward": -1.0, "short": -1.0}
     assert list(verdicts) == ["r0", "r1", "r2"]
+
+
+def test_the_middle_of_a_long_message_is_left_out() -> None:
+    score = broken(ValueError("begins " + "x" * 5_000_000 + " ends"))
+    for name in ("error", "traceback"):
+        text = str(score.info[name])
+        assert len(text) < 9000 and "characters left out" in text and "begins" in text and text.rstrip().endswith("ends")
+    assert broken(ValueError("short")).info["error"] == "ValueError: short"

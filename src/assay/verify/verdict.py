@@ -15,6 +15,9 @@ from assay.verify.abilities import abilities_of, measured
 
 __all__ = ["broken", "checked", "failed_attempt", "judge"]
 
+_LONG = 8000
+"""Characters of an error's message, and of its traceback, that are kept."""
+
 
 def judge(verifier: Verifier, task: Task, rollout: Rollout) -> Score:
     """The verdict; what the verifier raises becomes a ``verifier`` fault whose ``info`` holds the traceback, never a 0.
@@ -63,9 +66,15 @@ def failed_attempt(rollout: Rollout, floor: Mapping[str, float]) -> Score | None
 
 
 def broken(error: BaseException) -> Score:
-    """A ``verifier`` fault with the error's message and traceback."""
+    """A ``verifier`` fault with the error's message and traceback, the middle of which is left out where they are long."""
     try:
         text, message = "".join(traceback.format_exception(error)), f"{type(error).__name__}: {error}"
     except Exception:  # its own __str__ raises
         text = message = type(error).__name__
-    return Score(components={}, fault=Fault.VERIFIER, info=FrozenMap({"error": message, "traceback": text}))
+    return Score(components={}, fault=Fault.VERIFIER, info=FrozenMap({"error": _cut(message), "traceback": _cut(text)}))
+
+
+def _cut(text: str) -> str:
+    """A text of some screens at most."""
+    left_out = len(text) - _LONG
+    return text if left_out <= 0 else f"{text[: _LONG // 2]}\n... {left_out} characters left out ...\n{text[-_LONG // 2 :]}"

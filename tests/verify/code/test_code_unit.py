@@ -63,7 +63,7 @@ for x in gc.get_objects():
 REPLACES = """
 import sys
 for module in list(sys.modules.values()):
-    for name in ('agree', '_equal', 'shown', '_names'):
+    for name in ('agree', '_equal', 'shown', 'names_of_program'):
         if hasattr(module, name):
             setattr(module, name, lambda *a: True)
 def f(x): return x

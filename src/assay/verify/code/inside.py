@@ -15,7 +15,7 @@ from operator import ge, gt, le, lt
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-__all__ = ["agree", "hide", "parts", "shown", "suite", "unit"]
+__all__ = ["agree", "hide", "names_of_program", "parts", "shown", "suite", "told_of", "unit"]
 
 _AGREE = "_agree_with"
 _LONG = 500
@@ -24,13 +24,15 @@ _SIGNS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.In: "in", ast.NotIn: "not in",
     ast.Is: "is", ast.IsNot: "is not",
 }  # fmt: skip
+_ROWS: tuple[Any, ...] = (list, tuple, set, frozenset)
+_TABLE: Any = dict
 _BASE: dict[type, Callable[[Any], Any]] = {
     bool: bool,
     int: int.__int__,
     float: float.__float__,
     str: str.__str__,
-    set: lambda value: set(set.__iter__(value)),
-    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
+    set: lambda value: set[Any](_ROWS[2].__iter__(value)),
+    frozenset: lambda value: frozenset[Any](_ROWS[3].__iter__(value)),
 }
 
 _ALWAYS = frozenset(
@@ -50,7 +52,7 @@ def parts(steps: list[list[str]]) -> dict[str, Any]:
     kept = dict(vars(builtins))
     codes = [_compiled(*step) for step in steps]
     own = _own(kept)
-    names = own["_names"](kept)
+    names = own["names_of_program"](kept)
     given: list[Any] = []
     for (kind, *texts), code in zip(steps, codes, strict=True):
         try:
@@ -62,7 +64,7 @@ def parts(steps: list[list[str]]) -> dict[str, Any]:
                 said = [own["agree"](values, texts[2:])] if kind == "pair" else []
                 given.append([kind, *map(own["shown"], values), *said])
         except Exception as why:
-            given.append(["raised", own["_told"](why)])
+            given.append(["raised", own["told_of"](why)])
             if kind == "run":
                 break
     return {"given": given}
@@ -85,7 +87,7 @@ def unit(test: str, token: str) -> list[str]:
     own, said = _own(kept), traceback.format_exception_only
     sys.addaudithook(_guard(None, traceback.clear_frames.__code__))
     try:
-        run(code, own["_names"](kept) | {_AGREE: own["agree"]})
+        run(code, own["names_of_program"](kept) | {_AGREE: own["agree"]})
     except wrong:
         return [token, "wrong"]
     except Exception as why:  # the interpreter cannot show it: frames are shown to nobody
@@ -108,9 +110,9 @@ def shown(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         kinds = [kind for kind in (bool, int, float, str) if isinstance(value, kind)]
         return value if type(value) in kinds or value is None else kinds[0](_BASE[kinds[0]](value))
-    if isinstance(value, dict):
-        return ["dict", [shown(part) for pair in dict.items(value) for part in pair]]
-    for kind in (list, tuple, set, frozenset):
+    if isinstance(value, _TABLE):
+        return ["dict", [shown(part) for pair in _TABLE.items(value) for part in pair]]
+    for kind in _ROWS:
         if isinstance(value, kind):
             return [kind.__name__, [shown(part) for part in kind.__iter__(value)]]
     if isinstance(value, bytes | bytearray):
@@ -118,7 +120,7 @@ def shown(value: Any) -> Any:
     if isinstance(value, complex):
         return ["complex", [value.real, value.imag]]
     if isinstance(value, KeysView | ItemsView):
-        return ["set", [shown(part) for part in value]]
+        return ["set", [shown(part) for part in _ROWS[0](value)]]
     if isinstance(value, Fraction | Decimal) and type(value) in (Fraction, Decimal):
         return int(value) if value == int(value) else float(value)
     return ["object", bool(value)]
@@ -145,14 +147,13 @@ def _agrees(one: Any, other: Any, sign: str) -> bool:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    for kind in (list, tuple):
+    for kind in _ROWS[:2]:
         if isinstance(one, kind) and isinstance(other, kind):
-            these, those = list(kind.__iter__(one)), list(kind.__iter__(other))
+            these, those = list[Any](kind.__iter__(one)), list[Any](kind.__iter__(other))
             return len(these) == len(those) and all(map(_equal, these, those))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return dict.keys(one) == dict.keys(other) and all(
-            _equal(dict.__getitem__(one, k), dict.__getitem__(other, k)) for k in dict.keys(one)
-        )
+    if isinstance(one, _TABLE) and isinstance(other, _TABLE):
+        this, that = dict[Any, Any](_TABLE.items(one)), dict[Any, Any](_TABLE.items(other))
+        return this.keys() == that.keys() and all(_equal(this[key], that[key]) for key in this)
     if _is_object(one) or _is_object(other):
         return type(one) is type(other) and bool(one == other)
     return bool(_base(one) == _base(other))
@@ -181,7 +182,7 @@ class _Agreeing(ast.NodeTransformer):
         return ast.Call(ast.Name(_AGREE, ast.Load()), [values, ast.List(signs, ast.Load())], [])
 
 
-def _names(kept: dict[str, Any]) -> dict[str, Any]:
+def names_of_program(kept: dict[str, Any]) -> dict[str, Any]:
     """The names of the program for its tests; methods of a class ``Solution`` count as functions where there is none."""
     solution = _solution()
     names = {**solution.__dict__, "__builtins__": kept, "__name__": "test"}
@@ -198,7 +199,7 @@ def _method(kind: type, name: str, *given: Any, **named: Any) -> Any:
     return getattr(kind(), name)(*given, **named)
 
 
-def _told(why: Exception) -> str:
+def told_of(why: Exception) -> str:
     """An error in a line, on standard error too."""
     text = f"{type(why).__name__}: {why}"[:_LONG]
     print(text, file=sys.stderr)
@@ -255,14 +256,14 @@ def _guard(names: dict[str, Any] | None, clears: CodeType) -> Callable[[str, tup
         if event in _ALWAYS:
             return True
         if event == "sys._getframe":
-            return theirs(sys._getframe(2))
+            return theirs(sys._getframe(2))  # pyright: ignore[reportPrivateUsage]
         of, name = given if event == "object.__getattr__" else (None, "")
         if name == "__code__":
             return names is not None and getattr(of, "__globals__", None) is names
         if name in _FRAMES:
             frame = getattr(of, _FRAMES[name], None)
             own = frame is not None and (names is None or frame.f_globals is names)
-            return own and sys._getframe(2).f_code is not clears
+            return own and sys._getframe(2).f_code is not clears  # pyright: ignore[reportPrivateUsage]
         return False
 
     def hook(event: str, given: tuple[Any, ...]) -> None:
