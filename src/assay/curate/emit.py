@@ -198,7 +198,7 @@ def _sorted(decisions: Sequence[Decision]) -> list[tuple[Decision, NDArray[np.in
         order = np.argsort(d.rows, kind="stable")
         of = None if d.of is None else d.of[order]
         evidence = {name: values[order] for name, values in d.evidence.items()}
-        details: Sequence[Mapping[str, Any]] = [d.details[at] for at in order.tolist()] if d.details else ()
+        details: Sequence[Mapping[str, Any]] = [d.details[int(at)] for at in order] if d.details else ()
         found.append((Decision(d.reason, d.rows[order], of, evidence, d.scores, details), d.rows[order]))
     return found
 
