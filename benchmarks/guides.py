@@ -1,0 +1,110 @@
+"""Train the quickstart with each curriculum, guidance and filter, and with a random reward as control.
+
+    python benchmarks/guides.py --steps 150 --seeds 1        # prints a table, and JSON lines with --out FILE
+
+Each run starts from the quickstart's base (levels 3 to 5 shown) and is judged on held-out items of levels 3 to 10, greedily and
+without help. The control of a part is the same run, paid at random. Nothing is ranked here: no part was tuned.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from assay.guide import (
+    Bell,
+    Dump,
+    FirstTasks,
+    Ghpo,
+    HistoryRows,
+    Mixed,
+    Refill,
+    ResampleOnCorrect,
+    RuleReasoner,
+    Sec,
+    Seele,
+    SuccessWindow,
+    Uniform,
+)
+from assay.lab.controls import RandomReward, Rewarded
+from assay.recipes import quickstart
+from assay.train import Evaluation, Reinforce, Run, train
+
+PARTS: dict[str, dict[str, Any]] = {
+    "uniform": {"curriculum": Uniform()},
+    "success variance (the recipe's)": {},
+    "SEC": {"curriculum": Sec(alpha=0.3, temperature=0.3)},
+    "DUMP": {"curriculum": Dump()},
+    "RuleReasoner": {"curriculum": RuleReasoner()},
+    "rows by spread": {"curriculum": HistoryRows(pool=64, epochs=2, keep=64)},
+    "bell over rows": {"curriculum": Bell(pool=128, sigma=96.0, stride=32.0)},
+    "four tasks a level": {"index": FirstTasks(n=4)},
+    "dynamic sampling": {"filter": Mixed(), "refill": Refill(rounds=4)},
+    "success window": {"filter": SuccessWindow(), "refill": Refill(rounds=4)},
+    "RoC, 4 of 8": {"filter": ResampleOnCorrect(keep=4)},
+    "GHPO": {"guidance": Ghpo(text="{prompt}{hint}")},
+    "SEELE, 2 rounds": {"guidance": Seele(rounds=2), "group_size": 4},
+}
+
+
+def run_of(name: str, seed: int, steps: int, control: bool) -> Run:
+    """The quickstart with one part."""
+    run = quickstart(seed)
+    (stage,) = run.stages
+    assert isinstance(stage, Reinforce)
+    stage = replace(stage, steps=steps, **PARTS[name])
+    tasks = Rewarded(source=run.tasks, scorer=RandomReward()) if control else run.tasks
+    quiet = Evaluation(every=0, final_per_level=64, kl_to_base=False)
+    return replace(run, stages=(stage,), tasks=tasks, evaluation=quiet)
+
+
+def measured(name: str, seed: int, steps: int, control: bool) -> dict[str, Any]:
+    """Greedy accuracy before and behind, by the true verifier, and what was spent."""
+    from assay.train import Policy
+
+    run = run_of(name, seed, steps, control)
+    with tempfile.TemporaryDirectory() as folder:
+        done = train(run, Path(folder) / "run")
+        lines = [json.loads(line) for line in (done.folder / "metrics.jsonl").read_text().splitlines()]
+        tasks = quickstart(seed).tasks
+        before, after = (
+            sum(item["values"] == [1.0] for item in items) / len(items)
+            for items in (Policy(model).evaluate(tasks, n=0) for model in (done.folder / "start", done.folder))
+        )
+    sampled = sum(line["metrics"].get("tokens/sampled", 0.0) for line in lines)
+    cpu = lines[-1]["metrics"]["time/cpu"]
+    return {
+        "part": name, "seed": seed, "control": control, "before": before, "after": after, "tokens": sampled, "cpu": cpu,
+        "steps": steps,
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Runs the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    print("| part | seed | reward | base | trained | tokens sampled | CPU-s |\n|---|---|---|---|---|---|---|")
+    for name in given.parts:
+        for seed in range(given.seeds):
+            for control in (False, True):
+                row = measured(name, seed, given.steps, control)
+                print(
+                    f"| {name} | {seed} | {'random' if control else 'true'} | {row['before']:.3f} | {row['after']:.3f} | "
+                    f"{row['tokens']:,.0f} | {row['cpu']:.0f} |",
+                    flush=True,
+                )
+                if given.out:
+                    with given.out.open("a") as file:
+                        file.write(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    main()
