@@ -15,7 +15,7 @@ from tiny_runs import at_named, in_child, only_rl, resumed, trained
 
 from assay.core.errors import CheckpointError
 from assay.tasks import Rows
-from assay.train.driver import train
+from assay.train.driver import resume, train
 from assay.train.journal import FILES, Journal
 from assay.train.models import Scratch
 from assay.train.run import Run
@@ -174,3 +174,27 @@ def test_damage_to_what_the_checkpoint_claims_cannot_pass_for_the_whole_run(tmp_
     (folder / "metrics.jsonl").write_bytes(b"\n".join(lines))
     assert resumed(folder) != trained(run, tmp_path / "whole")
     assert len(damage(folder)) == 1 and ": 20 bytes, line 2 of" in damage(folder)[0]
+
+
+# ---- lines that are gone ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["metrics", "evals"])
+def test_a_journal_that_lost_lines_is_told_on_the_screen_and_in_the_events(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    train(only_rl(steps=4), folder)
+    (folder / f"{name}.jsonl").unlink() if name == "metrics" else (folder / f"{name}.jsonl").write_text("")
+    capsys.readouterr()
+    assert resume(folder, steps=6).finished
+    said = f"{name}.jsonl: no line of"
+    assert f"damaged: {said}" in capsys.readouterr().err
+    assert said in (folder / "events.jsonl").read_text()
+
+
+def test_a_whole_journal_is_cut_without_a_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    train(only_rl(steps=4), folder)
+    assert resume(folder, steps=6).finished
+    assert "damaged" not in capsys.readouterr().err + (folder / "events.jsonl").read_text()

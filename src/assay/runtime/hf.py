@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file  # type: ignore[reportUnknown
 
 from assay.core.errors import ConfigError, DataError, StorageError
 from assay.core.lines import parsed_json
+from assay.core.sealed import check_seal
 from assay.runtime.finite import check_weights
 from assay.runtime.model import Model, check_tensors
 from assay.runtime.settings import DecoderShape
@@ -155,8 +156,10 @@ def load_model(folder: Path | str) -> Model | HubModel:
     Raises:
         ConfigError: transformers does not know the architecture either.
         DataError: as `load_decoder`.
+        CheckpointError: a file is not what a run wrote there (`assay.core.sealed`).
     """
     place = Path(folder)
+    check_seal(place)
     if not (place / "adapter_config.json").is_file():
         _check_folder(place)
         config = read_json(place / CONFIG)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from assay.core.collection import pause_collection
 from assay.core.errors import CheckpointError, ConfigError, DataError, EngineError, OutOfMemoryError, StorageError
 from assay.core.protocols import Tracker
+from assay.core.sealed import seal_folder
 from assay.core.threads import with_torch
 from assay.train import checkpoint, code, contamination, lock, machine, models, record, storage
 from assay.train.check import Checker
@@ -175,7 +176,11 @@ class Driver:
         record.tidy(self.folder, found)
         said = self.desk.journal.newest("error")
         step = int(state["session"]["step"]) if state else -1
-        self.desk.journal.cut(step)
+        gone = self.desk.journal.missing(step)
+        for line in [*self.desk.journal.cut(step), *gone]:
+            print(f"damaged: {line}", file=sys.stderr, flush=True)
+        for line in gone:
+            self.desk.journal.event(step, "damaged", line)
         if found is None:
             return self.begin()
         record.write_run(self.folder, run)
@@ -209,8 +214,10 @@ class Driver:
         for path, other in others.items():  # a run that is gone on with must not depend on what became of other folders
             with storage.fresh_folder(models.held(self.folder, path)) as beside:
                 save_model(other, beside)
+                seal_folder(beside)
         with storage.fresh_folder(start) as beside:
             save_model(model, beside)
+            seal_folder(beside)
         return model
 
     def _other(self, path: str) -> AnyModel:
@@ -322,6 +329,7 @@ class Driver:
         place.parent.mkdir(exist_ok=True)
         with storage.fresh_folder(place) as beside:
             save_model(model, beside)
+            seal_folder(beside)
         return model
 
     def _finish(self, model: AnyModel, s: Session) -> Outcome:
@@ -329,6 +337,7 @@ class Driver:
 
         with storage.fresh_folder(self.folder / "model") as beside:
             save_model(model, beside)
+            seal_folder(beside)
         self.desk.journal.sync()
         found = record.run_digest(self.folder, s)
         storage.write_json(self.folder / "done.json", {"step": s.step, "digest": found})

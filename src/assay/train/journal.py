@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -59,19 +60,30 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
 
-    def cut(self, step: int) -> None:
-        """Drops every line later than ``step``, and every line that is no record; an event tells of the latter, file by file."""
+    def cut(self, step: int) -> list[str]:
+        """Drops every line later than ``step``, and every line that is no record; an event tells of the latter, file by file.
+
+        Returns:
+            What the events tell.
+        """
         self.close()
         lines = {name: _lines(self._path(name)) for name in FILES}
         self._keep("events", lines["events"], step)
         # Told before it is done: a kill in between leaves the damage, and the next resume tells of it once more.
-        for name in FILES:
-            damage = _damage(lines[name])
-            if damage:
-                self.event(step, "damaged", f"{name}.jsonl: {damage}")
+        told = [f"{name}.jsonl: {damage}" for name in FILES if (damage := _damage(lines[name]))]
+        for line in told:
+            self.event(step, "damaged", line)
         self.sync()
         for name in ("metrics", "evals", "rollouts"):
             self._keep(name, lines[name], step)
+        return told
+
+    def missing(self, step: int) -> list[str]:
+        """Which lines up to a checkpoint's step are not there, in words: each step has one of metrics, and each evaluation that
+        these name has its items. Of a file with damaged lines `cut` tells.
+        """
+        lines = {name: _lines(self._path(name)) for name in ("metrics", "evals")}
+        return [] if any(map(_damage, lines.values())) else _gone(lines, step)
 
     def _keep(self, name: str, lines: list[bytes], step: int) -> None:
         if self._path(name).exists():
@@ -134,3 +146,17 @@ def _damage(lines: list[bytes]) -> str:
     shown = ", ".join(map(str, list(bad)[:SHOWN])) + (", ..." if len(bad) > SHOWN else "")
     what = "1 line is no record and was cut" if len(bad) == 1 else f"{len(bad)} lines are no records and were cut"
     return f"{what}: {sum(bad.values())} bytes, line {shown} of {len(lines)}"
+
+
+def _gone(lines: Mapping[str, Sequence[bytes]], step: int) -> list[str]:
+    """As `Journal.missing`; the run's digest is then another than that of an undamaged run."""
+    metrics = {r["step"]: r.get("metrics", {}) for line in lines["metrics"] if (r := _record(line)) and r["step"] <= step}
+    evaluated = {at for at, values in metrics.items() if any(str(name).startswith("eval/") for name in values)}
+    items = {r["step"] for line in lines["evals"] if (r := _record(line))}
+    found = {"metrics": sorted(set(range(1, step + 1)) - metrics.keys()), "evals": sorted(evaluated - items)}
+    return [
+        f"{name}.jsonl: no line of {len(steps)} steps up to the checkpoint ({', '.join(map(str, steps[:SHOWN]))}"
+        f"{', ...' if len(steps) > SHOWN else ''}); they cannot be made again, so the run's digest will be another"
+        for name, steps in found.items()
+        if steps
+    ]
