@@ -38,9 +38,25 @@ def judge(verifier: Verifier, task: Task, rollout: Rollout) -> Score:
     return checked(score)
 
 
+LARGEST = 1e30
+"""Largest size of a component: squares of a group's values must stay within 64-bit numbers."""
+
+
 def checked(score: Score) -> Score:
-    """The score itself, or a ``verifier`` fault in the place of a verdict without a main component (`Score.primary`)."""
-    if not score.valid or measured(score.components):
+    """The score itself, or a ``verifier`` fault in the place of a verdict without a main component (`Score.primary`), or with a
+    number beyond `LARGEST`.
+    """
+    if not score.valid:
+        return score
+    huge = {name: value for name, value in score.components.items() if abs(value) > LARGEST}
+    if huge:
+        return broken(
+            RewardError(
+                f"the verdict has {huge}: beyond {LARGEST:g} in size a group's mean and spread are lost to rounding, and nothing "
+                "is learned; scale the reward to about 1"
+            )
+        )
+    if measured(score.components):
         return score
     return broken(
         RewardError(
