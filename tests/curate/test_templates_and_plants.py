@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from curate_support import curated, plain_words, write
+from disguised_items import TEMPLATES, Planted, found_in, in_templates, planted
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planted import TEMPLATES, Planted, found_in, in_templates, planted
 
 from assay.core.errors import ConfigError
 from assay.curate import Decontaminate, EvalIndex, EvalItem, Exact, Matching, NearDuplicates, contaminated, jaccard, normal

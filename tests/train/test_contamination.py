@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from planted import in_templates
+from disguised_items import in_templates
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError, MissingExtraError, UnknownNameError

@@ -1,6 +1,6 @@
 r"""Evaluation items planted in training rows, rows that only look so, and rows of ten instruction templates.
 
-    python tests/curate/planted.py        # precision and recall by kind, as a table
+    python tests/curate/disguised_items.py        # precision and recall by kind, as a table
 
 Every kind of disguise is laid on 20 items, and on 20 questions that are no items: the same words with other numbers or names.
 """
