@@ -37,9 +37,10 @@ def page() -> str:
 def entry(paper: Paper) -> list[str]:
     """A paper's lines."""
     source = f" (arXiv {paper.arxiv})" if paper.arxiv else ""
-    out = [f"**{paper.name}** (`{paper.key}`): *{paper.title}*{source}. {paper.here}"]
-    if paper.missing:
-        out.append(f"Missing: {paper.missing}.")
+    name, title, here, missing = (x.replace("*", r"\*") for x in (paper.name, paper.title, paper.here, paper.missing))
+    out = [f"**{name}** (`{paper.key}`): *{title}*{source}. {here}"]
+    if missing:
+        out.append(f"Missing: {missing}.")
     out.append("Parts: " + ", ".join(f"`{part}`" for part in paper.parts) + ".")
     if paper.evidence:
         out.append(f"Measured: `{paper.evidence}`.")

@@ -23,7 +23,7 @@ ALL = load_papers()
 
 
 def test_there_are_papers_and_each_is_declared_once() -> None:
-    assert len(ALL) >= 12
+    assert len(ALL) >= 100
     ids = [p.arxiv for p in ALL if p.arxiv]
     assert sorted({i for i in ids if not re.fullmatch(r"\d{4}\.\d{4,5}", i)}) == []
     names = [name for p in ALL for name in {p.key.casefold(), p.name.casefold()}]
@@ -40,15 +40,44 @@ def test_parts_tests_and_evidence_exist(paper: Paper) -> None:
     assert paper.here.endswith(".") and not paper.missing.endswith(".")
 
 
-def test_commands_are_understood(capsys: pytest.CaptureFixture[str]) -> None:
-    """A seeded handful of those that train: `assay explain` takes the same words and runs nothing."""
+def test_commands_are_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A seeded handful of those that train: `assay explain` takes the same words and runs nothing; a run of the user's own that
+    they name is asked for."""
+    monkeypatch.chdir(tmp_path)
+    Path("runs", "quickstart-1").mkdir(parents=True)  # empty: a folder that is not there would be looked for on the hub
     trained = [p for p in ALL if p.run.startswith("assay train ")]
-    for paper in random.Random(0).sample(trained, min(6, len(trained))):
+    for paper in [paper_named("kdrl"), *random.Random(0).sample(trained, 6)]:
         words = shlex.split(paper.run)
-        assert main(["explain", *words[2:], "--json"]) == 0, paper.run
-        assert json.loads(capsys.readouterr().out)
+        theirs = [word for word in words if word.startswith("runs/")]
+        assert main(["explain", *words[2:], "--json"]) == (2 if theirs else 0), paper.run
+        said = capsys.readouterr()
+        assert all(word in said.err for word in theirs)
+        assert theirs or json.loads(said.out)
     for paper in ALL:
         assert paper.run == "" or paper.run.startswith(("assay ", "make ", "python ")), paper.run
+
+
+def test_commands_that_sample_tasks_do(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)  # one of them names a file of the repository
+    sampling = [p for p in ALL if p.run.startswith("assay tasks sample ")]
+    for paper in random.Random(0).sample(sampling, 6):
+        assert main(shlex.split(paper.run)[1:]) == 0, paper.run
+        assert len([json.loads(line) for line in capsys.readouterr().out.splitlines()]) == 3
+
+
+def test_commands_on_files_of_the_users_ask_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    reading = [p for p in ALL if p.run.startswith(("assay curate ", "assay tasks import ", "assay contamination "))]
+    assert reading
+    Path("runs", "model").mkdir(parents=True)  # empty: a folder that is not there would be looked for on the hub
+    for paper in reading:
+        words = shlex.split(paper.run)[1:]
+        named = [word.rpartition("=")[2] for word in words if word.endswith(".jsonl") or word.startswith("runs/")]
+        assert main(words) == 2, paper.run
+        said = capsys.readouterr().err
+        assert any(word in said for word in named), said
 
 
 def test_list_show_and_json(capsys: pytest.CaptureFixture[str]) -> None:

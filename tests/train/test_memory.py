@@ -14,6 +14,8 @@ from assay.cli.sizes import derive
 from assay.core.errors import DataError
 from assay.core.rollout import Sampling
 from assay.core.seeds import generator
+from assay.objective.methods import srpo
+from assay.recipes import quickstart
 from assay.runtime import (
     DecoderShape,
     HubModel,
@@ -236,6 +238,14 @@ def test_checkpointing_and_smaller_micro_batches_save_what_they_are_said_to(tmp_
         assert found.memory.total - then.memory.total == less[name] and name not in dict(then.less)
     served = derive(replace(run, engine=InProcess(max_batch=2, dtype="bfloat16")))
     assert served.memory.cache < found.memory.cache / 2
+
+
+@pytest.mark.parametrize(("k", "proposed"), [(3, ["group_size=4"]), (4, [])])
+def test_no_group_is_proposed_that_is_smaller_than_the_objective_needs(k, proposed):
+    run = quickstart()
+    run = replace(run, stages=(replace(run.stages[0], objective=srpo(k=k), group_size=8),))
+    assert run.stages[0].objective.min_group == k + 1
+    assert [name for name, _ in derive(run).less if name.startswith("group_size")] == proposed
 
 
 def test_critics_trunks_count_as_models(tmp_path):

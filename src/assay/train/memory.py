@@ -337,7 +337,7 @@ def savings(
         tried.append(("Native(recall=0)", replace(run, engine=least), stage))
     if isinstance(engine, Auto):
         tried.append(("Run.engine=InProcess(max_batch=32)", replace(run, engine=InProcess(max_batch=32)), stage))
-    if isinstance(stage, Reinforce) and stage.group_size > 2:
+    if isinstance(stage, Reinforce) and stage.group_size > 2 and stage.group_size // 2 >= stage.objective.min_group:
         tried.append((f"group_size={stage.group_size // 2}", run, replace(stage, group_size=stage.group_size // 2)))
     found = [(name, now - memory_of(r, s, shape, weights, others, evaluated).total) for name, r, s in tried]
     return sorted((f for f in found if f[1] > now / 100), key=lambda f: -f[1])
