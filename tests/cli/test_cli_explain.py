@@ -165,7 +165,7 @@ def test_the_longest_prompts_and_answers_that_just_fit_go_on(assay, mine):
         (["--sampling.max-new-tokens", "24"], "leaves no room for a prompt"),
         (["--tasks.levels", "1", "19"], "level 19) has a prompt of 21 tokens"),
         (["--model.alphabet", "0123456789>"], "the tokenizer's alphabet lacks 'S'"),
-        (["--sampling.temperature", "0.5"], "the gradient would belong to a policy that nobody sampled"),
+        (["--sampling.top-p", "0.5"], "the objective does not correct for the difference"),
     ],
 )
 def test_what_train_refuses_is_refused(assay, mine, words, said):
@@ -217,7 +217,7 @@ def test_without_tokenizers_explain_says_that_it_has_not_looked(assay, mine, mon
     said = assay("explain", "mine.py:tiny", "--sampling.max-new-tokens", "21")
     assert said.code == 0
     assert "is not checked: tokenizers is not installed" in said.err
-    assert assay("explain", "mine.py:tiny", "--sampling.temperature", "0.5").code == 2  # the settings tell
+    assert assay("explain", "mine.py:tiny", "--sampling.temperature", "0").code == 2  # the settings tell
 
 
 def test_a_config_of_qwen_has_its_own_defaults(tmp_path):

@@ -86,7 +86,7 @@ def _check_trained(module: nn.Module, settings: Lora) -> None:
                 f"Lora.targets={settings.targets}: no layer is called {target!r}; {hint}its linear layers are called {linear}"
             )
     for name, part in tuned.items():
-        kind = "the head" if part is head else "" if _is_linear(part.get_base_layer()) else "an embedding"
+        kind = "the head" if part is head else "an embedding" if isinstance(part.get_base_layer(), nn.Embedding) else ""
         if kind:
             raise ConfigError(
                 f"Lora.targets={settings.targets}: {name} is {kind}, where an adapter would never be trained (logits and "
