@@ -52,8 +52,13 @@ nitpick_ignore_regex = [
 ]
 # Types that signatures of public names mention and that no room offers: protocols and parts which a reader never writes down.
 nitpick_ignore = [
-    ("py:class", "assay.guide.balanced.Rule"),
-    ("py:class", "assay.guide.curriculum.Weighting"),
+    ("py:class", "assay.curate.frequency.Common"),
+    ("py:class", "assay.curate.questions.Questions"),
+    ("py:class", "assay.curate.questions.Templates"),
+    ("py:class", "assay.guide.hints.SeeleGuidance"),
+    ("py:class", "assay.guide.index.InOrderIndex"),
+    ("py:class", "assay.objective.methods.requires.Requires"),
+    ("py:class", "assay.train.columns.Live"),
     ("py:class", "assay.runtime.decode.Prefill"),
     ("py:class", "assay.runtime.hub_cache.HubPrefill"),
     ("py:class", "assay.runtime.ranks.T"),

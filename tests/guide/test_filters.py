@@ -8,7 +8,7 @@ import pytest
 
 from assay.core import FrozenMap, Group, Score, Task, ToolResult
 from assay.core.errors import ConfigError
-from assay.core.protocols import Filter
+from assay.core.protocols import GroupFilter
 from assay.core.score import Fault
 from assay.guide import Mixed, Refill, ResampleOnCorrect, SuccessWindow
 from assay.guide.filters import penalty
@@ -24,7 +24,7 @@ def group(*values: float | Score) -> Group:
     "part",
     [Mixed(), SuccessWindow(), SuccessWindow(low=0.0, high=1.0), ResampleOnCorrect(keep=2), ResampleOnCorrect(keep=8, least=2)],
 )
-def test_they_keep_the_laws_of_filters(part: Filter) -> None:
+def test_they_keep_the_laws_of_filters(part: GroupFilter) -> None:
     assert check_filter(part).numbers["kept"] > 0
 
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         EngineInfo,
         EngineOfMany,
         Environment,
-        Filter,
+        GroupFilter,
         Guidance,
         GuidanceSpec,
         IndexPolicy,
@@ -139,7 +139,7 @@ __all__ = [
     "GateError",
     "Group",
     "Guidance",
-    "Filter",
+    "GroupFilter",
     "GuidanceSpec",
     "HubError",
     "IndexPolicy",
@@ -268,7 +268,7 @@ _HOME = {
             "BatchComposer CallTokenizer ChatTokenizer ContextManager Curriculum CurriculumSpec Engine EngineInfo EngineOfMany "
             "EngineOfMany Environment Guidance Learner LossProgram Obs Rehearsal Replay Request Restorable Sampler SamplerParts "
             "Environment "
-            "Filter Guidance GuidanceSpec IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs Posed "
+            "GroupFilter Guidance GuidanceSpec IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs Posed "
             "Rehearsal Replay Request Restorable Sampler ServesOldWeights SharesStates State Stats Step SwapMode TaskSource "
             "SamplerSpec ShowsPictures Snapshots State Stats Step SwapMode TaskSource Tokenizer Tool Tracker Verifier"
             "Tokenizer Tool Tracker Verifier"

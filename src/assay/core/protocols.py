@@ -39,7 +39,7 @@ __all__ = [
     "EngineInfo",
     "EngineOfMany",
     "Environment",
-    "Filter",
+    "GroupFilter",
     "Guidance",
     "GuidanceSpec",
     "IndexPolicy",
@@ -608,7 +608,7 @@ class GuidanceSpec(Protocol):
     def build(self, seed: int) -> Guidance: ...
 
 
-class Filter(Protocol):
+class GroupFilter(Protocol):
     """Which graded rollouts of a group are learned from. Pure; what it leaves out is still observed."""
 
     def select(self, group: Group) -> Group | None:

@@ -13,7 +13,7 @@ import numpy as np
 from assay.core.canon import FrozenMap, canonical
 from assay.core.errors import AssayError
 from assay.core.group import Draw, Group, Outcome
-from assay.core.protocols import Curriculum, CurriculumSpec, Filter, Guidance, GuidanceSpec, Moment, Posed, State
+from assay.core.protocols import Curriculum, CurriculumSpec, GroupFilter, Guidance, GuidanceSpec, Moment, Posed, State
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.seeds import generator
@@ -216,7 +216,7 @@ def _merged(old: Group, new: Group) -> Group:
 # ---- filters ----------------------------------------------------------------------------------------------------------
 
 
-def check_filter(part: Filter) -> Report:
+def check_filter(part: GroupFilter) -> Report:
     """Holds a filter to its laws, on groups of all kinds.
 
     What it keeps is rollouts of the group, each once, with the scores that they had and under the group's own key; it is pure;

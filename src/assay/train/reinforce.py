@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from assay.core.declared import check_positive, later
 from assay.core.errors import ConfigError, PlanError, UnknownNameError
 from assay.core.kinds import filed_as
-from assay.core.protocols import BatchComposer, CurriculumSpec, Filter, GuidanceSpec, IndexPolicySpec, SamplerSpec
+from assay.core.protocols import BatchComposer, CurriculumSpec, GroupFilter, GuidanceSpec, IndexPolicySpec, SamplerSpec
 from assay.core.sample import STREAMS
 from assay.core.scoring import ScorerSpec
 from assay.guide import Compose, InOrder, Plain, Refill, SuccessVariance
@@ -98,7 +98,7 @@ class Reinforce:
     levels: Levels = ()
     until: Until | None = None
     index: IndexPolicySpec = later(InOrder())
-    filter: Filter | None = later(None)
+    filter: GroupFilter | None = later(None)
     refill: Refill | None = later(None)
     reward: ScorerSpec = later(FromTasks())
     columns: tuple[ColumnProvider, ...] = later(())
