@@ -158,8 +158,8 @@ class RowBook:
         seen = [(row, o.group.success) for o in outcomes if (row := self._at.get(o.group.row)) is not None]
         valid = sorted(success for _, success in seen if success is not None)
         # Groups without a verdict last: NaN has no place in an order, and the order of the groups must not matter.
-        for row, unknown, success in sorted((row, success is None, success or 0.0) for row, success in seen):
-            self.history[row].append(float("nan") if unknown else success)
+        for row, success in sorted(seen, key=lambda one: (one[0], one[1] is None, one[1] or 0.0)):
+            self.history[row].append(float("nan") if success is None else success)
         if valid:
             self.centre += self.rule.step(sum(valid) / len(valid))
 
