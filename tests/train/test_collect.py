@@ -152,6 +152,14 @@ def test_a_refill_without_a_filter_is_refused() -> None:
         check_run(only_rl(refill=Refill()))
 
 
+def test_what_could_never_keep_enough_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"keep=4 of Reinforce\.group_size=2 rollouts: every group would be left out"):
+        check_run(only_rl(group_size=2, filter=ResampleOnCorrect(keep=4)))
+    check_run(only_rl(group_size=2, filter=ResampleOnCorrect(keep=4), guidance=Seele(rounds=2)))
+    with pytest.raises(ConfigError, match=r"draws at most 3 contexts, and Reinforce\.groups=4 are wanted"):
+        check_run(only_rl(groups=4, filter=Mixed(), refill=Refill(rounds=3, draws=1)))
+
+
 def test_selection_learns_from_some_rollouts_and_observes_all(monkeypatch: pytest.MonkeyPatch) -> None:
     s = session(coin_toss(only_rl(groups=4, group_size=8, filter=ResampleOnCorrect(keep=4))))
     seen, batches = watched(s), spied(monkeypatch)
