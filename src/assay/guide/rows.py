@@ -146,7 +146,7 @@ class RowBook:
         for x in u:
             if not left.any():
                 left = p.copy()
-            total = left.sum()
+            total = float(left.sum())
             i = min(int(np.searchsorted(np.cumsum(left), float(x) * total, side="right")), int(np.flatnonzero(left)[-1]))
             arm, level, index = self.rows[i]
             out.append(Draw(arm, level, float(left[i] / total), index))
