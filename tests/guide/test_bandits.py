@@ -107,6 +107,12 @@ def test_rule_reasoner_takes_the_first_batch_whole_and_keeps_unseen_domains() ->
     assert book.propensities[1] == book.propensities[2] > book.propensities[0]
 
 
+def test_rule_reasoner_draws_the_worst_cell_at_any_low_temperature() -> None:
+    book = RuleReasoner(temperature=1e-3).build({"a": (1, 2)}, seed=0)
+    book.load_state_dict({"turn": 0, "cells": [["a", 1, 0.0, 1, 0.0, 0.0, 1, []], ["a", 2, 0.5, 1, 0.5, 0.5, 1, []]]})
+    np.testing.assert_allclose(book.propensities, [1.0, 0.0], atol=1e-12)
+
+
 def test_a_state_of_before_signals_loads() -> None:
     book: CellBook = Sec().build({"a": (1, 2)}, seed=0)
     book.load_state_dict({"turn": 3, "cells": [["a", 1, 0.5, 2, 0.25], ["a", 2, 0.75, 4, 0.75]]})

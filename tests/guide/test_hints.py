@@ -11,6 +11,7 @@ from assay.core import Draw, FrozenMap, Group, Outcome, Rollout, Score, Task
 from assay.core.canon import canonical
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Guidance, Moment, Posed
+from assay.core.score import Fault
 from assay.guide import Ghpo, Seele
 from assay.guide.hints import inverse, needed_share
 from assay.testing import attempt, check_guidance
@@ -53,6 +54,34 @@ def test_ghpo_gives_a_quarter_then_half_then_three_quarters() -> None:
 def test_ghpo_never_hints_a_group_with_a_success() -> None:
     (plain,) = Ghpo().next(task(), [], MOMENT)
     assert Ghpo().next(task(), [rolled(plain, task(), 0.0, 1.0)], MOMENT) == ()
+
+
+def test_ghpo_gives_no_hint_where_nothing_could_be_graded() -> None:
+    (plain,) = Ghpo().next(task(), [], MOMENT)
+    broken = replace(rolled(plain, task(), 0.0, 0.0), scores=(Score(components={}, fault=Fault.INFRA),) * 2)
+    assert Ghpo().next(task(), [broken], MOMENT) == ()
+
+
+def by_role(group: Group) -> list[Group]:
+    """The groups of two roles that played one context."""
+    found: list[Group] = []
+    for role in ("first", "second"):
+        key = f"{group.key}@{role}"
+        own = tuple(replace(r, role=role, context=replace(r.context, group=key)) for r in group.rollouts)
+        found.append(replace(group, key=key, rollouts=own))
+    return found
+
+
+def test_ghpo_gives_every_hint_where_two_roles_play() -> None:
+    history, shown = list[Group](), list[str]()
+    while found := Ghpo(text="{prompt}|{hint}").next(task(), history, MOMENT):
+        shown.append(found[0].context.messages[-1].content)
+        assert found[0].replaces == tuple(g.key for g in history)
+        history += by_role(rolled(found[0], task(), 0.0, 0.0))
+    assert shown == ["1+1=", "1+1=|abc", "1+1=|abcde", "1+1=|abcdefgh"]
+    (plain,) = Ghpo().next(task(), [], MOMENT)
+    won, lost = by_role(rolled(plain, task(), 0.0, 1.0))[0], by_role(rolled(plain, task(), 0.0, 0.0))[1]
+    assert Ghpo().next(task(), [won, lost], MOMENT) == ()
 
 
 def test_ghpo_needs_words_and_a_turn_to_put_them_in() -> None:
@@ -115,6 +144,21 @@ def test_seele_plays_rounds_of_one_group_and_begins_where_the_task_ended() -> No
     copy = Seele(rounds=4).build(seed=0)
     copy.load_state_dict(json.loads(canonical(guidance.state_dict())))
     assert repr(copy.next(task(), [], Moment(key="s1/0"))) == repr(guidance.next(task(), [], Moment(key="s1/0")))
+
+
+def test_seele_gives_more_again_where_a_policy_forgot() -> None:
+    guidance = Seele(rounds=1).build(seed=0)
+    guidance.load_state_dict({"t": 0.2})
+    for step in range(3):
+        group = play(guidance, task(), f"s{step}/0", solved_from=2.0)  # fails whatever is given
+        guidance.observe([Outcome(group=group, kept=True)])
+    assert 0.2 < guidance.state_dict()["t"] <= 0.9
+
+
+@pytest.mark.parametrize("solution", ["", "7"])
+def test_seele_gives_nothing_of_a_solution_too_short_to_begin(solution: str) -> None:
+    (posed,) = Seele().build(seed=0).next(task(solution), [], MOMENT)
+    assert posed.context.prefill is not None and posed.context.prefill.share == 0.0
 
 
 @pytest.mark.parametrize("settings", [{"rounds": 0}, {"target": 0.0}, {"target": 1.0}])

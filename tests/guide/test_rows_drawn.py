@@ -82,6 +82,35 @@ def test_the_bell_moves_by_accuracy_and_never_back() -> None:
     assert int(np.argmax(book.propensities())) == 7  # it comes to rest at the last row
 
 
+def test_a_narrow_bell_draws_each_row_once_before_any_twice() -> None:
+    book = Bell(pool=32, sigma=1.0).build({"a": (1,)}, seed=0)
+    draws = book.draw(32)
+    assert sorted(d.index or 0 for d in draws) == list(range(32))
+    assert all(0.0 < d.propensity <= 1.0 for d in draws) and draws[-1].propensity == 1.0
+
+
+def test_a_bell_between_two_rows_draws_these_however_narrow_it_is() -> None:
+    book = Bell(pool=8, sigma=0.01).build({"a": (1,)}, seed=0)
+    book.centre = 3.5
+    np.testing.assert_allclose(book.propensities(), [0, 0, 0, 0.5, 0.5, 0, 0, 0], atol=1e-9)
+
+
+def test_the_order_of_groups_without_a_verdict_does_not_matter() -> None:
+    found = [group(1, 0, 0.5), group(1, 0, Score(components={}, fault=Fault.INFRA)), group(1, 0, 0.0)]
+    states: set[str] = set()
+    for order in ((0, 1, 2), (1, 2, 0), (2, 1, 0)):
+        book = HistoryRows(pool=1).build({"a": (1,)}, seed=0)
+        book.observe(as_outcomes([found[i] for i in order]))
+        states.add(json.dumps(book.state_dict()))
+    assert len(states) == 1
+
+
+@pytest.mark.parametrize(("arms", "said"), [({}, "needs arms"), ({"a": (), "b": (1,)}, "empty"), ({"a": (1, 1)}, "twice")])
+def test_arms_without_levels_or_with_one_twice_are_refused(arms: dict[str, tuple[int, ...]], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Bell().build(arms, seed=0)
+
+
 def test_states_of_other_rows_and_settings_out_of_range_are_refused() -> None:
     book = Bell(pool=2).build(ARMS, seed=0)
     book.observe(as_outcomes([group(2, 1, 1.0), group(2, 7, 1.0)]))

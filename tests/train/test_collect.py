@@ -15,7 +15,7 @@ from live import coin_toss, session, spied, walk
 from tiny_runs import at_named, digest_of, in_child, only_rl, resumed, trained
 
 from assay.core import Group, Outcome, Rollout, Score, Task
-from assay.core.batch import pack
+from assay.core.batch import Batch, pack
 from assay.core.errors import ConfigError, GateError
 from assay.core.protocols import Moment, Posed
 from assay.guide import (
@@ -38,7 +38,9 @@ from assay.guide import (
 )
 from assay.guide.guidance import plain_context
 from assay.lab.controls import Rewarded
-from assay.objective import grpo, tis
+from assay.objective import grpo, ref_kl, tis
+from assay.runtime import Anchor, Every, LearnerSettings
+from assay.runtime.settings import AdamW, Lora
 from assay.train.collect import outcomes_of
 from assay.train.driver import train
 from assay.train.fits import check_run
@@ -148,6 +150,14 @@ def test_a_refill_that_must_fill_stops_the_run_and_says_why(tmp_path: Path) -> N
 def test_a_refill_without_a_filter_is_refused() -> None:
     with pytest.raises(ConfigError, match="there is no filter: give filter=Mixed"):
         check_run(only_rl(refill=Refill()))
+
+
+def test_what_could_never_keep_enough_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"keep=4 of Reinforce\.group_size=2 rollouts: every group would be left out"):
+        check_run(only_rl(group_size=2, filter=ResampleOnCorrect(keep=4)))
+    check_run(only_rl(group_size=2, filter=ResampleOnCorrect(keep=4), guidance=Seele(rounds=2)))
+    with pytest.raises(ConfigError, match=r"draws at most 3 contexts, and Reinforce\.groups=4 are wanted"):
+        check_run(only_rl(groups=4, filter=Mixed(), refill=Refill(rounds=3, draws=1)))
 
 
 def test_selection_learns_from_some_rollouts_and_observes_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,6 +286,40 @@ def test_sampler_and_learner_agree_at_any_temperature(temperature: float) -> Non
         assert found.metrics["grad/norm"] > 0.0
     cold = walk(session(run))[0]
     assert cold.metrics["entropy/mean"] != result.metrics["entropy/mean"]
+
+
+def test_adapters_agree_with_the_sampler_at_another_temperature() -> None:
+    run = coin_toss(only_rl(learner=LearnerSettings(optimizer=AdamW(lr=1e-3), adapter=Lora(rank=2))))
+    for found in walk(session(replace(run, sampling=replace(run.sampling, temperature=0.6))), 2):
+        assert abs(found.metrics["engine/mismatch_k3"]) < 1e-9 and found.metrics["grad/norm"] > 0.0
+
+
+@dataclass(frozen=True)
+class OwnPrompt(Stateless):
+    """The privileged prompt is the prompt: a teacher that is the policy itself says the same."""
+
+    def next(self, task: Task, history: Sequence[Group], moment: Moment) -> Sequence[Posed]:
+        plain = plain_context(task, moment.key)
+        return () if history else (Posed(context=replace(plain, privileged=plain.messages)),)
+
+
+@pytest.mark.parametrize("temperature", [0.6, 1.5])
+def test_a_privileged_anchor_reads_at_the_temperature_of_the_sampler(temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = LearnerSettings(optimizer=AdamW(lr=1e-3), anchors=(Anchor("privileged", refresh=Every(steps=1), privileged=True),))
+    run = coin_toss(only_rl(objective=ref_kl(teacher="privileged"), learner=own, guidance=OwnPrompt()))
+    s = session(replace(run, sampling=replace(run.sampling, temperature=temperature)))
+    seen: list[Batch] = []
+    prepare = s.program.prepare
+
+    def remembered(batch: Batch, *rest: Any) -> Any:
+        seen.append(batch)
+        return prepare(batch, *rest)
+
+    s.program.prepare = remembered  # type: ignore[method-assign]
+    walk(s)
+    (batch,) = seen
+    mask = batch.token("mask")
+    np.testing.assert_allclose(batch.token("logp_privileged")[mask], batch.token("logp_engine")[mask], atol=2e-6)
 
 
 def test_a_part_of_the_vocabulary_needs_a_method_that_corrects_for_it() -> None:

@@ -167,4 +167,7 @@ class RuleReasoner(CellRule):
 
     def weights(self, standing: Standing) -> NDArray[np.float64]:
         """``[cells]`` exponential of the gaps, and the floor."""
-        return np.exp(np.maximum(0.0, self.target - standing.success) / self.temperature) + self.floor
+        power = np.maximum(0.0, self.target - standing.success) / self.temperature
+        # A constant factor changes no share: without it a low temperature gives powers beyond the largest number.
+        shift = max(0.0, float(power.max()) - 700.0)
+        return np.exp(power - shift) + self.floor * np.exp(-shift)

@@ -22,7 +22,7 @@ from assay.core.group import Draw, Outcome
 from assay.core.protocols import State
 from assay.core.seeds import derive, uniforms
 
-__all__ = ["Cell", "CellBook", "CellRule", "Memory", "Standing"]
+__all__ = ["Cell", "CellBook", "CellRule", "Memory", "Standing", "cells_of"]
 
 Cell = tuple[str, int]
 """Arm and level."""
@@ -101,6 +101,25 @@ class Standing:
     recent: tuple[tuple[float, ...], ...]
 
 
+def cells_of(arms: Mapping[str, tuple[int, ...]]) -> list[Cell]:
+    """(arm, level) of all arms: arm by arm, levels ascending.
+
+    Raises:
+        ConfigError: no arm, an arm without levels, or a level that an arm has twice.
+
+    >>> cells_of({"sort": (4, 3)})
+    [('sort', 3), ('sort', 4)]
+    """
+    empty = [arm for arm, levels in arms.items() if not levels]
+    if not arms or empty:
+        raise ConfigError(f"a curriculum needs arms with levels; got {dict(arms)}" + (f", empty: {empty}" if empty else ""))
+    cells = [(arm, level) for arm in sorted(arms) for level in sorted(arms[arm])]
+    if len(set(cells)) < len(cells):  # its true probability would be twice the one that a draw tells
+        repeated = sorted({cell for cell in cells if cells.count(cell) > 1})
+        raise ConfigError(f"a curriculum's arms hold cells (arm, level) twice: {repeated}; name each level once")
+    return cells
+
+
 class CellRule(ABC):
     """Base of curricula over cells, for frozen dataclasses: override `weights`, and what else differs.
 
@@ -151,16 +170,10 @@ class CellBook:
     """
 
     def __init__(self, rule: CellRule, arms: Mapping[str, tuple[int, ...]], seed: int) -> None:
-        empty = [arm for arm, levels in arms.items() if not levels]
-        if not arms or empty:
-            raise ConfigError(f"a curriculum needs arms with levels; got {dict(arms)}" + (f", empty: {empty}" if empty else ""))
         self.rule = rule
         self.seed = seed
-        self.cells = [(arm, level) for arm in sorted(arms) for level in sorted(arms[arm])]
+        self.cells = cells_of(arms)
         self._at = {cell: i for i, cell in enumerate(self.cells)}
-        if len(self._at) < len(self.cells):  # its true probability would be twice the one that a draw tells
-            repeated = sorted({cell for cell in self.cells if self.cells.count(cell) > 1})
-            raise ConfigError(f"a curriculum's arms hold cells (arm, level) twice: {repeated}; name each level once")
         n, prior = len(self.cells), rule.memory.prior or 0.0
         self._turn = 0
         self._success, self._value = np.full(n, prior, np.float64), np.full(n, prior, np.float64)

@@ -44,7 +44,7 @@ class Ghpo(Stateless):
     """GHPO: a task at which every rollout fails is posed again with the first part of its solution in the prompt, then with more.
 
     The last group takes the place of those before it and is learned from under its hinted prompt; all are observed. A group with
-    one success is never hinted.
+    one success is never hinted, nor one in which nothing could be graded.
 
     Source: Guided Hybrid Policy Optimization (arXiv 2507.10628); shares of the solution's characters. UNSURE: the paper's
     cold-start phase, in which some tasks have a fixed hint; left out.
@@ -73,15 +73,18 @@ class Ghpo(Stateless):
         check_text(self, self.text)
 
     def next(self, task: Task, history: Sequence[Group], moment: Moment) -> Sequence[Posed]:
-        """The prompt; after groups without success the next hint; nothing after a success, or when all hints were given.
+        """The prompt; after groups without success the next hint; nothing after a success, after a group whose rollouts are all
+        faults, or when all hints were given.
 
         Raises:
             DataError: the task has no user turn, or neither a solution nor an answer that is text.
         """
         if not history:
             return (Posed(context=plain_context(task, moment.key)),)
-        rung = len(history) - 1
-        if rung >= len(self.shares) or any(value > 0.0 for value in history[-1].values):
+        posed = list(dict.fromkeys(rollout.context.key for group in history for rollout in group.rollouts))
+        rung = len(posed) - 1  # a context has a group for each role of its environment
+        values = [v for group in history if group.rollouts and group.rollouts[0].context.key == posed[-1] for v in group.values]
+        if rung >= len(self.shares) or not values or max(values) > 0.0:
             return ()
         solution = solution_of(task, "a hint")
         hint = solution[: math.floor(self.shares[rung] * len(solution) + 0.5)]
@@ -99,8 +102,8 @@ def check_text(part: object, text: str) -> None:
 def needed_share(points: Sequence[tuple[float, float]], target: float, most: float) -> float:
     """The share of a solution with which success should be ``target``, by SEELE's curve through what was seen.
 
-    ``f(p) = b + (1 - b) / (1 + exp(-k (p + mu)))`` is laid by least squares through ``points`` (share, success), with ``k`` in
-    (0, 50], ``mu`` in [-1, 1] and ``b`` in [0, 1); successes at one share are averaged first.
+    ``f(p) = b + (1 - b) / (1 + exp(-k (p + mu)))`` is fitted by least squares to ``points`` (share, success), over a grid with
+    ``k`` in [1, 32], ``mu`` in [-1, 0] and ``b`` in [0, .9]; successes at one share are averaged first.
 
     Returns:
         ``f^-1(target)`` within [0, ``most``]; 0 where the curve is above the target everywhere.
@@ -198,7 +201,7 @@ class SeeleGuidance:
         if done >= self.spec.rounds:
             return ()
         solution = solution_of(task, "a prefix")
-        most = (len(solution) - 1) / max(1, len(solution))
+        most = most_given(solution)
         points = [point for group in history for point in rounds_of(group)]
         share = needed_share(points, self.spec.target, most) if points else self._needed.get(task.id, most)
         prefill = Prefill(solution, share)
@@ -210,7 +213,7 @@ class SeeleGuidance:
         for outcome in outcomes:
             points = rounds_of(outcome.group)
             if points:
-                most = max(share for share, _ in points)
+                most = most_given(solution_of(outcome.group.task, "a prefix"))
                 self._needed.pop(outcome.group.task.id, None)  # the newest stands last
                 self._needed[outcome.group.task.id] = needed_share(points, self.spec.target, most)
         self._needed = dict(list(self._needed.items())[-REMEMBERED:])
@@ -227,6 +230,15 @@ class SeeleGuidance:
     def load_state_dict(self, state: State) -> None:
         """Restores `state_dict`."""
         self._needed = {str(task): float(share) for task, share in state.items()}
+
+
+def most_given(solution: str) -> float:
+    """The largest share of a solution that is given: all of it but one character.
+
+    >>> most_given("abcd"), most_given("")
+    (0.75, 0.0)
+    """
+    return max(0, len(solution) - 1) / max(1, len(solution))
 
 
 def rounds_of(group: Group) -> list[tuple[float, float]]:

@@ -15,6 +15,7 @@ from assay.core.errors import CheckpointError, ConfigError
 from assay.core.group import Draw, Outcome
 from assay.core.protocols import State
 from assay.core.seeds import derive, uniforms
+from assay.guide.cells import cells_of
 
 __all__ = ["Bell", "HistoryRows", "Row", "RowBook", "RowRule", "impact_scores", "spread_scores"]
 
@@ -103,13 +104,12 @@ class RowBook:
         centre: a number that the rule moves (`RowRule.step`).
 
     Raises:
-        ConfigError: no arm or no level.
+        ConfigError: no arm, an arm without levels, or a level that an arm has twice.
     """
 
     def __init__(self, rule: RowRule, arms: Mapping[str, tuple[int, ...]], seed: int) -> None:
-        self.rows: list[Row] = [(a, level, i) for a in sorted(arms) for level in sorted(arms[a]) for i in range(rule.pool)]
-        if not self.rows:
-            raise ConfigError(f"a curriculum needs arms with levels; got {dict(arms)}")
+        cells = cells_of(arms)
+        self.rows: list[Row] = [(arm, level, i) for arm, level in cells for i in range(rule.pool)]
         self.rule, self.seed = rule, seed
         self.history: list[list[float]] = [[] for _ in self.rows]
         self.centre = 0.0
@@ -144,9 +144,9 @@ class RowBook:
         out: list[Draw] = []
         left = p.copy()
         for x in u:
-            total = left.sum()
-            if total <= 1e-12:
-                left, total = p.copy(), 1.0
+            if not left.any():
+                left = p.copy()
+            total = float(left.sum())
             i = min(int(np.searchsorted(np.cumsum(left), float(x) * total, side="right")), int(np.flatnonzero(left)[-1]))
             arm, level, index = self.rows[i]
             out.append(Draw(arm, level, float(left[i] / total), index))
@@ -157,8 +157,9 @@ class RowBook:
         """Adds each group's mean success to its row's history; groups of other rows say nothing."""
         seen = [(row, o.group.success) for o in outcomes if (row := self._at.get(o.group.row)) is not None]
         valid = sorted(success for _, success in seen if success is not None)
-        for row, success in sorted((row, float("nan") if success is None else success) for row, success in seen):
-            self.history[row].append(success)
+        # Groups without a verdict last: NaN has no place in an order, and the order of the groups must not matter.
+        for row, success in sorted(seen, key=lambda one: (one[0], one[1] is None, one[1] or 0.0)):
+            self.history[row].append(float("nan") if success is None else success)
         if valid:
             self.centre += self.rule.step(sum(valid) / len(valid))
 
@@ -302,4 +303,7 @@ class Bell(RowRule):
         rank = np.empty(len(order))
         rank[order] = np.arange(len(order))
         centre = min(book.centre, float(len(order) - 1))
-        return np.exp(-0.5 * ((rank - centre) / self.sigma) ** 2)
+        power = -0.5 * ((rank - centre) / self.sigma) ** 2
+        if power.max() < -700.0:  # the bell lies between two ranks and is so narrow that all would be 0
+            power -= power.max()
+        return np.exp(power)

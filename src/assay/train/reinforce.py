@@ -12,7 +12,7 @@ from assay.core.kinds import filed_as
 from assay.core.protocols import BatchComposer, CurriculumSpec, GroupFilter, GuidanceSpec, IndexPolicySpec, SamplerSpec
 from assay.core.sample import STREAMS
 from assay.core.scoring import ScorerSpec
-from assay.guide import Compose, InOrder, Plain, Refill, SuccessVariance
+from assay.guide import Compose, InOrder, Plain, Refill, ResampleOnCorrect, SuccessVariance
 from assay.objective.loss.wrap import unwrapped
 from assay.objective.methods import grpo
 from assay.objective.objective import Objective
@@ -123,11 +123,26 @@ class Reinforce:
             )
 
     def check_refill(self) -> None:
-        """Raises ConfigError for a refill without a filter: nothing could be missing. Not at construction, as `check_replay`."""
+        """Raises ConfigError for a refill without a filter (nothing could be missing), and for a filter or a refill that could
+        never keep enough. Not at construction, as `check_replay`.
+        """
         if self.refill is not None and self.filter is None:
             raise ConfigError(
                 "Reinforce.refill draws again until the filter has kept enough, and there is no filter: give filter=Mixed() "
                 "(DAPO's dynamic sampling), SuccessWindow(), ..., or leave the refill out"
+            )
+        if not isinstance(self.guidance, Plain):  # it may give more groups, and more rollouts of each
+            return
+        if isinstance(self.filter, ResampleOnCorrect) and self.filter.keep > self.group_size:
+            raise ConfigError(
+                f"ResampleOnCorrect.keep={self.filter.keep} of Reinforce.group_size={self.group_size} rollouts: every group "
+                "would be left out; roll out about twice as many as are kept"
+            )
+        if self.refill is not None and 0 < self.refill.draws * self.refill.rounds < self.groups:
+            raise ConfigError(
+                f"Refill(rounds={self.refill.rounds}, draws={self.refill.draws}) draws at most "
+                f"{self.refill.draws * self.refill.rounds} contexts, and Reinforce.groups={self.groups} are wanted: "
+                "raise one of them"
             )
 
     def check_replay(self) -> None:
