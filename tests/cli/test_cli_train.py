@@ -6,12 +6,14 @@ import re
 import shutil
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from cli_support import flat
 
 from assay.cli import ask, train
 from assay.core.errors import ConfigError, EngineError, MissingExtraError, RewardError
+from assay.core.rollout import Sampling
 from assay.train.driver import Outcome
 
 
@@ -307,9 +309,15 @@ def test_samples(assay, done):
 
 
 def test_sampling_of_a_model_from_elsewhere():
-    assert ask._sampling(None, None, None) is None
-    assert ask._sampling(None, 0.5, None).temperature == 0.5
-    assert ask._sampling(None, None, 3).max_new_tokens == 3
+    def options(**given):
+        return ask.SampleOptions(model=Path("m"), prompt="p", **given)
+
+    assert ask._sampling(None, options()) is None
+    assert ask._sampling(None, options(temperature=0.5)).temperature == 0.5
+    assert ask._sampling(None, options(max_new_tokens=3)).max_new_tokens == 3
+    assert ask._sampling(None, options(top_p=0.5, top_k=2, min_p=0.1)) == Sampling(top_p=0.5, top_k=2, min_p=0.1)
+    with pytest.raises(ConfigError, match="top_p"):
+        ask._sampling(None, options(top_p=0.0))
 
 
 def evaluated(path, values, faults=0):

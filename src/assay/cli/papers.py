@@ -15,7 +15,7 @@ __all__ = ["papers_command"]
 
 _HELP = """usage: assay papers list | show PAPER | run PAPER [OPTIONS]
 
-Published systems, what of each is here, its tests, and the command that runs it.
+Published systems: what of each is here, its tests, the command that runs it.
 
   list         all of them; --whole: those that are here as a whole; --json
   show PAPER   one, by its key, name or arXiv id; --json

@@ -168,7 +168,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name most like ``name``, upper and lower case alike, or None when none is close.
 
     Of the close ones it is that which the fewest slips of the hand turn into ``name``: a letter more, less or other, or two that
-    changed places; of several one of equal length.
+    changed places; of several one of the same letters, then one that begins alike.
 
     >>> nearest("uniforn", ["uniform", "success_variance"]), nearest("gpro", ["prpo", "grpo"])
     ('uniform', 'grpo')
@@ -176,8 +176,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     word, folded = name.casefold(), {k.casefold(): k for k in known}
     found = difflib.get_close_matches(word, list(folded), n=len(folded) or 1, cutoff=0.55)
 
-    def likeness(other: str) -> tuple[int, int, str]:
-        return -_slips(word, other), -abs(len(word) - len(other)), other
+    def likeness(other: str) -> tuple[int, bool, bool, int, str]:
+        same = sorted(word) == sorted(other)
+        return -_slips(word, other), same, word[:1] == other[:1], -abs(len(word) - len(other)), other
 
     return folded[max(found, key=likeness)] if found else None
 

@@ -21,6 +21,8 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from assay.core.canon import digest
 from assay.core.errors import InexactResumeError
 from assay.core.kinds import name_of
@@ -94,7 +96,7 @@ def _change(before: str | None, now: str | None) -> str:
 def _parts(values: Sequence[Any], seen: set[int]) -> Iterator[Any]:
     """The user's functions, and the classes of the user's parts, in a tree of settings."""
     for value in values[:_MANY]:
-        if isinstance(value, (*_PLAIN, Enum, Path)) or id(value) in seen:
+        if isinstance(value, (*_PLAIN, Enum, Path, np.ndarray)) or id(value) in seen:
             continue
         seen.add(id(value))
         if isinstance(value, Mapping):
