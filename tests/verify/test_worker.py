@@ -53,7 +53,7 @@ class Near:
         """The verdicts on a batch."""
         self.verdicts.begin()
         self.connection.send((items, together))
-        assert [self.connection.recv(), self.connection.recv()] == [None, None]
+        assert [self.connection.recv_bytes(), self.connection.recv_bytes()] == [b"through"] * 2
         return [pickle.loads(data) for _, data in self.verdicts.new()]
 
 

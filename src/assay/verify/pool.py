@@ -70,8 +70,8 @@ class ScoringPool:
 
     Attributes:
         counts: since the pool was made, how often a verdict was ``retried``, a call ``hung``, a worker ``died``, a batched
-            call was ``split`` into single ones, a verdict lay ``below_floor``, a function ``changed`` its copy of a row; 0 for
-            what never happened.
+            call was ``split`` into single ones, a verdict lay ``below_floor``, a function ``changed`` its copy of a row, the
+            process that starts workers was ``replaced``; 0 for what never happened.
 
     Raises:
         ConfigError: a deadline that is not positive, or no workers.
@@ -183,11 +183,14 @@ class ScoringPool:
 
     def _asked(self, items: Sequence[_Pair], crew: Crew) -> list[Score]:
         try:
+            replaced = self.counts["replaced"]
             firsts, seconds = self._judged(items, crew)
         except BaseException:  # whatever leaves here leaves workers in the middle of a batch
             crew.bench.end_all()
             raise
         self.counts.update(["retried"] * len(seconds))
+        if self.counts["replaced"] > replaced:
+            self._news.append("the process that starts scoring workers was stopped or killed, and has been replaced")
         verdicts = [(seconds.get(i) or firsts[i]).score for i in range(len(items))]
         self._learn(verdicts)
         self._notice_changes(items, verdicts)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 
-__all__ = ["LOOK", "Clock", "Room", "cores", "runs", "waited"]
+__all__ = ["LOOK", "Clock", "Room", "cores", "runs", "stopped", "waited"]
 
 LOOK = 0.05
 """Seconds between two looks at which workers sleep."""
@@ -39,8 +39,8 @@ class Clock:
         self._waited = waited(pid)
 
     def again(self, at: float | None = None) -> None:
-        """The next verdict begins, or began (`time.monotonic`)."""
-        self.began = monotonic() if at is None else at
+        """The next verdict begins, or began (`time.monotonic`): not before the present one, nor later than now."""
+        self.began = monotonic() if at is None else min(max(self.began, at), monotonic())
 
     def left(self) -> float:
         """Seconds left to the present verdict. Waits since the clock was made count: to read them costs microseconds."""
@@ -101,6 +101,19 @@ def waited(pid: int) -> float:
         return int(Path("/proc", str(pid), "schedstat").read_text().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):  # no such system, or a process that has just ended
         return 0.0
+
+
+def stopped(pid: int) -> bool:
+    """Whether a process was stopped by a signal (SIGSTOP); False where the system does not tell.
+
+    >>> import os
+    >>> stopped(os.getpid())
+    False
+    """
+    try:
+        return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0] == "T"
+    except (OSError, IndexError):  # no such system, or a process that has just ended
+        return False
 
 
 def runs(pid: int) -> bool:
