@@ -17,6 +17,9 @@ __all__ = ["Spoiled", "Verdicts", "blank"]
 
 _HEAD = struct.Struct("=dqI")
 
+_SEED = 1
+"""Makes the checksum of nothing another than 0: no stretch of zeros is a verdict."""
+
 
 class Spoiled(OSError):
     """What a worker sent is not what its loop sends: foreign code wrote into descriptors that are not its own."""
@@ -49,7 +52,7 @@ class Verdicts:
 
     def add(self, data: bytes) -> None:
         """Behind what stands there; with the time (`time.monotonic`), at which the next answer's begins."""
-        whole = memoryview(_HEAD.pack(monotonic(), len(data), zlib.crc32(data)) + data)
+        whole = memoryview(_HEAD.pack(monotonic(), len(data), zlib.crc32(data, _SEED)) + data)
         while whole:
             written = os.pwrite(self._fd, whole, self._at)
             whole, self._at = whole[written:], self._at + written
@@ -67,7 +70,7 @@ class Verdicts:
             if (end := at + _HEAD.size + size) > len(data):
                 break
             verdict = data[at + _HEAD.size : end]
-            if size < 0 or check != zlib.crc32(verdict):
+            if size < 0 or check != zlib.crc32(verdict, _SEED):
                 raise Spoiled("it wrote over its verdicts")
             found.append((when, verdict))
             at = end
