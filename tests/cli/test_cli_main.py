@@ -147,3 +147,23 @@ assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [("sample --help >&-", 0), ("runs list >&-", 0), ("trian 2>&-", 2), ("runs list <&- >&- 2>&-", 0)]
+)
+def test_a_closed_stream_is_the_null_device(tmp_path, words, code):
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" -m assay {words}', sys.executable], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+def test_files_do_not_take_the_number_of_a_closed_stream(tmp_path):
+    script = (
+        "import os; from assay.cli import _open_streams; _open_streams(); "
+        "f = open('own', 'w'); os.write(1, b'x'); print(f.fileno() > 2, file=f)"
+    )
+    done = subprocess.run(["sh", "-c", f'exec "$0" -c "{script}" >&-', sys.executable], cwd=tmp_path, check=False)
+    assert done.returncode == 0
+    assert (tmp_path / "own").read_text() == "True\n"

@@ -43,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0 after success, 1 where the work failed, 2 where an argument, or what it names, was wrong, 130 after Ctrl-C.
     """
+    _open_streams()
     args = list(sys.argv[1:] if argv is None else argv)
     sleeping_waits()
     if not args or args[0] in ("-h", "--help"):
@@ -73,6 +74,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
+
+
+def _open_streams() -> None:
+    """The null device for each standard stream that was closed (``>&-``), by its descriptor and in `sys`.
+
+    Otherwise the next file that is opened would get its number, and with it what is written to the stream.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 -- it lives as long as the program
 
 
 def _complain(error: Exception, code: int) -> int:
