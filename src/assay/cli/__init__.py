@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from assay.core.threads import sleeping_waits
 
@@ -44,6 +46,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 after success, 1 where the work failed, 2 where an argument, or what it names, was wrong, 130 after Ctrl-C.
     """
     _open_streams()
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        return _run(argv)
+    except KeyboardInterrupt:
+        with suppress(KeyboardInterrupt):
+            ignore_interrupts()
+        ignore_interrupts()
+        print("stopped", file=sys.stderr)
+        return 130
+    finally:
+        if argv is not None and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # the caller goes on
+            with suppress(ValueError):
+                signal.signal(signal.SIGINT, before)
+
+
+def ignore_interrupts() -> None:
+    """From here on, Ctrl-C changes nothing: the program ends already, and one that is hit again would end in tracebacks."""
+    with suppress(ValueError):  # not in the main thread, which alone hears of it
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     sleeping_waits()
     if not args or args[0] in ("-h", "--help"):
@@ -71,9 +95,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- the interpreter flushes it at the end
             return 0
         return _complain(error, 1)
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
 
 
 def _open_streams() -> None:
