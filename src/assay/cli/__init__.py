@@ -48,10 +48,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_streams()
     before = signal.getsignal(signal.SIGINT)
     try:
-        return _run(argv)
-    except KeyboardInterrupt:
-        with suppress(KeyboardInterrupt):
+        try:
+            return _run(argv)
+        except KeyboardInterrupt:
             ignore_interrupts()
+        print("stopped", file=sys.stderr)
+        return 130
+    except KeyboardInterrupt:  # the second came before the first was handled
         ignore_interrupts()
         print("stopped", file=sys.stderr)
         return 130
