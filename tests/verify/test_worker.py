@@ -137,7 +137,7 @@ def test_verdicts_are_read_whole_and_once(batches: list[list[bytes]], data: st.D
 def test_the_keepers_loop_ends_its_workers(monkeypatch: pytest.MonkeyPatch, output: int, verdicts: int, quits: bool) -> None:
     monkeypatch.setattr("assay.verify.worker._GLANCE", 0.05)
     near, far = socket.socketpair()
-    thread = threaded(keep, far, RewardFunction(act))
+    thread = threaded(keep, far, RewardFunction(act), 1 << 32)
     order = struct.Struct("!cq")
 
     def told(fd: int | None, *message: Any) -> int:

@@ -248,8 +248,8 @@ class Driver:
         self._tell_isolation(int(state["session"]["step"]) if found else 0)
         self.desk.trackers = self.watch(self.run, self.folder, int(state["session"]["step"]) + 1 if found else 0)
         run, deadline = self.run, self.run.reward_deadline
-        pool = ScoringPool(run.tasks.verifier(), deadline, workers=run.reward_workers)
-        checker = Checker(run.check, run.seed, deadline, run.reward_workers) if run.check else None
+        pool = ScoringPool(run.tasks.verifier(), deadline, workers=run.reward_workers, memory=run.reward_memory)
+        checker = Checker(run.check, run.seed, deadline, run.reward_workers, run.reward_memory) if run.check else None
         try:
             with pool, checker.pool if checker else nullcontext(), when_stopped(self._ask):
                 return asyncio.run(self._judged(model, pool, checker, found, state))

@@ -23,7 +23,7 @@ from assay.core.task import Task
 from assay.verify.printed import printed_in
 from assay.verify.room import stopped
 from assay.verify.verdicts import Verdicts, blank
-from assay.verify.worker import Keeper, hear, views
+from assay.verify.worker import OUT_OF_MEMORY, Keeper, hear, views
 
 __all__ = ["Bench", "Worker"]
 
@@ -79,12 +79,14 @@ class Bench:
 
     Args:
         verifier: what judges.
-        counts: where it is counted how often the keeper was ``replaced``.
+        counts: where it is counted how often the keeper was ``replaced``, and a worker ``out_of_memory``.
+        memory: bytes that a worker may have beyond what it begins with.
     """
 
-    def __init__(self, verifier: Verifier, counts: Counter[str]) -> None:
+    def __init__(self, verifier: Verifier, counts: Counter[str], memory: int) -> None:
         self._verifier = verifier
         self._counts = counts
+        self._memory = memory
         self._workers: list[Worker] = []
         self._idle: list[Worker] = []
         self._lock = threading.RLock()
@@ -135,7 +137,11 @@ class Bench:
         """End a worker that is at work; see `Worker.end`."""
         with self._lock:
             self._workers.remove(worker)
-            return worker.end()
+            how, printed = worker.end()
+            if how == f"exit code {OUT_OF_MEMORY}":
+                self._counts["out_of_memory"] += 1
+                how = f"it asked for more than the {self._memory / 2**30:.3g} GiB of memory that a worker may have"
+            return how, printed
 
     def shrink(self, to: int) -> None:
         """End idle workers until ``to`` are left."""
@@ -156,7 +162,7 @@ class Bench:
         self._finalizer()
 
     def _appoint(self) -> None:
-        self._keeper = Keeper(self._verifier)
+        self._keeper = Keeper(self._verifier, self._memory)
         self._finalizer = weakref.finalize(self, _shut, self._keeper, self._workers, os.getpid())
 
     def _dismiss(self) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-__all__ = ["end_copy", "flush", "fork_keeper", "fork_worker", "in_worker", "raised"]
+__all__ = ["end_copy", "flush", "fork_keeper", "fork_worker", "in_worker", "limit_memory", "raised"]
 
 _worker: list[bool] = []
 
@@ -42,6 +42,16 @@ def flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
+
+
+def limit_memory(more: int) -> None:
+    """From here on this process, and each that it starts, may have ``more`` bytes of its own beyond what it has now; on Linux."""
+    if sys.platform == "linux":
+        with open("/proc/self/statm") as file:
+            now = int(file.read().split()[5]) * resource.getpagesize()
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        most = now + more
+        resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 def raised(fd: int) -> int:

@@ -15,6 +15,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
+from assay.verify import room
 from assay.verify.abilities import abilities_of
 from assay.verify.bench import Bench, Worker
 from assay.verify.room import LOOK, Clock, Room
@@ -69,17 +70,20 @@ class Crew:
         deadline: seconds for one call, from when its worker begins it; a wait for a core does not count (`Clock`).
         workers: how many answers are judged at once at most (`Room`).
         counts: where ``hung`` and ``died`` are counted.
+        memory: bytes that each worker may have; None for equal shares to the workers that compute at once and to the program.
 
     Attributes:
         bench: the workers.
         wide: whether a batch is spread over several workers from its first answer.
     """
 
-    def __init__(self, verifier: Verifier, deadline: float, workers: int, counts: Counter[str]) -> None:
+    def __init__(
+        self, verifier: Verifier, deadline: float, workers: int, counts: Counter[str], memory: int | None = None
+    ) -> None:
         self._room = Room(workers)
         other = abilities_of(verifier).beside(self._room.width)
         self.wide = other is not None and self._room.width > 1
-        self.bench = Bench(other or verifier, counts)
+        self.bench = Bench(other or verifier, counts, memory or room.memory() // (1 + self._room.width))
         self._deadline = deadline
         self._counts = counts
 

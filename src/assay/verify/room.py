@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-__all__ = ["LOOK", "Clock", "Room", "cores", "runs", "stopped", "waited"]
+__all__ = ["LOOK", "Clock", "Room", "cores", "memory", "runs", "stopped", "waited"]
 
 LOOK = 0.05
 """Seconds between two looks at which workers sleep."""
@@ -88,6 +89,19 @@ def cores() -> int:
     """How many cores this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+def memory() -> int:
+    """Bytes of memory that this program may use: the machine's, or what its control group allows.
+
+    >>> memory() > 0
+    True
+    """
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # no such group, or one without a limit
+            found.append(int(Path(path).read_text()))
+    return min(found)
 
 
 def waited(pid: int) -> float:

@@ -25,14 +25,14 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify.abilities import abilities_of
-from assay.verify.child import end_copy, flush, fork_keeper, fork_worker, raised
+from assay.verify.child import end_copy, flush, fork_keeper, fork_worker, limit_memory, raised
 from assay.verify.function import RewardFunction, prompt_of, row_of
 from assay.verify.printed import Printed, capture
 from assay.verify.room import stopped
 from assay.verify.verdict import broken, checked, judge
 from assay.verify.verdicts import Spoiled, Verdicts
 
-__all__ = ["Item", "Keeper", "hear", "keep", "serve", "views"]
+__all__ = ["OUT_OF_MEMORY", "Item", "Keeper", "hear", "keep", "serve", "views"]
 
 Item = Any
 """A task with its rollout, or the `RewardFunction`'s view of them."""
@@ -44,6 +44,9 @@ _SPAWN, _KILL, _QUIT = b"S", b"K", b"Q"
 _GLANCE = 5.0
 """Seconds between two looks of an idle keeper at whether the training process is still there."""
 
+
+OUT_OF_MEMORY = 247
+"""Exit status of a worker that met its limit of memory."""
 
 _WORD = b"through"
 """What a worker says when it has read a batch, and when it has judged it."""
@@ -63,18 +66,19 @@ class Keeper:
 
     Args:
         verifier: what workers run; inherited by fork, so lambdas and functions of ``__main__`` work.
+        memory: bytes that a worker may have beyond what it begins with.
 
     Attributes:
         pid: its process id.
         lost: it was stopped, or owes an answer for too long, and is of no more use.
     """
 
-    def __init__(self, verifier: Verifier) -> None:
+    def __init__(self, verifier: Verifier, memory: int) -> None:
         self._control, far = socket.socketpair()
         self._control.settimeout(_LATE)
         self.lost = False
         flush()
-        self.pid = fork_keeper(self._control, far, lambda: keep(far, verifier))
+        self.pid = fork_keeper(self._control, far, lambda: keep(far, verifier, memory))
         far.close()
 
     def spawn(self, printed: int, verdicts: int) -> tuple[int, Connection]:
@@ -195,6 +199,8 @@ def _judge(verifier: Verifier, item: Item) -> Score:
             return judge(verifier, *item)
         (score,) = verifier.score_views([item])
         return checked(score)
+    except MemoryError:
+        raise
     except BaseException as error:  # sys.exit() in a reward function must not look like a crash
         return broken(error)
 
@@ -202,6 +208,8 @@ def _judge(verifier: Verifier, item: Item) -> Score:
 def _judge_together(verifier: Any, items: Sequence[Item]) -> list[Score] | Score:
     try:
         return [checked(score) for score in verifier.score_views(items)]
+    except MemoryError:
+        raise
     except BaseException as error:
         return broken(error)
 
@@ -221,7 +229,7 @@ def _pickled(verdict: list[Score] | Score) -> bytes:
         return pickle.dumps(broken(RewardError(f"the verdict cannot leave its process: {error}")))
 
 
-def keep(control: socket.socket, verifier: Verifier) -> None:
+def keep(control: socket.socket, verifier: Verifier, memory: int) -> None:
     """The keeper's loop: fork and kill workers as told, until told to quit or the training process is gone; then end them all.
 
     A verifier with ``prepare()`` is prepared first: what that imports, every worker has from its first moment.
@@ -244,7 +252,7 @@ def keep(control: socket.socket, verifier: Verifier) -> None:
                 return
             if order == _SPAWN:
                 near, out, told = fds
-                pid = fork_worker(control, lambda n=near, o=out, t=told: _work(verifier, raised(n), raised(o), raised(t)))
+                pid = fork_worker(control, lambda n=near, o=out, t=told: _work(verifier, memory, raised(n), raised(o), raised(t)))
                 for fd in fds:
                     os.close(fd)
                 workers.add(pid)
@@ -257,8 +265,12 @@ def keep(control: socket.socket, verifier: Verifier) -> None:
             _end(pid)
 
 
-def _work(verifier: Verifier, near: int, printed: int, verdicts: int) -> None:
-    serve(Connection(near), verifier, capture(printed), Verdicts(verdicts))
+def _work(verifier: Verifier, memory: int, near: int, printed: int, verdicts: int) -> None:
+    limit_memory(memory)
+    try:
+        serve(Connection(near), verifier, capture(printed), Verdicts(verdicts))
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
 
 
 def _end(pid: int) -> int:
