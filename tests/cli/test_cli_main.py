@@ -1,6 +1,7 @@
 """What every command has in common."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -147,3 +148,56 @@ assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [("sample --help >&-", 0), ("runs list >&-", 0), ("trian 2>&-", 2), ("runs list <&- >&- 2>&-", 0)]
+)
+def test_a_closed_stream_is_the_null_device(tmp_path, words, code):
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" -m assay {words}', sys.executable], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+def test_files_do_not_take_the_number_of_a_closed_stream(tmp_path):
+    script = (
+        "import os; from assay.cli import _open_streams; _open_streams(); "
+        "f = open('own', 'w'); os.write(1, b'x'); print(f.fileno() > 2, file=f)"
+    )
+    done = subprocess.run(["sh", "-c", f'exec "$0" -c "{script}" >&-', sys.executable], cwd=tmp_path, check=False)
+    assert done.returncode == 0
+    assert (tmp_path / "own").read_text() == "True\n"
+
+
+INTERRUPTED = """
+import io, os, signal, sys
+import assay.cli as cli
+
+class Second(io.StringIO):  # another Ctrl-C while the first is told
+    def write(self, text):
+        os.kill(os.getpid(), signal.SIGINT)
+        return sys.__stderr__.write(text)
+
+def stop(name):
+    sys.stderr = Second()
+    os.kill(os.getpid(), signal.SIGINT)
+
+cli.importlib.import_module = stop
+sys.exit(cli.main())
+"""
+
+
+def test_a_second_interrupt_while_the_first_is_told_is_one_line() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, "recipes"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
+
+
+def test_a_caller_hears_interrupts_again(assay, monkeypatch):
+    def stop(name):
+        raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr("assay.cli.importlib.import_module", stop)
+    assert assay("recipes").code == 130
+    assert signal.getsignal(signal.SIGINT) is before

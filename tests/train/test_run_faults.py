@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,27 @@ def test_a_reward_that_must_be_alone_is_with_one_worker(tmp_path: Path, monkeypa
     assert not any(m.get("fault/verifier", 0.0) for m in metrics(tmp_path / "run"))
 
 
+def scribbles(prompt: str, completion: str, row: dict[str, Any]) -> float:
+    """Writes into descriptors that are not its own, and keeps memory of each answer."""
+    for number in range(3, 30):
+        with suppress(OSError):
+            os.write(number, b"not yours" * 9)
+    KEPT.append(bytearray(8 << 20))
+    return length_reward(prompt, completion, row)
+
+
+KEPT: list[bytearray] = []
+
+
+def test_a_reward_that_writes_into_descriptors_and_keeps_memory_harms_no_run(tmp_path: Path) -> None:
+    run = on_rows(scribbles, reward_deadline=60.0, reward_memory=0.25)
+    assert train(replace(run, stages=only_rl(steps=3).stages, evaluation=Evaluation(every=0)), tmp_path / "run").finished
+    assert (tmp_path / "run" / ".lock").read_text().strip() == str(os.getpid())
+    assert sum(m.get("verify/out_of_memory", 0.0) for m in metrics(tmp_path / "run")) >= 1.0
+    assert not any(m.get("fault/verifier", 0.0) or m.get("fault/policy", 0.0) for m in metrics(tmp_path / "run"))
+    assert "asked for more memory than it may have" in (tmp_path / "run" / "events.jsonl").read_text()
+
+
 # ---- what is known before the run ---------------------------------------------------------------------------------------
 
 
@@ -281,6 +303,7 @@ VALUES: list[tuple[Callable[[], object], str]] = [
     (lambda: replace(tiny(), stages=()), "Run.stages is empty"),
     (lambda: replace(tiny(), reward_deadline=0.0), "Run.reward_deadline=0.0 s; use a positive number"),
     (lambda: replace(tiny(), reward_workers=0), "Run.reward_workers=0"),
+    (lambda: replace(tiny(), reward_memory=0.0), "Run.reward_memory=0.0 GiB; use a positive number"),
     (lambda: replace(tiny(), environment_deadline=-1.0), "Run.environment_deadline=-1.0 s; use a positive number"),
     (lambda: replace(tiny(), environment_deadline=float("nan")), "Run.environment_deadline=nan s"),
 ]

@@ -1,4 +1,4 @@
-"""SIGTERM, which schedulers send some time before they kill, stops a run like Ctrl-C does."""
+"""SIGTERM, which schedulers send some time before they kill, and SIGHUP of a closed terminal stop a run like Ctrl-C does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from tiny_runs import in_child, only_rl, resumed, trained
 
 from assay.train import storage
-from assay.train.driver import train
+from assay.train.driver import train, when_stopped
 
 # Waits within step 2 until it is told to go on, so that the signal finds it there however busy the machine is.
 CHILD = """
@@ -62,7 +62,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> str:
     return trained(only_rl(steps=6), tmp_path_factory.mktemp("whole") / "run")
 
 
-def test_one_sigterm_ends_the_step_and_leaves_a_checkpoint(tmp_path: Path, whole: str) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_one_signal_ends_the_step_and_leaves_a_checkpoint(tmp_path: Path, whole: str, number: signal.Signals) -> None:
     folder, said = tmp_path / "run", tmp_path / "said.txt"
     lines = 0
 
@@ -71,7 +72,7 @@ def test_one_sigterm_ends_the_step_and_leaves_a_checkpoint(tmp_path: Path, whole
         lines += point == "journal:metrics"
         if lines == 2 and point == "append:rollouts":  # in step 2
             storage.on_write = lambda point: None
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
 
     def work() -> None:
         storage.on_write = hook
@@ -105,3 +106,17 @@ def test_a_second_sigterm_ends_at_once(run_in_step_2: subprocess.Popen[str], tmp
     assert (run_in_step_2.returncode, out) == (-signal.SIGINT, "") and "KeyboardInterrupt" in err
     assert (tmp_path / "run" / "LATEST").read_text() == "step_0000000\n"
     assert resumed(tmp_path / "run") == whole
+
+
+def test_an_ignored_sighup_stays_ignored(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def work() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        with when_stopped(lambda: asked.append("asked")):
+            os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert asked == ["asked"]
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+    assert in_child(work) == 0

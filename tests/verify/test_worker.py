@@ -53,7 +53,7 @@ class Near:
         """The verdicts on a batch."""
         self.verdicts.begin()
         self.connection.send((items, together))
-        assert [self.connection.recv(), self.connection.recv()] == [None, None]
+        assert [self.connection.recv_bytes(), self.connection.recv_bytes()] == [b"through"] * 2
         return [pickle.loads(data) for _, data in self.verdicts.new()]
 
 
@@ -137,7 +137,7 @@ def test_verdicts_are_read_whole_and_once(batches: list[list[bytes]], data: st.D
 def test_the_keepers_loop_ends_its_workers(monkeypatch: pytest.MonkeyPatch, output: int, verdicts: int, quits: bool) -> None:
     monkeypatch.setattr("assay.verify.worker._GLANCE", 0.05)
     near, far = socket.socketpair()
-    thread = threaded(keep, far, RewardFunction(act))
+    thread = threaded(keep, far, RewardFunction(act), 1 << 32)
     order = struct.Struct("!cq")
 
     def told(fd: int | None, *message: Any) -> int:

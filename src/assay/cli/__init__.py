@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from assay.core.threads import sleeping_waits
 
@@ -43,6 +45,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0 after success, 1 where the work failed, 2 where an argument, or what it names, was wrong, 130 after Ctrl-C.
     """
+    _open_streams()
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        try:
+            return _run(argv)
+        except KeyboardInterrupt:
+            ignore_interrupts()
+        print("stopped", file=sys.stderr)
+        return 130
+    except KeyboardInterrupt:  # the second came before the first was handled
+        ignore_interrupts()
+        print("stopped", file=sys.stderr)
+        return 130
+    finally:
+        if argv is not None and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # the caller goes on
+            with suppress(ValueError):
+                signal.signal(signal.SIGINT, before)
+
+
+def ignore_interrupts() -> None:
+    """From here on, Ctrl-C changes nothing: the program ends already, and one that is hit again would end in tracebacks."""
+    with suppress(ValueError):  # not in the main thread, which alone hears of it
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     sleeping_waits()
     if not args or args[0] in ("-h", "--help"):
@@ -70,9 +98,20 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- the interpreter flushes it at the end
             return 0
         return _complain(error, 1)
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
+
+
+def _open_streams() -> None:
+    """The null device for each standard stream that was closed (``>&-``), by its descriptor and in `sys`.
+
+    Otherwise the next file that is opened would get its number, and with it what is written to the stream.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 -- it lives as long as the program
 
 
 def _complain(error: Exception, code: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -128,10 +129,12 @@ class Progress:
 
 
 def say(line: str) -> None:
-    """Prints a line; a reader that goes away, as ``| head`` does, must not end the run."""
+    """Prints a line; a reader that goes away, as ``| head`` does or a terminal that is closed, must not end the run."""
     try:
         print(line, flush=True)
-    except BrokenPipeError:
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.EIO):
+            raise
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- the interpreter flushes it at the end
 
 

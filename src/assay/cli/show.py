@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.wrap import columns
@@ -80,7 +80,8 @@ def choose(command: str, args: list[str], known: Mapping[str, tuple[Callable[[li
 
 def note(text: str) -> None:
     """A line for the person, beside the output."""
-    print(text, file=sys.stderr, flush=True)
+    with suppress(OSError):  # a terminal that was closed
+        print(text, file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -10,8 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from assay.cli import ignore_interrupts
 from assay.cli.fit import check
 from assay.cli.garbage import Loading, loading
+from assay.cli.live import say
 from assay.cli.many import Study, go_on, train_many
 from assay.cli.mirror import option_rows, parse
 from assay.cli.recipe import first_line, reduced, settle_wired, user_files
@@ -222,26 +224,30 @@ def _work(
         note(f"the run stopped with an error; once mended, go on with: assay resume {folder}")
         return 1
     except KeyboardInterrupt:
+        ignore_interrupts()
         known = (folder / "run.toml").exists()
         note(f"stopped; go on with: assay resume {folder}" if known else "stopped before anything was done")
         return 130
     report = _report(folder, own)
     if outcome.finished:
-        print(f"done: {outcome.step} steps in {folder}, digest {outcome.digest}")
+        say(f"done: {outcome.step} steps in {folder}, digest {outcome.digest}")
     else:
-        print(f"stopped after step {outcome.step}; go on with: assay resume {folder}")
+        say(f"stopped after step {outcome.step}; go on with: assay resume {folder}")
     if own.profile:
-        print(_profile(folder))
+        say(_profile(folder))
     if report:
-        print(f"report: {report}")
+        say(f"report: {report}")
     if outcome.finished:
-        print(f"ask it: assay eval {folder}   assay sample {folder} PROMPT")
+        say(f"ask it: assay eval {folder}   assay sample {folder} PROMPT")
     return 0 if outcome.finished else 130
 
 
 def _no_interrupts(record: logging.LogRecord) -> bool:
-    """False for asyncio's report of a task that a second Ctrl-C cut off: the person knows."""
-    return not (record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))
+    """False for asyncio's report of a task that a second Ctrl-C cut off, or of what failed because of it: the person knows."""
+    error = record.exc_info[1] if record.exc_info else None
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is None
 
 
 def _trackers(run: Run, where: Path, first: int, main: bool, own: ViewOptions) -> list[Tracker]:

@@ -144,7 +144,8 @@ def main(descriptor: int) -> None:
     """Does the calls that come over a socket, one after another, and answers each with None or with what went wrong, which ends
     the process: the other ranks' connections to it break, so that none waits for it.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; rank 0 decides what it means
+    for number in (signal.SIGINT, signal.SIGHUP):  # they reach all processes of a terminal; rank 0 decides what they mean
+        signal.signal(number, signal.SIG_IGN)
     with Connection(descriptor) as line:
         try:
             sys.path[:] = pickle.loads(line.recv_bytes())

@@ -53,12 +53,12 @@ class Checker:
     Args:
         check: who judges, and how much.
         seed: of the run.
-        deadline, workers: as those of the reward.
+        deadline, workers, memory: as those of the reward.
     """
 
-    def __init__(self, check: IndependentCheck, seed: int, deadline: float, workers: int) -> None:
+    def __init__(self, check: IndependentCheck, seed: int, deadline: float, workers: int, memory: float | None = None) -> None:
         self._check, self._seed = check, seed
-        self.pool = ScoringPool(check.verifier, deadline, workers=workers)
+        self.pool = ScoringPool(check.verifier, deadline, workers=workers, memory=memory)
 
     def look(self, groups: Sequence[Group]) -> Checked:
         """Judges a sample of graded attempts once more.

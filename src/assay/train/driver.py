@@ -57,7 +57,7 @@ class Outcome:
     Attributes:
         folder: the run folder.
         step: global steps finished.
-        finished: False after a clean stop by Ctrl-C or SIGTERM.
+        finished: False after a clean stop by Ctrl-C, SIGTERM or SIGHUP.
         digest: of weights, optimiser, sampled ids and all metrics outside ``time/`` and ``verify/``; empty unless finished.
     """
 
@@ -255,8 +255,8 @@ class Driver:
         self._tell_isolation(int(state["session"]["step"]) if found else 0)
         self.desk.trackers = self.watch(self.run, self.folder, int(state["session"]["step"]) + 1 if found else 0)
         run, deadline = self.run, self.run.reward_deadline
-        pool = ScoringPool(run.tasks.verifier(), deadline, workers=run.reward_workers)
-        checker = Checker(run.check, run.seed, deadline, run.reward_workers) if run.check else None
+        pool = ScoringPool(run.tasks.verifier(), deadline, workers=run.reward_workers, memory=run.reward_memory)
+        checker = Checker(run.check, run.seed, deadline, run.reward_workers, run.reward_memory) if run.check else None
         try:
             with pool, checker.pool if checker else nullcontext(), when_stopped(self._ask):
                 return asyncio.run(self._judged(model, pool, checker, found, state))
@@ -344,22 +344,27 @@ class Driver:
         return Outcome(folder=self.folder, step=s.step, finished=True, digest=found)
 
     def _ask(self) -> None:
-        """The first Ctrl-C or SIGTERM ends the run after the current step, with a checkpoint; the second at once."""
+        """The first Ctrl-C, SIGTERM or SIGHUP ends the run after the current step, with a checkpoint; the second at once."""
         if self.desk.stop:
             raise KeyboardInterrupt
         self.desk.stop = True
-        print("\nstopping after this step, with a checkpoint; once more stops at once", file=sys.stderr, flush=True)
+        with suppress(OSError):  # a terminal that hung up
+            print("\nstopping after this step, with a checkpoint; once more stops at once", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def when_stopped(ask: Callable[[], None]) -> Generator[None]:
-    """Ctrl-C and SIGTERM call ``ask`` inside the block; in another thread than the main one the caller keeps its own handling."""
+    """Ctrl-C, SIGTERM and SIGHUP call ``ask`` inside the block; in another thread than the main one the caller keeps its own
+    handling.
+
+    SIGHUP, which a terminal sends that is closed, stays ignored where it was, as under ``nohup``.
+    """
 
     def told(number: int, frame: FrameType | None) -> None:
         ask()
 
     try:
-        before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, told) for number in _asking_signals()}
     except ValueError:
         yield
         return
@@ -368,6 +373,11 @@ def when_stopped(ask: Callable[[], None]) -> Generator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _asking_signals() -> list[signal.Signals]:
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([] if ignored else [signal.SIGHUP])]
 
 
 class _Stopped(Exception):

@@ -128,6 +128,7 @@ class Run:
         reward_deadline: seconds that a verifier may take for one attempt.
         reward_workers: most processes in which a verifier that is not trusted judges at once; 1 for one that must be alone, as
             with a port or a device of its own.
+        reward_memory: GiB that each of those processes may have; None for a share of the machine's (`ScoringPool`).
         environment_deadline: seconds that an environment may take for one start or step.
         prove_weights: compare the sampler's weights with the learner's after each update.
         mismatch: when sampler and learner disagree too much on the tokens just sampled: an alarm, and where wanted the end.
@@ -157,6 +158,7 @@ class Run:
     check: IndependentCheck | None = None
     contamination: ContaminationCheck = field(default_factory=ContaminationCheck)
     judges: tuple[Judge, ...] = later(())
+    reward_memory: float | None = later(None)
 
     def __post_init__(self) -> None:
         check_positive(self, "threads", "checkpoint_every", "rollouts_every", "max_turns", "reward_workers")
@@ -169,6 +171,8 @@ class Run:
         for name in ("reward_deadline", "environment_deadline"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"Run.{name}={getattr(self, name)} s; use a positive number of seconds")
+        if self.reward_memory is not None and not self.reward_memory > 0:
+            raise ConfigError(f"Run.reward_memory={self.reward_memory} GiB; use a positive number, or leave it out")
         if not self.evaluation.every and any(isinstance(s, Reinforce) and s.until for s in self.stages):
             raise ConfigError("Reinforce.until is looked at when there is an evaluation, but Evaluation.every=0; give it steps")
         object.__setattr__(self, "judges", tuple(self.judges))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import tempfile
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from time import monotonic
 from typing import IO
 
 from assay.core.errors import DataError, RewardError
@@ -17,13 +21,20 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.task import Task
 from assay.verify.printed import printed_in
+from assay.verify.room import stopped
 from assay.verify.verdicts import Verdicts, blank
-from assay.verify.worker import Keeper, views
+from assay.verify.worker import OUT_OF_MEMORY, Keeper, hear, views
 
 __all__ = ["Bench", "Worker"]
 
 _ARRIVAL = 60.0
 """Seconds that a worker may take to read a batch: nothing of the user's runs yet, so only a broken machine needs them."""
+
+_SMALL = 1 << 16
+"""Bytes that can be sent to a process that does not read."""
+
+_LOOK = 0.5
+"""Seconds between two looks at whether one that reads is stopped."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,10 +75,18 @@ class Worker:
 
 
 class Bench:
-    """The keeper and its workers: those at work, and the idle ones. Several threads may use one."""
+    """The keeper and its workers: those at work, and the idle ones. Several threads may use one.
 
-    def __init__(self, verifier: Verifier) -> None:
+    Args:
+        verifier: what judges.
+        counts: where it is counted how often the keeper was ``replaced``, and a worker ``out_of_memory``.
+        memory: bytes that a worker may have beyond what it begins with.
+    """
+
+    def __init__(self, verifier: Verifier, counts: Counter[str], memory: int) -> None:
         self._verifier = verifier
+        self._counts = counts
+        self._memory = memory
         self._workers: list[Worker] = []
         self._idle: list[Worker] = []
         self._lock = threading.RLock()
@@ -99,10 +118,10 @@ class Bench:
                 with self._lock:
                     worker = self._idle.pop() if self._idle else self._hire()
                 worker.verdicts.begin()
-                worker.connection.send_bytes(data)
-                if worker.connection.poll(_ARRIVAL):
-                    worker.connection.recv()
-                    return worker
+                if len(data) < _SMALL or not stopped(worker.pid):
+                    worker.connection.send_bytes(data)
+                    if _arrives(worker):
+                        return worker
             except (EOFError, OSError):
                 pass  # it died while idle, which says nothing about the batch
             if worker is not None:
@@ -118,7 +137,11 @@ class Bench:
         """End a worker that is at work; see `Worker.end`."""
         with self._lock:
             self._workers.remove(worker)
-            return worker.end()
+            how, printed = worker.end()
+            if how == f"exit code {OUT_OF_MEMORY}":
+                self._counts["out_of_memory"] += 1
+                how = f"it asked for more than the {self._memory / 2**30:.3g} GiB of memory that a worker may have"
+            return how, printed
 
     def shrink(self, to: int) -> None:
         """End idle workers until ``to`` are left."""
@@ -139,8 +162,18 @@ class Bench:
         self._finalizer()
 
     def _appoint(self) -> None:
-        self._keeper = Keeper(self._verifier)
+        self._keeper = Keeper(self._verifier, self._memory)
         self._finalizer = weakref.finalize(self, _shut, self._keeper, self._workers, os.getpid())
+
+    def _dismiss(self) -> None:
+        self._counts["replaced"] += 1
+        self._finalizer.detach()
+        if self._keeper.lost:  # its workers live, and their ids are theirs as long as it does not collect them
+            for worker in self._workers:
+                with suppress(OSError):
+                    if worker.keeper is self._keeper:
+                        os.killpg(worker.pid, signal.SIGKILL)
+        self._keeper.close()
 
     def _hire(self) -> Worker:
         if not self._finalizer.alive:
@@ -151,8 +184,7 @@ class Bench:
             try:
                 pid, connection = self._keeper.spawn(printed, verdicts)
             except (EOFError, OSError):  # somebody killed the keeper: start another
-                self._finalizer.detach()
-                self._keeper.close()
+                self._dismiss()
                 self._appoint()
                 pid, connection = self._keeper.spawn(printed, verdicts)
         except BaseException:
@@ -161,6 +193,18 @@ class Bench:
             raise
         self._workers.append(Worker(pid, connection, Verdicts(verdicts), files, self._keeper))
         return self._workers[-1]
+
+
+def _arrives(worker: Worker) -> bool:
+    """Whether it says in time that it has read its batch."""
+    due = monotonic() + _ARRIVAL
+    while (left := due - monotonic()) > 0:
+        if worker.connection.poll(min(left, _LOOK)):
+            hear(worker.connection)
+            return True
+        if stopped(worker.pid):
+            break
+    return False
 
 
 def _shut(keeper: Keeper, workers: list[Worker], owner: int) -> None:

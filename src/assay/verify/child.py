@@ -6,18 +6,24 @@ Kept apart because no coverage tool sees a process that is killed; the pool's te
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
+import resource
 import signal
 import socket
+import stat
 import sys
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-__all__ = ["end_copy", "flush", "fork_keeper", "fork_worker", "in_worker"]
+__all__ = ["end_copy", "flush", "fork_keeper", "fork_worker", "in_worker", "limit_memory", "raised"]
 
 _worker: list[bool] = []
+
+_HIGH = 500
+"""The lowest number of the descriptors that a worker talks through: code that counts up from 3 does not meet them."""
 
 
 def in_worker() -> bool:
@@ -38,14 +44,40 @@ def flush() -> None:
             stream.flush()
 
 
+def limit_memory(more: int) -> None:
+    """From here on this process, and each that it starts, may have ``more`` bytes of its own beyond what it has now; on Linux."""
+    if sys.platform == "linux":
+        with open("/proc/self/statm") as file:
+            now = int(file.read().split()[5]) * resource.getpagesize()
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        most = now + more
+        resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def raised(fd: int) -> int:
+    """The same open file under a high number, where the system allows one; the low one is closed."""
+    try:
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    except OSError:  # so many descriptors are not allowed here
+        return fd
+    os.close(fd)
+    return high
+
+
 def fork_keeper(near: socket.socket, far: socket.socket, loop: Callable[[], None]) -> int:
-    """A process that runs ``loop`` and ends; its id. It holds ``far``, the caller holds ``near``."""
+    """A process that runs ``loop`` and ends; its id. It holds ``far``, the caller holds ``near``.
+
+    Of the caller's other descriptors it keeps the standard streams, and files that are open for reading only. Each other number
+    leads to the null device: a closed one would be given out again, and an object that was copied with the process would use or
+    close somebody else's.
+    """
     pid = _fork()
     if pid == 0:
         try:
             os.setsid()  # a Ctrl-C in the terminal is the training process's to handle
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             near.close()
+            _let_go(far.fileno())
             loop()
         finally:
             os._exit(0)
@@ -82,6 +114,31 @@ def _run_worker(control: socket.socket, loop: Callable[[], None]) -> NoReturn:
         code = 0
     finally:
         os._exit(code)
+
+
+def _let_go(keep: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in _open_descriptors():
+        if number > 2 and number not in (keep, null) and not _only_read(number):
+            os.dup2(null, number, inheritable=False)
+    os.close(null)
+
+
+def _open_descriptors() -> list[int]:
+    found: list[int] = []
+    try:
+        numbers = [int(name) for name in os.listdir("/dev/fd")]
+    except OSError:  # no such folder
+        numbers = list(range(min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], 1 << 16)))
+    for number in numbers:
+        with suppress(OSError):  # the folder's own
+            os.fstat(number)
+            found.append(number)
+    return found
+
+
+def _only_read(number: int) -> bool:
+    return stat.S_ISREG(os.fstat(number).st_mode) and fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
 
 
 def _fork() -> int:

@@ -10,13 +10,18 @@ from enum import StrEnum
 from multiprocessing.connection import wait
 
 from assay.core.canon import FrozenMap
+from assay.core.errors import RewardError
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
+from assay.verify import room
 from assay.verify.abilities import abilities_of
 from assay.verify.bench import Bench, Worker
 from assay.verify.room import LOOK, Clock, Room
+from assay.verify.verdict import broken
+from assay.verify.verdicts import Spoiled
+from assay.verify.worker import hear
 
 __all__ = ["Crew", "End", "Job", "Outcome"]
 
@@ -65,17 +70,20 @@ class Crew:
         deadline: seconds for one call, from when its worker begins it; a wait for a core does not count (`Clock`).
         workers: how many answers are judged at once at most (`Room`).
         counts: where ``hung`` and ``died`` are counted.
+        memory: bytes that each worker may have; None for equal shares to the workers that compute at once and to the program.
 
     Attributes:
         bench: the workers.
         wide: whether a batch is spread over several workers from its first answer.
     """
 
-    def __init__(self, verifier: Verifier, deadline: float, workers: int, counts: Counter[str]) -> None:
+    def __init__(
+        self, verifier: Verifier, deadline: float, workers: int, counts: Counter[str], memory: int | None = None
+    ) -> None:
         self._room = Room(workers)
         other = abilities_of(verifier).beside(self._room.width)
         self.wide = other is not None and self._room.width > 1
-        self.bench = Bench(other or verifier)
+        self.bench = Bench(other or verifier, counts, memory or room.memory() // (1 + self._room.width))
         self._deadline = deadline
         self._counts = counts
 
@@ -118,33 +126,58 @@ class Crew:
         found: list[Outcome | list[Score]] = []
         while True:
             through = worker.connection.poll(left)
-            for at, data in worker.verdicts.new():
-                found.append(_read(data))
-                clock.again(at)
+            try:
+                new = worker.verdicts.new()
+            except Spoiled as error:
+                return [*found[: calls - 1], self._died(worker, str(error))]
+            found += [_read(data) for _, data in new[: calls - len(found)]]
+            if new:
+                clock.again(new[-1][0])
             if through:
                 return self._rested(worker, found, calls)
             left = clock.left()
-            if left <= 0.0:
-                return [*found, self._hung(worker)]
+            if left <= 0.0 and not new:  # to read what was new may have taken us longer than the deadline
+                return self._late(worker, found, calls)
+            left = max(0.0, left)
 
     def _rested(self, worker: Worker, found: list[Outcome | list[Score]], calls: int) -> list[Outcome | list[Score]]:
         try:
-            worker.connection.recv()
+            hear(worker.connection)
+        except Spoiled as error:
+            return [*found[: calls - 1], self._died(worker, str(error))]
         except (EOFError, OSError):
-            how, printed = self.bench.end(worker)
-            if len(found) == calls:
-                return found
-            self._counts["died"] += 1
-            return [*found, _stopped(End.DIED, "died", f"the scoring process ended without a verdict ({how})", printed)]
+            if len(found) < calls:
+                return [*found, self._died(worker)]
+            self.bench.end(worker)
+            return found
+        if len(found) < calls:
+            return [*found, self._died(worker, "it wrote over its verdicts")]
         self.bench.rest(worker)
+        return found
+
+    def _late(self, worker: Worker, found: list[Outcome | list[Score]], calls: int) -> list[Outcome | list[Score]]:
+        if len(found) < calls:
+            return [*found, self._hung(worker)]
+        self.bench.end(worker)  # all verdicts are there, and only the word that it is through is not
         return found
 
     def _seen(self, worker: Worker, clock: Clock) -> Outcome | None:
         if worker.connection.poll():  # first of all: a verdict that came while we were busy elsewhere is in time
-            (outcome,) = self._rested(worker, [_read(data) for _, data in worker.verdicts.new()], 1)
+            try:
+                found = [_read(data) for _, data in worker.verdicts.new()[:1]]
+            except Spoiled as error:
+                return self._died(worker, str(error))
+            (outcome,) = self._rested(worker, [*found], 1)
             assert isinstance(outcome, Outcome)
             return outcome
         return self._hung(worker) if clock.left() <= 0.0 else None
+
+    def _died(self, worker: Worker, why: str = "") -> Outcome:
+        self._counts["died"] += 1
+        how, printed = self.bench.end(worker)
+        if why:
+            how = f"{why}, through descriptors that are not its own, and was ended"
+        return _stopped(End.DIED, "died", f"the scoring process ended without a verdict ({how})", printed)
 
     def _hung(self, worker: Worker) -> Outcome:
         self._counts["hung"] += 1
@@ -158,5 +191,8 @@ def _stopped(end: End, verdict: str, error: str, printed: str) -> Outcome:
 
 
 def _read(data: bytes) -> Outcome | list[Score]:
-    verdict: Score | list[Score] = pickle.loads(data)
+    try:
+        verdict: Score | list[Score] = pickle.loads(data)
+    except Exception as error:  # whatever a foreign class raises that is rebuilt here
+        return Outcome(End.VERDICT, broken(RewardError(f"the verdict cannot be read: {type(error).__name__}: {error}")))
     return verdict if isinstance(verdict, list) else Outcome(End.VERDICT, verdict)

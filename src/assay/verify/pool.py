@@ -25,6 +25,12 @@ __all__ = ["ScoringPool"]
 _HANGS = 3
 """So many different answers that hang, before the verifier ever answered, mean that it is broken and not the answers."""
 
+_NEWS = {
+    "replaced": "the process that starts scoring workers was stopped or killed, and has been replaced",
+    "out_of_memory": "a scoring worker asked for more memory than it may have and was ended: does the reward keep something of "
+    "each answer? If it needs more, raise Run.reward_memory (ScoringPool.memory), in GiB",
+}
+
 _Pair = tuple[Task, Rollout]
 
 
@@ -67,14 +73,18 @@ class ScoringPool:
         workers: how many answers are judged at once at most; 1 for a function that must not run twice at the same time.
         refuse: raise where training on the verdicts would be blind; False to get every verdict as it is, as when answers are
             judged one by one.
+        memory: GiB that each worker, and each program that it starts, may have beyond what it begins with (on Linux; shared
+            memory does not count); None for equal shares of the machine's memory to the workers that compute at once and to this
+            program. A worker that asks for more is ended as if it had died.
 
     Attributes:
-        counts: since the pool was made, how often a verdict was ``retried``, a call ``hung``, a worker ``died``, a batched
-            call was ``split`` into single ones, a verdict lay ``below_floor``, a function ``changed`` its copy of a row; 0 for
+        counts: since the pool was made, how often a verdict was ``retried``, a call ``hung``, a worker ``died`` (and was
+            ``out_of_memory``, where it met its limit), a batched call was ``split`` into single ones, a verdict lay
+            ``below_floor``, a function ``changed`` its copy of a row, the process that starts workers was ``replaced``; 0 for
             what never happened.
 
     Raises:
-        ConfigError: a deadline that is not positive, or no workers.
+        ConfigError: a deadline or a memory that is not positive, or no workers.
 
     >>> from assay.verify import RewardFunction
     >>> with ScoringPool(RewardFunction(lambda p, c, row: 1.0), deadline=2.0) as pool:
@@ -82,11 +92,17 @@ class ScoringPool:
     {}
     """
 
-    def __init__(self, verifier: Verifier, deadline: float = 5.0, *, workers: int = 8, refuse: bool = True) -> None:
+    def __init__(
+        self, verifier: Verifier, deadline: float = 5.0, *, workers: int = 8, refuse: bool = True, memory: float | None = None
+    ) -> None:
         if not deadline > 0:
             raise ConfigError(f"ScoringPool.deadline is in seconds and must be > 0, got {deadline}")
         if workers < 1:
             raise ConfigError(f"ScoringPool.workers={workers}; use at least 1")
+        if memory is not None and not memory > 0:
+            raise ConfigError(
+                f"ScoringPool.memory is in GiB and must be > 0, got {memory}; leave it out for a share of the machine's"
+            )
         self.abilities = abilities_of(verifier)
         self.abilities.ready()
         self.verifier = verifier
@@ -100,7 +116,7 @@ class ScoringPool:
         self._lock = threading.Lock()
         self._crew: Crew | None = None
         if not self.abilities.trusted:
-            self._crew = Crew(verifier, self.deadline, workers, self.counts)
+            self._crew = Crew(verifier, self.deadline, workers, self.counts, None if memory is None else int(memory * 2**30))
         self._ahead = Ahead(verifier)
 
     def score(self, items: Sequence[tuple[Task, Rollout]]) -> dict[str, Score]:
@@ -183,11 +199,13 @@ class ScoringPool:
 
     def _asked(self, items: Sequence[_Pair], crew: Crew) -> list[Score]:
         try:
+            before = {name: self.counts[name] for name in _NEWS}
             firsts, seconds = self._judged(items, crew)
         except BaseException:  # whatever leaves here leaves workers in the middle of a batch
             crew.bench.end_all()
             raise
         self.counts.update(["retried"] * len(seconds))
+        self._news += [_NEWS[name] for name, n in before.items() if self.counts[name] > n and _NEWS[name] not in self._news]
         verdicts = [(seconds.get(i) or firsts[i]).score for i in range(len(items))]
         self._learn(verdicts)
         self._notice_changes(items, verdicts)

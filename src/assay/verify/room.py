@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-__all__ = ["LOOK", "Clock", "Room", "cores", "runs", "waited"]
+__all__ = ["LOOK", "Clock", "Room", "cores", "memory", "runs", "stopped", "waited"]
 
 LOOK = 0.05
 """Seconds between two looks at which workers sleep."""
@@ -39,8 +40,8 @@ class Clock:
         self._waited = waited(pid)
 
     def again(self, at: float | None = None) -> None:
-        """The next verdict begins, or began (`time.monotonic`)."""
-        self.began = monotonic() if at is None else at
+        """The next verdict begins, or began (`time.monotonic`): not before the present one, nor later than now."""
+        self.began = monotonic() if at is None else min(max(self.began, at), monotonic())
 
     def left(self) -> float:
         """Seconds left to the present verdict. Waits since the clock was made count: to read them costs microseconds."""
@@ -90,6 +91,19 @@ def cores() -> int:
     return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
+def memory() -> int:
+    """Bytes of memory that this program may use: the machine's, or what its control group allows.
+
+    >>> memory() > 0
+    True
+    """
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # no such group, or one without a limit
+            found.append(int(Path(path).read_text()))
+    return min(found)
+
+
 def waited(pid: int) -> float:
     """Seconds that a process's first thread was ready to run and had no core; 0 where the system does not tell.
 
@@ -101,6 +115,19 @@ def waited(pid: int) -> float:
         return int(Path("/proc", str(pid), "schedstat").read_text().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):  # no such system, or a process that has just ended
         return 0.0
+
+
+def stopped(pid: int) -> bool:
+    """Whether a process was stopped by a signal (SIGSTOP); False where the system does not tell.
+
+    >>> import os
+    >>> stopped(os.getpid())
+    False
+    """
+    try:
+        return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0] == "T"
+    except (OSError, IndexError):  # no such system, or a process that has just ended
+        return False
 
 
 def runs(pid: int) -> bool:

@@ -12,6 +12,7 @@ from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.verify.abilities import abilities_of, measured
+from assay.verify.child import in_worker
 
 __all__ = ["broken", "checked", "failed_attempt", "judge"]
 
@@ -32,6 +33,8 @@ def judge(verifier: Verifier, task: Task, rollout: Rollout) -> Score:
     try:
         score = verifier(task, rollout)
     except Exception as error:  # a verifier is foreign code: whatever it raises is its fault
+        if isinstance(error, MemoryError) and in_worker():  # which ends: what it has kept would fail the next answers too
+            raise
         return broken(error)
     if not isinstance(score, Score):  # pyright: ignore[reportUnnecessaryIsInstance]
         return broken(TypeError(f"the verifier returned {a_kind(score)}: {score!r}; it must return a Score"))

@@ -9,12 +9,20 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
+import zlib
 from time import monotonic
 from typing import IO
 
-__all__ = ["Verdicts", "blank"]
+__all__ = ["Spoiled", "Verdicts", "blank"]
 
-_HEAD = struct.Struct("=dq")
+_HEAD = struct.Struct("=dqI")
+
+_SEED = 1
+"""Makes the checksum of nothing another than 0: no stretch of zeros is a verdict."""
+
+
+class Spoiled(OSError):
+    """What a worker sent is not what its loop sends: foreign code wrote into descriptors that are not its own."""
 
 
 class Verdicts:
@@ -44,7 +52,7 @@ class Verdicts:
 
     def add(self, data: bytes) -> None:
         """Behind what stands there; with the time (`time.monotonic`), at which the next answer's begins."""
-        whole = memoryview(_HEAD.pack(monotonic(), len(data)) + data)
+        whole = memoryview(_HEAD.pack(monotonic(), len(data), zlib.crc32(data, _SEED)) + data)
         while whole:
             written = os.pwrite(self._fd, whole, self._at)
             whole, self._at = whole[written:], self._at + written
@@ -52,13 +60,19 @@ class Verdicts:
     def new(self) -> list[tuple[float, bytes]]:
         """What was added since the last time, each with its time; nothing of one that is written just now, or whose worker died
         while it wrote.
+
+        Raises:
+            Spoiled: something else has been written there.
         """
         data, found, at = self._rest(), list[tuple[float, bytes]](), 0
         while at + _HEAD.size <= len(data):
-            when, size = _HEAD.unpack_from(data, at)
+            when, size, check = _HEAD.unpack_from(data, at)
             if (end := at + _HEAD.size + size) > len(data):
                 break
-            found.append((when, data[at + _HEAD.size : end]))
+            verdict = data[at + _HEAD.size : end]
+            if size < 0 or check != zlib.crc32(verdict, _SEED):
+                raise Spoiled("it wrote over its verdicts")
+            found.append((when, verdict))
             at = end
         self._at += at
         return found

@@ -11,6 +11,7 @@ import pickle
 import signal
 import socket
 import struct
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -24,13 +25,14 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify.abilities import abilities_of
-from assay.verify.child import end_copy, flush, fork_keeper, fork_worker
+from assay.verify.child import end_copy, flush, fork_keeper, fork_worker, limit_memory, raised
 from assay.verify.function import RewardFunction, prompt_of, row_of
 from assay.verify.printed import Printed, capture
+from assay.verify.room import stopped
 from assay.verify.verdict import broken, checked, judge
-from assay.verify.verdicts import Verdicts
+from assay.verify.verdicts import Spoiled, Verdicts
 
-__all__ = ["Item", "Keeper", "keep", "serve", "views"]
+__all__ = ["OUT_OF_MEMORY", "Item", "Keeper", "hear", "keep", "serve", "views"]
 
 Item = Any
 """A task with its rollout, or the `RewardFunction`'s view of them."""
@@ -43,22 +45,52 @@ _GLANCE = 5.0
 """Seconds between two looks of an idle keeper at whether the training process is still there."""
 
 
+OUT_OF_MEMORY = 247
+"""Exit status of a worker that met its limit of memory."""
+
+_WORD = b"through"
+"""What a worker says when it has read a batch, and when it has judged it."""
+
+_SENT = struct.pack("!i", len(_WORD)) + _WORD
+"""That word as a connection sends it."""
+
+_LATE = 0.5
+"""Seconds without an answer after which it is looked at whether the keeper is stopped, and again after as many."""
+
+_LOST = 120.0
+"""Seconds after which a keeper that runs is given up. Its first answer follows the verifier's ``prepare()``."""
+
+
 class Keeper:
     """The training process's handle on the keeper process.
 
     Args:
         verifier: what workers run; inherited by fork, so lambdas and functions of ``__main__`` work.
+        memory: bytes that a worker may have beyond what it begins with.
+
+    Attributes:
+        pid: its process id.
+        lost: it was stopped, or owes an answer for too long, and is of no more use.
     """
 
-    def __init__(self, verifier: Verifier) -> None:
+    def __init__(self, verifier: Verifier, memory: int) -> None:
         self._control, far = socket.socketpair()
+        self._control.settimeout(_LATE)
+        self.lost = False
         flush()
-        self.pid = fork_keeper(self._control, far, lambda: keep(far, verifier))
+        self.pid = fork_keeper(self._control, far, lambda: keep(far, verifier, memory))
         far.close()
 
     def spawn(self, printed: int, verdicts: int) -> tuple[int, Connection]:
-        """A new worker: its process id and a connection to it; with files for what it prints and for its verdicts."""
+        """A new worker: its process id and a connection to it; with files for what it prints and for its verdicts.
+
+        Raises:
+            EOFError, OSError: the keeper is gone or stopped.
+        """
+        if self.lost:
+            raise EOFError("the scoring keeper is gone")
         near, far = socket.socketpair()
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(_LOST), 0))  # one may never read
         try:
             socket.send_fds(self._control, [_ORDER.pack(_SPAWN, 0)], [far.fileno(), printed, verdicts])
             pid = self._answer()
@@ -70,7 +102,13 @@ class Keeper:
         return pid, Connection(near.detach())
 
     def kill(self, pid: int) -> int:
-        """End a worker and all it started; its exit status as `os.waitstatus_to_exitcode` gives it."""
+        """End a worker and all it started; its exit status as `os.waitstatus_to_exitcode` gives it.
+
+        Raises:
+            EOFError, OSError: the keeper is gone or stopped.
+        """
+        if self.lost:
+            raise EOFError("the scoring keeper is gone")
         self._control.sendall(_ORDER.pack(_KILL, pid))
         return self._answer()
 
@@ -80,11 +118,26 @@ class Keeper:
         with suppress(OSError):
             self._control.sendall(_ORDER.pack(_QUIT, 0))
         self._control.close()
+        due, pause = time.monotonic() + _LOST, 0.001
         with suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
+            while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
+                if self.lost or stopped(self.pid) or time.monotonic() > due:
+                    os.kill(self.pid, signal.SIGKILL)
+                    os.waitpid(self.pid, 0)
+                    return
+                time.sleep(pause)
+                pause = min(2 * pause, 0.05)
 
     def _answer(self) -> int:
-        data = self._control.recv(_ANSWER.size)
+        due = time.monotonic() + _LOST
+        while True:
+            try:
+                data = self._control.recv(_ANSWER.size)
+                break
+            except TimeoutError:
+                if stopped(self.pid) or time.monotonic() > due:
+                    self.lost = True  # an answer that comes yet would be taken for the next one's
+                    raise EOFError("the scoring keeper does not answer") from None
         if len(data) < _ANSWER.size:
             raise EOFError("the scoring keeper is gone")
         return int(_ANSWER.unpack(data)[0])
@@ -103,14 +156,28 @@ def serve(connection: Connection, verifier: Verifier, printed: Printed, verdicts
         except EOFError:
             return
         verdicts.clear()
-        connection.send(None)  # the batch is here: the clock of the first item starts
+        connection.send_bytes(_WORD)  # the batch is here: the clock of the first item starts
         calls: list[list[Item]] = [items] if together else [[item] for item in items]
         for call in calls:
             printed.clear()
             verdict = _judge_together(verifier, call) if together else _judge(verifier, call[0])
             end_copy(own)
             verdicts.add(_pickled(_with(printed.text(), verdict)))
-        connection.send(None)
+        connection.send_bytes(_WORD)
+
+
+def hear(connection: Connection) -> None:
+    """Takes the word that a worker's connection is ready to give; never waits for more.
+
+    Raises:
+        EOFError: the worker has ended.
+        Spoiled: what came is no word of its loop.
+    """
+    data = os.read(connection.fileno(), len(_SENT))
+    if not data:
+        raise EOFError("the worker has ended")
+    if data != _SENT:
+        raise Spoiled("it wrote into its connection")
 
 
 def views(verifier: Verifier, items: Sequence[tuple[Task, Rollout]]) -> list[Item]:
@@ -132,6 +199,8 @@ def _judge(verifier: Verifier, item: Item) -> Score:
             return judge(verifier, *item)
         (score,) = verifier.score_views([item])
         return checked(score)
+    except MemoryError:
+        raise
     except BaseException as error:  # sys.exit() in a reward function must not look like a crash
         return broken(error)
 
@@ -139,6 +208,8 @@ def _judge(verifier: Verifier, item: Item) -> Score:
 def _judge_together(verifier: Any, items: Sequence[Item]) -> list[Score] | Score:
     try:
         return [checked(score) for score in verifier.score_views(items)]
+    except MemoryError:
+        raise
     except BaseException as error:
         return broken(error)
 
@@ -158,7 +229,7 @@ def _pickled(verdict: list[Score] | Score) -> bytes:
         return pickle.dumps(broken(RewardError(f"the verdict cannot leave its process: {error}")))
 
 
-def keep(control: socket.socket, verifier: Verifier) -> None:
+def keep(control: socket.socket, verifier: Verifier, memory: int) -> None:
     """The keeper's loop: fork and kill workers as told, until told to quit or the training process is gone; then end them all.
 
     A verifier with ``prepare()`` is prepared first: what that imports, every worker has from its first moment.
@@ -181,7 +252,7 @@ def keep(control: socket.socket, verifier: Verifier) -> None:
                 return
             if order == _SPAWN:
                 near, out, told = fds
-                pid = fork_worker(control, lambda n=near, o=out, t=told: serve(Connection(n), verifier, capture(o), Verdicts(t)))
+                pid = fork_worker(control, lambda n=near, o=out, t=told: _work(verifier, memory, raised(n), raised(o), raised(t)))
                 for fd in fds:
                     os.close(fd)
                 workers.add(pid)
@@ -192,6 +263,14 @@ def keep(control: socket.socket, verifier: Verifier) -> None:
     finally:
         for pid in workers:
             _end(pid)
+
+
+def _work(verifier: Verifier, memory: int, near: int, printed: int, verdicts: int) -> None:
+    limit_memory(memory)
+    try:
+        serve(Connection(near), verifier, capture(printed), Verdicts(verdicts))
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
 
 
 def _end(pid: int) -> int:

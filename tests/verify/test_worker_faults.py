@@ -1,0 +1,216 @@
+"""Rewards that write into descriptors, supervisors and workers that are stopped: told, replaced, and never waited for."""
+
+import contextlib
+import os
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from foreign_code import LONG, act, alive, items, pids
+
+from assay.core.canon import FrozenMap
+from assay.core.errors import RewardError
+from assay.core.rollout import Rollout
+from assay.core.score import Fault, Score
+from assay.core.task import Task
+from assay.verify import RewardFunction, ScoringPool
+
+
+def write_everywhere(numbers: range) -> None:
+    for number in numbers:
+        with contextlib.suppress(OSError):
+            os.write(number, b"x" * 64)
+
+
+def test_a_reward_that_writes_into_low_descriptors_reaches_nobody(tmp_path: Path) -> None:
+    def scribbles(prompt: str, completion: str, row: dict[str, Any]) -> float:
+        write_everywhere(range(3, 400))
+        return act(prompt, completion, row)
+
+    lock, (ear, mouth) = tmp_path / "lock", os.pipe()
+    os.set_blocking(ear, False)
+    with lock.open("w") as file, ScoringPool(RewardFunction(scribbles), LONG) as pool:
+        file.write("1\n")
+        file.flush()
+        assert [s.primary for s in pool.score(items("yes", "no", "yes")).values()] == [1.0, 0.0, 1.0]
+        assert [s.primary for s in pool.score(items("no", "yes")).values()] == [0.0, 1.0]
+        assert pool.counts == Counter()
+    with pytest.raises(BlockingIOError):
+        os.read(ear, 1)
+    os.close(ear)
+    os.close(mouth)
+    assert lock.read_text() == "1\n"
+
+
+def test_workers_hold_no_descriptor_of_the_program_but_files_it_reads(tmp_path: Path) -> None:
+    def held(prompt: str, completion: str, row: dict[str, Any]) -> dict[str, float]:
+        found = {os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{n}")}
+        names = [f for f in found if f.startswith(("socket:", "pipe:", "anon_inode:"))]
+        return {"correct": 1.0, "sockets": float(len(names)), **{p.name: float(str(p) in found) for p in (written, read)}}
+
+    written, read = tmp_path / "written", tmp_path / "read"
+    read.write_text("word")
+    ear, mouth = os.pipe()
+    with (
+        written.open("w"),
+        read.open(),
+        ScoringPool(RewardFunction(held), LONG) as other,
+        ScoringPool(RewardFunction(held), LONG) as pool,
+    ):
+        other.score(items("yes"))
+        (verdict,) = pool.score(items("yes")).values()
+    os.close(ear)
+    os.close(mouth)
+    # sockets: only its connection, since verdicts stand in a file
+    assert dict(verdict.components) == {"correct": 1.0, "sockets": 1.0, "written": 0.0, "read": 1.0}
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_a_reward_that_writes_into_all_descriptors_is_ended_and_told(workers: int) -> None:
+    def scribbles(prompt: str, completion: str, row: dict[str, Any]) -> float:
+        if completion == "write":
+            write_everywhere(range(3, 1024))
+        return act(prompt, completion, row)
+
+    with ScoringPool(RewardFunction(scribbles, floor=-1.0), LONG, workers=workers) as pool:
+        for _ in range(2):
+            verdicts = list(pool.score(items("yes", "write", "no", "yes")).values())
+            assert [s.components["reward"] for s in verdicts] == [1.0, -1.0, 0.0, 1.0]
+            assert verdicts[1].fault is Fault.POLICY
+            assert "through descriptors that are not its own" in verdicts[1].info["error"]
+        assert pool.counts["died"] >= 4  # and where an answer before it had not been read yet, that one is judged again too
+
+
+@pytest.mark.parametrize("place", ["cut", "head"])
+def test_verdicts_that_are_gone_or_spoiled_are_a_death(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    from assay.verify.verdicts import Verdicts
+
+    add = Verdicts.add
+
+    def spoil(self: Verdicts, data: bytes) -> None:
+        add(self, data)
+        if b"spoil" in data:
+            if place == "cut":
+                os.ftruncate(self._fd, 0)  # pyright: ignore
+            else:
+                os.pwrite(self._fd, b"\x00" * 24, 0)  # pyright: ignore
+
+    def judge(prompt: str, completion: str, row: dict[str, Any]) -> dict[str, float]:
+        return {"correct": act(prompt, completion, row), completion: 1.0}
+
+    monkeypatch.setattr(Verdicts, "add", spoil)  # workers are forked with it
+    with ScoringPool(RewardFunction(judge), LONG) as pool:
+        verdicts = pool.score(items("spoil", "yes", "no", "yes"))
+    assert verdicts["r0"].fault is Fault.POLICY
+    assert "wrote over its verdicts" in verdicts["r0"].info["error"]
+    assert [verdicts[k].components["correct"] for k in ("r1", "r2", "r3")] == [1.0, 0.0, 1.0]
+
+
+def test_a_stopped_supervisor_is_replaced_counted_and_told() -> None:
+    with ScoringPool(RewardFunction(act), LONG) as pool:
+        pool.score(items("yes"))
+        keeper, worker = pids(pool)
+        os.kill(keeper, signal.SIGSTOP)
+        assert [s.primary for s in pool.score(items("yes", "raise", "no")).values() if s.valid] == [1.0, 0.0]
+        assert pids(pool)[0] != keeper
+        assert pool.counts == Counter(retried=1, replaced=1)
+        assert pool.news() == ["the process that starts scoring workers was stopped or killed, and has been replaced"]
+        assert not alive(keeper)
+        assert not alive(worker)
+
+
+def test_a_pool_whose_supervisor_is_stopped_can_be_closed() -> None:
+    pool = ScoringPool(RewardFunction(act), LONG)
+    pool.score(items("yes"))
+    running = pids(pool)
+    os.kill(running[0], signal.SIGSTOP)
+    pool.close()
+    assert [p for p in running if alive(p)] == []
+
+
+def test_a_supervisor_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.verify.worker._LATE", 0.05)
+    monkeypatch.setattr("assay.verify.worker._LOST", 0.2)
+    monkeypatch.setattr("assay.verify.worker.keep", lambda *_: time.sleep(600))  # keepers are forked with it
+    with ScoringPool(RewardFunction(act), LONG) as pool:
+        with pytest.raises(RewardError, match="three scoring processes in a row"):
+            pool.score(items("yes"))
+        running = pids(pool)
+    assert not alive(running[0])
+
+
+def test_a_worker_that_was_stopped_while_idle_costs_no_verdict() -> None:
+    with ScoringPool(RewardFunction(act), LONG) as pool:
+        pool.score(items("yes"))
+        worker = pids(pool)[1]
+        os.kill(worker, signal.SIGSTOP)
+        assert pool.score(items("yes"))["r0"].primary == 1.0
+        assert pool.counts == Counter()
+        assert not alive(worker)
+
+
+def test_verdicts_that_we_read_late_are_in_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Reading a verdict of many megabytes may take longer than the deadline of the next."""
+    from assay.verify import crew
+
+    read = crew._read  # pyright: ignore
+
+    def slow(data: bytes) -> Any:
+        (tmp_path / "read").touch()
+        time.sleep(0.6)
+        return read(data)
+
+    def judge(prompt: str, completion: str, row: dict[str, Any]) -> float:
+        while completion == "late" and not (tmp_path / "read").exists():
+            time.sleep(0.005)
+        return act(prompt, completion, row)
+
+    monkeypatch.setattr("assay.verify.crew._read", slow)
+    with ScoringPool(RewardFunction(judge), 0.5) as pool:
+        assert [s.primary for s in pool.score(items("yes", "late", "yes", "no")).values()] == [1.0, 0.0, 1.0, 0.0]
+        assert pool.counts == Counter()
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_a_worker_that_never_says_it_is_through_has_given_all_its_verdicts(
+    monkeypatch: pytest.MonkeyPatch, batched: bool
+) -> None:
+    from assay.verify.verdicts import Verdicts
+
+    add = Verdicts.add
+
+    def stalls(self: Verdicts, data: bytes) -> None:
+        add(self, data)
+        if b"last" in data:
+            time.sleep(600)
+
+    def judge(prompt: str, completion: str, row: dict[str, Any]) -> dict[str, float]:
+        return {"correct": act(prompt, completion, row), completion: 1.0}
+
+    def batch(prompts: list[str], completions: list[str], rows: list[dict[str, Any]]) -> list[dict[str, float]]:
+        return [judge(*item) for item in zip(prompts, completions, rows, strict=True)]
+
+    monkeypatch.setattr(Verdicts, "add", stalls)  # workers are forked with it
+    with ScoringPool(RewardFunction(batch if batched else judge, batched=batched), 1.0) as pool:
+        verdicts = pool.score(items("yes", "no", "last"))
+        assert [s.components["correct"] for s in verdicts.values()] == [1.0, 0.0, 0.0]
+        assert pool.counts == Counter()
+
+
+class Unreadable:
+    def __reduce__(self) -> Any:
+        return [].pop, ()
+
+
+def test_a_verdict_that_cannot_be_rebuilt_is_a_verifier_fault() -> None:
+    class Odd:
+        def __call__(self, task: Task, rollout: Rollout) -> Score:
+            return Score(components={"correct": 1.0}, info=FrozenMap({"x": Unreadable()} if rollout.text == "odd" else {}))
+
+    with ScoringPool(Odd(), LONG) as pool:
+        verdicts = pool.score(items("yes", "odd", "no"))
+    assert [s.fault for s in verdicts.values()] == [Fault.NONE, Fault.VERIFIER, Fault.NONE]
+    assert "cannot be read" in verdicts["r1"].info["error"]
