@@ -1,5 +1,6 @@
 """The views of a run, at chosen times."""
 
+import errno
 import io
 import os
 import sys
@@ -8,6 +9,7 @@ from dataclasses import replace
 import pytest
 from cli_support import flat
 
+from assay.cli import live as shown
 from assay.cli.live import LiveView, PlainView, Progress, view
 from assay.recipes import quickstart
 from assay.train.stages import WarmUp
@@ -196,3 +198,24 @@ def test_a_reader_that_goes_away_does_not_end_the_run(run, monkeypatch):
     plain.close()
     assert sys.stdout.name == os.devnull
     sys.stdout.close()
+
+
+def test_a_terminal_that_is_closed_does_not_end_the_run(monkeypatch):
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(sys, "stdout", Closed())
+    shown.say("a line")
+    shown.say("another")
+    sys.stdout.close()
+
+
+def test_other_failures_of_the_output_are_told(monkeypatch):
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    with pytest.raises(OSError, match="No space left"):
+        shown.say("a line")

@@ -133,7 +133,7 @@ def say(line: str) -> None:
     try:
         print(line, flush=True)
     except OSError as error:
-        if error.errno not in (errno.EPIPE, errno.EIO):
+        if not isinstance(error, BrokenPipeError) and error.errno != errno.EIO:
             raise
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- the interpreter flushes it at the end
 
