@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import assay
 from assay.core.canon import digest
 from assay.core.config import to_dict
-from assay.core.errors import ConfigError, DataError, a_kind
+from assay.core.errors import CheckpointError, ConfigError, DataError, a_kind
 from assay.core.hub import PREFIX
 from assay.core.places import cache_folder
 from assay.runtime.chat import Chat
@@ -126,7 +126,7 @@ def load(source: object, build: Builder) -> AnyModel:
         folder = cache_folder() / "base" / source.key
         try:
             return load_model(build(source.run, folder))
-        except DataError as error:
+        except (DataError, CheckpointError) as error:
             raise DataError(f"the base in the cache is damaged ({error}); remove {folder}, and it is built again") from error
     raise ConfigError(f"Run.model is {a_kind(source)}; use Folder(path), Scratch(...) or Built(run=...)")
 
