@@ -232,3 +232,10 @@ def test_rounding_refuses_what_it_cannot_round() -> None:
     ):
         with pytest.raises(DataError, match=said):
             manifest.rounded(dtype)
+
+
+def test_an_outcome_has_an_advantage_for_each_rollout() -> None:
+    graded = core.Group(key="g", task=task(), draw=core.Draw("a", 1, 1.0), rollouts=(), scores=())
+    assert core.Outcome(group=graded, advantages=np.zeros(0)).magnitudes == ()
+    with pytest.raises(DataError, match=r"group g: advantages of shape \(2,\) for 0 rollouts"):
+        core.Outcome(group=graded, advantages=np.zeros(2))

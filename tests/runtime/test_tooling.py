@@ -215,3 +215,11 @@ def test_a_whole_attempt_with_a_tool_that_the_template_shows(name: str) -> None:
     first, second = rollout.calls
     assert second.prefix[: len(first.tokens)].tolist() == first.tokens.tolist()
     assert "=80>" in seen[1] and seen[1].startswith(seen[0])
+
+
+def test_calls_that_are_no_json_are_refused_with_their_text() -> None:
+    from assay.core.tooling import with_words
+
+    with pytest.raises(DataError):
+        with_words("{")
+    assert with_words('[{"name": "add", "arguments": {}}]')[0] == ""

@@ -6,6 +6,7 @@ import signal
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ from assay.core.errors import RewardError
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
-from assay.verify import RewardFunction, ScoringPool
+from assay.verify import RewardFunction, ScoringPool, room, worker
+from assay.verify import bench as bench_module
+from assay.verify.verdict import judge
 
 
 def write_everywhere(numbers: range) -> None:
@@ -214,3 +217,61 @@ def test_a_verdict_that_cannot_be_rebuilt_is_a_verifier_fault() -> None:
         verdicts = pool.score(items("yes", "odd", "no"))
     assert [s.fault for s in verdicts.values()] == [Fault.NONE, Fault.VERIFIER, Fault.NONE]
     assert "cannot be read" in verdicts["r1"].info["error"]
+
+
+# ---- what no pool reaches twice ---------------------------------------------------------------------------------------
+
+
+def test_no_memory_in_a_worker_is_its_end_and_elsewhere_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Greedy:
+        def __call__(self, task: Task, rollout: Rollout) -> Score:
+            raise MemoryError
+
+        def score_views(self, items: Any) -> Any:
+            raise MemoryError
+
+    (item,) = items("yes")
+    assert judge(Greedy(), *item).fault is Fault.VERIFIER
+    monkeypatch.setattr("assay.verify.verdict.in_worker", lambda: True)
+    with pytest.raises(MemoryError):
+        worker._judge(Greedy(), item)
+    with pytest.raises(MemoryError):
+        worker._judge_together(Greedy(), [item])
+
+
+def test_nobody_is_stopped_that_is_not_there() -> None:
+    assert not room.stopped(0)
+
+
+def test_a_supervisor_that_is_lost_is_asked_for_nothing_and_its_workers_end() -> None:
+    with ScoringPool(RewardFunction(act), LONG) as pool:
+        pool.score(items("yes"))
+        bench = pool._crew.bench
+        keeper, (hired,) = bench._keeper, bench._workers
+        keeper.lost = True
+        with pytest.raises(EOFError, match="is gone"):
+            keeper.kill(hired.pid)
+        other = SimpleNamespace(pid=hired.pid, keeper=None)  # of an earlier supervisor
+        gone = SimpleNamespace(pid=2**22 + 1, keeper=keeper)  # has ended already
+        bench._workers += [other, gone]
+        bench._idle.clear()  # as if it were at work
+        try:
+            assert pool.score(items("no"))["r0"].primary == 0.0
+        finally:
+            bench._workers[:] = [w for w in bench._workers if w not in (other, gone)]
+        assert pool.counts["replaced"] == 1
+    assert not alive(hired.pid)
+
+
+def test_a_large_batch_is_not_sent_to_a_worker_that_was_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def stopped_once(pid: int) -> bool:
+        seen.append(pid)
+        return len(seen) == 1
+
+    monkeypatch.setattr(bench_module, "stopped", stopped_once)
+    monkeypatch.setattr(bench_module, "_SMALL", 1)
+    with ScoringPool(RewardFunction(act), LONG) as pool:
+        assert pool.score(items("yes"))["r0"].primary == 1.0
+    assert len(set(seen)) == 2

@@ -37,6 +37,10 @@ class Message:
     content: str
     media: tuple[Media, ...] = ()
 
+    def __repr__(self) -> str:
+        shown = f", media={self.media!r}" if self.media else ""
+        return f"Message(role={self.role!r}, content={self.content!r}{shown})"
+
     def __post_init__(self) -> None:
         if self.media and self.content.count(PLACEHOLDER) != len(self.media):
             raise DataError(

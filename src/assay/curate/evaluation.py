@@ -128,7 +128,7 @@ class EvalIndex:
     >>> index = EvalIndex((EvalItem("aime.jsonl", 1, normal("Find the least prime above one hundred and ten.")),))
     >>> found = contaminated(index, ["2+2?", "Please find the least prime above one hundred and ten. Thanks!"])
     >>> [(c.index, hit.kind, hit.run) for c in found for hit in c.hits]
-    [(1, 'run', 'find the least prime above one hundred and')]
+    [(1, 'whole', '')]
     """
 
     items: tuple[EvalItem, ...]

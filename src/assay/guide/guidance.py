@@ -107,7 +107,7 @@ class Privileged(Stateless):
         text: the turn; ``{prompt}`` stands for what the policy is shown, ``{solution}`` for ``private["solution"]``, else
             ``private["answer"]``.
 
-    >>> from assay.core import FrozenMap, Task
+    >>> from assay.core import FrozenMap, Moment, Task
     >>> task = Task(id="a", domain="d", arm="x", level=1, split="train", index=0,
     ...             public=FrozenMap({"prompt": "1+1="}), private=FrozenMap({"answer": "2"}))
     >>> (posed,) = Privileged(text="{solution};{prompt}").next(task, [], Moment(key="k"))

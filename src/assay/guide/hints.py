@@ -56,7 +56,7 @@ class Ghpo(Stateless):
     Raises:
         ConfigError: shares out of range or order, or another text.
 
-    >>> from assay.core import FrozenMap
+    >>> from assay.core import FrozenMap, Moment, Task
     >>> task = Task(id="a", domain="d", arm="x", level=1, split="train", index=0,
     ...             public=FrozenMap({"prompt": "1+1="}), private=FrozenMap({"answer": "2"}))
     >>> [posed.context.key for posed in Ghpo().next(task, [], Moment(key="s0/0"))]

@@ -18,7 +18,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-__all__ = ["end_copy", "flush", "fork_keeper", "fork_worker", "in_worker", "limit_memory", "raised"]
+__all__ = [
+    "OUT_OF_MEMORY",
+    "end_copy",
+    "flush",
+    "fork_keeper",
+    "fork_worker",
+    "in_worker",
+    "limit_memory",
+    "raised",
+    "within_memory",
+]
+
+OUT_OF_MEMORY = 247
+"""With this status a worker ends that has used up its memory."""
 
 _worker: list[bool] = []
 
@@ -52,6 +65,15 @@ def limit_memory(more: int) -> None:
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
         most = now + more
         resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def within_memory(more: int, work: Callable[[], object]) -> None:
+    """Do the work with ``more`` bytes besides what this process has; where they do not suffice the process ends."""
+    limit_memory(more)
+    try:
+        work()
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
 
 
 def raised(fd: int) -> int:

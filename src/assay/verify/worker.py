@@ -25,7 +25,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify.abilities import abilities_of
-from assay.verify.child import end_copy, flush, fork_keeper, fork_worker, limit_memory, raised
+from assay.verify.child import OUT_OF_MEMORY, end_copy, flush, fork_keeper, fork_worker, raised, within_memory
 from assay.verify.function import RewardFunction, prompt_of, row_of
 from assay.verify.printed import Printed, capture
 from assay.verify.room import stopped
@@ -44,9 +44,6 @@ _SPAWN, _KILL, _QUIT = b"S", b"K", b"Q"
 _GLANCE = 5.0
 """Seconds between two looks of an idle keeper at whether the training process is still there."""
 
-
-OUT_OF_MEMORY = 247
-"""Exit status of a worker that met its limit of memory."""
 
 _WORD = b"through"
 """What a worker says when it has read a batch, and when it has judged it."""
@@ -252,7 +249,12 @@ def keep(control: socket.socket, verifier: Verifier, memory: int) -> None:
                 return
             if order == _SPAWN:
                 near, out, told = fds
-                pid = fork_worker(control, lambda n=near, o=out, t=told: _work(verifier, memory, raised(n), raised(o), raised(t)))
+                pid = fork_worker(
+                    control,
+                    lambda n=near, o=out, t=told: within_memory(
+                        memory, lambda: serve(Connection(raised(n)), verifier, capture(raised(o)), Verdicts(raised(t)))
+                    ),
+                )
                 for fd in fds:
                     os.close(fd)
                 workers.add(pid)
@@ -263,14 +265,6 @@ def keep(control: socket.socket, verifier: Verifier, memory: int) -> None:
     finally:
         for pid in workers:
             _end(pid)
-
-
-def _work(verifier: Verifier, memory: int, near: int, printed: int, verdicts: int) -> None:
-    limit_memory(memory)
-    try:
-        serve(Connection(near), verifier, capture(printed), Verdicts(verdicts))
-    except MemoryError:
-        os._exit(OUT_OF_MEMORY)
 
 
 def _end(pid: int) -> int:
