@@ -261,7 +261,10 @@ class Rollout:
     @property
     def text(self) -> str:
         """Text of its last call that is no aside: the answer."""
-        return next((call.text for call in reversed(self.own) if call.role != ASIDE), "")
+        for call in reversed(self.own):
+            if call.role != ASIDE:
+                return call.text
+        return ""
 
     @property
     def own(self) -> tuple[Call, ...]:

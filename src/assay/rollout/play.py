@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -60,7 +59,7 @@ class Play:
     recorded: list[Call]
     calls: list[Call] = field(default_factory=list[Call])
     actor: str = ""
-    turns: Counter[str] = field(default_factory=Counter[str])
+    turns: dict[str, int] = field(default_factory=dict[str, int])
     parents: dict[str, int] = field(default_factory=dict[str, int])
     interrupted: bool = False
     media: tuple[Media, ...] = ()
@@ -106,7 +105,7 @@ class Play:
                 self.answers, False, f"it names the actor {actor!r} behind {known}; name one in each Obs, or none at all"
             )
         self.actor = actor
-        self.turns[actor] += 1
+        self.turns[actor] = self.turns.get(actor, 0) + 1
 
     def replay(self, prefix: Ids) -> Call:
         """The next recorded call, when it was posed on these very tokens."""
@@ -133,7 +132,7 @@ class Play:
     def begin_again(self) -> None:
         """All calls so far are to be replayed."""
         self.recorded, self.calls = [*self.calls, *self.recorded], []
-        self.parents, self.turns, self.actor = {}, Counter(), ""
+        self.parents, self.turns, self.actor = {}, {}, ""
 
     def ended(self, stop: Stop, over: bool = False) -> list[Rollout]:
         """The rollout, or that of each actor; where one of them reached a limit, and the turns of all are not ``over``, the
@@ -141,8 +140,11 @@ class Play:
         """
         calls = (*self.calls, *self.recorded)
         whole = Rollout(id=self.id, context=self.context, calls=calls, stop=stop, seed=self.seed)
-        made = [of_role(whole, role) for role in roles_in(whole)] or [whole]
+        roles = roles_in(whole)
+        if not roles:
+            return [whole]
         alone = stop is Stop.LENGTH and not over
+        made = [of_role(whole, role) for role in roles]
         return [replace(r, stop=Stop.DONE) if alone and r.role != self.actor else r for r in made]
 
     def failed(self, fault: Fault, error: str) -> list[Rollout]:

@@ -134,8 +134,8 @@ class ScoringPool:
         with self._lock:
             verdicts = self._inline(rest) if self._crew is None else self._outside(rest, self._crew)
             floor = self._floor(verdicts)
-            if below := self._below(verdicts):
-                self.counts["below_floor"] += below
+            if floor != self.floor():
+                self.counts["below_floor"] += self._below(verdicts)
         self._refuse_blindness(rest, verdicts)
         by_id = {r.id: score for (_, r), score in zip(rest, verdicts, strict=True)}
         return {r.id: failed_attempt(r, floor) or by_id[r.id] for _, r in items}
@@ -265,7 +265,9 @@ class ScoringPool:
         floors = self.floor()
         for score in verdicts:
             if score.fault is Fault.NONE:
-                floors |= {n: v for n, v in score.components.items() if n in floors and v < floors[n]}
+                for name, value in score.components.items():
+                    if value < floors.get(name, value):
+                        floors[name] = value
         return floors
 
     def _below(self, verdicts: Sequence[Score]) -> int:

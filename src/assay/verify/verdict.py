@@ -51,8 +51,8 @@ def checked(score: Score) -> Score:
     """
     if not score.valid:
         return score
-    huge = {name: value for name, value in score.components.items() if abs(value) > LARGEST}
-    if huge:
+    if max(map(abs, score.components.values()), default=0.0) > LARGEST:
+        huge = {name: value for name, value in score.components.items() if abs(value) > LARGEST}
         return broken(
             RewardError(
                 f"the verdict has {huge}: beyond {LARGEST:g} in size a group's mean and spread are lost to rounding, and nothing "
