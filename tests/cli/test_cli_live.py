@@ -205,8 +205,10 @@ def test_a_terminal_that_is_closed_does_not_end_the_run(monkeypatch):
         def write(self, text):
             raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(sys, "stdout", Closed())
+    closed = Closed()
+    monkeypatch.setattr(sys, "stdout", closed)
     shown.say("a line")
+    assert sys.stdout is not closed, "what is said from now on goes nowhere"
     shown.say("another")
     sys.stdout.close()
 

@@ -134,11 +134,10 @@ def no_stage(what: str) -> ConfigError:
 
 def groups_of(attempts: Attempts, draw: Draw) -> list[Group]:
     """The groups that share a baseline: one, or one for each role of an environment that several play."""
-    pairs = list(zip(attempts.rollouts, attempts.scores, strict=True))
+    sharing: dict[str, list[tuple[Rollout, Score]]] = {}
+    for rollout, score in zip(attempts.rollouts, attempts.scores, strict=True):
+        sharing.setdefault(rollout.context.group, []).append((rollout, score))
     return [
-        Group(
-            key=key, task=attempts.task, draw=draw, rollouts=tuple(r for r, _ in pairs if r.context.group == key),
-            scores=tuple(s for r, s in pairs if r.context.group == key),
-        )
-        for key in dict.fromkeys(r.context.group for r in attempts.rollouts)
-    ]  # fmt: skip
+        Group(key=key, task=attempts.task, draw=draw, rollouts=tuple(r for r, _ in pairs), scores=tuple(s for _, s in pairs))
+        for key, pairs in sharing.items()
+    ]
