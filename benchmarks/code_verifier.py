@@ -52,9 +52,12 @@ def main(answers: int = 60) -> dict[str, object]:
                 found[type(verifier).__name__] = rate(verifier, gold, answers)
     baseline = len(times) / sum(times)
     return {
-        "isolation": CodeOutput().sandbox().isolation, "workers": 2, "cases per second": {k: round(v) for k, v in found.items()},
-        "python -c per second": round(baseline), "ratio": {k: round(v / baseline, 2) for k, v in found.items()},
-    }  # fmt: skip
+        "isolation": CodeOutput().sandbox().isolation,
+        "workers": 2,
+        "cases per second": {k: round(v) for k, v in found.items()},
+        "python -c per second": round(baseline),
+        "ratio": {k: round(v / baseline, 2) for k, v in found.items()},
+    }
 
 
 if __name__ == "__main__":

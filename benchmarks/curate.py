@@ -48,9 +48,12 @@ def questions(count: int, seed: int, path: Path) -> None:
 def steps(names: list[str], folder: Path) -> tuple[Step, ...]:
     """Steps by name."""
     made: dict[str, Step] = {
-        "exact": Exact(), "near": NearDuplicates(), "against": Decontaminate(against=(folder / "eval.jsonl",)),
-        "form": AnswerForm(), "substrings": Substrings(),
-    }  # fmt: skip
+        "exact": Exact(),
+        "near": NearDuplicates(),
+        "against": Decontaminate(against=(folder / "eval.jsonl",)),
+        "form": AnswerForm(),
+        "substrings": Substrings(),
+    }
     return tuple(made[name] for name in names)
 
 
@@ -60,9 +63,11 @@ def one(names: list[str], folder: Path) -> dict[str, object]:
     manifest = Pipeline(steps=steps(names, folder)).run([folder / "in.jsonl"], folder / "-".join(["out", *names]))
     spent = process_time() - began
     return {
-        "seconds": spent, "MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "read": manifest["counts"]["read"],
+        "seconds": spent,
+        "MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "read": manifest["counts"]["read"],
         "dropped": {s["step"]: sum(s["dropped"].values()) for s in manifest["counts"]["steps"]},
-    }  # fmt: skip
+    }
 
 
 def main(rows: int) -> dict[str, object]:
@@ -87,9 +92,12 @@ def main(rows: int) -> dict[str, object]:
     per_second["deduplication and decontamination"] = round(rows / (seconds[3] - seconds[0]))
     per_second["all three and reading and writing"] = round(rows / seconds[3])
     return {
-        "rows": rows, "rows per CPU-second": per_second, "CPU-seconds": [round(s, 1) for s in seconds],
-        "MiB": [round(f["MiB"]) for f in found], "dropped": last["dropped"],
-    }  # fmt: skip
+        "rows": rows,
+        "rows per CPU-second": per_second,
+        "CPU-seconds": [round(s, 1) for s in seconds],
+        "MiB": [round(f["MiB"]) for f in found],
+        "dropped": last["dropped"],
+    }
 
 
 if __name__ == "__main__":

@@ -102,9 +102,15 @@ def shape(size: str) -> DecoderShape:
     """Of a Qwen3 of about that many parameters."""
     hidden, layers, heads, kv_heads, inner = SIZES[size]
     return DecoderShape(
-        vocab_size=97, hidden_size=hidden, num_layers=layers, num_heads=heads, num_kv_heads=kv_heads, intermediate_size=inner,
-        head_dim=64 if size in {"12M", "50M"} else 32, max_positions=CONTEXT,
-    )  # fmt: skip
+        vocab_size=97,
+        hidden_size=hidden,
+        num_layers=layers,
+        num_heads=heads,
+        num_kv_heads=kv_heads,
+        intermediate_size=inner,
+        head_dim=64 if size in {"12M", "50M"} else 32,
+        max_positions=CONTEXT,
+    )
 
 
 def prompts(batch: int, case: str, repeat: int) -> list[Ids]:

@@ -34,9 +34,13 @@ def where_of(device: str) -> dict[str, Any]:
 
     gpu = torch.cuda.get_device_name() if device == "cuda" else ""
     return {
-        "assay": assay.__version__, "device": device, "gpu": gpu, "torch": torch.__version__,
-        "transformers": transformers.__version__, "python": platform.python_version(),
-    }  # fmt: skip
+        "assay": assay.__version__,
+        "device": device,
+        "gpu": gpu,
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "python": platform.python_version(),
+    }
 
 
 def refusal(rows: Sequence[Row], device: str) -> str:
@@ -73,11 +77,14 @@ def told(found: Mapping[str, Any]) -> str:
     numbers = found["numbers"]
     speed = Spread(tuple(n / s for n, s in zip(numbers["tokens"], numbers["seconds"], strict=True)))
     spent = Spread(tuple(numbers["seconds"]))
-    return json.dumps({
-        "row": found["row"], "device": found["where"]["gpu"] or "cpu",
-        "seconds": [round(x, 4) for x in (spent.low, spent.median, spent.high)],
-        "tokens_per_second": [round(x, 1) for x in (speed.low, speed.median, speed.high)],
-    })  # fmt: skip
+    return json.dumps(
+        {
+            "row": found["row"],
+            "device": found["where"]["gpu"] or "cpu",
+            "seconds": [round(x, 4) for x in (spent.low, spent.median, spent.high)],
+            "tokens_per_second": [round(x, 1) for x in (speed.low, speed.median, speed.high)],
+        }
+    )
 
 
 def work_off(rows: Sequence[Row], device: str, folder: Path, within: float) -> int:

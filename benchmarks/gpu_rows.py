@@ -116,9 +116,12 @@ def decode(row: Row, device: str) -> dict[str, Any]:
         tokens.append(_decoded(engine, posed, work.answer, repeat))
         times.append(seconds(device) - begin)
     return {
-        "seconds": times[1:], "tokens": tokens[1:], "warm_up_seconds": times[0], "memory_used": used(device),
+        "seconds": times[1:],
+        "tokens": tokens[1:],
+        "warm_up_seconds": times[0],
+        "memory_used": used(device),
         "compiler": _compiler() if row.kind != "decode" else {},
-    }  # fmt: skip
+    }
 
 
 def _decoded(engine: TransformersEngine, posed: list[Ids], answer: int, repeat: int) -> int:
@@ -186,10 +189,13 @@ def train(row: Row, device: str) -> dict[str, Any]:
         steps.append(seconds(device) - begin)
         passes.append(metrics["time/forward_backward"])
     return {
-        "seconds": passes[1:], "step_seconds": steps[1:], "tokens": [work.rows * work.length] * work.repeats,
+        "seconds": passes[1:],
+        "step_seconds": steps[1:],
+        "tokens": [work.rows * work.length] * work.repeats,
         "flops": training_flops(shape, [work.length] * work.rows, work.rows * (work.length - head)),
-        "memory_used": used(device), "compiler": _compiler() if row.kind != "train" else {},
-    }  # fmt: skip
+        "memory_used": used(device),
+        "compiler": _compiler() if row.kind != "train" else {},
+    }
 
 
 def learner_settings(work: Work, device: str) -> LearnerSettings:
@@ -211,20 +217,29 @@ def run_of(row: Row, device: str) -> Run:
     """GRPO without a reference, one update a step."""
     shape, work = SHAPES[row.size], WORK[row.size]
     return Run(
-        name="gpu", model=Scratch(shape=shape), tasks=Rows([{"prompt": t} for t in texts(shape, work)], reward=paid),
+        name="gpu",
+        model=Scratch(shape=shape),
+        tasks=Rows([{"prompt": t} for t in texts(shape, work)], reward=paid),
         stages=(
             Reinforce(
-                steps=work.repeats + 1, groups=work.groups, group_size=work.group_size, curriculum=Uniform(),
-                objective=replace(grpo(kl=0.0), aggregate=Token()), learner=learner_settings(work, device),
+                steps=work.repeats + 1,
+                groups=work.groups,
+                group_size=work.group_size,
+                curriculum=Uniform(),
+                objective=replace(grpo(kl=0.0), aggregate=Token()),
+                learner=learner_settings(work, device),
             ),
         ),
-        sampling=Sampling(max_new_tokens=work.answer), evaluation=Evaluation(every=0, kl_to_base=False),
+        sampling=Sampling(max_new_tokens=work.answer),
+        evaluation=Evaluation(every=0, kl_to_base=False),
         engine=InProcess(
-            max_batch=work.attempts, dtype="bfloat16", compile=row.kind != "step",
+            max_batch=work.attempts,
+            dtype="bfloat16",
+            compile=row.kind != "step",
             context=work.prompt + work.answer,
         ),
         reward_deadline=60.0,
-    )  # fmt: skip
+    )
 
 
 def step(row: Row, device: str) -> dict[str, Any]:
@@ -239,13 +254,17 @@ def step(row: Row, device: str) -> dict[str, Any]:
     later = metrics[1:]
     parts = sorted({name for m in later for name in m if name.startswith("time/")})
     return {
-        "seconds": times[1:], "warm_up_seconds": times[0], "tokens": [int(m["tokens/sampled"]) for m in later],
+        "seconds": times[1:],
+        "warm_up_seconds": times[0],
+        "tokens": [int(m["tokens/sampled"]) for m in later],
         "parts": {name: [m.get(name, 0.0) for m in later] for name in parts},
         "proved": [m["proof/state"] for m in metrics],
         "mismatch": {name: value for name, value in metrics[0].items() if name.startswith("engine/")},
-        "memory_used": used(device), "memory_predicted": predicted.total, "memory_parts": asdict(predicted),
+        "memory_used": used(device),
+        "memory_predicted": predicted.total,
+        "memory_parts": asdict(predicted),
         "compiler": _compiler() if row.kind != "step" else {},
-    }  # fmt: skip
+    }
 
 
 async def _steps(s: Session, device: str) -> tuple[list[float], list[Mapping[str, float]]]:

@@ -94,20 +94,42 @@ def step(row: Row, device: str) -> dict[str, Any]:
         made.train()
     times = [b - a for a, b in zip(clock.ends, clock.ends[1:], strict=False)]
     return {
-        "seconds": times[1:], "warm_up_seconds": times[0], "tokens": paid.tokens[1:], "memory_used": used(device),
+        "seconds": times[1:],
+        "warm_up_seconds": times[0],
+        "tokens": paid.tokens[1:],
+        "memory_used": used(device),
         "trl": cast(Any, trl).__version__,
-    }  # fmt: skip
+    }
 
 
 def _config(row: Row, work: Work, device: str, folder: Path) -> dict[str, Any]:
     """The settings that make the work the same."""
     return {
-        "output_dir": str(folder), "report_to": "none", "save_strategy": "no", "logging_steps": 1, "disable_tqdm": True,
-        "use_cpu": device == "cpu", "bf16": True, "gradient_checkpointing": False, "seed": 0,
-        "max_steps": work.repeats + 1, "per_device_train_batch_size": work.micro_rows,
+        "output_dir": str(folder),
+        "report_to": "none",
+        "save_strategy": "no",
+        "logging_steps": 1,
+        "disable_tqdm": True,
+        "use_cpu": device == "cpu",
+        "bf16": True,
+        "gradient_checkpointing": False,
+        "seed": 0,
+        "max_steps": work.repeats + 1,
+        "per_device_train_batch_size": work.micro_rows,
         "gradient_accumulation_steps": work.attempts // work.micro_rows,
-        "num_generations": work.group_size, "max_completion_length": work.answer, "shuffle_dataset": False,
-        "temperature": 1.0, "top_p": 1.0, "top_k": 0, "beta": 0.0, "num_iterations": 1, "loss_type": "dapo",
-        "learning_rate": LR, "lr_scheduler_type": "constant", "warmup_steps": 0, "weight_decay": 0.0, "max_grad_norm": 1.0,
+        "num_generations": work.group_size,
+        "max_completion_length": work.answer,
+        "shuffle_dataset": False,
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "top_k": 0,
+        "beta": 0.0,
+        "num_iterations": 1,
+        "loss_type": "dapo",
+        "learning_rate": LR,
+        "lr_scheduler_type": "constant",
+        "warmup_steps": 0,
+        "weight_decay": 0.0,
+        "max_grad_norm": 1.0,
         **BACKENDS[row.kind],
-    }  # fmt: skip
+    }

@@ -78,9 +78,15 @@ def measured(name: str, seed: int, steps: int, control: bool) -> dict[str, Any]:
     sampled = sum(line["metrics"].get("tokens/sampled", 0.0) for line in lines)
     cpu = lines[-1]["metrics"]["time/cpu"]
     return {
-        "part": name, "seed": seed, "control": control, "before": before, "after": after, "tokens": sampled, "cpu": cpu,
+        "part": name,
+        "seed": seed,
+        "control": control,
+        "before": before,
+        "after": after,
+        "tokens": sampled,
+        "cpu": cpu,
         "steps": steps,
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

@@ -47,9 +47,12 @@ def compared(verifier: Verifier, honest: Sequence[Pair], hostile: Sequence[str],
     """Both batches, in turns, the better of three each."""
     warm, rest = honest[:40], honest[40:]
     mixed = [(gold, f"{hostile[n // SHARE % len(hostile)]}" if n % SHARE == 0 else said) for n, (gold, said) in enumerate(rest)]
-    plain, both = (min(times) for times in zip(
-        *[(seconds(verifier, warm, rest, deadline), seconds(verifier, warm, mixed, deadline)) for _ in range(3)], strict=True
-    ))  # fmt: skip
+    plain, both = (
+        min(times)
+        for times in zip(
+            *[(seconds(verifier, warm, rest, deadline), seconds(verifier, warm, mixed, deadline)) for _ in range(3)], strict=True
+        )
+    )
     return {"answers": len(rest), "honest_s": round(plain, 3), "hostile_s": round(both, 3), "ratio": round(both / plain, 2)}
 
 

@@ -31,18 +31,40 @@ CASES = Path(__file__).parent.parent / "tests" / "verify" / "math_cases.jsonl"
 FIELD = CASES.with_name("math_field.jsonl")
 
 MIXTURE = {
-    "integer": 50, "fraction": 10, "decimal": 5, "radical": 5, "pi": 5, "polynomial": 8, "tuple": 3, "set": 2, "interval": 3,
-    "quantity": 4, "choice": 2, "words": 1, "identity": 2,
-}  # fmt: skip
+    "integer": 50,
+    "fraction": 10,
+    "decimal": 5,
+    "radical": 5,
+    "pi": 5,
+    "polynomial": 8,
+    "tuple": 3,
+    "set": 2,
+    "interval": 3,
+    "quantity": 4,
+    "choice": 2,
+    "words": 1,
+    "identity": 2,
+}
 """Percent of each family."""
 
 HOSTILE = (
-    "10^{10^9}", "10000000!", "9^{9^{9^{9}}}", "(" * 500 + "1" + ")" * 500, "\\frac{" * 80 + "1" + "}{2}" * 80,
-    "\\sin(" * 40 + "x" + ")" * 40, "x^{" * 40 + "2" + "}" * 40, "\\int_0^{\\infty} \\frac{\\sin(x^2)}{x^3+1} dx",
+    "10^{10^9}",
+    "10000000!",
+    "9^{9^{9^{9}}}",
+    "(" * 500 + "1" + ")" * 500,
+    "\\frac{" * 80 + "1" + "}{2}" * 80,
+    "\\sin(" * 40 + "x" + ")" * 40,
+    "x^{" * 40 + "2" + "}" * 40,
+    "\\int_0^{\\infty} \\frac{\\sin(x^2)}{x^3+1} dx",
     "(x+y+z+w)^{99}",
-    "\\sqrt{" * 60 + "2" + "}" * 60, "\\sum_{k=1}^{10^9} \\frac{1}{k^2}", "\\prod_{k=1}^{10^7} k", "2^{2^{2^{2^{2^{2}}}}}",
-    "\\tan(\\tan(\\tan(\\tan(\\tan(\\tan(10^{20}))))))", "((((x+1)^{99}+1)^{9}+1)^{5}+\\sin x)", "e^{e^{e^{e^{9}}}}",
-)  # fmt: skip
+    "\\sqrt{" * 60 + "2" + "}" * 60,
+    "\\sum_{k=1}^{10^9} \\frac{1}{k^2}",
+    "\\prod_{k=1}^{10^7} k",
+    "2^{2^{2^{2^{2^{2}}}}}",
+    "\\tan(\\tan(\\tan(\\tan(\\tan(\\tan(10^{20}))))))",
+    "((((x+1)^{99}+1)^{9}+1)^{5}+\\sin x)",
+    "e^{e^{e^{e^{9}}}}",
+)
 
 
 def mixture(n: int, seed: int = 0) -> list[MathPair]:
@@ -57,9 +79,15 @@ def batch(pairs: Sequence[tuple[str, str]]) -> list[tuple[Task, Rollout]]:
     out: list[tuple[Task, Rollout]] = []
     for n, (gold, answer) in enumerate(pairs):
         task = Task(
-            id=f"t{n}", domain="math", arm="a", level=1, split="train", index=n,
-            public=FrozenMap({"prompt": "?"}), private=FrozenMap({"answer": gold}),
-        )  # fmt: skip
+            id=f"t{n}",
+            domain="math",
+            arm="a",
+            level=1,
+            split="train",
+            index=n,
+            public=FrozenMap({"prompt": "?"}),
+            private=FrozenMap({"answer": gold}),
+        )
         out.append((task, attempt(task, answer, id=f"r{n}")))
     return out
 
@@ -195,9 +223,10 @@ def measure_rates(n: int) -> None:
             if tier == "math-verify alone" and name == "made pairs":
                 family = [p.family for p in math_pairs(n, seed=5)]
                 wrong = Counter(f for f, told, e in zip(family, found, right, strict=True) if told is not e)
-                say("wrong verdicts of math-verify alone, percent by family", **{
-                    f: round(100 * wrong[f] / family.count(f)) for f in FAMILIES
-                })  # fmt: skip
+                say(
+                    "wrong verdicts of math-verify alone, percent by family",
+                    **{f: round(100 * wrong[f] / family.count(f)) for f in FAMILIES},
+                )
 
 
 def measure_kinds(files: Sequence[Path]) -> None:
@@ -231,9 +260,12 @@ def main() -> None:
     sys.setrecursionlimit(10_000)  # math-verify recurses deeply on some answers
     for name in given.what:
         {
-            "exact": measure_exact, "mixed": lambda: measure_mixed(given.pairs), "hanging": lambda: measure_hanging(given.pairs),
-            "rates": lambda: measure_rates(given.pairs), "kinds": lambda: measure_kinds(given.cases),
-        }[name]()  # fmt: skip
+            "exact": measure_exact,
+            "mixed": lambda: measure_mixed(given.pairs),
+            "hanging": lambda: measure_hanging(given.pairs),
+            "rates": lambda: measure_rates(given.pairs),
+            "kinds": lambda: measure_kinds(given.cases),
+        }[name]()
 
 
 if __name__ == "__main__":

@@ -74,9 +74,7 @@ def main() -> None:
     for sandbox in made.values():
         sandbox.close()
     base = median(rates["python -c"])
-    found = {
-        name: {"per_second": round(median(r)), "over_python": round(median(r) / base, 2)} for name, r in rates.items()
-    }  # fmt: skip
+    found = {name: {"per_second": round(median(r)), "over_python": round(median(r) / base, 2)} for name, r in rates.items()}
     machine = {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 2), "machine": platform.machine()}
     print(json.dumps({"workers": given.workers, **found, **machine}))
 

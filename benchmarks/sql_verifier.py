@@ -49,9 +49,15 @@ RUNAWAY = {
 def main(answers: int = 300) -> dict[str, object]:
     """The measurements."""
     task = Task(
-        id="q", domain="sql", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"}),
+        id="q",
+        domain="sql",
+        arm="a",
+        level=1,
+        split="train",
+        index=0,
+        public=FrozenMap({"prompt": "?"}),
         private=FrozenMap({"answer": GOLD, "database": DATABASE}),
-    )  # fmt: skip
+    )
     verifier, honest = SqlMatch(), attempt(task, HONEST)
     assert verifier(task, honest).primary == 1.0
     began = process_time()

@@ -70,9 +70,15 @@ def measured(case: str) -> float:
     set_threads(1)
     stats = CASES[case]
     shape = DecoderShape(
-        vocab_size=VOCABULARY, hidden_size=256, num_layers=4, num_heads=4, num_kv_heads=4, head_dim=64, intermediate_size=768,
+        vocab_size=VOCABULARY,
+        hidden_size=256,
+        num_layers=4,
+        num_heads=4,
+        num_kv_heads=4,
+        head_dim=64,
+        intermediate_size=768,
         max_positions=512,
-    )  # fmt: skip
+    )
     model = init_model(shape, char_tokenizer("0123456789>"), seed=0)
     learner = TorchLearner(model, LearnerSettings(micro_tokens=TOKENS), total_steps=4)
     rng = np.random.default_rng(0)

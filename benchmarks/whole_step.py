@@ -134,8 +134,12 @@ def same(check: Mapping[str, Any], work: Work) -> dict[str, Any]:
     apart, whole = (
         math.sqrt(sum(float(x.double().square().sum()) for x in of)) for of in ([a[n] - b[n] for n in b], list(b.values()))
     )
-    return {"gradient_norm": whole, "gradients_differ_by": apart / whole, "rows_computed": again["rows/computed"],
-            "tokens_recalled": again["time/tokens_recalled"]}  # fmt: skip
+    return {
+        "gradient_norm": whole,
+        "gradients_differ_by": apart / whole,
+        "rows_computed": again["rows/computed"],
+        "tokens_recalled": again["time/tokens_recalled"],
+    }
 
 
 def spread(a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -183,10 +187,20 @@ def main() -> None:
             for case in asked.cases:
                 length, mixed, recall = CASES[case]
                 work = Work(
-                    model=str(place / "model"), prompts=prompts(length), mixed=[i < mixed for i in range(GROUPS)],
-                    group_size=SIZE, new=asked.new, steps=asked.repeats + 1, threads=threads, lr=asked.lr,
-                    micro=asked.micro[0], attention=asked.attention[0], cache=asked.cache[0], recall=recall, first=str(place),
-                )  # fmt: skip
+                    model=str(place / "model"),
+                    prompts=prompts(length),
+                    mixed=[i < mixed for i in range(GROUPS)],
+                    group_size=SIZE,
+                    new=asked.new,
+                    steps=asked.repeats + 1,
+                    threads=threads,
+                    lr=asked.lr,
+                    micro=asked.micro[0],
+                    attention=asked.attention[0],
+                    cache=asked.cache[0],
+                    recall=recall,
+                    first=str(place),
+                )
                 work, tried = tuned(work, asked, place)
                 row = {"model": size, "parameters": form.parameters, "llama": asked.llama, "case": case, "threads": threads}
                 row |= {"trl_as": [work.micro, work.attention, work.cache], "trl_tried_cpu_ms": tried}

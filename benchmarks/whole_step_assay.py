@@ -55,17 +55,25 @@ def run_of(work: Work) -> Run:
     """GRPO without a reference, one update a step; the loss is TRL's ``grpo``."""
     learner = LearnerSettings(optimizer=AdamW(lr=work.lr), clip_norm=1.0, anchors=())
     return Run(
-        name="whole-step", model=Folder(work.model), tasks=Rows(rows_of(work), reward=reward),
+        name="whole-step",
+        model=Folder(work.model),
+        tasks=Rows(rows_of(work), reward=reward),
         stages=(
             Reinforce(
-                steps=work.steps + 1, groups=len(work.prompts), group_size=work.group_size, curriculum=Uniform(),
-                objective=grpo(kl=0.0, eps=EPS), learner=learner,
+                steps=work.steps + 1,
+                groups=len(work.prompts),
+                group_size=work.group_size,
+                curriculum=Uniform(),
+                objective=grpo(kl=0.0, eps=EPS),
+                learner=learner,
             ),
         ),
         sampling=Sampling(max_new_tokens=work.new, stop_ids=NEVER),
         evaluation=Evaluation(every=0, final_per_level=1, kl_to_base=False),
-        threads=work.threads, checkpoint_every=10**6, engine=Native(recall=work.recall),
-    )  # fmt: skip
+        threads=work.threads,
+        checkpoint_every=10**6,
+        engine=Native(recall=work.recall),
+    )
 
 
 def first_step(run: Run, work: Work) -> tuple[list[float], float]:

@@ -114,11 +114,13 @@ def main(work: Work) -> None:
         model = hub.AutoModelForCausalLM.from_pretrained(work.model, dtype=torch.float32, attn_implementation=work.attention)
         model.get_input_embeddings().padding_idx = None  # random weights sample it, and as an input it would get no gradient
         made: Any = Trainer(
-            model=model, reward_funcs=reward, args=cast(Any, trl).GRPOConfig(**config(work, folder)),
+            model=model,
+            reward_funcs=reward,
+            args=cast(Any, trl).GRPOConfig(**config(work, folder)),
             train_dataset=cast(Any, datasets).Dataset.from_list(rows * (work.steps + 1)),
             processing_class=hub.AutoTokenizer.from_pretrained(work.model, padding_side="left"),
             callbacks=[Paced(pace, parts, reward, work.gradient("trl"))],
-        )  # fmt: skip
+        )
         made.accelerator.backward = parts.around("backward", made.accelerator.backward)
         made.train()
 
@@ -126,18 +128,44 @@ def main(work: Work) -> None:
 def config(work: Work, folder: str) -> dict[str, Any]:
     """The settings that make the work the same, and nothing written beside it."""
     generation = {
-        "dynamic": {}, "static": {"cache_implementation": "static"}, "paged": {"use_transformers_continuous_batching": True},
-    }[work.cache]  # fmt: skip
+        "dynamic": {},
+        "static": {"cache_implementation": "static"},
+        "paged": {"use_transformers_continuous_batching": True},
+    }[work.cache]
     return {
-        "output_dir": folder, "report_to": "none", "save_strategy": "no", "disable_tqdm": True, "logging_strategy": "no",
-        "use_cpu": True, "bf16": False, "gradient_checkpointing": False, "seed": 0,
-        "max_steps": work.steps + 1, "per_device_train_batch_size": work.micro,
-        "gradient_accumulation_steps": work.attempts // work.micro, "num_generations": work.group_size,
-        "max_completion_length": work.new, "generation_kwargs": {"min_new_tokens": work.new}, "shuffle_dataset": False,
-        "temperature": 1.0, "top_p": 1.0, "top_k": 0, "beta": 0.0, "epsilon": 0.2, "num_iterations": 1, "loss_type": "grpo",
-        "learning_rate": work.lr, "lr_scheduler_type": "constant", "warmup_steps": 0, "weight_decay": 0.0,
-        "adam_beta1": 0.9, "adam_beta2": 0.95, "adam_epsilon": 1e-8, "max_grad_norm": 1.0, **generation,
-    }  # fmt: skip
+        "output_dir": folder,
+        "report_to": "none",
+        "save_strategy": "no",
+        "disable_tqdm": True,
+        "logging_strategy": "no",
+        "use_cpu": True,
+        "bf16": False,
+        "gradient_checkpointing": False,
+        "seed": 0,
+        "max_steps": work.steps + 1,
+        "per_device_train_batch_size": work.micro,
+        "gradient_accumulation_steps": work.attempts // work.micro,
+        "num_generations": work.group_size,
+        "max_completion_length": work.new,
+        "generation_kwargs": {"min_new_tokens": work.new},
+        "shuffle_dataset": False,
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "top_k": 0,
+        "beta": 0.0,
+        "epsilon": 0.2,
+        "num_iterations": 1,
+        "loss_type": "grpo",
+        "learning_rate": work.lr,
+        "lr_scheduler_type": "constant",
+        "warmup_steps": 0,
+        "weight_decay": 0.0,
+        "adam_beta1": 0.9,
+        "adam_beta2": 0.95,
+        "adam_epsilon": 1e-8,
+        "max_grad_norm": 1.0,
+        **generation,
+    }
 
 
 if __name__ == "__main__":

@@ -23,9 +23,19 @@ RELEASE, VERSION = "bookworm", "3.11"
 """Of Debian, and of its Python, for which wheels are chosen."""
 DEBIAN = "python3,libgomp1,libstdc++6,libgfortran5"
 WHEELS = (
-    "torch", "transformers", "safetensors", "tokenizers", "jinja2", "numpy", "rich", "tomli-w", "tyro", "hypothesis", "pytest",
+    "torch",
+    "transformers",
+    "safetensors",
+    "tokenizers",
+    "jinja2",
+    "numpy",
+    "rich",
+    "tomli-w",
+    "tyro",
+    "hypothesis",
+    "pytest",
     "pytest-xdist",
-)  # fmt: skip
+)
 
 # What PyTorch reads of its processor when it is loaded; qemu would show it the other one's. A Neoverse N1.
 CPU = "neoverse-n1"

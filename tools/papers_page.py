@@ -21,17 +21,22 @@ def page() -> str:
     papers = load_papers()
     whole = [p for p in papers if p.whole]
     parts = [p for p in papers if not p.whole]
-    return "\n".join([
-        HEAD,
-        f"{len(papers)} systems: {len(whole)} as a whole, {len(parts)} in part.",
-        "",
-        "## As a whole",
-        "",
-        *(line for p in whole for line in entry(p)),
-        "## In part",
-        "",
-        *(line for p in parts for line in entry(p)),
-    ]).rstrip() + "\n"  # fmt: skip
+    return (
+        "\n".join(
+            [
+                HEAD,
+                f"{len(papers)} systems: {len(whole)} as a whole, {len(parts)} in part.",
+                "",
+                "## As a whole",
+                "",
+                *(line for p in whole for line in entry(p)),
+                "## In part",
+                "",
+                *(line for p in parts for line in entry(p)),
+            ]
+        ).rstrip()
+        + "\n"
+    )
 
 
 def entry(paper: Paper) -> list[str]:

@@ -41,8 +41,12 @@ def column(level: str, user: int | None, folder: Path) -> dict[str, str] | None:
     more = [] if user is None else ["--user", str(user), "--python", python]
     done = subprocess.run(
         [python, "-B", str(tree / "tests" / "attacks" / "attack_table.py"), "--level", level, *more],
-        env={"PYTHONPATH": str(tree / "src")}, cwd="/", capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env={"PYTHONPATH": str(tree / "src")},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     if done.returncode == 3:
         return None

@@ -154,12 +154,20 @@ class Arena:
 
     def _given(self, sibling: int) -> dict[str, Any]:
         return {
-            "level": self.level if self.level in ("landlock", WASI) else "strong", "pid": self.victim.pid, "zygote": self.keeper,
-            "sibling": sibling, "secret": self.secret,
-            "secret_file": str(self.file), "folder": str(self.folder), "home": str(Path.home()), "abstract": self.abstract,
-            "port": self.port.getsockname()[1], "repository": str(HERE.parents[1]), "marker": self.marker,
+            "level": self.level if self.level in ("landlock", WASI) else "strong",
+            "pid": self.victim.pid,
+            "zygote": self.keeper,
+            "sibling": sibling,
+            "secret": self.secret,
+            "secret_file": str(self.file),
+            "folder": str(self.folder),
+            "home": str(Path.home()),
+            "abstract": self.abstract,
+            "port": self.port.getsockname()[1],
+            "repository": str(HERE.parents[1]),
+            "marker": self.marker,
             "digest": hashlib.sha256(self.expected).hexdigest(),
-        }  # fmt: skip
+        }
 
     def _graded(self, attack: Attack) -> list[str]:
         result = self.zygote.run(Program(code=attack.code, entry="solve", arguments=(20, 22)), Limits())

@@ -36,9 +36,14 @@ def public_tree(folder: Path) -> Path:
 def _runs(python: str, user: int) -> bool:
     try:
         done = subprocess.run(
-            [python, "-I", "-c", "import sys, tomllib; open(tomllib.__file__)"], user=user, group=user, extra_groups=[], cwd="/",
-            capture_output=True, check=False,
-        )  # fmt: skip
+            [python, "-I", "-c", "import sys, tomllib; open(tomllib.__file__)"],
+            user=user,
+            group=user,
+            extra_groups=[],
+            cwd="/",
+            capture_output=True,
+            check=False,
+        )
     except OSError:
         return False
     return done.returncode == 0

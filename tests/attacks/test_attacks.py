@@ -84,8 +84,12 @@ def test_no_attack_gets_through_to_an_ordinary_user(level, tmp_path):
     script = str(tree / "tests" / "attacks" / "attack_table.py")
     done = subprocess.run(
         [python, "-B", script, "--level", level, "--user", str(NOBODY), "--python", python],
-        env={"PYTHONPATH": str(tree / "src")}, cwd="/", capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env={"PYTHONPATH": str(tree / "src")},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode == 3:
         pytest.skip(f"{level} is not granted to an ordinary user: {done.stdout}")
     rows = [json.loads(line) for line in done.stdout.splitlines()]

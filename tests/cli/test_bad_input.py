@@ -209,7 +209,7 @@ FOLDERS: Mapping[Callable[[Path], None], tuple[tuple[str, ...], tuple[str, ...]]
     odd_config: (BOTH, ("m", "config.json", "num_hidden_layers")),
     wider_config: (BOTH, ("m",)),
     other_base: (HUB, ("m/adapter", "another base", "give the one that it belongs to")),
-}  # fmt: skip
+}
 COMMANDS = ("train mine.py:sort --folder r --plain", "sample m S21>", "eval m --tasks sort --per-level 1 -n 1")
 
 
@@ -228,19 +228,28 @@ def test_a_folder_that_is_wrong(wrong, whole, here, tmp_path):
 # ---- runs that do not fit their model ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("words", "told"), [
-    ("train mine.py:talk --folder r", ("has no chat template", "Chat(template='chatml')")),
-    ("train mine.py:sort --folder r --model.chat.kind Chat --model.chat.template chatml", ("<|im_end|>", "'dialogue'")),
-    ("train mine.py:sort --folder r --model.chat.kind Chat --model.chat.template chatmel", ("did you mean 'chatml'",)),
-    ("train mine.py:long --folder r", ("tokens", "context")),
-    (f"sample m {'1' * 200}", ("the prompt has 200 tokens, the model's context 160", "shorten it")),
-    ("train mine.py:sort --folder r --sampling.max-new-tokens 160", ("max_new_tokens=160", "context of 160")),
-    ("eval m --tasks sort --max-new-tokens 500", ("500", "160")),
-    ("train mine.py:sort --folder r --model.path someone/gone", ("model someone/gone: it is not in", "hf download someone/gone")),
-    ("sample someone/gone S1>", ("cannot be reached", "set HF_HOME")),
-    ("eval someone/gone --tasks sort", ("give a local folder instead",)),
-    ("train mine.py:sort --folder r --engine.kind Native", ("Run.engine=Native() cannot serve PhiForCausalLM; use InProcess()",)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("train mine.py:talk --folder r", ("has no chat template", "Chat(template='chatml')")),
+        ("train mine.py:sort --folder r --model.chat.kind Chat --model.chat.template chatml", ("<|im_end|>", "'dialogue'")),
+        ("train mine.py:sort --folder r --model.chat.kind Chat --model.chat.template chatmel", ("did you mean 'chatml'",)),
+        ("train mine.py:long --folder r", ("tokens", "context")),
+        (f"sample m {'1' * 200}", ("the prompt has 200 tokens, the model's context 160", "shorten it")),
+        ("train mine.py:sort --folder r --sampling.max-new-tokens 160", ("max_new_tokens=160", "context of 160")),
+        ("eval m --tasks sort --max-new-tokens 500", ("500", "160")),
+        (
+            "train mine.py:sort --folder r --model.path someone/gone",
+            ("model someone/gone: it is not in", "hf download someone/gone"),
+        ),
+        ("sample someone/gone S1>", ("cannot be reached", "set HF_HOME")),
+        ("eval someone/gone --tasks sort", ("give a local folder instead",)),
+        (
+            "train mine.py:sort --folder r --engine.kind Native",
+            ("Run.engine=Native() cannot serve PhiForCausalLM; use InProcess()",),
+        ),
+    ],
+)
 def test_a_run_that_does_not_fit_its_model(words, told, whole, here, tmp_path):
     shutil.copytree(whole["phi"], tmp_path / "m")
     if "talk" in words or "chat" in words:  # as transformers saves a tokenizer that has none

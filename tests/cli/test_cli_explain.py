@@ -49,10 +49,17 @@ def test_sizes_of_a_tiny_run(assay, mine):
     recalled = token * 2 * (2 * 16 + 32)  # of two prompts and of two answers to each, in sheets of sixteen tokens
     head = 4 * (2 * 96 * 14 + 3 * 14 * 16)  # compiled: a block's logits; the weight packed, its gradient summed and handed over
     assert found["memory"] == {
-        "weights": four, "gradients": four, "optimiser": 2 * four, "anchors": four, "activations": acts, "head": head,
-        "engine": 2 * four, "cache": cache, "recalled": recalled,
+        "weights": four,
+        "gradients": four,
+        "optimiser": 2 * four,
+        "anchors": four,
+        "activations": acts,
+        "head": head,
+        "engine": 2 * four,
+        "cache": cache,
+        "recalled": recalled,
         "total": 7 * four + acts + head + cache + recalled,  # the engine's weights as tensors and packed
-    }  # fmt: skip
+    }
     assert list(found["less"])[:2] == ["micro_tokens=2048", "precision='bf16'"]
     assert found["base"] is None
 
@@ -196,9 +203,16 @@ def test_a_model_folder_is_looked_at_without_its_weights(assay, mine, tmp_path):
     tokenizer = char_tokenizer("0123456789S>")
     tokenizer.save(tmp_path)
     config = {
-        "vocab_size": 14, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
-        "max_position_embeddings": 8, "model_type": "qwen3", "head_dim": 8, "eos_token_id": [1, 0],
-    }  # fmt: skip
+        "vocab_size": 14,
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "max_position_embeddings": 8,
+        "model_type": "qwen3",
+        "head_dim": 8,
+        "eos_token_id": [1, 0],
+    }
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert outline(Folder(str(tmp_path))).tokenizer.eos == 1
     words = ["--model.kind", "Folder", "--model.path", tmp_path]
@@ -222,9 +236,13 @@ def test_without_tokenizers_explain_says_that_it_has_not_looked(assay, mine, mon
 
 def test_a_config_of_qwen_has_its_own_defaults(tmp_path):
     config = {
-        "vocab_size": 14, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
+        "vocab_size": 14,
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
         "model_type": "qwen3",
-    }  # fmt: skip
+    }
     (tmp_path / "config.json").write_text(json.dumps(config))
     found = model_shape(Folder(str(tmp_path)))
     assert (found.head_dim, found.max_positions, found.qk_norm) == (128, 32768, True)
@@ -232,14 +250,28 @@ def test_a_config_of_qwen_has_its_own_defaults(tmp_path):
 
 def test_shape_of_a_model_folder(tmp_path):
     config = {
-        "vocab_size": 14, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
-        "max_position_embeddings": 24, "tie_word_embeddings": True, "model_type": "llama",
-    }  # fmt: skip
+        "vocab_size": 14,
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "max_position_embeddings": 24,
+        "tie_word_embeddings": True,
+        "model_type": "llama",
+    }
     (tmp_path / "config.json").write_text(json.dumps(config))
     wanted = DecoderShape(
-        vocab_size=14, hidden_size=16, num_layers=1, num_heads=2, num_kv_heads=2, head_dim=8, intermediate_size=32,
-        max_positions=24, tied=True, qk_norm=False,
-    )  # fmt: skip
+        vocab_size=14,
+        hidden_size=16,
+        num_layers=1,
+        num_heads=2,
+        num_kv_heads=2,
+        head_dim=8,
+        intermediate_size=32,
+        max_positions=24,
+        tied=True,
+        qk_norm=False,
+    )
     assert model_shape(Folder(str(tmp_path))) == wanted
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(DataError, match="it does not describe a decoder"):

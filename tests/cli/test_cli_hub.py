@@ -75,8 +75,9 @@ def test_what_the_cache_lacks_is_fetched(assay, home, tmp_path, monkeypatch):
 
 def test_names_that_nobody_has(assay, home):
     for word, told in (
-        ("hub:some/rows", "dataset some/rows: it is not in the cache"), ("hub:rows", "hub:rows is no name on the hub"),
-    ):  # fmt: skip
+        ("hub:some/rows", "dataset some/rows: it is not in the cache"),
+        ("hub:rows", "hub:rows is no name on the hub"),
+    ):
         said = assay("tasks", "import", word, "rows.jsonl")
         assert said.code == 2 and told in said.err and said.err.count("\n") == 1 and not Path("rows.jsonl").exists()
     said = assay("tasks", "show", "hub:some/rows")

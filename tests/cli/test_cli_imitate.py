@@ -8,10 +8,24 @@ import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "add" / "demonstrations.md"
 SHRUNK = [
-    "--stages.0.steps", "2", "--stages.0.batch", "3",
-    "--model.shape.hidden-size", "16", "--model.shape.num-layers", "1", "--evaluation.final-per-level", "2",
-    "--stages.1.groups", "2", "--stages.1.group-size", "2", "--stages.1.steps", "1", "--allow-contamination",
-]  # fmt: skip
+    "--stages.0.steps",
+    "2",
+    "--stages.0.batch",
+    "3",
+    "--model.shape.hidden-size",
+    "16",
+    "--model.shape.num-layers",
+    "1",
+    "--evaluation.final-per-level",
+    "2",
+    "--stages.1.groups",
+    "2",
+    "--stages.1.group-size",
+    "2",
+    "--stages.1.steps",
+    "1",
+    "--allow-contamination",
+]
 
 
 @pytest.fixture

@@ -55,10 +55,21 @@ def test_a_judge_trains_from_the_command_line(assay, mine: Path, page: Path, tmp
 def test_a_rubric_and_the_probability_of_a_reference_are_options(assay, mine: Path) -> None:
     rubric = "--stages.0.reward.rubric"
     said = assay(
-        "explain", "mine.py:tiny", "--stages.0.reward.kind", "RubricJudge", "--judges.0.kind", "Judge",
-        rubric + ".kind", "Rubric",
-        rubric + ".criteria.0.kind", "Criterion", rubric + ".criteria.0.name", "clear", rubric + ".criteria.0.text", "Is it?",
-    )  # fmt: skip
+        "explain",
+        "mine.py:tiny",
+        "--stages.0.reward.kind",
+        "RubricJudge",
+        "--judges.0.kind",
+        "Judge",
+        rubric + ".kind",
+        "Rubric",
+        rubric + ".criteria.0.kind",
+        "Criterion",
+        rubric + ".criteria.0.name",
+        "clear",
+        rubric + ".criteria.0.text",
+        "Is it?",
+    )
     assert said.code == 0 and re.search(r"name +'clear'", said.out), said.err
     said = assay(
         "explain", "mine.py:tiny", "--stages.0.reward.kind", "ReferenceProbability", "--stages.0.filter.kind", "Admitted"

@@ -159,9 +159,17 @@ def test_live_panel(run, clock):
             console.print(live.panel())
         text = flat(shown.get())
         for wanted in (
-            "mine", "held-out, greedy 0.250", "reward 0.500", "signal fraction 0.75", "KL to base, nats 0.0100",
-            "tokens/s 12,346", "step 9/40", "left 0:31", "weights proved", "evaluating on held-out tasks (4 s)",
-        ):  # fmt: skip
+            "mine",
+            "held-out, greedy 0.250",
+            "reward 0.500",
+            "signal fraction 0.75",
+            "KL to base, nats 0.0100",
+            "tokens/s 12,346",
+            "step 9/40",
+            "left 0:31",
+            "weights proved",
+            "evaluating on held-out tasks (4 s)",
+        ):
             assert wanted in text
         assert "loss" not in text
         live.log(10, {"proof/state": 0.0, "eval/greedy/all": 0.5})

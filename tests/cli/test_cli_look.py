@@ -54,8 +54,14 @@ def runs(tmp_path):
 def test_list(assay, runs):
     rows = assay("runs", "list", "--json").json
     assert rows[0] == {
-        "run": "sort-1", "tasks": "SortDigits", "seed": 3, "step": "10/10", "state": "finished", "base": 0.0, "now": 0.5,
-    }  # fmt: skip
+        "run": "sort-1",
+        "tasks": "SortDigits",
+        "seed": 3,
+        "step": "10/10",
+        "state": "finished",
+        "base": 0.0,
+        "now": 0.5,
+    }
     assert (rows[1]["state"], rows[1]["now"]) == ("not finished", 1.0)
     text = assay("runs", "list", "--root", runs).out
     assert "sort-1" in text

@@ -130,11 +130,17 @@ def test_unknown_option_names_the_nearest(assay):
 
 def test_readers_and_helps_load_no_torch(tmp_path, mine):
     calls = [
-        ["train", "quickstart", "--help"], ["explain", "mine.py:tiny"],
+        ["train", "quickstart", "--help"],
+        ["explain", "mine.py:tiny"],
         ["explain", "quickstart", "--stages.0.replay.kind", "Recent", "--stages.0.composer.replay-share", "0.5"],
-        ["resume", "--help"], ["eval", "--help"], ["sample", "--help"], ["recipes"], ["tasks", "list"], ["tasks", "show", "sort"],
+        ["resume", "--help"],
+        ["eval", "--help"],
+        ["sample", "--help"],
+        ["recipes"],
+        ["tasks", "list"],
+        ["tasks", "show", "sort"],
         ["runs", "list"],
-    ]  # fmt: skip
+    ]
     code = f"""
 import os, sys
 from assay.cli import main

@@ -53,8 +53,14 @@ def test_seeds_side_by_side_are_what_they_are_alone_and_one_that_fails_stops_no_
     listed = assay("runs", "list", "--root", ".", "--json").json
     assert [r["run"] for r in listed] == ["all/seed-1", "alone"]
     assert {p.name for p in Path("all").iterdir()} == {
-        "study.json", "results.json", ".lock", "seed-1", "seed-7", "seed-1.log", "seed-7.log",
-    }  # fmt: skip
+        "study.json",
+        "results.json",
+        ".lock",
+        "seed-1",
+        "seed-7",
+        "seed-1.log",
+        "seed-7.log",
+    }
 
 
 # ---- words
@@ -63,14 +69,18 @@ def test_seeds_side_by_side_are_what_they_are_alone_and_one_that_fails_stops_no_
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--seeds", "x"), "--seeds 'x': give how many, as in --seeds 5"), (("--seeds", "0"), "--seeds '0'"),
-        (("--seeds", "1,1"), "two runs would both be called 'seed-1'"), (("--seeds", "2", "--seed", "1"), "give one of them"),
+        (("--seeds", "x"), "--seeds 'x': give how many, as in --seeds 5"),
+        (("--seeds", "0"), "--seeds '0'"),
+        (("--seeds", "1,1"), "two runs would both be called 'seed-1'"),
+        (("--seeds", "2", "--seed", "1"), "give one of them"),
         (("--vary", "stages.0.groups"), "--vary 'stages.0.groups': give an option of the recipe and its values"),
-        (("--vary", "stages.0.groups=2,2"), "both be called 'groups=2'"), (("--at-once", "2"), "give --seeds or --vary too"),
-        (("--seeds", "2", "--at-once", "-1"), "--at-once -1"), (("--seeds", "2", "--stages.0.steps", "0"), "steps"),
+        (("--vary", "stages.0.groups=2,2"), "both be called 'groups=2'"),
+        (("--at-once", "2"), "give --seeds or --vary too"),
+        (("--seeds", "2", "--at-once", "-1"), "--at-once -1"),
+        (("--seeds", "2", "--stages.0.steps", "0"), "steps"),
         (("--seeds", "2", "--folder", "."), "holds something else than runs side by side"),
     ],
-)  # fmt: skip
+)
 def test_what_is_refused_before_anything_is_done(assay, mine, words, said):
     got = assay("train", "mine.py:tiny", *words)
     assert got.code == 2, got.err
@@ -114,8 +124,11 @@ def test_every_seed_of_every_combination(assay, mine):
     made = many.members_of(asked, options(seeds="2", vary=("stages.0.groups=2,3",)))
     assert [m.name for m in made] == ["groups=2,seed-0", "groups=2,seed-1", "groups=3,seed-0", "groups=3,seed-1"]
     assert [(m.group, m.run.seed, m.run.stages[0].groups, m.run.stages[0].steps) for m in made] == [
-        ("groups=2", 0, 2, 1), ("groups=2", 1, 2, 1), ("groups=3", 0, 3, 1), ("groups=3", 1, 3, 1),
-    ]  # fmt: skip
+        ("groups=2", 0, 2, 1),
+        ("groups=2", 1, 2, 1),
+        ("groups=3", 0, 3, 1),
+        ("groups=3", 1, 3, 1),
+    ]
     assert made[3].words == ("mine.py:tiny", "--stages.0.steps", "1", "--stages.0.groups", "3", "--seed", "1")
     one = many.members_of(Study(recipe="mine.py:tiny", args=()), options(vary=("model.kind=Scratch",)))
     assert [m.name for m in one] == ["kind=Scratch"] and "--seed" not in one[0].words
@@ -172,9 +185,10 @@ def test_lines(members, capsys):
     lines.close()
     said = capsys.readouterr().out.splitlines()
     assert said[:3] == [
-        "seed-0   building its base, or reading it", "seed-11  waiting: process 7 works on it",
+        "seed-0   building its base, or reading it",
+        "seed-11  waiting: process 7 works on it",
         "seed-0   step 0/10  held-out greedy 0.250",
-    ]  # fmt: skip
+    ]
     assert said[3].startswith("seed-0   step 2/10  reward 0.500  held-out greedy 0.250  left ") and len(said) == 5
     assert said[4] == "seed-0   failed: no memory"
 

@@ -15,9 +15,12 @@ def test_the_list_is_the_registry(assay):
     assert list(rows) == list(methods())
     for name, method in methods().items():
         assert rows[name] == {
-            "name": name, "composition": method.composition, "needs": list(method.needs), "source": method.source,
+            "name": name,
+            "composition": method.composition,
+            "needs": list(method.needs),
+            "source": method.source,
             "status": method.status,
-        }  # fmt: skip
+        }
     text = assay("methods").out
     assert all(name in text for name in rows)
     assert "`" not in text
@@ -49,11 +52,17 @@ def test_names_of_a_library(assay, library):
 
 def test_one_name_of_a_library(assay):
     found = assay("methods", "--peer", "verl:grpo", "--json").json
-    assert found == [{
-        "library": "verl", "kind": "advantage", "name": "grpo", "here": "(Center(), Scale(eps=1e-6))",
-        "note": match("verl", "grpo").note, "reason": "",
-        "composition": "Center() | Scale() >> PolicyGradient(Ratio('none'), trust=None) >> SeqSum()",
-    }]  # fmt: skip
+    assert found == [
+        {
+            "library": "verl",
+            "kind": "advantage",
+            "name": "grpo",
+            "here": "(Center(), Scale(eps=1e-6))",
+            "note": match("verl", "grpo").note,
+            "reason": "",
+            "composition": "Center() | Scale() >> PolicyGradient(Ratio('none'), trust=None) >> SeqSum()",
+        }
+    ]
     text = assay("methods", "--peer", "verl:gspo").out
     assert "here         replace(gspo(low=0.2, high=0.2), aggregate=Token())" in text
     assert "differs      clip 0.2" in text

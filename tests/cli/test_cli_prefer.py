@@ -8,9 +8,16 @@ import pytest
 
 PAIRS = [{"prompt": f"S{a}{b}>", "chosen": f"{a}{b}", "rejected": f"{b}{a}"} for a in range(4) for b in range(4) if a < b]
 PREFER = [
-    "mine.py:tiny", "--stages.0.kind", "Prefer", "--stages.0.data", "pairs.jsonl",
-    "--stages.0.batch", "4", "--stages.0.steps", "3",
-]  # fmt: skip
+    "mine.py:tiny",
+    "--stages.0.kind",
+    "Prefer",
+    "--stages.0.data",
+    "pairs.jsonl",
+    "--stages.0.batch",
+    "4",
+    "--stages.0.steps",
+    "3",
+]
 
 
 @pytest.fixture

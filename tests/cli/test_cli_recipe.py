@@ -15,14 +15,20 @@ from assay.core.errors import CheckpointError, ConfigError, UnknownNameError
     [
         ("quickstrat", "unknown recipe 'quickstrat': did you mean 'quickstart'?"),
         ("mine.py", "say which function: mine.py:my_recipe"),
-        ("mine.py:tinny", "unknown recipe in mine.py 'tinny': did you mean 'tiny'?"), ("gone.py:x", "gone.py does not exist"),
-        ("no.such:x", "cannot import no.such"), ("mine.py:number", "is an int; it must be a function"),
-        ("mine.py:no_run", "gave an int; it must return an assay Run"), ("mine.py:needs", "needs a value for 'value'"),
-        ("quits.py:x", "quits.py failed: SystemExit: 0"), ("mine.py:fails", "failed: ValueError: in recipe (mine.py, line"),
-        ("broken.py:x", "failed: ZeroDivisionError: division by zero"), ("json.py:x", "a module called 'json' exists already"),
-        ("gone.toml", "cannot read a run from gone.toml"), ("bad.toml", "not TOML"),
+        ("mine.py:tinny", "unknown recipe in mine.py 'tinny': did you mean 'tiny'?"),
+        ("gone.py:x", "gone.py does not exist"),
+        ("no.such:x", "cannot import no.such"),
+        ("mine.py:number", "is an int; it must be a function"),
+        ("mine.py:no_run", "gave an int; it must return an assay Run"),
+        ("mine.py:needs", "needs a value for 'value'"),
+        ("quits.py:x", "quits.py failed: SystemExit: 0"),
+        ("mine.py:fails", "failed: ValueError: in recipe (mine.py, line"),
+        ("broken.py:x", "failed: ZeroDivisionError: division by zero"),
+        ("json.py:x", "a module called 'json' exists already"),
+        ("gone.toml", "cannot read a run from gone.toml"),
+        ("bad.toml", "not TOML"),
     ],
-)  # fmt: skip
+)
 def test_words_that_name_no_recipe(assay, mine, word, said):
     for name, text in {"broken.py": "1 / 0", "quits.py": "raise SystemExit(0)", "json.py": "", "bad.toml": "a = = 1"}.items():
         mine.with_name(name).write_text(text)

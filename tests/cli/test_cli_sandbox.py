@@ -24,8 +24,11 @@ def test_run_prints_one_line(assay, file):
     row = json.loads(said.out)
     assert said.code == 0
     assert {k: row[k] for k in ("status", "exit_code", "stdout", "stderr")} == {
-        "status": "error", "exit_code": 3, "stdout": "42\n", "stderr": "",
-    }  # fmt: skip
+        "status": "error",
+        "exit_code": 3,
+        "stdout": "42\n",
+        "stderr": "",
+    }
     assert list(row) == ["status", "exit_code", "stdout", "stderr", "seconds", "isolation"]
     assert row["isolation"] in LEVELS and 0 < row["seconds"] < 20
 
@@ -55,8 +58,11 @@ def test_run_takes_other_languages(assay, tmp_path, lang, code):
         pytest.skip(said.err)  # its toolchain is missing, or only one process can be contained
     row = json.loads(said.out)
     assert {k: row[k] for k in ("status", "exit_code", "stdout", "stderr")} == {
-        "status": "error", "exit_code": 3, "stdout": "42\n", "stderr": "",
-    }  # fmt: skip
+        "status": "error",
+        "exit_code": 3,
+        "stdout": "42\n",
+        "stderr": "",
+    }
 
 
 def test_what_does_not_compile_has_a_status_of_its_own(assay, tmp_path):

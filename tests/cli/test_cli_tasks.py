@@ -40,8 +40,13 @@ def test_suites(assay, tmp_path):
     assert "families sort 3-10, reverse 2-10" in flat(assay("tasks", "show", "assay-small").out)
     lines = assay("tasks", "sample", "assay-six", "--level", "2", "-n", "6", "--seed", "0").out.splitlines()
     assert [json.loads(x)["arm"].partition("/")[0] for x in lines] == [
-        "algebra", "coding", "science", "grids", "code", "tables",
-    ]  # fmt: skip
+        "algebra",
+        "coding",
+        "science",
+        "grids",
+        "code",
+        "tables",
+    ]
     assert assay("tasks", "check", "assay-small", "-n", "1", "--json").json["passed"]
     assert assay("tasks", "export", "assay-six", str(tmp_path / "six")).code == 0
 
@@ -77,11 +82,13 @@ def test_one_family(assay, mine):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["show", "srot"], "did you mean 'sort'"), (["show", "sort", "--arm", "srot"], "did you mean 'sort'"),
+        (["show", "srot"], "did you mean 'sort'"),
+        (["show", "sort", "--arm", "srot"], "did you mean 'sort'"),
         (["show", "rows.parquet"], "'assay tasks import rows.parquet rows.jsonl' makes one"),
-        (["show", "sort", "--level", "99"], "99"), (["check", "srot"], "did you mean 'sort'"),
+        (["show", "sort", "--level", "99"], "99"),
+        (["check", "srot"], "did you mean 'sort'"),
     ],
-)  # fmt: skip
+)
 def test_unknown_names(assay, words, said):
     got = assay("tasks", *words)
     assert got.code == 2
@@ -186,11 +193,15 @@ def test_samples_walk_over_all_cells(assay):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["sort", "--level", "99"], "99"), (["sort", "--arm", "srot"], "did you mean 'sort'"), (["sort", "-n", "0"], "-n 0"),
-        (["sort", "--form", "box"], "no setting 'form'"), (["arithmetic", "--form", "boxed"], "did you mean 'box'"),
-        (["arithmetic/expresion"], "did you mean 'arithmetic/expression'"), (["sort", "--split", "dev"], "split 'dev'"),
+        (["sort", "--level", "99"], "99"),
+        (["sort", "--arm", "srot"], "did you mean 'sort'"),
+        (["sort", "-n", "0"], "-n 0"),
+        (["sort", "--form", "box"], "no setting 'form'"),
+        (["arithmetic", "--form", "boxed"], "did you mean 'box'"),
+        (["arithmetic/expresion"], "did you mean 'arithmetic/expression'"),
+        (["sort", "--split", "dev"], "split 'dev'"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_sampled(assay, words, said):
     got = assay("tasks", "sample", *words)
     assert got.code == 2 and said in flat(got.err), got.err
@@ -267,7 +278,7 @@ def test_a_row_of_a_sampled_task_is_judged_as_the_task(assay, tmp_path):
         (("answer=str(", "answer=int("), ", an int; give text, as str(...)"),
         (('facts["items"]', 'facts["itms"]'), "task family mine_sums.py:own failed: KeyError: 'itms' (mine_sums.py, line 13)"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_in_a_family_of_one_s_own(assay, tmp_path, wrong, said):
     (tmp_path / "mine_sums.py").write_text(_SUMS.replace(*wrong))
     for command, code in (("sample", 2), ("show", 2), ("check", 1)):

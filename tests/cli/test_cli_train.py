@@ -275,13 +275,15 @@ def test_eval_greedy_of_one_level_and_other_tasks(assay, done):
     [
         (["{run}", "--greedy", "--n", "3"], "--greedy gives the same answer every time"),
         (["{run}", "--n", "0"], "--n 0: give at least 1"),
-        (["{run}", "--per-level", "0"], "--per-level 0"), (["{run}", "--levels", "9"], "has no level 9"),
-        (["{run}", "--tasks", "srot"], "did you mean 'sort'"), (["nowhere"], "nowhere does not exist"),
+        (["{run}", "--per-level", "0"], "--per-level 0"),
+        (["{run}", "--levels", "9"], "has no level 9"),
+        (["{run}", "--tasks", "srot"], "did you mean 'sort'"),
+        (["nowhere"], "nowhere does not exist"),
         (["{run}", "--against", "nowhere"], "nowhere does not exist"),
         (["elsewhere"], "elsewhere is no run, so it has no tasks of its own"),
         (["{run}", "--temperature", "-1"], "temperature"),
     ],
-)  # fmt: skip
+)
 def test_evaluations_that_make_no_sense(assay, done, words, said):
     shutil.copytree(done / "model", done.parents[1] / "elsewhere")
     got = assay("eval", *(w.format(run=done) for w in words))

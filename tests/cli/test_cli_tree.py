@@ -135,22 +135,35 @@ def changed(*args: str) -> Root:
 @pytest.mark.parametrize(
     ("args", "name", "value"),
     [
-        (["--count", "4"], "count", 4), (["--rate=2"], "rate", 2.0), (["--name", "b c"], "name", "b c"), (["--on"], "on", True),
-        (["--tint", "blue"], "tint", Tint.BLUE), (["--maybe-tint", "blue"], "maybe_tint", Tint.BLUE),
+        (["--count", "4"], "count", 4),
+        (["--rate=2"], "rate", 2.0),
+        (["--name", "b c"], "name", "b c"),
+        (["--on"], "on", True),
+        (["--tint", "blue"], "tint", Tint.BLUE),
+        (["--maybe-tint", "blue"], "maybe_tint", Tint.BLUE),
         (["--maybe", "2"], "maybe", 2.0),
-        (["--sizes", "1", "2"], "sizes", (1, 2)), (["--pair", "b", "2"], "pair", ("b", 2.0)),
-        (["--pairs", "a", "1", "b", "2"], "pairs", (("a", 1.0), ("b", 2.0))), (["--mode", "high"], "mode", "high"),
-        (["--where", "x/y"], "where", Path("x/y")), (["--table.a", "3"], "table", FrozenMap({"a": 3.0})),
-        (["--anything", "6"], "anything", 6), (["--kinded.kind", "fancy"], "kinded", Kinded(kind="fancy")),
-        (["--part.x", "2"], "part", Leaf(x=2.0)), (["--part.kind", "Other", "--part.y", "4"], "part", Other(y=4)),
-        (["--hole.kind", "Leaf"], "hole", Leaf()), (["--many.0.x", "7"], "many", (Leaf(x=7.0),)),
+        (["--sizes", "1", "2"], "sizes", (1, 2)),
+        (["--pair", "b", "2"], "pair", ("b", 2.0)),
+        (["--pairs", "a", "1", "b", "2"], "pairs", (("a", 1.0), ("b", 2.0))),
+        (["--mode", "high"], "mode", "high"),
+        (["--where", "x/y"], "where", Path("x/y")),
+        (["--table.a", "3"], "table", FrozenMap({"a": 3.0})),
+        (["--anything", "6"], "anything", 6),
+        (["--kinded.kind", "fancy"], "kinded", Kinded(kind="fancy")),
+        (["--part.x", "2"], "part", Leaf(x=2.0)),
+        (["--part.kind", "Other", "--part.y", "4"], "part", Other(y=4)),
+        (["--hole.kind", "Leaf"], "hole", Leaf()),
+        (["--many.0.x", "7"], "many", (Leaf(x=7.0),)),
         (["--many.1.kind", "Other", "--many.1.y", "1"], "many", (Leaf(), Other(y=1))),
         (["--none-yet.0.kind", "Leaf"], "none_yet", (Leaf(),)),
-        (["--named.one.x", "9"], "named", {"one": Leaf(x=9.0)}), (["--call", f"{HERE}:changed"], "call", changed),
-        (["--call", "none"], "call", None), (["--unresolved.kind", "Leaf"], "unresolved", Leaf()),
-        ([f"--part.kind={HERE}:Other", "--part.y", "1"], "part", Other(y=1)), (["--kinded.class", "Leaf"], "kinded", None),
+        (["--named.one.x", "9"], "named", {"one": Leaf(x=9.0)}),
+        (["--call", f"{HERE}:changed"], "call", changed),
+        (["--call", "none"], "call", None),
+        (["--unresolved.kind", "Leaf"], "unresolved", Leaf()),
+        ([f"--part.kind={HERE}:Other", "--part.y", "1"], "part", Other(y=1)),
+        (["--kinded.class", "Leaf"], "kinded", None),
     ],
-)  # fmt: skip
+)
 def test_each_sort_of_field(args, name, value):
     if args == ["--kinded.class", "Leaf"]:
         with pytest.raises(ConfigError, match=r"--kinded\.class Leaf: there is no such part; known: Kinded"):
@@ -197,20 +210,27 @@ def test_the_last_kind_wins_and_outer_parts_come_first():
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--part.kind", "Othr"], "did you mean 'Other'"), (["--part.kind", "zzz"], "no such part; known: Leaf, Other"),
-        (["--part.kind", "leaf"], "did you mean 'Leaf'"), (["--part.kind", "er"], "did you mean 'Other'"),
+        (["--part.kind", "Othr"], "did you mean 'Other'"),
+        (["--part.kind", "zzz"], "no such part; known: Leaf, Other"),
+        (["--part.kind", "leaf"], "did you mean 'Leaf'"),
+        (["--part.kind", "er"], "did you mean 'Other'"),
         (["--part.kind"], "needs a value: module:Class"),
-        (["--part.kind", "--count", "3"], "needs a value: module:Class"), (["--prt.kind", "Leaf"], "did you mean 'part'"),
+        (["--part.kind", "--count", "3"], "needs a value: module:Class"),
+        (["--prt.kind", "Leaf"], "did you mean 'part'"),
         (["--part.kind", "Stubborn"], "known: Leaf, Other"),
         (["--part.kind", f"{HERE}:Stubborn"], "a Stubborn does not fit there; known"),
-        (["--part.kind", f"{HERE}:Greedy"], "a Greedy does not fit"), (["--part.kind", f"{HERE}:Tint"], "is no dataclass"),
-        (["--part.kind", "none"], "a part must stand there"), (["--part.kind", f"{HERE}:Nope"], "unknown name"),
+        (["--part.kind", f"{HERE}:Greedy"], "a Greedy does not fit"),
+        (["--part.kind", f"{HERE}:Tint"], "is no dataclass"),
+        (["--part.kind", "none"], "a part must stand there"),
+        (["--part.kind", f"{HERE}:Nope"], "unknown name"),
         (["--part.kind", "no.such:Thing"], "cannot import 'no.such'"),
         (["--hole.inner.kind", "Leaf"], "nothing stands at hole yet"),
-        (["--many.2.kind", "Leaf"], "did you mean 'many.1'"), (["--count.kind", "Leaf"], "unknown part in --count.kind"),
-        (["--call", f"{HERE}:nope"], "unknown name"), (["--unresolved.kind", "Leef"], "did you mean 'Leaf'"),
+        (["--many.2.kind", "Leaf"], "did you mean 'many.1'"),
+        (["--count.kind", "Leaf"], "unknown part in --count.kind"),
+        (["--call", f"{HERE}:nope"], "unknown name"),
+        (["--unresolved.kind", "Leef"], "did you mean 'Leaf'"),
     ],
-)  # fmt: skip
+)
 def test_wrong_parts_are_refused_with_the_place(args, said):
     with pytest.raises(ConfigError) as error:
         changed(*args)
@@ -220,11 +240,14 @@ def test_wrong_parts_are_refused_with_the_place(args, said):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--cont", "3"], "--count INT"), (["--count", "x"], "invalid literal for int() with base 10: 'x'"),
-        (["--tint", "green"], "Expected one of ('red', 'blue')"), (["--part.kind", "Other"], "--part.y INT"),
-        (["--many.1.x", "3"], "--many.0.x FLOAT"), (["extra"], "Unrecognized options: extra"),
+        (["--cont", "3"], "--count INT"),
+        (["--count", "x"], "invalid literal for int() with base 10: 'x'"),
+        (["--tint", "green"], "Expected one of ('red', 'blue')"),
+        (["--part.kind", "Other"], "--part.y INT"),
+        (["--many.1.x", "3"], "--many.0.x FLOAT"),
+        (["extra"], "Unrecognized options: extra"),
     ],
-)  # fmt: skip
+)
 def test_usage_errors_name_option_and_neighbours(args, said, capsys):
     with pytest.raises(SystemExit) as stop:
         changed(*args)

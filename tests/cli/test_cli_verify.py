@@ -110,8 +110,11 @@ def test_rows_in_order(run):
     code, rows, err = run("numeric", [{"gold": 4, "answer": f"Answer: {x}"} for x in (4, 5, "x", 4.0)])
     assert (code, err) == (0, "")
     assert [(r["value"], r["fault"], r["verdict"]) for r in rows] == [
-        (1.0, "none", "equal"), (0.0, "none", "different"), (0.0, "none", "unparsed"), (1.0, "none", "equal"),
-    ]  # fmt: skip
+        (1.0, "none", "equal"),
+        (0.0, "none", "different"),
+        (0.0, "none", "unparsed"),
+        (1.0, "none", "equal"),
+    ]
     assert all(list(r) == ["value", "components", "fault", "verdict", "seconds"] and r["seconds"] >= 0 for r in rows)
     assert rows[0]["components"] == {"correct": 1.0}
 
@@ -129,9 +132,11 @@ def test_settings_and_a_file(run, assay, tmp_path):
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("{", "line 2: not JSON"), ("3", "line 2: an int, not an object"),
+        ("{", "line 2: not JSON"),
+        ("3", "line 2: an int, not an object"),
         ('{"gold": 1}', "there is no 'answer'; it has ['gold']"),
-        ('{"gold": 1, "answer": 2}', "'answer' is an int"), ('{"answer": "x"}', "neither of 'gold' and 'task'"),
+        ('{"gold": 1, "answer": 2}', "'answer' is an int"),
+        ('{"answer": "x"}', "neither of 'gold' and 'task'"),
         ('{"gold": 1, "task": {}, "answer": "x"}', "both of 'gold' and 'task'"),
         ('{"task": "t", "answer": "x"}', "its id and --family"),
         ('{"task": {"privat": {}}, "answer": "x"}', "did you mean 'private'"),
@@ -141,9 +146,10 @@ def test_settings_and_a_file(run, assay, tmp_path):
         ('{"gold": 1, "gold": 4, "answer": "4"}', "line 2: the key 'gold' stands twice in one object"),
         ('{"gold": {"a": 1, "a": 1}, "answer": "4"}', "line 2: the key 'a' stands twice"),
         ('{"gold": ' + "[" * 600 + "]" * 600 + ', "answer": "4"}', "too deep to be read"),
-        ('{"task": {}, "answer": "x"}', "has no private 'answer'"), ("[" * 100_000, "line 2: not readable"),
+        ('{"task": {}, "answer": "x"}', "has no private 'answer'"),
+        ("[" * 100_000, "line 2: not readable"),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("name", ["numeric", "mine_judge.py:gold"])
 def test_a_bad_line_loses_nothing(run, name, line, says):
     code, rows, err = run(name, [{"gold": 4, "answer": "4"}, line, {"gold": 4, "answer": "5"}])
@@ -170,18 +176,23 @@ def test_bytes_that_are_no_text(assay, tmp_path):
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("numerc",), "did you mean 'numeric'"), (("numeric", "--set", "relative_=1"), "did you mean 'relative'"),
-        (("numeric", "--set", "relative"), "write KEY=VALUE"), (("numeric", "--set"), "write KEY=VALUE"),
-        (("numeric", "--set", "relative=x"), "relative"), (("numeric", "--deadline", "0"), "give seconds above 0"),
+        (("numerc",), "did you mean 'numeric'"),
+        (("numeric", "--set", "relative_=1"), "did you mean 'relative'"),
+        (("numeric", "--set", "relative"), "write KEY=VALUE"),
+        (("numeric", "--set"), "write KEY=VALUE"),
+        (("numeric", "--set", "relative=x"), "relative"),
+        (("numeric", "--deadline", "0"), "give seconds above 0"),
         (("numeric", "--workers", "0"), "give 1 or more"),
-        (("exact", "absent.jsonl"), "absent.jsonl is no file"), (("mine_judge.py",), "names a file only"),
-        (("mine_judge.py:number",), "cannot be called"), (("mine_judge.py:rewrd",), "did you mean 'reward'"),
+        (("exact", "absent.jsonl"), "absent.jsonl is no file"),
+        (("mine_judge.py",), "names a file only"),
+        (("mine_judge.py:number",), "cannot be called"),
+        (("mine_judge.py:rewrd",), "did you mean 'reward'"),
         (("mine_judge.py:reward", "--set", "than=3"), "no settings ['than']"),
         (("mine_judge.py:ready", "--set", "than=3"), "no settings"),
         (("mine_judge.py:Plain", "--set", "value=-1"), "negative"),
         (("mine_judge.py:Longer", "--set", "then=3"), "did you mean 'than'"),
     ],
-)  # fmt: skip
+)
 def test_wrong_arguments(run, assay, args, says):
     said = assay("verify", "run", *args)
     assert said.code == 2 and says in said.err

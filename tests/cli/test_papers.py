@@ -131,9 +131,10 @@ def test_wrong_declarations_name_file_and_key(tmp_path: Path, monkeypatch: pytes
     declared(f"[x]\n{whole}")
     for text, message in (
         (f"[x]\n{whole}pages=3", r"assay/guide/papers.toml, x: unknown fields \['pages'\]"),
-        ('[x]\ntitle="t"', "x: no name, parts, here, tests"), ("x = 3", "x: a paper is a table"),
+        ('[x]\ntitle="t"', "x: no name, parts, here, tests"),
+        ("x = 3", "x: a paper is a table"),
         (f"[x]\n{whole}".replace('["t"]', "[]"), "name the parts"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(DataError, match=message):
             declared(text)
     (tmp_path / "verify").mkdir()

@@ -63,8 +63,12 @@ def test_each_outcome_is_told_and_kept(assay: Any, listed: list[Part], tmp_path:
     assert said.code == 1
     found = json.loads(said.out)
     assert {p["name"]: p["outcome"] for p in found["parts"]} == {
-        "good": "passed", "bad": "failed", "crashing": "failed", "lacking": "not available", "large": "not available",
-    }  # fmt: skip
+        "good": "passed",
+        "bad": "failed",
+        "crashing": "failed",
+        "lacking": "not available",
+        "large": "not available",
+    }
     assert (found["passed"], found["failed"], found["not available"], found["stopped"]) == (1, 2, 2, False)
     why = {p["name"]: p["why"] for p in found["parts"]}
     assert why["bad"] == "3 above 2; too late" and why["lacking"] == "no abacus here"

@@ -137,12 +137,16 @@ def test_an_error_that_the_store_remembers_is_met_again_and_nobody_is_asked() ->
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"name": "a/b"}, "Judge.name='a/b'"), ({"name": ".a"}, "Judge.name"),
+        ({"name": "a/b"}, "Judge.name='a/b'"),
+        ({"name": ".a"}, "Judge.name"),
         ({"url": "host"}, "Judge.url='host' is no address"),
-        ({"temperature": -1.0}, "temperature=-1.0"), ({"concurrency": 0}, "concurrency=0"), ({"seconds": 0.0}, "seconds=0.0"),
-        ({"request_seconds": 0.0}, "request_seconds=0.0"), ({"pause": -1.0}, "pause=-1.0"),
+        ({"temperature": -1.0}, "temperature=-1.0"),
+        ({"concurrency": 0}, "concurrency=0"),
+        ({"seconds": 0.0}, "seconds=0.0"),
+        ({"request_seconds": 0.0}, "request_seconds=0.0"),
+        ({"pause": -1.0}, "pause=-1.0"),
     ],
-)  # fmt: skip
+)
 def test_settings_that_cannot_be(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Judge(**given)

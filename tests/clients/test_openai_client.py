@@ -38,12 +38,16 @@ def test_a_conversation_and_its_answers_in_order():
         (
             "http://host/v1/chat/completions",
             {
-                "model": "m", "messages": [{"role": "user", "content": "hello"}], "n": 2, "temperature": 0.5, "max_tokens": 7,
+                "model": "m",
+                "messages": [{"role": "user", "content": "hello"}],
+                "n": 2,
+                "temperature": 0.5,
+                "max_tokens": 7,
                 "seed": 3,
             },
             None,
         )
-    ]  # fmt: skip
+    ]
 
 
 def test_tools_go_apart_and_calls_in_the_protocols_form():
@@ -54,19 +58,22 @@ def test_tools_go_apart_and_calls_in_the_protocols_form():
         return httpx.Response(200, json=chat((0, "two")))
 
     talk = [
-        Message("tools", '[{"name": "add"}]'), Message("user", "1+1"),
-        Message("tool_calls", '[{"name": "add", "arguments": {"a": 1}}]'), Message("tool", "2"),
-    ]  # fmt: skip
+        Message("tools", '[{"name": "add"}]'),
+        Message("user", "1+1"),
+        Message("tool_calls", '[{"name": "add", "arguments": {"a": 1}}]'),
+        Message("tool", "2"),
+    ]
     asyncio.run(client(answer).chat(talk))
     asyncio.run(client(answer).chat(talk[:2], tool_choice="required"))
     assert seen[0]["messages"] == [
         {"role": "user", "content": "1+1"},
         {
-            "role": "assistant", "content": "",
+            "role": "assistant",
+            "content": "",
             "tool_calls": [{"type": "function", "id": "call00000", "function": {"name": "add", "arguments": '{"a": 1}'}}],
         },
         {"role": "tool", "content": "2", "tool_call_id": "call00000"},
-    ]  # fmt: skip
+    ]
     add = {"name": "add", "description": "", "parameters": {"type": "object", "properties": {}}}
     assert (seen[0]["tools"], seen[0]["tool_choice"]) == ([{"type": "function", "function": add}], "none")
     assert seen[1]["tool_choice"] == "required"

@@ -67,18 +67,31 @@ def cases(areal: Any) -> list[Case]:
             old, engine = tensor(b["logp_old"]), tensor(b["logp_engine"])
             advantages = tensor(spread(b["advantages"], np.ones_like(b["mask"])))
             rejection = None if decoupled is None else _rejection(**decoupled)
-            return learned(b, lambda x: functional.ppo_actor_loss_fn(
-                x, old, engine if decoupled is not None else old, advantages, 0.2, mask(b), rejection_sampling=rejection, **more
-            )[0])  # fmt: skip
+            return learned(
+                b,
+                lambda x: functional.ppo_actor_loss_fn(
+                    x,
+                    old,
+                    engine if decoupled is not None else old,
+                    advantages,
+                    0.2,
+                    mask(b),
+                    rejection_sampling=rejection,
+                    **more,
+                )[0],
+            )
 
         return Case(peer="areal", name=name, kind="loss", case=case, theirs=theirs, **kept)
 
     def sapo(name: str, level: str, **more: Any) -> Case:
         def theirs(b: Arrays) -> Theirs:
             advantages = tensor(spread(b["advantages"], np.ones_like(b["mask"])))
-            return learned(b, lambda x: functional.sapo_loss_fn(
-                x, tensor(b["logp_old"]), advantages, 1.0, 1.05, mask(b), importance_sampling_level=level
-            )[0])  # fmt: skip
+            return learned(
+                b,
+                lambda x: functional.sapo_loss_fn(
+                    x, tensor(b["logp_old"]), advantages, 1.0, 1.05, mask(b), importance_sampling_level=level
+                )[0],
+            )
 
         return Case(peer="areal", name=name, kind="loss", theirs=theirs, **more)
 
@@ -88,7 +101,7 @@ def cases(areal: Any) -> list[Case]:
         def theirs(b: Arrays) -> Theirs:
             made = functional.apply_rejection_sampling(
                 tensor(b["logp_old"]), tensor(b["logp_engine"]), mask(b), None, _rejection(**more)
-            )  # fmt: skip
+            )
             return weighted(b, made.behave_imp_weight.numpy() * made.loss_mask.numpy())
 
         return Case(peer="areal", name=name, kind="correction", theirs=theirs, what=("gradient",), batch=ones, **kept)
@@ -96,9 +109,13 @@ def cases(areal: Any) -> list[Case]:
     def normalised(name: str, case: str = "", **more: Any) -> Case:
         kept = {k: more.pop(k) for k in ("batch", "differs", "code") if k in more}
         config = {
-            "mean_level": "group", "mean_leave1out": False, "std_level": "group", "std_unbiased": True, "eps": 1e-5,
+            "mean_level": "group",
+            "mean_leave1out": False,
+            "std_level": "group",
+            "std_unbiased": True,
+            "eps": 1e-5,
             "group_size": 3,
-        }  # fmt: skip
+        }
 
         def theirs(b: Arrays) -> Theirs:
             found = areal.data.Normalization(Settings(**{**config, **more}))(tensor(b["rewards"]))
@@ -130,26 +147,43 @@ def cases(areal: Any) -> list[Case]:
         sapo("sapo_loss_fn", "token"),
         sapo("sapo_loss_fn/sequence", "sequence"),
         Case(
-            peer="areal", name="m2po", kind="loss", theirs=m2po, what=("gradient",), batch=ones,
+            peer="areal",
+            name="m2po",
+            kind="loss",
+            theirs=m2po,
+            what=("gradient",),
+            batch=ones,
             code="Objective(policy=PolicyGradient(ratio=Ratio('none'), trust=None, "
             "weights=(SecondMoment(budget=0.04, of='old', anchor='engine', harmful=False),)), aggregate=SeqSum())",
         ),
         correction("token mask ratio", upper=5.0),
         correction("token clamp ratio", action="clamp", upper=5.0, lower=0.0),
         correction("sequence mask ratio", level="sequence", upper=1.1, code="IcePop(low=0.0, high=1.1, level='sequence_mean')"),
-        correction("token mask kl_k1", metric="kl_k1", upper=0.1,
-                   code="(Reject(measure='k1', over='token', low=-0.1), Truncate(cap=inf))"),
-        correction("token mask kl_k2", metric="kl_k2", upper=0.02,
-                   code="(Reject(measure='k2', over='token', high=0.02), Truncate(cap=inf))"),
-        correction("token mask kl_k3", metric="kl_k3", upper=0.02,
-                   code="(Reject(measure='k3', over='token', high=0.02), Truncate(cap=inf))",
-                   differs="of the inverse ratio: exp(-l) - 1 + l"),
+        correction(
+            "token mask kl_k1",
+            metric="kl_k1",
+            upper=0.1,
+            code="(Reject(measure='k1', over='token', low=-0.1), Truncate(cap=inf))",
+        ),
+        correction(
+            "token mask kl_k2",
+            metric="kl_k2",
+            upper=0.02,
+            code="(Reject(measure='k2', over='token', high=0.02), Truncate(cap=inf))",
+        ),
+        correction(
+            "token mask kl_k3",
+            metric="kl_k3",
+            upper=0.02,
+            code="(Reject(measure='k3', over='token', high=0.02), Truncate(cap=inf))",
+            differs="of the inverse ratio: exp(-l) - 1 + l",
+        ),
         normalised("reward_norm group"),
         normalised("reward_norm group", "groups of 4 in 6 rows", group_size=4, batch=_five, **leftover),
         normalised("reward_norm leave_one_out", mean_leave1out=True, std_level=None),
         critic("ppo_critic_loss_fn"),
         critic("ppo_critic_loss_fn/huber", loss_fn_type="huber"),
-    ]  # fmt: skip
+    ]
 
 
 def _rejection(**more: Any) -> Settings:

@@ -36,10 +36,12 @@ def cases(art: Any) -> list[Case]:
 
         def theirs(b: Arrays) -> Theirs:
             inputs = {
-                "logprobs": _before(b["logp_old"]), "advantages": _before(spread(b["advantages"], b["mask"])),
-                "assistant_mask": _before(b["mask"]), "weights": _before(b["mask"]),
+                "logprobs": _before(b["logp_old"]),
+                "advantages": _before(spread(b["advantages"], b["mask"])),
+                "assistant_mask": _before(b["mask"]),
+                "weights": _before(b["mask"]),
                 "group_ids": (1 + torch.arange(6))[:, None].expand(6, 6),
-            }  # fmt: skip
+            }
             if original:
                 inputs["original_logprobs"] = _before(b["logp_engine"])
 
@@ -59,10 +61,13 @@ def cases(art: Any) -> list[Case]:
         loss("loss_fn/sequence", importance_sampling_level="sequence"),
         loss("loss_fn/average", importance_sampling_level="average"),
         loss("loss_fn/geometric_average", importance_sampling_level="geometric_average"),
-        loss("loss_fn", "with truncated_importance_sampling 1.1",
-             truncated_importance_sampling=1.1, original=True, code=truncated),
         loss(
-            "loss_fn", "truncated_importance_sampling 2, no sampler's log-probabilities", truncated_importance_sampling=2.0,
+            "loss_fn", "with truncated_importance_sampling 1.1", truncated_importance_sampling=1.1, original=True, code=truncated
+        ),
+        loss(
+            "loss_fn",
+            "truncated_importance_sampling 2, no sampler's log-probabilities",
+            truncated_importance_sampling=2.0,
             differs="multiplies by the ratio a second time",
         ),
-    ]  # fmt: skip
+    ]

@@ -87,12 +87,20 @@ def batch(seed: int) -> Arrays:
 
     old = logp(1.0)
     made: Arrays = {
-        "mask": mask, "logp_old": old, "logp_new": logp(0.4, old), "logp_engine": logp(0.2, old), "logp_ref": logp(0.5, old),
-        "logp_teacher": logp(0.8, old), "group_id": np.array([0, 0, 0, 1, 1, 1]),
+        "mask": mask,
+        "logp_old": old,
+        "logp_new": logp(0.4, old),
+        "logp_engine": logp(0.2, old),
+        "logp_ref": logp(0.5, old),
+        "logp_teacher": logp(0.8, old),
+        "group_id": np.array([0, 0, 0, 1, 1, 1]),
         "rewards": np.concatenate([rng.permutation([0.0, 0.25, 1.0]), rng.permutation([0.1, 0.5, 0.8])]),
-        "advantages": np.round(rng.normal(size=6), 3), "values": rng.normal(size=mask.shape),
-        "values_old": rng.normal(size=mask.shape), "returns": rng.normal(size=mask.shape), "length": lengths,
-    }  # fmt: skip
+        "advantages": np.round(rng.normal(size=6), 3),
+        "values": rng.normal(size=mask.shape),
+        "values_old": rng.normal(size=mask.shape),
+        "returns": rng.normal(size=mask.shape),
+        "length": lengths,
+    }
     return {k: np.where(mask, v, 0.0) if np.shape(v) == mask.shape and k != "mask" else v for k, v in made.items()}
 
 
@@ -117,9 +125,13 @@ def compare(case: Case) -> Found:
     """The largest relative difference of each part over the seeded batches."""
     apart = dict.fromkeys(case.what, 0.0)
     base = Found(
-        peer=case.peer, name=case.name, kind=case.kind, case=case.case, differs=case.differs,
+        peer=case.peer,
+        name=case.name,
+        kind=case.kind,
+        case=case.case,
+        differs=case.differs,
         code=case.code or match(case.peer, case.name, case.kind).code,
-    )  # fmt: skip
+    )
     try:
         for seed in SEEDS:
             arrays = case.batch(batch(seed))

@@ -161,8 +161,13 @@ def taken(path: Path, names: Sequence[str], **given: Any) -> SimpleNamespace:
     Annotations and decorators are dropped.
     """
     scope: dict[str, Any] = {
-        "torch": torch, "np": np, "math": math, "F": torch.nn.functional, "defaultdict": defaultdict, **given,
-    }  # fmt: skip
+        "torch": torch,
+        "np": np,
+        "math": math,
+        "F": torch.nn.functional,
+        "defaultdict": defaultdict,
+        **given,
+    }
     wanted = set(names)
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         inner = node.body if isinstance(node, ast.ClassDef) else []

@@ -64,12 +64,16 @@ def cases(nemo: Any) -> list[Case]:
         settings = {"reference_policy_kl_penalty": 0.0, **more}
 
         def theirs(b: Arrays) -> Theirs:
-            data = nemo.batch({
-                "token_mask": _behind(tensor(b["mask"])), "sample_mask": torch.ones(6, dtype=torch.float64),
-                "advantages": _behind(tensor(spread(b["advantages"], b["mask"]))),
-                "prev_logprobs": _behind(tensor(b["logp_old"])),
-                "generation_logprobs": _behind(tensor(b[engine])), "reference_policy_logprobs": _behind(tensor(b["logp_ref"])),
-            })  # fmt: skip
+            data = nemo.batch(
+                {
+                    "token_mask": _behind(tensor(b["mask"])),
+                    "sample_mask": torch.ones(6, dtype=torch.float64),
+                    "advantages": _behind(tensor(spread(b["advantages"], b["mask"]))),
+                    "prev_logprobs": _behind(tensor(b["logp_old"])),
+                    "generation_logprobs": _behind(tensor(b[engine])),
+                    "reference_policy_logprobs": _behind(tensor(b["logp_ref"])),
+                }
+            )
             function = losses.ClippedPGLossFn(losses.ClippedPGLossConfig(**settings))
             counts = torch.tensor(6.0), tensor(b["mask"]).sum()
             return learned(b, lambda x: function(x, data, *counts)[0])
@@ -119,17 +123,37 @@ def cases(nemo: Any) -> list[Case]:
         loss("cispo", use_cispo=True),
         loss("cispo", "no lower bound, cap 5", use_cispo=True, ratio_clip_min=1.0, ratio_clip_max=4.0, code="cispo(cap=5.0)"),
         loss("ClippedPGLoss", "with importance_correction", code=ppo.format("Truncate(cap=inf)"), **corrected),
-        loss("ClippedPGLoss", "with tis, cap 1.1", code=ppo.format("Truncate(cap=1.1)"), **corrected,
-             truncated_importance_sampling_type="tis", truncated_importance_sampling_ratio=1.1),
-        loss("ClippedPGLoss", "with icepop", code=ppo.format("IcePop(low=0.9, high=1.1)"), **corrected,
-             truncated_importance_sampling_type="icepop", truncated_importance_sampling_ratio=1.1,
-             truncated_importance_sampling_ratio_min=0.9),
-        loss("ClippedPGLoss", "with seq-mask-tis",
-             code=ppo.format("IcePop(low=0.9, high=1.1, level='sequence_mean', unit=True), Truncate(cap=inf)"), **corrected,
-             truncated_importance_sampling_type="seq-mask-tis", truncated_importance_sampling_ratio=1.1,
-             truncated_importance_sampling_ratio_min=0.9),
+        loss(
+            "ClippedPGLoss",
+            "with tis, cap 1.1",
+            code=ppo.format("Truncate(cap=1.1)"),
+            **corrected,
+            truncated_importance_sampling_type="tis",
+            truncated_importance_sampling_ratio=1.1,
+        ),
+        loss(
+            "ClippedPGLoss",
+            "with icepop",
+            code=ppo.format("IcePop(low=0.9, high=1.1)"),
+            **corrected,
+            truncated_importance_sampling_type="icepop",
+            truncated_importance_sampling_ratio=1.1,
+            truncated_importance_sampling_ratio_min=0.9,
+        ),
+        loss(
+            "ClippedPGLoss",
+            "with seq-mask-tis",
+            code=ppo.format("IcePop(low=0.9, high=1.1, level='sequence_mean', unit=True), Truncate(cap=inf)"),
+            **corrected,
+            truncated_importance_sampling_type="seq-mask-tis",
+            truncated_importance_sampling_ratio=1.1,
+            truncated_importance_sampling_ratio_min=0.9,
+        ),
         Case(
-            peer="nemo_rl", name="reference_policy_kl_penalty", kind="kl", close=1e-5,
+            peer="nemo_rl",
+            name="reference_policy_kl_penalty",
+            kind="kl",
+            close=1e-5,
             theirs=loss("ClippedPGLoss", reference_policy_kl_penalty=0.01).theirs,
             batch=lambda b: {**b, "advantages": np.zeros(6)},
         ),
@@ -140,4 +164,4 @@ def cases(nemo: Any) -> list[Case]:
         advantage("gdpo/use_leave_one_out_baseline False", gdpo(False), batch=components),
         advantage("gae", gae),
         advantage("gae", gae, "tool output inside", batch=holes),
-    ]  # fmt: skip
+    ]

@@ -36,9 +36,11 @@ def _methods(path: Any) -> list[tuple[str, str]]:
     wanted = {"get_advantages_and_returns", "get_cumulative_returns"}
     return [
         (c.name, f.name)
-        for c in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(c, ast.ClassDef)
-        for f in c.body if isinstance(f, ast.FunctionDef) and f.name in wanted
-    ]  # fmt: skip
+        for c in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(c, ast.ClassDef)
+        for f in c.body
+        if isinstance(f, ast.FunctionDef) and f.name in wanted
+    ]
 
 
 def cases(openrlhf: Any) -> list[Case]:
@@ -71,9 +73,14 @@ def cases(openrlhf: Any) -> list[Case]:
     def kl(name: str, **more: Any) -> Case:
         def theirs(b: Arrays) -> Theirs:
             mask = tensor(b["mask"])
-            return learned(b, lambda x: 0.01 * (
-                openrlhf.utils.compute_approx_kl(x, tensor(b["logp_ref"]), kl_estimator=name) * mask
-            ).sum() / mask.sum())  # fmt: skip
+            return learned(
+                b,
+                lambda x: (
+                    0.01
+                    * (openrlhf.utils.compute_approx_kl(x, tensor(b["logp_ref"]), kl_estimator=name) * mask).sum()
+                    / mask.sum()
+                ),
+            )
 
         return Case(peer="openrlhf", name=name, kind="kl", theirs=theirs, **more)
 
@@ -90,27 +97,83 @@ def cases(openrlhf: Any) -> list[Case]:
         policy("ppo/dual_clip", dual_clip=3.0, batch=far),
         policy("gspo", policy_loss_type="gspo"),
         policy("gspo", "bounds of the paper", policy_loss_type="gspo", clip_eps_low=3e-4, clip_eps_high=4e-4, code="gspo()"),
-        corrected("token mask", "(IcePop(low=0.9, high=1.1),)", is_correction_level="token", is_correction_mode="mask",
-                  is_correction_threshold=(0.9, 1.1)),
-        corrected("token clip", "(Truncate(low=0.9, cap=1.1),)", is_correction_level="token", is_correction_mode="clip",
-                  is_correction_threshold=(0.9, 1.1)),
+        corrected(
+            "token mask",
+            "(IcePop(low=0.9, high=1.1),)",
+            is_correction_level="token",
+            is_correction_mode="mask",
+            is_correction_threshold=(0.9, 1.1),
+        ),
+        corrected(
+            "token clip",
+            "(Truncate(low=0.9, cap=1.1),)",
+            is_correction_level="token",
+            is_correction_mode="clip",
+            is_correction_threshold=(0.9, 1.1),
+        ),
         corrected("seq mask", both, is_correction_level="seq", is_correction_mode="mask", is_correction_threshold=(0.9, 1.1)),
-        corrected("token mask binary_kl", "(Reject(measure='kl', over='token', high=0.01), Truncate(cap=inf))",
-                  is_correction_level="token", is_correction_gating="binary_kl", is_correction_threshold=(0, 0.01)),
-        corrected("token mask tv", "(Reject(measure='tv', over='token', high=0.05), Truncate(cap=inf))",
-                  is_correction_level="token", is_correction_gating="tv", is_correction_threshold=(0, 0.05)),
-        policy("gspo", "beside a correction", roll=True, policy_loss_type="gspo", is_correction_level="token",
-               differs="the ratio is anchored at the sampler and every gate is skipped"),
+        corrected(
+            "token mask binary_kl",
+            "(Reject(measure='kl', over='token', high=0.01), Truncate(cap=inf))",
+            is_correction_level="token",
+            is_correction_gating="binary_kl",
+            is_correction_threshold=(0, 0.01),
+        ),
+        corrected(
+            "token mask tv",
+            "(Reject(measure='tv', over='token', high=0.05), Truncate(cap=inf))",
+            is_correction_level="token",
+            is_correction_gating="tv",
+            is_correction_threshold=(0, 0.05),
+        ),
+        policy(
+            "gspo",
+            "beside a correction",
+            roll=True,
+            policy_loss_type="gspo",
+            is_correction_level="token",
+            differs="the ratio is anchored at the sampler and every gate is skipped",
+        ),
         Case(peer="openrlhf", name="ValueLoss", kind="value", theirs=value),
-        Case(peer="openrlhf", name="gae", kind="advantage", case="before whitening", theirs=gae, what=("advantages",),
-             code="(Gae(gamma=1.0, lam=0.95),)"),
-        Case(peer="openrlhf", name="gae", kind="advantage", case="before whitening, tool output inside", theirs=gae,
-             what=("advantages",), code="(Gae(gamma=1.0, lam=0.95),)", batch=holes,
-             differs="values at tool output count as 0 and the sum decays through them"),
-        Case(peer="openrlhf", name="group_norm", kind="advantage", case="its formula, in single precision", theirs=group_norm,
-             what=("advantages",), close=1e-5),
-        Case(peer="openrlhf", name="group_norm", kind="advantage", case="its formula, rewards of 0.9", theirs=group_norm,
-             what=("advantages",), batch=lambda b: {**b, "rewards": np.full(6, 0.9)},
-             differs="rounding noise of a constant group over 1e-9; here exactly 0"),
-        kl("k2"), kl("k3"),
-    ]  # fmt: skip
+        Case(
+            peer="openrlhf",
+            name="gae",
+            kind="advantage",
+            case="before whitening",
+            theirs=gae,
+            what=("advantages",),
+            code="(Gae(gamma=1.0, lam=0.95),)",
+        ),
+        Case(
+            peer="openrlhf",
+            name="gae",
+            kind="advantage",
+            case="before whitening, tool output inside",
+            theirs=gae,
+            what=("advantages",),
+            code="(Gae(gamma=1.0, lam=0.95),)",
+            batch=holes,
+            differs="values at tool output count as 0 and the sum decays through them",
+        ),
+        Case(
+            peer="openrlhf",
+            name="group_norm",
+            kind="advantage",
+            case="its formula, in single precision",
+            theirs=group_norm,
+            what=("advantages",),
+            close=1e-5,
+        ),
+        Case(
+            peer="openrlhf",
+            name="group_norm",
+            kind="advantage",
+            case="its formula, rewards of 0.9",
+            theirs=group_norm,
+            what=("advantages",),
+            batch=lambda b: {**b, "rewards": np.full(6, 0.9)},
+            differs="rounding noise of a constant group over 1e-9; here exactly 0",
+        ),
+        kl("k2"),
+        kl("k3"),
+    ]

@@ -34,21 +34,29 @@ def page(results: Results) -> str:
     summary = [
         f"| {_title(peer, r)} | {len(r['found'])} | {sum(f['same'] for f in r['found'])} | {_differ(r)} |"
         for peer, r in results.items()
-    ]  # fmt: skip
-    return "\n".join([
-        "# Conformance: other libraries' own functions against `evaluate`", "",
+    ]
+    lines = [
+        "# Conformance: other libraries' own functions against `evaluate`",
+        "",
         f"Each comparison calls a library's own function on {len(SEEDS)} random batches (seeds {_seeds()}), each of two prompts",
         "with three attempts of one to five tokens. It compares loss, gradient and advantages with those of the composition",
         "that `assay methods --peer LIBRARY:NAME` prints. *Agrees* means a relative difference below 1e-6 (1e-5 where the",
         "library computes in single precision) on every batch. Every difference is one that the test expects, and says why;",
         "a library that changes makes the test fail. `tests/conformance/peer_comparing.py` draws the batches; the column case",
-        "says what changes them.", "",
-        "    ASSAY_PEERS=folder make evidence        # or only: pytest -n0 -m evidence tests/conformance", "",
+        "says what changes them.",
+        "",
+        "    ASSAY_PEERS=folder make evidence        # or only: pytest -n0 -m evidence tests/conformance",
+        "",
         "A library is imported where it is installed, or read from `$ASSAY_PEERS/LIBRARY`, an unpacked wheel or a repository;",
-        f"where it is neither, the rows of the last run stay. {len(total)} comparisons.", "",
-        "| library | comparisons | agree | differ |", "|---|---|---|---|", *summary, "",
+        f"where it is neither, the rows of the last run stay. {len(total)} comparisons.",
+        "",
+        "| library | comparisons | agree | differ |",
+        "|---|---|---|---|",
+        *summary,
+        "",
         *(line for peer, r in results.items() for line in _section(peer, r)),
-    ]) + "\n"  # fmt: skip
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _seeds() -> str:
@@ -75,10 +83,15 @@ def _section(peer: str, result: Mapping[str, Any]) -> list[str]:
     read = ", ".join(f"{m.name} ({m.kind})" for m in rest if m.code)
     none = ", ".join(f"{m.name} ({m.kind})" for m in rest if not m.code)
     return [
-        f"## {_title(peer, result)}", "",
-        "| name | kind | case | compared | verdict |", "|---|---|---|---|---|", *rows, "",
-        *([f"Read, not run: {read}.", ""] if read else []), *([f"No composition here: {none}.", ""] if none else []),
-    ]  # fmt: skip
+        f"## {_title(peer, result)}",
+        "",
+        "| name | kind | case | compared | verdict |",
+        "|---|---|---|---|---|",
+        *rows,
+        "",
+        *([f"Read, not run: {read}.", ""] if read else []),
+        *([f"No composition here: {none}.", ""] if none else []),
+    ]
 
 
 def _verdict(found: Mapping[str, Any]) -> str:

@@ -42,10 +42,12 @@ def cases(prime: Any) -> list[Case]:
                 parts = []
                 for i, here in enumerate(b["mask"]):
                     given = losses.LossInputs(
-                        trainer_logprobs=x[i], inference_logprobs=tensor(b["logp_engine"])[i],
+                        trainer_logprobs=x[i],
+                        inference_logprobs=tensor(b["logp_engine"])[i],
                         ref_logprobs=tensor(b["logp_teacher"])[i],
-                        advantages=tensor(spread(b["advantages"], b["mask"]))[i], loss_mask=torch.tensor(here),
-                    )  # fmt: skip
+                        advantages=tensor(spread(b["advantages"], b["mask"]))[i],
+                        loss_mask=torch.tensor(here),
+                    )
                     call = getattr(losses, function)
                     parts.append((call(given, config) if config else call(given)).loss)
                 return torch.stack(parts).sum() / tensor(b["mask"]).sum()
@@ -57,10 +59,13 @@ def cases(prime: Any) -> list[Case]:
     def scored(name: str, cls: str, file: str, case: str = "", state: Any = None, agents: Any = None, **more: Any) -> Case:
         def theirs(b: Arrays) -> Theirs:
             function = taken(
-                prime.algo / file, [f"{cls}.score_group"], iter_trainable_traces=_traces, defaultdict=defaultdict,
+                prime.algo / file,
+                [f"{cls}.score_group"],
+                iter_trainable_traces=_traces,
+                defaultdict=defaultdict,
                 assign_advantages=lambda trace, value: setattr(trace, "advantage", value),
                 vf=SimpleNamespace(Episode=object, Trace=object),
-            ).score_group  # fmt: skip
+            ).score_group
             out = np.zeros(6)
             for group in (0, 1):
                 rows = np.flatnonzero(b["group_id"] == group)
@@ -90,17 +95,24 @@ def cases(prime: Any) -> list[Case]:
         scored("grpo", "GRPOAlgorithm", "grpo.py"),
         scored("max_rl", "MaxRLAlgorithm", "max_rl.py", state=SimpleNamespace),
         scored(
-            "rae", "RAEAlgorithm", "rae.py", "baselines that start at 0",
+            "rae",
+            "RAEAlgorithm",
+            "rae.py",
+            "baselines that start at 0",
             state=lambda: SimpleNamespace(baselines=defaultdict(float), decay=0.95),
             batch=lambda b: {**b, "role": np.zeros(6)},
             differs="a baseline moves inside the batch, attempt by attempt; here once, behind it",
         ),
         scored(
-            "hierarchical_grpo", "HierarchicalGRPOAlgorithm", "hierarchical_grpo.py", "agents of one group",
-            state=lambda: SimpleNamespace(episode_agents=set()), agents=roles,
+            "hierarchical_grpo",
+            "HierarchicalGRPOAlgorithm",
+            "hierarchical_grpo.py",
+            "agents of one group",
+            state=lambda: SimpleNamespace(episode_agents=set()),
+            agents=roles,
             batch=lambda b: {**b, "peers": np.array([ord(r) for r in roles], float)},
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _traces(episodes: Any) -> Any:

@@ -15,9 +15,7 @@ def load() -> tuple[Any, str]:
     root = root_of("roll", "roll/pipeline/rlvr/actor_pg_worker.py")
     folder = root / "roll"
     numeric = ["agg_loss", "masked_mean", "masked_sum", "masked_var", "masked_whiten", "compute_approx_kl", "reward_norm"]
-    functional = taken(
-        folder / "utils" / "functionals.py", [*numeric, "compute_gae_advantage_return"], DataProto=object
-    )  # fmt: skip
+    functional = taken(folder / "utils" / "functionals.py", [*numeric, "compute_gae_advantage_return"], DataProto=object)
     names = [f"ActorPGWorker._compute_{n}_loss" for n in ("vanilla_pg", "ppo", "tis", "topr", "cispo", "kimi15")]
     worker = taken(
         folder / "pipeline" / "rlvr" / "actor_pg_worker.py",
@@ -26,9 +24,11 @@ def load() -> tuple[Any, str]:
         agg_loss=functional.agg_loss,
     )
     agentic = taken(
-        folder / "pipeline" / "agentic" / "utils.py", ["compute_agentic_reinforce_return", "compute_segment_masked_mean"],
-        DataProto=object, Tensor=torch.Tensor,
-    )  # fmt: skip
+        folder / "pipeline" / "agentic" / "utils.py",
+        ["compute_agentic_reinforce_return", "compute_segment_masked_mean"],
+        DataProto=object,
+        Tensor=torch.Tensor,
+    )
     return SimpleNamespace(functional=functional, worker=worker, agentic=agentic), version_of("roll", root, "roll")
 
 
@@ -41,12 +41,16 @@ def cases(roll: Any) -> list[Case]:
     """Every comparison."""
     worker, functional = roll.worker, roll.functional
     me = SimpleNamespace(
-        _cached_metrics={}, _topr_sample_logged=True, _cispo_config_logged=True, _kimi15_config_logged=True, logger=Anything(),
+        _cached_metrics={},
+        _topr_sample_logged=True,
+        _cispo_config_logged=True,
+        _kimi15_config_logged=True,
+        logger=Anything(),
         _get_or_cache_config=lambda key, default: default,
         pipeline_config=SimpleNamespace(
             pg_clip=0.2, pg_clip_low=0.2, pg_clip_high=0.2, use_pg_clip_range=False, dual_clip_loss=True
         ),
-    )  # fmt: skip
+    )
 
     def loss(name: str, call: Any, case: str = "", **more: Any) -> Case:
         def theirs(b: Arrays) -> Theirs:
@@ -87,24 +91,52 @@ def cases(roll: Any) -> list[Case]:
         loss("ppo", ppo, "ratios up to e^4", batch=far),
         loss("tis", lambda b, r, x, o, a: worker._compute_tis_loss(me, r, x, o, a, None)),
         loss("topr", lambda b, r, x, o, a: worker._compute_topr_loss(me, r, x, o, a, scores(b)), "scores are the advantages"),
-        loss("topr", lambda b, r, x, o, a: worker._compute_topr_loss(
-            me, r, x, o, a, SimpleNamespace(batch={"scores": torch.ones(6, dtype=torch.float64)})
-        ), "all scores positive", differs="split by the raw score: an attempt with A < 0 is not tapered"),
+        loss(
+            "topr",
+            lambda b, r, x, o, a: worker._compute_topr_loss(
+                me, r, x, o, a, SimpleNamespace(batch={"scores": torch.ones(6, dtype=torch.float64)})
+            ),
+            "all scores positive",
+            differs="split by the raw score: an attempt with A < 0 is not tapered",
+        ),
         loss("cispo", lambda b, r, x, o, a: worker._compute_cispo_loss(me, r, x, a)),
         loss("kimi15", lambda b, r, x, o, a: worker._compute_kimi15_loss(me, r, x, o, a)),
         aggregation("token-mean", batch=_filled, differs="the mask is ignored: masked tokens count"),
         aggregation("seq-mean-token-mean"),
         aggregation("seq-mean-token-sum-norm", "Constant(length=5)", differs="not divided by the number of attempts"),
         Case(peer="roll", name="gae", kind="advantage", theirs=gae, what=("advantages",)),
-        Case(peer="roll", name="gae", kind="advantage", case="tool output inside", theirs=gae, what=("advantages",), batch=holes,
-             differs="values at tool output enter the estimate"),
-        Case(peer="roll", name="agentic_reinforce", kind="advantage", case="rewards at the last token of a turn", theirs=agentic,
-             what=("advantages",), batch=_turns, code="(TokenReward('token_reward', alone=True), Turns('call', 0.9))"),
-        Case(peer="roll", name="agentic_reinforce", kind="advantage", case="rewards inside a turn", theirs=agentic,
-             what=("advantages",), batch=lambda b: _turns(b, inside=True),
-             code="(TokenReward('token_reward', alone=True), Turns('call', 0.9))",
-             differs="only the last token of a turn is read"),
-    ]  # fmt: skip
+        Case(
+            peer="roll",
+            name="gae",
+            kind="advantage",
+            case="tool output inside",
+            theirs=gae,
+            what=("advantages",),
+            batch=holes,
+            differs="values at tool output enter the estimate",
+        ),
+        Case(
+            peer="roll",
+            name="agentic_reinforce",
+            kind="advantage",
+            case="rewards at the last token of a turn",
+            theirs=agentic,
+            what=("advantages",),
+            batch=_turns,
+            code="(TokenReward('token_reward', alone=True), Turns('call', 0.9))",
+        ),
+        Case(
+            peer="roll",
+            name="agentic_reinforce",
+            kind="advantage",
+            case="rewards inside a turn",
+            theirs=agentic,
+            what=("advantages",),
+            batch=lambda b: _turns(b, inside=True),
+            code="(TokenReward('token_reward', alone=True), Turns('call', 0.9))",
+            differs="only the last token of a turn is read",
+        ),
+    ]
 
 
 def _filled(b: Arrays) -> Arrays:

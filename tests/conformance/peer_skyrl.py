@@ -32,24 +32,37 @@ def load() -> tuple[Any, str]:
 
 def _off(**more: Any) -> Settings:
     base: dict[str, Any] = {
-        "tis_ratio_type": None, "token_tis_ratio_clip_high": 2.0, "sequence_tis_ratio_clip_high": 5.0,
+        "tis_ratio_type": None,
+        "token_tis_ratio_clip_high": 2.0,
+        "sequence_tis_ratio_clip_high": 5.0,
         "sequence_mask_metric": None,
-        "geo_mask_high": 1.01, "geo_mask_low": 0.99, "product_mask_high": 2.0, "product_mask_low": 0.5,
-        "outlier_token_is_threshold_low": None, "outlier_token_is_threshold_high": None,
-        "token_mask_is_threshold_low": None, "token_mask_is_threshold_high": None,
-    }  # fmt: skip
+        "geo_mask_high": 1.01,
+        "geo_mask_low": 0.99,
+        "product_mask_high": 2.0,
+        "product_mask_low": 0.5,
+        "outlier_token_is_threshold_low": None,
+        "outlier_token_is_threshold_high": None,
+        "token_mask_is_threshold_low": None,
+        "token_mask_is_threshold_high": None,
+    }
     return Settings(**{**base, **more})
 
 
 def _config(**more: Any) -> Settings:
     base: dict[str, Any] = {
-        "policy_loss_type": "regular", "eps_clip_low": 0.2, "eps_clip_high": 0.2, "clip_ratio_c": 3.0,
-        "loss_reduction": "token_mean", "off_policy_correction": _off(), "sapo": Settings(tau_pos=1.0, tau_neg=1.05),
+        "policy_loss_type": "regular",
+        "eps_clip_low": 0.2,
+        "eps_clip_high": 0.2,
+        "clip_ratio_c": 3.0,
+        "loss_reduction": "token_mean",
+        "off_policy_correction": _off(),
+        "sapo": Settings(tau_pos=1.0, tau_neg=1.05),
         "cispo": Settings(cispo_eps_clip_low=0.0, cispo_eps_clip_high=5.0, cispo_anchor="old"),
         "dppo": Settings(dppo_type="binary_tv", delta_low=0.2, delta_high=0.2),
         "clip_cov": Settings(clip_ratio=0.0002, clip_cov_lb=1.0, clip_cov_ub=5.0),
-        "kl_cov": Settings(kl_cov_frac=0.2, ppo_kl_coef=1.0), "value_clip": 0.2,
-    }  # fmt: skip
+        "kl_cov": Settings(kl_cov_frac=0.2, ppo_kl_coef=1.0),
+        "value_clip": 0.2,
+    }
     return Settings(**{**base, **more})
 
 
@@ -109,13 +122,24 @@ def cases(skyrl: Any) -> list[Case]:
         loss("gspo", "gspo_policy_loss", way="sequence_mean", **single),
         loss("sapo", "sapo_policy_loss", way="sequence_mean", **single),
         loss("cispo", "compute_policy_loss_cispo", **single),
-        loss("cispo", "compute_policy_loss_cispo", "no lower bound, cap 5", code="cispo(cap=5.0)",
-             settings={"cispo": Settings(cispo_eps_clip_low=1.0, cispo_eps_clip_high=4.0, cispo_anchor="old")}, **single),
+        loss(
+            "cispo",
+            "compute_policy_loss_cispo",
+            "no lower bound, cap 5",
+            code="cispo(cap=5.0)",
+            settings={"cispo": Settings(cispo_eps_clip_low=1.0, cispo_eps_clip_high=4.0, cispo_anchor="old")},
+            **single,
+        ),
         loss("rollout_is", "rollout_is_policy_loss", roll=True, what=("gradient",), **single),
         loss("dppo", "dppo_policy_loss", roll=True, what=("gradient",), **single),
         loss("clip_cov", "compute_policy_loss_clip_cov", batch=covariant, differs=_SCALED, **single),
-        loss("kl_cov", "compute_policy_loss_kl_cov", batch=covariant,
-             differs="the penalty is not divided by the token count", **single),
+        loss(
+            "kl_cov",
+            "compute_policy_loss_kl_cov",
+            batch=covariant,
+            differs="the penalty is not divided by the token count",
+            **single,
+        ),
         advantage("grpo", grpo, close=1e-5),
         advantage("grpo", grpo, "a group of one", batch=lone, differs=_LONE),
         advantage("rloo", rloo, close=1e-5),
@@ -126,20 +150,35 @@ def cases(skyrl: Any) -> list[Case]:
         advantage("gae", gae, "tool output inside", batch=holes, code=lam, differs="values at tool output enter the estimate"),
         advantage("maxrl", maxrl, close=1e-5),
         advantage(
-            "maxrl", maxrl, "rewards of -1 and 1", batch=lambda b: {**b, "rewards": np.array([1.0, -1, -1, -1, 1, -1])},
+            "maxrl",
+            maxrl,
+            "rewards of -1 and 1",
+            batch=lambda b: {**b, "rewards": np.array([1.0, -1, -1, -1, 1, -1])},
             differs="a negative mean turns the signs round; here such a prompt teaches nothing",
         ),
         correction("tis token", tis_ratio_type="token"),
         correction("tis sequence", tis_ratio_type="sequence"),
-        correction("outlier_token", "Reject(measure='ratio', over='sequence_any', low=0.0, high=1.3)",
-                   outlier_token_is_threshold_high=1.3),
-        correction("token_mask", "IcePop(low=0.8, high=1.2, unit=True)",
-                   token_mask_is_threshold_low=0.8, token_mask_is_threshold_high=1.2),
-        correction("sequence_mask geometric", "IcePop(low=0.9, high=1.1, level='sequence_mean', unit=True)",
-                   sequence_mask_metric="geometric", geo_mask_low=0.9, geo_mask_high=1.1),
+        correction(
+            "outlier_token",
+            "Reject(measure='ratio', over='sequence_any', low=0.0, high=1.3)",
+            outlier_token_is_threshold_high=1.3,
+        ),
+        correction(
+            "token_mask",
+            "IcePop(low=0.8, high=1.2, unit=True)",
+            token_mask_is_threshold_low=0.8,
+            token_mask_is_threshold_high=1.2,
+        ),
+        correction(
+            "sequence_mask geometric",
+            "IcePop(low=0.9, high=1.1, level='sequence_mean', unit=True)",
+            sequence_mask_metric="geometric",
+            geo_mask_low=0.9,
+            geo_mask_high=1.1,
+        ),
         correction("sequence_mask product", sequence_mask_metric="product"),
         reduction("token_mean", close=1e-6),
         reduction("sequence_mean", close=1e-6),
         reduction("seq_mean_token_sum_norm", close=1e-6),
         reduction("prompt_mean", close=1e-6),
-    ]  # fmt: skip
+    ]

@@ -37,9 +37,9 @@ def cases(slime: Any) -> list[Case]:
     def policy(name: str, way: Any = rows, case: str = "", dual: Any = None, **more: Any) -> Case:
         def theirs(b: Arrays) -> Theirs:
             advantages = tensor(spread(b["advantages"], np.ones_like(b["mask"])))
-            return learned(b, lambda x: way(
-                slime.compute_policy_loss(tensor(b["logp_old"]) - x, advantages, 0.2, 0.2, dual)[0], b
-            ))  # fmt: skip
+            return learned(
+                b, lambda x: way(slime.compute_policy_loss(tensor(b["logp_old"]) - x, advantages, 0.2, 0.2, dual)[0], b)
+            )
 
         return Case(peer="slime", name=name, kind="loss", case=case, theirs=theirs, **more)
 
@@ -91,11 +91,22 @@ def cases(slime: Any) -> list[Case]:
         policy("ppo/per_token", tokens),
         Case(peer="slime", name="gspo", kind="loss", theirs=gspo),
         Case(peer="slime", name="cispo", kind="loss", theirs=cispo(0.2, 0.2)),
-        Case(peer="slime", name="cispo", kind="loss", case="no lower bound, cap 5", theirs=cispo(1.0, 4.0),
-             code="cispo(cap=5.0)"),
+        Case(
+            peer="slime", name="cispo", kind="loss", case="no lower bound, cap 5", theirs=cispo(1.0, 4.0), code="cispo(cap=5.0)"
+        ),
         Case(peer="slime", name="opsm", kind="loss", case="delta 0.05", theirs=opsm, code="opsm(delta=0.05, anchor='old')"),
         Case(peer="slime", name="ppo", kind="advantage", theirs=gae, what=("advantages",), code=lam),
-        Case(peer="slime", name="ppo", kind="advantage", case="tool output inside", theirs=gae, what=("advantages",), code=lam,
-             batch=holes, differs="values at tool output enter the estimate"),
-        kl("k2", "k2"), kl("low_var_kl", "low_var_kl"),
-    ]  # fmt: skip
+        Case(
+            peer="slime",
+            name="ppo",
+            kind="advantage",
+            case="tool output inside",
+            theirs=gae,
+            what=("advantages",),
+            code=lam,
+            batch=holes,
+            differs="values at tool output enter the estimate",
+        ),
+        kl("k2", "k2"),
+        kl("low_var_kl", "low_var_kl"),
+    ]

@@ -49,31 +49,62 @@ def cases(trl: Any) -> list[Case]:
 
     def compute(b: Arrays, live: torch.Tensor, loss_type: str, level: str = "token", **more: Any) -> torch.Tensor:
         given = {
-            "delta": None, "epsilon_low": 0.2, "epsilon_high": 0.2, "beta": 0.0, "mask_over": None, "sampler": False,
-            "unbiased": True, **more,
-        }  # fmt: skip
+            "delta": None,
+            "epsilon_low": 0.2,
+            "epsilon_high": 0.2,
+            "beta": 0.0,
+            "mask_over": None,
+            "sampler": False,
+            "unbiased": True,
+            **more,
+        }
         args = SimpleNamespace(
-            delta=given["delta"], sapo_temperature_pos=1.0, sapo_temperature_neg=1.05, vespo_k_pos=2.0, vespo_lambda_pos=3.0,
-            vespo_k_neg=3.0, vespo_lambda_neg=2.0, use_bias_correction_kl=given["unbiased"], steps_per_generation=1,
-        )  # fmt: skip
+            delta=given["delta"],
+            sapo_temperature_pos=1.0,
+            sapo_temperature_neg=1.05,
+            vespo_k_pos=2.0,
+            vespo_lambda_pos=3.0,
+            vespo_k_neg=3.0,
+            vespo_lambda_neg=2.0,
+            use_bias_correction_kl=given["unbiased"],
+            steps_per_generation=1,
+        )
         trainer = SimpleNamespace(
-            accelerator=_Accelerator(), args=args, loss_type=loss_type, importance_sampling_level=level,
-            epsilon_low=given["epsilon_low"], epsilon_high=given["epsilon_high"], beta=given["beta"],
-            off_policy_mask_threshold=given["mask_over"], top_entropy_quantile=1.0, use_vllm=given["sampler"],
-            vllm_importance_sampling_correction=given["sampler"], current_gradient_accumulation_steps=1,
-            max_completion_length=256, aux_loss_enabled=False, _entropy_bonus_enabled=False, model=SimpleNamespace(training=True),
-            _metrics={"train": defaultdict(list)}, get_off_policy_mask=trl.get_off_policy_mask,
-            get_gamma_weights=torch.no_grad()(trl.get_gamma_weights), get_high_entropy_mask=trl.get_high_entropy_mask,
-        )  # fmt: skip
+            accelerator=_Accelerator(),
+            args=args,
+            loss_type=loss_type,
+            importance_sampling_level=level,
+            epsilon_low=given["epsilon_low"],
+            epsilon_high=given["epsilon_high"],
+            beta=given["beta"],
+            off_policy_mask_threshold=given["mask_over"],
+            top_entropy_quantile=1.0,
+            use_vllm=given["sampler"],
+            vllm_importance_sampling_correction=given["sampler"],
+            current_gradient_accumulation_steps=1,
+            max_completion_length=256,
+            aux_loss_enabled=False,
+            _entropy_bonus_enabled=False,
+            model=SimpleNamespace(training=True),
+            _metrics={"train": defaultdict(list)},
+            get_off_policy_mask=trl.get_off_policy_mask,
+            get_gamma_weights=torch.no_grad()(trl.get_gamma_weights),
+            get_high_entropy_mask=trl.get_high_entropy_mask,
+        )
         trainer._get_per_token_logps_and_entropies = lambda *a, **k: (live, torch.ones_like(live), None)
         rows, width = live.shape
         mask = tensor(b["mask"])
         inputs = {
-            "prompt_ids": torch.zeros(rows, 1).long(), "prompt_mask": torch.ones(rows, 1).long(),
-            "completion_ids": torch.zeros(rows, width).long(), "completion_mask": mask, "advantages": tensor(b["advantages"]),
-            "old_per_token_logps": tensor(b["logp_old"]), "ref_per_token_logps": tensor(b["logp_ref"]),
-            "sampling_per_token_logps": tensor(b["logp_engine"]), "num_items_in_batch": mask.sum(),
-        }  # fmt: skip
+            "prompt_ids": torch.zeros(rows, 1).long(),
+            "prompt_mask": torch.ones(rows, 1).long(),
+            "completion_ids": torch.zeros(rows, width).long(),
+            "completion_mask": mask,
+            "advantages": tensor(b["advantages"]),
+            "old_per_token_logps": tensor(b["logp_old"]),
+            "ref_per_token_logps": tensor(b["logp_ref"]),
+            "sampling_per_token_logps": tensor(b["logp_engine"]),
+            "num_items_in_batch": mask.sum(),
+        }
         if given["sampler"]:
             inputs["importance_sampling_ratio"] = tensor(b["sampler_weight"])
         return trl._compute_loss(trainer, None, inputs)
@@ -107,18 +138,36 @@ def cases(trl: Any) -> list[Case]:
         loss("grpo/sequence", "grpo", "bounds of the paper", tight, "sequence", epsilon_low=3e-4, epsilon_high=4e-4),
         loss("grpo/delta", "grpo", delta=10.0, batch=far),
         loss("dapo/beta", "dapo", beta=0.04),
-        loss("dapo/beta", "dapo", "without the bias correction",
-             "replace(dapo(filter_groups=False, high=0.2), terms=(Kl('k3', coef=0.04),))",
-             beta=0.04, unbiased=False),
+        loss(
+            "dapo/beta",
+            "dapo",
+            "without the bias correction",
+            "replace(dapo(filter_groups=False, high=0.2), terms=(Kl('k3', coef=0.04),))",
+            beta=0.04,
+            unbiased=False,
+        ),
         loss("off_policy_mask", "grpo", "delta 0.05", "opsm(delta=0.05)", mask_over=0.05),
         loss("grpo", "grpo", "with token_truncate", _with("Truncate(cap=1.2)"), sampler=True, batch=_sampler("token", cap=1.2)),
-        loss("grpo", "grpo", "with token_mask", _with("IcePop(low=0.0, high=1.2)"), sampler=True,
-             batch=_sampler("token", drop=1.2)),
-        loss("grpo", "grpo", "with sequence_truncate", _with("Truncate(cap=1.2, level='sequence_product')"), sampler=True,
-             batch=_sampler("sequence", cap=1.2)),
-        loss("grpo", "grpo", "with sequence_mask", _with("IcePop(low=0.0, high=1.2, level='sequence_product')"), sampler=True,
-             batch=_sampler("sequence", drop=1.2)),
-    ]  # fmt: skip
+        loss(
+            "grpo", "grpo", "with token_mask", _with("IcePop(low=0.0, high=1.2)"), sampler=True, batch=_sampler("token", drop=1.2)
+        ),
+        loss(
+            "grpo",
+            "grpo",
+            "with sequence_truncate",
+            _with("Truncate(cap=1.2, level='sequence_product')"),
+            sampler=True,
+            batch=_sampler("sequence", cap=1.2),
+        ),
+        loss(
+            "grpo",
+            "grpo",
+            "with sequence_mask",
+            _with("IcePop(low=0.0, high=1.2, level='sequence_product')"),
+            sampler=True,
+            batch=_sampler("sequence", drop=1.2),
+        ),
+    ]
 
 
 def _with(weight: str) -> str:

@@ -49,9 +49,16 @@ def load() -> tuple[Any, str]:
         def actor(**more: Any) -> Any:
             loss = _policy_loss(SimpleNamespace(**more.pop("policy_loss", {})))
             base = {
-                "clip_ratio": 0.2, "clip_ratio_low": 0.2, "clip_ratio_high": 0.2, "clip_ratio_c": 3.0, "tau_pos": 1.0,
-                "tau_neg": 1.05, "loss_agg_mode": "token-mean", "global_batch_info": {}, "policy_loss": Settings(**vars(loss)),
-            }  # fmt: skip
+                "clip_ratio": 0.2,
+                "clip_ratio_low": 0.2,
+                "clip_ratio_high": 0.2,
+                "clip_ratio_c": 3.0,
+                "tau_pos": 1.0,
+                "tau_neg": 1.05,
+                "loss_agg_mode": "token-mean",
+                "global_batch_info": {},
+                "policy_loss": Settings(**vars(loss)),
+            }
             return config(**{**base, **more})
 
     correction = importlib.import_module("verl.trainer.ppo.rollout_corr_helper")
@@ -65,9 +72,14 @@ def _batch(tensors: Any) -> SimpleNamespace:
 
 def _policy_loss(given: SimpleNamespace) -> SimpleNamespace:
     base = {
-        "clip_cov_ratio": 0.0002, "clip_cov_lb": 1.0, "clip_cov_ub": 5.0, "kl_cov_ratio": 0.0002, "ppo_kl_coef": 0.1,
-        "dro_beta": None, "rollout_correction": None,
-    }  # fmt: skip
+        "clip_cov_ratio": 0.0002,
+        "clip_cov_lb": 1.0,
+        "clip_cov_ub": 5.0,
+        "kl_cov_ratio": 0.0002,
+        "ppo_kl_coef": 0.1,
+        "dro_beta": None,
+        "rollout_correction": None,
+    }
     return SimpleNamespace(**{**base, **vars(given)})
 
 
@@ -80,9 +92,12 @@ def cases(verl: Any) -> list[Case]:
 
         def theirs(b: Arrays) -> Theirs:
             function = algos.get_policy_loss_fn(name)
-            return learned(b, lambda x: function(
-                tensor(b[old]), x, tensor(spread(b["advantages"], b["mask"])), tensor(b["mask"]), mode, verl.actor(**settings)
-            )[0])  # fmt: skip
+            return learned(
+                b,
+                lambda x: function(
+                    tensor(b[old]), x, tensor(spread(b["advantages"], b["mask"])), tensor(b["mask"]), mode, verl.actor(**settings)
+                )[0],
+            )
 
         return Case(peer="verl", name=entry, kind="loss", case=case, theirs=theirs, **more)
 
@@ -100,20 +115,35 @@ def cases(verl: Any) -> list[Case]:
             made = correction.compute_rollout_correction_weights(gap, tensor(b["mask"]), kind, threshold, normalise)[0]
             return weighted(b, made.numpy())
 
-        return Case(**{
-            "peer": "verl", "name": name, "kind": "correction", "case": case, "theirs": theirs, "what": ("gradient",),
-            "batch": ones, **more,
-        })  # fmt: skip
+        return Case(
+            **{
+                "peer": "verl",
+                "name": name,
+                "kind": "correction",
+                "case": case,
+                "theirs": theirs,
+                "what": ("gradient",),
+                "batch": ones,
+                **more,
+            }
+        )
 
     def rejection(option: str, threshold: Any, **more: Any) -> Case:
         def theirs(b: Arrays) -> Theirs:
             gap = tensor(b["logp_old"] - b["logp_engine"])
             return weighted(b, correction.compute_rollout_rejection_mask(gap, tensor(b["mask"]), option, threshold)[0].numpy())
 
-        return Case(**{
-            "peer": "verl", "name": f"rollout_rs {option}", "kind": "correction", "theirs": theirs, "what": ("gradient",),
-            "batch": ones, **more,
-        })  # fmt: skip
+        return Case(
+            **{
+                "peer": "verl",
+                "name": f"rollout_rs {option}",
+                "kind": "correction",
+                "theirs": theirs,
+                "what": ("gradient",),
+                "batch": ones,
+                **more,
+            }
+        )
 
     def kl(name: str, **more: Any) -> Case:
         def theirs(b: Arrays) -> Theirs:
@@ -145,13 +175,19 @@ def cases(verl: Any) -> list[Case]:
     return [
         loss("vanilla"),
         loss("vanilla", "ratios up to e^4", batch=far),
-        loss("vanilla", "mean per attempt", "seq-mean-token-mean",
-             code="Objective(policy=PolicyGradient(trust=MinClip(dual=3.0)))"),
+        loss(
+            "vanilla", "mean per attempt", "seq-mean-token-mean", code="Objective(policy=PolicyGradient(trust=MinClip(dual=3.0)))"
+        ),
         loss("dppo_tv", what=("gradient",)),
         loss("dppo_kl", what=("gradient",)),
         loss("gspo"),
-        loss("gspo", "as published", "seq-mean-token-mean",
-             settings={"clip_ratio_low": 3e-4, "clip_ratio_high": 4e-4}, code="gspo()"),
+        loss(
+            "gspo",
+            "as published",
+            "seq-mean-token-mean",
+            settings={"clip_ratio_low": 3e-4, "clip_ratio_high": 4e-4},
+            code="gspo()",
+        ),
         loss("sapo"),
         loss("gpg"),
         loss("geo_mean"),
@@ -159,31 +195,52 @@ def cases(verl: Any) -> list[Case]:
         loss("dro", settings={"policy_loss": {"dro_beta": 0.1}}),
         loss("cispo"),
         loss(
-            "cispo", "no lower bound, cap 5", settings={"clip_ratio_low": 10.0, "clip_ratio_high": 4.0}, code="cispo(cap=5.0)",
+            "cispo",
+            "no lower bound, cap 5",
+            settings={"clip_ratio_low": 10.0, "clip_ratio_high": 4.0},
+            code="cispo(cap=5.0)",
         ),
         loss("bypass_mode", old="logp_engine", settings={"policy_loss": {"rollout_correction": _bypass("ppo_clip")}}),
         loss(
-            "bypass_mode", old="logp_engine", settings={"policy_loss": {"rollout_correction": _bypass("reinforce")}},
+            "bypass_mode",
+            old="logp_engine",
+            settings={"policy_loss": {"rollout_correction": _bypass("reinforce")}},
             entry="bypass_mode/reinforce",
         ),
         loss(
-            "clip_cov", "all eligible tokens", batch=covariant, settings={"policy_loss": {"clip_cov_ratio": 1.0}},
+            "clip_cov",
+            "all eligible tokens",
+            batch=covariant,
+            settings={"policy_loss": {"clip_cov_ratio": 1.0}},
             code="clip_cov(fraction=1.0, low=0.2, high=0.2)",
         ),
         loss(
-            "clip_cov", "one of the eligible tokens", batch=covariant, what=("gradient",),
+            "clip_cov",
+            "one of the eligible tokens",
+            batch=covariant,
+            what=("gradient",),
             differs="the token that is left out is drawn by torch's global generator there, by its own identity here",
         ),
-        loss("kl_cov", "three covariant tokens", batch=covariant, settings={"policy_loss": {"kl_cov_ratio": 0.2}},
-             code="kl_cov(fraction=0.2, coef=0.1)"),
+        loss(
+            "kl_cov",
+            "three covariant tokens",
+            batch=covariant,
+            settings={"policy_loss": {"kl_cov_ratio": 0.2}},
+            code="kl_cov(fraction=0.2, coef=0.1)",
+        ),
         advantage("gae", gae),
         advantage("gae", gae, "tool output inside", batch=holes),
         advantage("grpo", grouped(grpo)),
         advantage("grpo", grouped(grpo), "a group of one", batch=lone, differs=_LONE),
         advantage("grpo_vectorized", grouped("compute_grpo_vectorized_outcome_advantage"), close=1e-5),
-        advantage("gdpo", lambda b, r, m, g: algos.compute_gdpo_outcome_advantage(
-            r, m, g, config=_gdpo(verl), non_tensor_batch=dict(b["components"]), batch=_prompts(b)
-        )[0], batch=components, close=1e-4),
+        advantage(
+            "gdpo",
+            lambda b, r, m, g: algos.compute_gdpo_outcome_advantage(
+                r, m, g, config=_gdpo(verl), non_tensor_batch=dict(b["components"]), batch=_prompts(b)
+            )[0],
+            batch=components,
+            close=1e-4,
+        ),
         advantage("grpo_passk", lambda b, r, m, g: algos.compute_grpo_passk_outcome_advantage(r, m, g, config=_algo(verl))[0]),
         advantage("reinforce_plus_plus_baseline", grouped("compute_reinforce_plus_plus_baseline_outcome_advantage")),
         advantage("rloo", grouped(rloo)),
@@ -194,23 +251,36 @@ def cases(verl: Any) -> list[Case]:
         advantage("opo", grouped(opo), "tool output inside", batch=holes),
         advantage("reinforce_plus_plus", lambda b, r, m, g: getattr(algos, plus)(r, m, config=_algo(verl, gamma=1.0))[0]),
         advantage(
-            "reinforce_plus_plus", lambda b, r, m, g: getattr(algos, plus)(r, m, config=_algo(verl, gamma=0.9))[0],
-            "gamma 0.9, tool output inside", batch=holes, code="(Discount(0.9), Whiten('token', ddof=1))", close=1e-6,
+            "reinforce_plus_plus",
+            lambda b, r, m, g: getattr(algos, plus)(r, m, config=_algo(verl, gamma=0.9))[0],
+            "gamma 0.9, tool output inside",
+            batch=holes,
+            code="(Discount(0.9), Whiten('token', ddof=1))",
+            close=1e-6,
         ),
         advantage("remax", lambda b, r, m, g: algos.compute_remax_outcome_advantage(r, tensor(b["greedy"]), m)[0], batch=greedy),
         advantage("gpg", grouped(gpg), batch=some_zero),
         advantage(
-            "gpg", grouped(gpg), "as published", batch=some_zero, code="(Center(), ScaleBySignal())",
+            "gpg",
+            grouped(gpg),
+            "as published",
+            batch=some_zero,
+            code="(Center(), ScaleBySignal())",
             differs="counts rewards that are not 0 there, attempts of groups that vary in the paper",
         ),
         advantage("optimal_token_baseline", otb("compute_optimal_token_baseline_advantage"), batch=squares),
         advantage(
-            "optimal_token_baseline", otb("compute_optimal_token_baseline_advantage"), "tool output inside",
-            batch=lambda b: squares(holes(b)), differs="places are columns there, so tool output shifts the baseline",
+            "optimal_token_baseline",
+            otb("compute_optimal_token_baseline_advantage"),
+            "tool output inside",
+            batch=lambda b: squares(holes(b)),
+            differs="places are columns there, so tool output shifts the baseline",
         ),
         advantage("tir_optimal_token_baseline", otb("compute_multi_turn_optimal_token_baseline_advantage"), batch=squares),
         advantage(
-            "tir_optimal_token_baseline", otb("compute_multi_turn_optimal_token_baseline_advantage"), "tool output inside",
+            "tir_optimal_token_baseline",
+            otb("compute_multi_turn_optimal_token_baseline_advantage"),
+            "tool output inside",
             batch=lambda b: squares(holes(b)),
         ),
         weight("rollout_is token"),
@@ -219,19 +289,31 @@ def cases(verl: Any) -> list[Case]:
         weight("rollout_is batch_normalize", normalise=True),
         rejection("token_k1", "0.5_2.0"),
         rejection(
-            "token_k1", "0.7_5.0", case="bounds that are not mirrored",
+            "token_k1",
+            "0.7_5.0",
+            case="bounds that are not mirrored",
             code="Reject(measure='ratio', over='token', low=0.7, high=5.0)",
             batch=far_engine,
             differs="compares -log w with the logarithms of the bounds: an upper bound of 5 keeps ratios down to 0.2",
         ),
-        *(rejection(f"{unit}_{k}", "0.5_2.0" if k == "k1" else 0.5)
-          for unit in ("token", "seq_sum", "seq_mean") for k in ("k1", "k2", "k3") if (unit, k) != ("token", "k1")),
-        rejection("seq_max_k2", 0.5), rejection("seq_max_k3", 0.5),
-        kl("abs"), kl("mse"), kl("low_var_kl"), kl("low_var_kl+"),
-        aggregation("token-mean"), aggregation("seq-mean-token-sum"), aggregation("seq-mean-token-mean"),
+        *(
+            rejection(f"{unit}_{k}", "0.5_2.0" if k == "k1" else 0.5)
+            for unit in ("token", "seq_sum", "seq_mean")
+            for k in ("k1", "k2", "k3")
+            if (unit, k) != ("token", "k1")
+        ),
+        rejection("seq_max_k2", 0.5),
+        rejection("seq_max_k3", 0.5),
+        kl("abs"),
+        kl("mse"),
+        kl("low_var_kl"),
+        kl("low_var_kl+"),
+        aggregation("token-mean"),
+        aggregation("seq-mean-token-sum"),
+        aggregation("seq-mean-token-mean"),
         aggregation("seq-mean-token-sum-norm"),
         Case(peer="verl", name="compute_value_loss", kind="value", theirs=value),
-    ]  # fmt: skip
+    ]
 
 
 def _algo(verl: Any, **more: Any) -> Any:
@@ -252,8 +334,12 @@ def _prompts(b: Arrays) -> dict[str, Any]:
 
 def _bypass(kind: str) -> dict[str, Any]:
     return {
-        "loss_type": kind, "rollout_is": "token", "rollout_is_threshold": 2.0, "rollout_rs": None, "rollout_rs_threshold": None,
-    }  # fmt: skip
+        "loss_type": kind,
+        "rollout_is": "token",
+        "rollout_is_threshold": 2.0,
+        "rollout_rs": None,
+        "rollout_rs_threshold": None,
+    }
 
 
 # ---- batches ----------------------------------------------------------------------------------------------------------

@@ -33,9 +33,11 @@ def some_batch() -> dict[str, torch.Tensor]:
     rng = np.random.default_rng(3)
     mask = np.arange(4) < np.array([4, 2, 3, 1])[:, None]
     return {
-        "mask": torch.tensor(mask), "logp_old": torch.tensor(-np.abs(rng.normal(size=(4, 4)))),
-        "rewards": torch.tensor([1.0, 0.0, 0.5, 0.25]), "group_id": torch.tensor([0, 0, 1, 1]),
-    }  # fmt: skip
+        "mask": torch.tensor(mask),
+        "logp_old": torch.tensor(-np.abs(rng.normal(size=(4, 4)))),
+        "rewards": torch.tensor([1.0, 0.0, 0.5, 0.25]),
+        "group_id": torch.tensor([0, 0, 1, 1]),
+    }
 
 
 class Moves(torch.nn.Module):
@@ -135,9 +137,17 @@ def tiny(folder: Path) -> tuple[Any, Any]:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>")
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=len(words), hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
-        num_key_value_heads=2, max_position_embeddings=64, pad_token_id=0, eos_token_id=1, bos_token_id=1,
-    )  # fmt: skip
+        vocab_size=len(words),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        max_position_embeddings=64,
+        pad_token_id=0,
+        eos_token_id=1,
+        bos_token_id=1,
+    )
     LlamaForCausalLM(config).save_pretrained(folder / "model")  # the reference is loaded from where the model was
     return LlamaForCausalLM.from_pretrained(folder / "model"), tokenizer
 
@@ -149,11 +159,28 @@ def trained(kind: Any, folder: Path, loss_type: str, beta: float = 0.0, **more: 
 
     model, tokenizer = tiny(folder)
     args = GRPOConfig(
-        output_dir=str(folder), use_cpu=True, report_to="none", save_strategy="no", per_device_train_batch_size=4,
-        num_generations=4, gradient_accumulation_steps=2, num_iterations=2, max_steps=4, max_completion_length=5,
-        learning_rate=3e-2, logging_steps=1, bf16=False, seed=7, temperature=1.0, loss_type=loss_type, epsilon=0.2, beta=beta,
-        scale_rewards="group", lr_scheduler_type="constant", disable_tqdm=True,
-    )  # fmt: skip
+        output_dir=str(folder),
+        use_cpu=True,
+        report_to="none",
+        save_strategy="no",
+        per_device_train_batch_size=4,
+        num_generations=4,
+        gradient_accumulation_steps=2,
+        num_iterations=2,
+        max_steps=4,
+        max_completion_length=5,
+        learning_rate=3e-2,
+        logging_steps=1,
+        bf16=False,
+        seed=7,
+        temperature=1.0,
+        loss_type=loss_type,
+        epsilon=0.2,
+        beta=beta,
+        scale_rewards="group",
+        lr_scheduler_type="constant",
+        disable_tqdm=True,
+    )
 
     def reward(completions: list[str], **columns: Any) -> list[float]:
         return [sum(c.isdigit() for c in text) / 5 + 0.1 * text.count("7") for text in completions]

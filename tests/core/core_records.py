@@ -26,9 +26,15 @@ from assay.core import (
 
 def task(name: str = "a", level: int = 1, **private: object) -> Task:
     return Task(
-        id=name, domain="d", arm="x", level=level, split="train", index=0,
-        public=FrozenMap({"prompt": "1+1="}), private=FrozenMap(private),
-    )  # fmt: skip
+        id=name,
+        domain="d",
+        arm="x",
+        level=level,
+        split="train",
+        index=0,
+        public=FrozenMap({"prompt": "1+1="}),
+        private=FrozenMap(private),
+    )
 
 
 def context(key: str = "c", **changed: object) -> Context:
@@ -40,10 +46,13 @@ def completion(ids: list[int], spans: list[tuple[int, int, int]] | None = None, 
     """A completion whose log-probability of token i is ``-i / 1000``."""
     found = [(0, 0, len(ids))] if spans is None else spans
     return Completion(
-        ids=ids_of(ids), logp_engine=-np.array(ids, np.float32) / 1000, spans=tuple(Span(*s) for s in found if s[2] > s[1]),
-        stop=Stop.DONE, sampling=Sampling(),
+        ids=ids_of(ids),
+        logp_engine=-np.array(ids, np.float32) / 1000,
+        spans=tuple(Span(*s) for s in found if s[2] > s[1]),
+        stop=Stop.DONE,
+        sampling=Sampling(),
         columns={name: TokenColumn(name, values, "engine", 0) for name, values in columns.items()},
-    )  # fmt: skip
+    )
 
 
 def call(position: int, parent: int | None, prefix: list[int], sampled: list[int], **changed: object) -> Call:

@@ -49,8 +49,9 @@ def test_the_table_names_a_class_only_where_the_type_leaves_it_open() -> None:
     assert table["plain"] == {"factor": 2.0}
     assert table["kinded"] == {"kind": "constant", "steps": 3}
     assert table["many"] == [
-        {"kind": "config_parts:Scale", "factor": 2.0}, {"class": "config_parts:Kinded", "kind": "linear", "steps": 3},
-    ]  # fmt: skip
+        {"kind": "config_parts:Scale", "factor": 2.0},
+        {"class": "config_parts:Kinded", "kind": "linear", "steps": 3},
+    ]
     assert table["table"] == {"kind": "map", "items": {"a": [1, {"kind": "none"}], "kind": "x"}}
     assert table["mapping"] == {"s": {"factor": 3.0}}
     assert table["by_level"] == {"5": 0.5}
@@ -173,18 +174,22 @@ def test_numpy_numbers_become_plain_ones() -> None:
 
 @given(
     st.builds(
-        Deeper, st.integers(-(2**63), 2**63 - 1), st.integers(-5, 5),
+        Deeper,
+        st.integers(-(2**63), 2**63 - 1),
+        st.integers(-5, 5),
         st.none() | st.tuples(st.integers(-9, 9), st.text(max_size=5)),
         st.none() | st.builds(Scale, factor=st.floats(min_value=0.1)) | st.builds(Finer, bias=st.floats(allow_nan=False)),
         st.recursive(
             st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=5) | st.sampled_from([*Mode, *Size]),
-            lambda inner: st.lists(inner, max_size=3).map(tuple)
-            | st.dictionaries(st.sampled_from(["a", "kind", "class", "items", "b.c", "ü"]), inner, max_size=3).map(FrozenMap)
-            | st.builds(Wide, st.integers(0, 3)),
+            lambda inner: (
+                st.lists(inner, max_size=3).map(tuple)
+                | st.dictionaries(st.sampled_from(["a", "kind", "class", "items", "b.c", "ü"]), inner, max_size=3).map(FrozenMap)
+                | st.builds(Wide, st.integers(0, 3))
+            ),
             max_leaves=6,
         ),
     )
-)  # fmt: skip
+)
 def test_any_tree_comes_back(value: Deeper) -> None:
     assert again(value) == value
     assert dumps_toml(to_dict(again(value))) == dumps_toml(to_dict(value))
@@ -304,8 +309,10 @@ def test_a_part_that_moved_keeps_the_name_that_files_know() -> None:
         assert cls.__module__ != "assay.train.run" and name_of(cls) == name
         assert load_class(name, "somewhere") is cls
     assert to_dict(Until(at_least=0.5)) == {
-        "kind": "assay.train.run:Until", "metric": "eval/greedy/all", "at_least": 0.5,
-    }  # fmt: skip
+        "kind": "assay.train.run:Until",
+        "metric": "eval/greedy/all",
+        "at_least": 0.5,
+    }
     assert from_dict(Any, to_dict(Until(at_least=0.5))) == Until(at_least=0.5)
 
 

@@ -8,9 +8,15 @@ from assay.core import errors
 from assay.core.errors import AssayError, MissingExtraError, UnknownNameError, nearest
 
 BUILTIN = {
-    "ConfigError": ValueError, "UnknownNameError": KeyError, "DataError": ValueError, "EngineError": RuntimeError,
-    "NonFiniteError": ArithmeticError, "StorageError": OSError, "MissingExtraError": ImportError, "SandboxError": RuntimeError,
-}  # fmt: skip
+    "ConfigError": ValueError,
+    "UnknownNameError": KeyError,
+    "DataError": ValueError,
+    "EngineError": RuntimeError,
+    "NonFiniteError": ArithmeticError,
+    "StorageError": OSError,
+    "MissingExtraError": ImportError,
+    "SandboxError": RuntimeError,
+}
 CLASSES = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error")]
 
 

@@ -87,9 +87,12 @@ def test_a_completion_knows_the_version_of_each_token() -> None:
 def test_spans_partition_the_completion(spans: tuple[tuple[int, int, int], ...]) -> None:
     with pytest.raises(DataError, match=r"do not partition \[0, 3\)"):
         Completion(
-            ids=ids_of([1, 2, 3]), logp_engine=np.zeros(3, np.float32), spans=tuple(Span(*s) for s in spans), stop=Stop.DONE,
+            ids=ids_of([1, 2, 3]),
+            logp_engine=np.zeros(3, np.float32),
+            spans=tuple(Span(*s) for s in spans),
+            stop=Stop.DONE,
             sampling=Sampling(),
-        )  # fmt: skip
+        )
 
 
 def test_a_completion_has_one_value_per_token() -> None:

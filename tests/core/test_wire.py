@@ -85,19 +85,31 @@ messages = st.lists(st.builds(Message, st.text(max_size=4), st.text(max_size=4))
 @st.composite
 def tasks(draw: st.DrawFn) -> Task:
     return Task(
-        id=draw(st.text(max_size=5)), domain="d", arm="x", level=draw(st.integers()), split="test", index=3,
-        public=draw(frozen), world=draw(frozen), private=draw(frozen),
-    )  # fmt: skip
+        id=draw(st.text(max_size=5)),
+        domain="d",
+        arm="x",
+        level=draw(st.integers()),
+        split="test",
+        index=3,
+        public=draw(frozen),
+        world=draw(frozen),
+        private=draw(frozen),
+    )
 
 
 @st.composite
 def rollouts(draw: st.DrawFn) -> Rollout:
     tree = draw(trees())
     posed = context(
-        "c", task=draw(tasks()).exposed(), messages=draw(messages),
-        prefill=draw(st.none() | st.builds(Prefill, st.text(), st.floats(0, 1))), snapshot=draw(snapshots),
-        score_messages=draw(st.none() | messages), privileged=draw(st.none() | messages), tag="hint",
-    )  # fmt: skip
+        "c",
+        task=draw(tasks()).exposed(),
+        messages=draw(messages),
+        prefill=draw(st.none() | st.builds(Prefill, st.text(), st.floats(0, 1))),
+        snapshot=draw(snapshots),
+        score_messages=draw(st.none() | messages),
+        privileged=draw(st.none() | messages),
+        tag="hint",
+    )
     stop = draw(st.sampled_from(Stop))
     fault = draw(st.sampled_from(Fault)) if stop is Stop.ERROR else Fault.NONE
     error = draw(st.none() | st.text())
@@ -133,14 +145,27 @@ def test_every_field_of_a_call_and_every_bit_of_a_float() -> None:
     odd = np.append(odd, np.array([0x7FC00001], np.uint32).view(np.float32))  # a NaN with a payload
     base = completion([1, 2, 3, 4, 5, 6], [(7, 0, 2), (8, 2, 6)], routing=np.arange(24, dtype=np.int16).reshape(6, 2, 2))
     made = type(base)(
-        ids=base.ids, logp_engine=odd, spans=base.spans, stop=Stop.PARTIAL, duration=0.1,
+        ids=base.ids,
+        logp_engine=odd,
+        spans=base.spans,
+        stop=Stop.PARTIAL,
+        duration=0.1,
         sampling=Sampling(temperature=0.7, max_new_tokens=9, stop_ids=(4, 5), top_p=0.9, top_k=3, stop=("\n", "é"), min_p=0.05),
         columns={**base.columns, "values": TokenColumn("values", odd.astype(np.float64), "critic", 5)},
-    )  # fmt: skip
+    )
     full = call(
-        0, None, [9], [], text="ü\x00", role="planner", policy="helper", media=(SHOWN,), score_prefix=ids_of([3, 4]),
-        privileged_prefix=ids_of([5]), results=(ToolResult(content="4", error="late", duration=0.25), ToolResult(content="")),
-    )  # fmt: skip
+        0,
+        None,
+        [9],
+        [],
+        text="ü\x00",
+        role="planner",
+        policy="helper",
+        media=(SHOWN,),
+        score_prefix=ids_of([3, 4]),
+        privileged_prefix=ids_of([5]),
+        results=(ToolResult(content="4", error="late", duration=0.25), ToolResult(content="")),
+    )
     full = type(full)(**{f.name: getattr(full, f.name) for f in fields(full)} | {"completion": made})
     again = rollout_from_wire(travelled(rollout_to_wire(rollout(full)))).calls[0]
     assert same(again, full)

@@ -23,9 +23,15 @@ SUFFIXES = (
     "\nExplain your reasoning carefully before you answer.",
 )
 PREFIXES = (
-    "Solve the following math problem efficiently and clearly.\n\n", "Question: ", "Problem 7. ", "### Question\n",
-    "You are a helpful assistant. Answer the user's question.\n\nUser: ", "Q: ", "Please ", "Answer the following question.\n",
-)  # fmt: skip
+    "Solve the following math problem efficiently and clearly.\n\n",
+    "Question: ",
+    "Problem 7. ",
+    "### Question\n",
+    "You are a helpful assistant. Answer the user's question.\n\nUser: ",
+    "Q: ",
+    "Please ",
+    "Answer the following question.\n",
+)
 CITIES = ("France", "Japan", "Kenya", "Peru", "Norway", "Chile", "Ghana", "Nepal", "Cuba", "Malta")
 BOOKS = ("Emma", "Ulysses", "Dracula", "Walden", "Candide", "Rebecca", "Middlemarch", "Kim", "Beloved", "Dune")
 NAMES = ("Tom", "Aisha", "Bruno", "Chen", "Dara", "Elif", "Femi", "Greta", "Hugo", "Ines", "Jonas", "Keiko")
@@ -49,38 +55,51 @@ class Planted:
 def short(draw: random.Random) -> str:
     """A question of fewer than eight words."""
     a, b = draw.randrange(12, 99), draw.randrange(12, 99)
-    return draw.choice((
-        f"What is {a} + {b}?", f"Compute $\\sin {a}^\\circ$.", f"Solve ${a}x+{b}=0$.", f"Compute {a} * {b}.",
-        f"Evaluate $\\frac{{{a}}}{{{b}}}+\\frac{{1}}{{{a + b}}}$.", f"Factor $x^2-{a}x+{b}$.", f"Find {a}% of {b * 10}.",
-        f"How many divisors has {a * b}?", f"What is {a}^2 - {b}^2?", f"Simplify $\\sqrt{{{a * b}}}$.",
-    ))  # fmt: skip
+    return draw.choice(
+        (
+            f"What is {a} + {b}?",
+            f"Compute $\\sin {a}^\\circ$.",
+            f"Solve ${a}x+{b}=0$.",
+            f"Compute {a} * {b}.",
+            f"Evaluate $\\frac{{{a}}}{{{b}}}+\\frac{{1}}{{{a + b}}}$.",
+            f"Factor $x^2-{a}x+{b}$.",
+            f"Find {a}% of {b * 10}.",
+            f"How many divisors has {a * b}?",
+            f"What is {a}^2 - {b}^2?",
+            f"Simplify $\\sqrt{{{a * b}}}$.",
+        )
+    )
 
 
 def long(draw: random.Random) -> str:
     """A question of twenty words and more, with a formula and two numbers in it."""
     a, b = draw.randrange(12, 99), draw.randrange(12, 99)
     who, what = draw.choice(NAMES), draw.choice(THINGS)
-    return draw.choice((
-        f"{who} has {a} {what} and gives {b} of them to a friend, who already owns twice as many. How many {what} do the two "
-        "of them hold together in the end?",
-        f"A train leaves the station at noon and covers {a} miles in {b} minutes; what is its average speed, measured in miles "
-        f"per hour, over the trip that {who} takes?",
-        f"Let $f(x)=x^2-{a}x+{b}$. For how many integers $n$, as {who} asks, is the value of $f(n)$ a perfect square of a "
-        "prime number?",
-        f"The sides of a triangle drawn by {who} measure {a}, {b} and $\\sqrt{{{a * a + b * b}}}$ units. Determine the radius of "
-        "the circle that touches all three sides from within.",
-    ))  # fmt: skip
+    return draw.choice(
+        (
+            f"{who} has {a} {what} and gives {b} of them to a friend, who already owns twice as many. How many {what} do the "
+            "two of them hold together in the end?",
+            f"A train leaves the station at noon and covers {a} miles in {b} minutes; what is its average speed, measured in "
+            f"miles per hour, over the trip that {who} takes?",
+            f"Let $f(x)=x^2-{a}x+{b}$. For how many integers $n$, as {who} asks, is the value of $f(n)$ a perfect square of a "
+            "prime number?",
+            f"The sides of a triangle drawn by {who} measure {a}, {b} and $\\sqrt{{{a * a + b * b}}}$ units. Determine the "
+            "radius of the circle that touches all three sides from within.",
+        )
+    )
 
 
 def strange_story(draw: random.Random) -> str:
     """A long question that shares no run of words with those of `long`."""
     a, b = draw.randrange(12, 99), draw.randrange(12, 99)
-    return draw.choice((
-        f"{draw.choice(NAMES)} walks {a} steps north, then {b} steps east, and asks how far away from home that is when one "
-        f"step measures exactly half a metre, give or take nothing. How far?",
-        f"Let $g(x)=x^3+{a}x-{b}$ be given. Prove, or refute with a counterexample found by {draw.choice(NAMES)}, that $g$ has "
-        "one real root only.",
-    ))  # fmt: skip
+    return draw.choice(
+        (
+            f"{draw.choice(NAMES)} walks {a} steps north, then {b} steps east, and asks how far away from home that is "
+            f"when one step measures exactly half a metre, give or take nothing. How far?",
+            f"Let $g(x)=x^3+{a}x-{b}$ be given. Prove, or refute with a counterexample found by {draw.choice(NAMES)}, that $g$ "
+            "has one real root only.",
+        )
+    )
 
 
 def other(question: str, draw: random.Random) -> str:
@@ -110,10 +129,21 @@ def punctuated(text: str, draw: random.Random) -> str:
 def marked(text: str, draw: random.Random) -> str:
     """Markdown and HTML."""
     first, _, rest = text.partition(" ")
-    return draw.choice((
-        f"**{first}** {rest}", f"# {text}", f"> {text}", f"- {text}", f"<p>{text}</p>", f"<b>{first}</b> {rest}", f"__{text}__",
-        f"<question>\n{text}\n</question>", f"1. {text}", f"### Problem\n{text}", f"***{first}*** {rest}",
-    ))  # fmt: skip
+    return draw.choice(
+        (
+            f"**{first}** {rest}",
+            f"# {text}",
+            f"> {text}",
+            f"- {text}",
+            f"<p>{text}</p>",
+            f"<b>{first}</b> {rest}",
+            f"__{text}__",
+            f"<question>\n{text}\n</question>",
+            f"1. {text}",
+            f"### Problem\n{text}",
+            f"***{first}*** {rest}",
+        )
+    )
 
 
 def latex(text: str, draw: random.Random) -> str:
@@ -146,13 +176,17 @@ def wide(text: str, draw: random.Random) -> str:
 
 
 FOREIGN = (
-    ("{a}加{b}等于多少？", "{a} 加 {b} 等于 多少?"), ("求{a}的平方根。", "求{a}的平方根"),
+    ("{a}加{b}等于多少？", "{a} 加 {b} 等于 多少?"),
+    ("求{a}的平方根。", "求{a}的平方根"),
     ("¿Cuánto es {a} + {b}?", "Cuánto es {a}+{b}"),
-    ("كم يساوي {a} + {b}؟", "كم يساوي {a}+{b}"), ("{a} और {b} का योग क्या है।", "{a} और {b} का योग क्या है?"),
-    ("Combien font {a} + {b} ?", "Combien font {a}+{b}\u202f?"), ("Wie viel ist „{a} mal {b}“?", 'Wie viel ist "{a} mal {b}"'),
-    ("Πόσο κάνει {a} + {b};", "Πόσο κάνει {a} + {b}?"), ("{a}と{b}の和は「何」ですか。", "{a}と{b}の和は何ですか？"),
+    ("كم يساوي {a} + {b}؟", "كم يساوي {a}+{b}"),
+    ("{a} और {b} का योग क्या है।", "{a} और {b} का योग क्या है?"),
+    ("Combien font {a} + {b} ?", "Combien font {a}+{b}\u202f?"),
+    ("Wie viel ist „{a} mal {b}“?", 'Wie viel ist "{a} mal {b}"'),
+    ("Πόσο κάνει {a} + {b};", "Πόσο κάνει {a} + {b}?"),
+    ("{a}と{b}の和は「何」ですか。", "{a}と{b}の和は何ですか？"),
     ("Сколько будет {a} · {b}?", "Сколько будет {a}·{b}."),
-)  # fmt: skip
+)
 
 
 def foreign(draw: random.Random) -> tuple[str, str, str]:
@@ -329,10 +363,17 @@ def _chat(text: str) -> str:
 
 
 TEMPLATES: tuple[tuple[Callable[[str], str], Callable[[random.Random], str]], ...] = (
-    (_boxed, _arithmetic), (_tagged, _story), (_last_line, _arithmetic), (_json, _story), (_python, _code),
-    (_reverse, lambda d: _words(d, 5)), (_translate, lambda d: _words(d, 4)), (_choice, _capital), (_chinese, _arithmetic),
+    (_boxed, _arithmetic),
+    (_tagged, _story),
+    (_last_line, _arithmetic),
+    (_json, _story),
+    (_python, _code),
+    (_reverse, lambda d: _words(d, 5)),
+    (_translate, lambda d: _words(d, 4)),
+    (_choice, _capital),
+    (_chinese, _arithmetic),
     (_chat, _capital),
-)  # fmt: skip
+)
 """How a task is put, and what tasks are put so."""
 
 

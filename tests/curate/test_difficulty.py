@@ -38,8 +38,13 @@ def test_weak_and_strong_as_guru_says(tmp_path: Path) -> None:
     found = curated(tmp_path, ROWS, [WeakStrong(weak=weak, strong=strong)])
     assert kept(found) == "bf"
     assert why(found) == {
-        "a": "too easy", "c": "too hard", "d": "weak beats strong", "e": "too easy", "g": "no attempts", "h": "no attempts",
-    }  # fmt: skip
+        "a": "too easy",
+        "c": "too hard",
+        "d": "weak beats strong",
+        "e": "too easy",
+        "g": "no attempts",
+        "h": "no attempts",
+    }
     evidence = {r["row"]["n"]: r["evidence"] for r in found.rejected}
     assert (evidence["d"], evidence["g"]) == ({"weak": 0.6, "strong": 0.4}, {"model": "weak"})
 
@@ -62,8 +67,16 @@ def test_rates_come_with_wilson_intervals_and_bins(tmp_path: Path) -> None:
 def test_bins_are_those_of_guru() -> None:
     edges = [0, 0.19, 0.2, 0.39, 0.4, 0.6, 0.8, 0.99, 1]
     assert [rate_bin(r) for r in edges] == [
-        "0", "(0, 0.2)", "[0.2, 0.4)", "[0.2, 0.4)", "[0.4, 0.6)", "[0.6, 0.8)", "[0.8, 1)", "[0.8, 1)", "1",
-    ]  # fmt: skip
+        "0",
+        "(0, 0.2)",
+        "[0.2, 0.4)",
+        "[0.2, 0.4)",
+        "[0.4, 0.6)",
+        "[0.6, 0.8)",
+        "[0.8, 1)",
+        "[0.8, 1)",
+        "1",
+    ]
 
 
 def test_single_attempts_add_up_and_rows_are_named_in_three_ways(tmp_path: Path) -> None:

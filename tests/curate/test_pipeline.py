@@ -69,8 +69,10 @@ def test_steps_see_what_is_left_and_name_what_they_drop(tmp_path: Path) -> None:
     assert found.lines_kept() == [4]
     assert found.kept[0]["curate"] == {"id": found.kept[0]["id"], "words": 5, "length": 9.0}
     assert {(step, reason) for _, step, reason in found.reasons()} == {
-        ("exact", "duplicate"), ("longest", "shorter"), ("short", "too short"),
-    }  # fmt: skip
+        ("exact", "duplicate"),
+        ("longest", "shorter"),
+        ("short", "too short"),
+    }
     assert sorted(line for line, _, _ in found.reasons()) == [1, 2, 3, 4]
     by_step = {r["step"]: r for r in found.rejected}
     assert (by_step["short"]["evidence"], by_step["short"]["scores"]) == ({"least": 3}, {"words": 1})

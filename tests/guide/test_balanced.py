@@ -35,11 +35,19 @@ def test_it_keeps_the_laws_of_curricula(spec: Balanced) -> None:
 
 def test_shares_by_hand() -> None:
     """Two parts of a half, in each two members of a quarter; an arm is its own member before its family's."""
-    assert shares(Balanced(parts=PARTS, rule=Uniform()).build(ARMS, 0)) == pytest.approx({
-        ("add/a", 1): 1 / 12, ("add/a", 2): 1 / 12, ("add/b", 1): 1 / 12, ("times", 1): 1 / 4,
-        ("spell/short", 1): 1 / 12, ("spell/short", 2): 1 / 12, ("spell/short", 3): 1 / 12,
-        ("spell/long", 2): 1 / 8, ("spell/odd", 1): 1 / 8,
-    })  # fmt: skip
+    assert shares(Balanced(parts=PARTS, rule=Uniform()).build(ARMS, 0)) == pytest.approx(
+        {
+            ("add/a", 1): 1 / 12,
+            ("add/a", 2): 1 / 12,
+            ("add/b", 1): 1 / 12,
+            ("times", 1): 1 / 4,
+            ("spell/short", 1): 1 / 12,
+            ("spell/short", 2): 1 / 12,
+            ("spell/short", 3): 1 / 12,
+            ("spell/long", 2): 1 / 8,
+            ("spell/odd", 1): 1 / 8,
+        }
+    )
     weighed = shares(Balanced(parts=PARTS, rule=Uniform(), shares={"words": 3.0}).build(ARMS, 0))
     assert weighed["times", 1] == pytest.approx(1 / 8) and weighed["spell/odd", 1] == pytest.approx(3 / 16)
 
@@ -91,12 +99,13 @@ def test_it_is_written_and_read() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"parts": {}}, "name at least one part"), ({"parts": {"a": ()}}, "members of each"),
+        ({"parts": {}}, "name at least one part"),
+        ({"parts": {"a": ()}}, "members of each"),
         ({"parts": {"a": ("x",), "b": ("x", "y")}}, r"name \['x'\] twice"),
         ({"parts": {"a": ("x",)}, "shares": {"b": 1.0}}, "unknown part at Balanced.shares 'b'"),
         ({"parts": {"a": ("x",)}, "shares": {"a": 0.0}}, "a share is a positive number"),
     ],
-)  # fmt: skip
+)
 def test_wrong_settings_are_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises((ConfigError, UnknownNameError), match=said):
         Balanced(**settings)

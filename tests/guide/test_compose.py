@@ -93,11 +93,14 @@ def test_group_purity() -> None:
     groups = [group("g0", 0.0, 1.0), group("g1", 1.0, 0.0)]
     renamed = [
         Group(
-            key="h", task=g.task, draw=g.draw, scores=g.scores,
+            key="h",
+            task=g.task,
+            draw=g.draw,
+            scores=g.scores,
             rollouts=tuple(replace(r, context=replace(r.context, group="h")) for r in g.rollouts),
         )
         for g in groups
-    ]  # fmt: skip
+    ]
     one, two = Compose().compose(groups, None, 0), Compose().compose(renamed, None, 0)
     assert one is not None
     assert two is not None

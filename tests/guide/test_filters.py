@@ -76,9 +76,12 @@ def test_roc_prefers_right_rollouts_with_the_fewest_tool_errors() -> None:
 
 def test_settings_out_of_range_are_refused() -> None:
     for make, message in (
-        (lambda: SuccessWindow(low=0.5, high=0.5), "low < high"), (lambda: ResampleOnCorrect(keep=1), "keep=1"),
-        (lambda: ResampleOnCorrect(keep=4, least=3), "least=3"), (lambda: Refill(rounds=1), "rounds=1"),
-        (lambda: Refill(draws=-1), "draws=-1"), (lambda: Refill(short="wait"), "'train' or 'stop'"),  # pyright: ignore
-    ):  # fmt: skip
+        (lambda: SuccessWindow(low=0.5, high=0.5), "low < high"),
+        (lambda: ResampleOnCorrect(keep=1), "keep=1"),
+        (lambda: ResampleOnCorrect(keep=4, least=3), "least=3"),
+        (lambda: Refill(rounds=1), "rounds=1"),
+        (lambda: Refill(draws=-1), "draws=-1"),
+        (lambda: Refill(short="wait"), "'train' or 'stop'"),  # pyright: ignore
+    ):
         with pytest.raises(ConfigError, match=message):
             make()

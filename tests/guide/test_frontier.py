@@ -37,9 +37,16 @@ def test_it_keeps_the_laws_of_curricula(spec: Frontier) -> None:
 def test_shares_by_hand() -> None:
     """Arms share evenly; levels 3 and 4 weigh 4 x .5 x .5 + .2 = 1.2 each."""
     curriculum = Frontier(start={"sort": 4}, floor=0.2, decay=0.5).build(ARMS, seed=0)
-    assert shares(curriculum) == pytest.approx({
-        ("sort", 3): 0.25, ("sort", 4): 0.25, ("sort", 5): 0.0, ("sort", 6): 0.0, ("walk", 1): 0.5, ("walk", 2): 0.0,
-    })  # fmt: skip
+    assert shares(curriculum) == pytest.approx(
+        {
+            ("sort", 3): 0.25,
+            ("sort", 4): 0.25,
+            ("sort", 5): 0.0,
+            ("sort", 6): 0.0,
+            ("walk", 1): 0.5,
+            ("walk", 2): 0.0,
+        }
+    )
     curriculum.observe(as_outcomes([group("sort", 3, 1.0), group("sort", 4, 0.0, 0.0, 0.0, 0.0)]))
     curriculum.observe(as_outcomes([group("sort", 4, 0.0)] * 3))
     # p of level 3 is .75, which weighs .95; that of level 4 is 1/32, which weighs .2 + 31/256 = .3211 and, as the frontier, .5

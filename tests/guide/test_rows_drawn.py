@@ -117,10 +117,15 @@ def test_states_of_other_rows_and_settings_out_of_range_are_refused() -> None:
     with pytest.raises(CheckpointError, match=r"a row \('a', 2, 1\)"):
         Bell(pool=1).build(ARMS, seed=0).load_state_dict(book.state_dict())
     for make, message in (
-        (lambda: Bell(pool=0), "pool=0"), (lambda: Bell(sigma=0.0), "sigma=0"), (lambda: Bell(target=1.0), "target=1"),
-        (lambda: HistoryRows(epochs=1), "epochs=1"), (lambda: FirstTasks(n=0), "n=0"), (lambda: book.draw(0), "n=0"),
-        (lambda: Bell().build({}, seed=0), "needs arms"), (lambda: RowBook(_Wrong(), ARMS, 0).draw(1), "finite weight"),
-    ):  # fmt: skip
+        (lambda: Bell(pool=0), "pool=0"),
+        (lambda: Bell(sigma=0.0), "sigma=0"),
+        (lambda: Bell(target=1.0), "target=1"),
+        (lambda: HistoryRows(epochs=1), "epochs=1"),
+        (lambda: FirstTasks(n=0), "n=0"),
+        (lambda: book.draw(0), "n=0"),
+        (lambda: Bell().build({}, seed=0), "needs arms"),
+        (lambda: RowBook(_Wrong(), ARMS, 0).draw(1), "finite weight"),
+    ):
         with pytest.raises(ConfigError, match=message):
             make()
 

@@ -180,10 +180,15 @@ def test_shares_sum_to_one() -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"active": 0}, "at least 1"), ({"patience": 0}, "at least 1"), ({"window": 1}, "at least 2"), ({"step": 0.0}, "> 0"),
-        ({"target": 1.0}, r"in \(0, 1\)"), ({"start": -1.0}, "at least 0"), ({"start": float("nan")}, "at least 0"),
+        ({"active": 0}, "at least 1"),
+        ({"patience": 0}, "at least 1"),
+        ({"window": 1}, "at least 2"),
+        ({"step": 0.0}, "> 0"),
+        ({"target": 1.0}, r"in \(0, 1\)"),
+        ({"start": -1.0}, "at least 0"),
+        ({"start": float("nan")}, "at least 0"),
     ],
-)  # fmt: skip
+)
 def test_settings_out_of_range_are_refused(settings: dict[str, float], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         Scaler(**settings)  # pyright: ignore[reportArgumentType]

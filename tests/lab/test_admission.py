@@ -59,9 +59,12 @@ def found(warmed: bool = False, **right: int) -> Admission:
 
 def run(**changes: Any) -> Run:
     given: dict[str, Any] = {
-        "name": "suite", "model": Scratch(), "tasks": SUITE, "stages": (Reinforce(steps=3, curriculum=SUITE.balanced()),),
+        "name": "suite",
+        "model": Scratch(),
+        "tasks": SUITE,
+        "stages": (Reinforce(steps=3, curriculum=SUITE.balanced()),),
         "sampling": Sampling(max_new_tokens=8),
-    }  # fmt: skip
+    }
     return Run(**(given | changes))
 
 

@@ -126,8 +126,16 @@ def fake(group: str, name: str, **changed: object) -> dict[str, object]:
 
 def test_the_page() -> None:
     lax, fuzzed = fake("assay", "exact"), fuzz(ExactMatch(), [(posed("4", "")[0], "4")], 20)
-    fuzz_record = {"key": "fuzz-exact", "group": "fuzz", "name": "exact", "machine": "a machine", "load": [0.0, 9.0],
-                   "answers": fuzzed.answers, "faults": fuzzed.faults, "first_fault": ""}  # fmt: skip
+    fuzz_record = {
+        "key": "fuzz-exact",
+        "group": "fuzz",
+        "name": "exact",
+        "machine": "a machine",
+        "load": [0.0, 9.0],
+        "answers": fuzzed.answers,
+        "faults": fuzzed.faults,
+        "first_fault": "",
+    }
     lost = {"key": "assay-set", "group": "assay", "name": "set", "error": "not measured"}
     other = lost | {"key": "assay-list", "error": "no"}
     records = [

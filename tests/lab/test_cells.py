@@ -33,9 +33,14 @@ def cell(kind: str, seed: int, steps: int | None) -> Cell:
     truth = SortDigits(levels=(3, 4))
     stage = WarmUp(steps=steps or 2, batch=4, demonstrations=8, levels=(3,), learner=LearnerSettings(optimizer=AdamW(lr=1e-3)))
     run = Run(
-        name=kind, seed=seed, model=Scratch(shape=SHAPE, seed=seed), stages=(stage,), sampling=Sampling(max_new_tokens=5),
-        tasks=Rewarded(source=truth, scorer=Inverted(truth.verifier())), evaluation=Evaluation(every=0, final_per_level=1),
-    )  # fmt: skip
+        name=kind,
+        seed=seed,
+        model=Scratch(shape=SHAPE, seed=seed),
+        stages=(stage,),
+        sampling=Sampling(max_new_tokens=5),
+        tasks=Rewarded(source=truth, scorer=Inverted(truth.verifier())),
+        evaluation=Evaluation(every=0, final_per_level=1),
+    )
     if kind == "based":
         run = replace(run, model=Built(run=replace(run, name="base", tasks=truth)))
     return Cell(run=run, truth=truth)

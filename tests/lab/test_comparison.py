@@ -21,17 +21,30 @@ from assay.train.reinforce import Reinforce
 
 STAGE = Reinforce(steps=3, groups=2, group_size=2)
 ASKED = Comparison(
-    name="asked", question="Is b better than a?", rung="L0", predicted="higher", because="it is later in the alphabet",
-    arms=(Arm(name="a", stage=STAGE), Arm(name="b", stage=STAGE)), rates=(1e-3, 2e-3, 4e-3), tuning=(7, 8), test=(0, 1, 2, 3, 4),
-)  # fmt: skip
+    name="asked",
+    question="Is b better than a?",
+    rung="L0",
+    predicted="higher",
+    because="it is later in the alphabet",
+    arms=(Arm(name="a", stage=STAGE), Arm(name="b", stage=STAGE)),
+    rates=(1e-3, 2e-3, 4e-3),
+    tuning=(7, 8),
+    test=(0, 1, 2, 3, 4),
+)
 
 
 def record(kind: str, seed: int, right: int, n: int = 200) -> dict[str, Any]:
     items = [{"id": str(i), "level": 3, "values": [float(i < right)]} for i in range(n)]
     return {
-        "kind": kind, "seed": seed, "steps": 3, "digest": kind, "cpu_seconds": 2.0, "machine": "Abacus", "load": [0.5, 1.5],
+        "kind": kind,
+        "seed": seed,
+        "steps": 3,
+        "digest": kind,
+        "cpu_seconds": 2.0,
+        "machine": "Abacus",
+        "load": [0.5, 1.5],
         "now_sampled": items,
-    }  # fmt: skip
+    }
 
 
 TUNED = {("a", 1e-3): 50, ("a", 2e-3): 90, ("a", 4e-3): 90, ("b", 1e-3): 10, ("b", 2e-3): 20, ("b", 4e-3): 60}

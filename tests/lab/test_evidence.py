@@ -20,9 +20,16 @@ def items(share: float, levels: Sequence[int] = (9, 10), n: int = 50) -> list[di
 def made(kind: str, seed: int, now: float) -> dict[str, Any]:
     values = {"base_greedy": 0.4, "base_sampled": 0.3, "now_greedy": now, "now_sampled": now}
     return {
-        "kind": kind, "seed": seed, "steps": 400, "digest": f"{kind}{seed}", "cpu_seconds": 80.0 + seed, "base_cpu_seconds": 20.0,
-        "machine": "Abacus, 2 cores", "load": [0.5 + seed, 2.25], **{k: items(v) for k, v in values.items()},
-    }  # fmt: skip
+        "kind": kind,
+        "seed": seed,
+        "steps": 400,
+        "digest": f"{kind}{seed}",
+        "cpu_seconds": 80.0 + seed,
+        "base_cpu_seconds": 20.0,
+        "machine": "Abacus, 2 cores",
+        "load": [0.5 + seed, 2.25],
+        **{k: items(v) for k, v in values.items()},
+    }
 
 
 @pytest.fixture

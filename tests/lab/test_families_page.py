@@ -35,10 +35,15 @@ class Made(SortDigits):
             raise DataError("no tests")
         number = index % self.spread + (0 if split == "train" else 10**6)
         return Task(
-            id=f"{split}/{index}", domain="d", arm=arm, level=level, split=split, index=index,
+            id=f"{split}/{index}",
+            domain="d",
+            arm=arm,
+            level=level,
+            split=split,
+            index=index,
             public=FrozenMap({"prompt": f"{split} {number % self.words}", "facts": {"n": number}}),
             private=FrozenMap({"answer": str(int(index % 4 == 0)), "effort": level + index % 2}),
-        )  # fmt: skip
+        )
 
 
 def test_counts_by_hand() -> None:
@@ -102,10 +107,15 @@ def test_a_record_holds_for_its_stream_and_its_sizes(tmp_path: Path, monkeypatch
 
 def sound(**changes: Any) -> Measured:
     given: dict[str, Any] = {
-        "arm": "a/b", "levels": (1, 2, 3), "rate": {1: 9000.0, 2: 8000.0, 3: 200.0}, "effort": {1: 2.0, 2: 4.5, 3: 70.0},
-        "commonest": {1: 0.5, 2: 0.25}, "cpu_seconds": 30.0, "stream": "00",
+        "arm": "a/b",
+        "levels": (1, 2, 3),
+        "rate": {1: 9000.0, 2: 8000.0, 3: 200.0},
+        "effort": {1: 2.0, 2: 4.5, 3: 70.0},
+        "commonest": {1: 0.5, 2: 0.25},
+        "cpu_seconds": 30.0,
+        "stream": "00",
         "drawn": Drawn(tasks=2000, distinct=1900, once=1800, both=0, repeats=0),
-    }  # fmt: skip
+    }
     return Measured(**(given | changes))
 
 
@@ -119,7 +129,7 @@ def sound(**changes: Any) -> Measured:
         ({"drawn": Drawn(tasks=9, distinct=9, once=9, both=2, repeats=0)}, "`a/b` has 2 questions in both splits"),
         ({"drawn": Drawn(tasks=9, distinct=9, once=9, both=0, repeats=3)}, "`a/b` has 3 questions that read like another one"),
     ],
-)  # fmt: skip
+)
 def test_bars(changes: dict[str, Any], said: str) -> None:
     assert families_page.failures({"a": [sound()]}) == []
     found = families_page.failures({"a": [sound(**changes)]})

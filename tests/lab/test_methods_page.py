@@ -135,9 +135,18 @@ def items(right: int, n: int = 100) -> list[dict[str, Any]]:
 
 def record(kind: str, now: int) -> dict[str, Any]:
     return {
-        "kind": kind, "seed": 0, "steps": 40, "digest": kind, "cpu_seconds": 10.0, "machine": "Abacus", "load": [1.0, 2.5],
-        "base_greedy": items(40), "base_sampled": items(40), "now_greedy": items(now), "now_sampled": items(now),
-    }  # fmt: skip
+        "kind": kind,
+        "seed": 0,
+        "steps": 40,
+        "digest": kind,
+        "cpu_seconds": 10.0,
+        "machine": "Abacus",
+        "load": [1.0, 2.5],
+        "base_greedy": items(40),
+        "base_sampled": items(40),
+        "now_greedy": items(now),
+        "now_sampled": items(now),
+    }
 
 
 @pytest.fixture

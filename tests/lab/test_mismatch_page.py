@@ -14,8 +14,14 @@ from assay.lab import mismatch, mismatch_page
 from assay.lab.evidence import STUDIES, make
 from assay.lab.mismatch import Pair
 
-TINY = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1,
-        "max_position_embeddings": 64}  # fmt: skip
+TINY = {
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "max_position_embeddings": 64,
+}
 
 
 @pytest.fixture
@@ -72,14 +78,18 @@ def test_a_server_says_its_version_itself(monkeypatch: pytest.MonkeyPatch) -> No
         def build(self, learner: Any) -> None: ...
 
     for name, value in (
-        ("executable", lambda: Path("vllm")), ("served", lambda *args, **more: nullcontext((Served(), None))),
-        ("attempts", lambda *args: []), ("pair", lambda *args: {"max": 0.0}), ("version_of", lambda settings: "0.1.2"),
-    ):  # fmt: skip
+        ("executable", lambda: Path("vllm")),
+        ("served", lambda *args, **more: nullcontext((Served(), None))),
+        ("attempts", lambda *args: []),
+        ("pair", lambda *args: {"max": 0.0}),
+        ("version_of", lambda settings: "0.1.2"),
+    ):
         monkeypatch.setattr(mismatch_page, name, value)
     found, version = mismatch_page._served()
     assert version == "0.1.2" and [(p.engine, p.dtype, p.numbers) for p in found] == [
-        ("vLLM", "float32", {"max": 0.0}), ("vLLM", "bfloat16", {"max": 0.0}),
-    ]  # fmt: skip
+        ("vLLM", "float32", {"max": 0.0}),
+        ("vLLM", "bfloat16", {"max": 0.0}),
+    ]
 
 
 def row(engine: str, dtype: str, family: str, k3: float, most: float = 1e-6) -> Pair:

@@ -44,10 +44,19 @@ def made(kind: str, seed: int, easy: float, hard: float, cpu: float = 280.0) -> 
         return items({(arm, level): easy if level in KNOWN[arm] else hard for arm, level in CELLS})
 
     return {
-        "kind": kind, "seed": seed, "steps": 600, "digest": f"{kind}{seed}", "cpu_seconds": cpu, "base_cpu_seconds": 200.0,
-        "machine": "Abacus, 2 cores", "load": [0.5, 4.25], "base_greedy": at(1.0, 0.15), "base_sampled": at(0.95, 0.1),
-        "now_greedy": at(easy, hard), "now_sampled": at(easy, hard),
-    }  # fmt: skip
+        "kind": kind,
+        "seed": seed,
+        "steps": 600,
+        "digest": f"{kind}{seed}",
+        "cpu_seconds": cpu,
+        "base_cpu_seconds": 200.0,
+        "machine": "Abacus, 2 cores",
+        "load": [0.5, 4.25],
+        "base_greedy": at(1.0, 0.15),
+        "base_sampled": at(0.95, 0.1),
+        "now_greedy": at(easy, hard),
+        "now_sampled": at(easy, hard),
+    }
 
 
 def study(**changes: tuple[float, float]) -> list[dict[str, Any]]:
@@ -102,21 +111,31 @@ def test_the_mixed_page_says_what_was_measured(tmp_path: Path, monkeypatch: pyte
         folder = tmp_path / "cache" / "studies" / "mixed" / f"rl-{seed}"
         folder.mkdir(parents=True)
         lines = [
-            {"step": step, "metrics": {"eval/greedy/all": 0.5, "eval/greedy/level_1": 0.5, "time/cpu": 100.0 * i}
-             | {f"eval/greedy/{arm}/level_{level}": i / 2 for arm, level in CELLS}}
+            {
+                "step": step,
+                "metrics": {"eval/greedy/all": 0.5, "eval/greedy/level_1": 0.5, "time/cpu": 100.0 * i}
+                | {f"eval/greedy/{arm}/level_{level}": i / 2 for arm, level in CELLS},
+            }
             for i, step in enumerate((0, 100, 200))
-        ]  # fmt: skip
+        ]
         (folder / "metrics.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines), encoding="utf-8")
     assert make(tmp_path / "docs", ["mixed"]) == 0
     page = (tmp_path / "docs" / "mixed.md").read_text(encoding="utf-8")
     for line in (
-        "120 held-out items", "and neither practised nor scored: `helper`.", "All bars are met.",
-        "the levels not shown: none.\nA model", "on the levels shown: none.\nNot kept, less than .92 there after RL: none.",
-        f"| {SEEDS[1]} | 1.000 | 0.950 | 0.150 | **0.750** | 200 | 280 |", "| a | 100 100; 15 | 95 95; 10 | 95 95; 75 |",
+        "120 held-out items",
+        "and neither practised nor scored: `helper`.",
+        "All bars are met.",
+        "the levels not shown: none.\nA model",
+        "on the levels shown: none.\nNot kept, less than .92 there after RL: none.",
+        f"| {SEEDS[1]} | 1.000 | 0.950 | 0.150 | **0.750** | 200 | 280 |",
+        "| a | 100 100; 15 | 95 95; 10 | 95 95; 75 |",
         "| b | 100; 15 15 | 95; 10 10 | 95; 75 75 |",
-        "| 200 | 1.000 | 1.000 |", "| 100 | 0.500 | 0.500 |", f"| longer | {SEEDS[0]} | 600 | 1.000 to 1.000 | 0.150 to 0.200 |",
-        "| format | 10 | 10 |", "| RL | 75 | 75 |",
-    ):  # fmt: skip
+        "| 200 | 1.000 | 1.000 |",
+        "| 100 | 0.500 | 0.500 |",
+        f"| longer | {SEEDS[0]} | 600 | 1.000 to 1.000 | 0.150 to 0.200 |",
+        "| format | 10 | 10 |",
+        "| RL | 75 | 75 |",
+    ):
         assert line in page, line
     data = json.loads((tmp_path / "docs" / "mixed.json").read_text(encoding="utf-8"))
     assert data["cells"][0]["now_greedy"]["b/level_2"] == 0.75 and data["curves"][str(SEEDS[0])]["cpu"] == [0.0, 100.0, 200.0]

@@ -31,9 +31,15 @@ def items(share: float, n: int = 60) -> list[dict[str, Any]]:
 def record(kind: str, now: float) -> dict[str, Any]:
     values = {"base_greedy": 0.4, "base_sampled": 0.1, "now_greedy": now, "now_sampled": now}
     return {
-        "kind": kind, "seed": 0, "steps": 2, "digest": f"{kind}-digest", "cpu_seconds": 61.2, "machine": "Abacus, 2 cores",
-        "load": [0.5, 3.25], **{name: items(share) for name, share in values.items()},
-    }  # fmt: skip
+        "kind": kind,
+        "seed": 0,
+        "steps": 2,
+        "digest": f"{kind}-digest",
+        "cpu_seconds": 61.2,
+        "machine": "Abacus, 2 cores",
+        "load": [0.5, 3.25],
+        **{name: items(share) for name, share in values.items()},
+    }
 
 
 @pytest.fixture
@@ -61,13 +67,16 @@ def test_the_page_says_what_was_measured(work: Any, tmp_path: Path) -> None:
     assert rung_page.make_page(tmp_path / "docs") == []
     page = (tmp_path / "docs" / "rung_l1.md").read_text(encoding="utf-8")
     for said in (
-        "A decoder of 30.5M weights begins from nothing", "All that was asked is so.", "Machine: Abacus, 2 cores, float32",
-        "Load average 0.5 to 3.2", "60 held-out items per evaluation",
+        "A decoder of 30.5M weights begins from nothing",
+        "All that was asked is so.",
+        "Machine: Abacus, 2 cores, float32",
+        "Load average 0.5 to 3.2",
+        "60 held-out items per evaluation",
         "| native | 0.400 [0.29, 0.53] | 0.900 [0.80, 0.95] | 0.100 [0.05, 0.20] | 0.900 [0.80, 0.95] |",
         "| native | 2 | 12,800 | 100 | 61 | – | 100 | 40 | 3.0e-06, 4.0e-07 | 2 |",
         "| vllm | 2 | 12,800 | 100 | 61 | 99 | 100 | 40 | 2.0e-05, 1.0e-06 | 2 |",
         "| random | 2 | 12,800 | 100 | 61 | – | 100 | 40 | – | 2 |",
-    ):  # fmt: skip
+    ):
         assert said in page, said
     kept = json.loads((tmp_path / "docs" / "rung_l1.json").read_text())
     assert kept["cells"]["in-process"]["digest"] == "in-process-digest" and kept["cells"]["vllm"]["server_cpu_seconds"] == 99.0

@@ -71,11 +71,15 @@ def test_numbers_without_a_logarithm_are_refused(sizes: list[int], seconds: list
 def stairs(last: int, per_step: float = 0.0, jump: int = 0, files: int = 4) -> list[Held]:
     return [
         Held(
-            step=s, resident=int(300e6 + (5e6 if s else 0) + per_step * s + (jump if s > last // 2 else 0)), objects=1000,
-            files=files if s > last // 2 else 4, threads=1, cpu=0.01 * s,
+            step=s,
+            resident=int(300e6 + (5e6 if s else 0) + per_step * s + (jump if s > last // 2 else 0)),
+            objects=1000,
+            files=files if s > last // 2 else 4,
+            threads=1,
+            cpu=0.01 * s,
         )
         for s in range(0, last + 1, 100)
-    ]  # fmt: skip
+    ]
 
 
 def test_growth_is_told_from_a_jump() -> None:

@@ -45,9 +45,13 @@ def run(tmp_path_factory) -> Path:
         steps=100, batch=len(SEEN), demonstrations=len(SEEN), noise=0.0, learner=LearnerSettings(optimizer=Muon(lr=1e-2))
     )
     whole = Run(
-        model=Scratch(shape=SHAPE, alphabet="0123456789S>"), tasks=SOURCE, stages=(stage,), sampling=Sampling(max_new_tokens=4),
-        evaluation=Evaluation(every=0, final_per_level=4), prove_weights=False,
-    )  # fmt: skip
+        model=Scratch(shape=SHAPE, alphabet="0123456789S>"),
+        tasks=SOURCE,
+        stages=(stage,),
+        sampling=Sampling(max_new_tokens=4),
+        evaluation=Evaluation(every=0, final_per_level=4),
+        prove_weights=False,
+    )
     train(whole, folder)
     return folder
 

@@ -108,8 +108,15 @@ def test_a_run_that_fails_stops_no_other_and_is_gone_on_with(heard: Heard) -> No
     assert (found["a"].state, found["a"].said) == (State.FAILED, "assay: the loss is NaN")
     b = found["b"]
     assert (b.state, b.seed, b.step, b.digest, b.base, b.greedy, b.sampled, b.gain) == (
-        State.FINISHED, 4, 2, "abc", 0.0, 1.0, 1.0, 1.0,
-    )  # fmt: skip
+        State.FINISHED,
+        4,
+        2,
+        "abc",
+        0.0,
+        1.0,
+        1.0,
+        1.0,
+    )
     assert b.cpu_seconds == 3.5
     assert heard.of("a") == ["waiting", "running", "failed"] and heard.of("c") == ["waiting", "running", "finished"]
     assert heard.steps == [("a", 0), ("b", 0), ("b", 2), ("c", 0), ("c", 2)]

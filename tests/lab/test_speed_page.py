@@ -25,11 +25,19 @@ def decoded(engine: str, model: str, threads: int, times: float) -> dict[str, An
 def stepped(model: str, case: str, times: float) -> dict[str, Any]:
     ratio = [times + 0.5, times, times + 1]
     return {
-        "model": model, "case": case, "threads": 1, "load": 1.0, "versions": {"trl": "1.16.0"}, "gradients_differ_by": 2e-6,
-        "trl_over_assay_cpu": ratio, "trl_over_assay_wall": ratio, "assay_cpu_ms": 500.0, "trl_cpu_ms": 1700.0,
+        "model": model,
+        "case": case,
+        "threads": 1,
+        "load": 1.0,
+        "versions": {"trl": "1.16.0"},
+        "gradients_differ_by": 2e-6,
+        "trl_over_assay_cpu": ratio,
+        "trl_over_assay_wall": ratio,
+        "assay_cpu_ms": 500.0,
+        "trl_cpu_ms": 1700.0,
         "assay_parts_cpu_ms": {"engine": 120.0, "forward": 130.0, "backward": 240.0, "optimizer": 1.0, "publish": 9.0},
         "trl_parts_cpu_ms": {"generate": 670.0, "forward": 369.0, "backward": 640.0, "rest": 21.0},
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture

@@ -28,9 +28,13 @@ def rollout(group: str, n: int, tokens: int, stop: Stop, entropy: float | None) 
     task = Task(id=group, domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"}))
     columns = {} if entropy is None else {"entropy": TokenColumn("entropy", np.full(tokens, entropy, np.float32), "engine")}
     completion = Completion(
-        ids=ids_of(range(tokens)), logp_engine=np.full(tokens, -0.5, np.float32), spans=(Span(0, 0, tokens),) if tokens else (),
-        stop=stop, sampling=Sampling(), columns=columns,
-    )  # fmt: skip
+        ids=ids_of(range(tokens)),
+        logp_engine=np.full(tokens, -0.5, np.float32),
+        spans=(Span(0, 0, tokens),) if tokens else (),
+        stop=stop,
+        sampling=Sampling(),
+        columns=columns,
+    )
     context = Context(key=f"{group}/{n}", group=group, task=task.exposed(), messages=task.exposed().messages)
     call = Call(id=0, parent=None, prefix=ids_of([1, 2]), completion=completion, text="")
     return Rollout(id=f"{group}/{n}", context=context, calls=(call,), stop=stop, seed=n)

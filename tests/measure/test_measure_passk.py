@@ -140,7 +140,7 @@ def items_of(levels: dict[int, list[list[float]]], answers: bool = False) -> lis
         EvalItem(id=f"{lv}-{i}", arm="s", level=lv, values=tuple(v), answers=tuple(str(x) for x in v) if answers else ())
         for lv, rows in levels.items()
         for i, v in enumerate(rows)
-    ]  # fmt: skip
+    ]
 
 
 def test_table_at_three_depths() -> None:

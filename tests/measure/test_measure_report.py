@@ -300,9 +300,19 @@ def test_durations_and_sizes() -> None:
 
 def attempt(value: float, fault: str = "none") -> RolloutLine:
     return RolloutLine(
-        step=1, stage="rl", id="r", task="t", arm="a", level=1, prompt="p", text="", stop="done",
-        components={} if fault != "none" else {"correct": value}, fault=fault, length=1,
-    )  # fmt: skip
+        step=1,
+        stage="rl",
+        id="r",
+        task="t",
+        arm="a",
+        level=1,
+        prompt="p",
+        text="",
+        stop="done",
+        components={} if fault != "none" else {"correct": value},
+        fault=fault,
+        length=1,
+    )
 
 
 def test_shown_rollouts_hold_failures_and_faults() -> None:

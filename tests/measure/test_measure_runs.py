@@ -130,9 +130,19 @@ def test_settings_that_say_little(tmp_path: Path) -> None:
 def test_primary_of_a_rollout() -> None:
     def line(**components: float) -> RolloutLine:
         return RolloutLine(
-            step=1, stage="rl", id="r", task="t", arm="a", level=1, prompt="", text="", stop="done", components=components,
-            fault="none", length=1,
-        )  # fmt: skip
+            step=1,
+            stage="rl",
+            id="r",
+            task="t",
+            arm="a",
+            level=1,
+            prompt="",
+            text="",
+            stop="done",
+            components=components,
+            fault="none",
+            length=1,
+        )
 
     assert line(reward=0.2, correct=1.0).primary == 1.0
     assert line(reward=0.2, style=0.0).primary == 0.2

@@ -34,10 +34,19 @@ from assay.objective.atlas import CONDITIONS, SEEDS, _attempt, _column, _named, 
 from assay.objective.methods import methods
 
 SOME = {
-    "areal": areal(), "cispo": cispo(), "dapo": dapo(), "dr_grpo": dr_grpo(length=64), "grpo": grpo(), "gspo": gspo(),
-    "lite_ppo": lite_ppo(), "pacs": pacs(), "reinforce": reinforce(), "reinforce_pp": reinforce_pp(), "rloo": rloo(),
+    "areal": areal(),
+    "cispo": cispo(),
+    "dapo": dapo(),
+    "dr_grpo": dr_grpo(length=64),
+    "grpo": grpo(),
+    "gspo": gspo(),
+    "lite_ppo": lite_ppo(),
+    "pacs": pacs(),
+    "reinforce": reinforce(),
+    "reinforce_pp": reinforce_pp(),
+    "rloo": rloo(),
     "tis": tis(),
-}  # fmt: skip
+}
 PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "atlas.md"
 
 

@@ -114,12 +114,13 @@ def energy(probability: float, squares: float) -> float:
 def test_optimal_token_baseline_by_hand() -> None:
     p, s = [[0.5, 0.8], [0.25, 0.4, 0.9]], [[0.4, 0.7], [0.3, 0.3, 0.85]]
     batch = chains(
-        [1.0, 0.0], [[1, 0, 1], [1, 1, 1]],
+        [1.0, 0.0],
+        [[1, 0, 1], [1, 1, 1]],
         columns={
             "logp_old": [[math.log(0.5), 3.0, math.log(0.8)], np.log(p[1]).tolist()],
             "sum_pi_squared_old": [[0.4, 9.0, 0.7], s[1]],
         },
-    )  # fmt: skip
+    )
     one, two = (
         np.cumsum([energy(*x) for x in zip(p[0], s[0], strict=True)]),
         np.cumsum([energy(*x) for x in zip(p[1], s[1], strict=True)]),
@@ -155,9 +156,10 @@ def test_optimal_token_baseline_at_its_edges() -> None:
 
 def test_energy_is_corrected_by_the_capped_ratio_squared() -> None:
     batch = tiny(
-        [1.0, 0.0], lengths=[1, 1],
+        [1.0, 0.0],
+        lengths=[1, 1],
         columns={"logp_old": [-1.0, -1.0], "sum_pi_squared_old": 0.4, "logp_engine": [-1.0, -3.0]},
-    )  # fmt: skip
+    )
     near(tokens(batch, OptimalToken(cap=2.0))[0], [1 - 1 / (1 + 4)], 1e-12)
 
 
@@ -179,11 +181,9 @@ def test_the_best_attempt_alone() -> None:
 def test_baselines_do_not_read_faulty_scores() -> None:
     for chain in ([Center("length_weighted")], [Center(by="role")], [TopGap()], [Against("greedy")]):
         found = [
-            advantages(
-                tiny([1, 0, bad, 0], valid=[True, True, False, True], role=[1] * 4, greedy=[0.5] * 4), *chain
-            )[[0, 1, 3]]
+            advantages(tiny([1, 0, bad, 0], valid=[True, True, False, True], role=[1] * 4, greedy=[0.5] * 4), *chain)[[0, 1, 3]]
             for bad in (0, 77)
-        ]  # fmt: skip
+        ]
         near(*found, 0)
 
 

@@ -172,9 +172,12 @@ GDPO = [0.769094, -0.206078, -1.332110, 0.769094]
 def test_gdpo_asks_for_no_name_of_a_component() -> None:
     flat = np.full((4, 1), -1.0)
     inputs = {
-        "mask": flat < 0, "logp_new": flat, "logp_old": flat, "group_id": [0] * 4,
+        "mask": flat < 0,
+        "logp_new": flat,
+        "logp_old": flat,
+        "group_id": [0] * 4,
         "components": {"accuracy": ACCURACY, "format": FORMAT},
-    }  # fmt: skip
+    }
     found = evaluate("gdpo", inputs).advantages[:, 0]
     parts = [(np.array(r) - np.mean(r)) / (np.std(r, ddof=1) + 1e-4) for r in (ACCURACY, FORMAT)]
     near(found, sum(parts) / (np.std(sum(parts), ddof=1) + 1e-4), 1e-9)

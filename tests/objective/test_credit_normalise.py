@@ -47,8 +47,9 @@ def test_scale_by_the_others_spread() -> None:
     near(made[0], (1 - 0.25) / np.std([0, 0.5, 0.25], ddof=1), 1e-12)
     near(
         advantages(tiny(rewards), Center("leave_one_out"), Scale("leave_one_out", of="advantage", eps=0.0)),
-        np.array(expected) * 3 / 4, 1e-12,
-    )  # fmt: skip
+        np.array(expected) * 3 / 4,
+        1e-12,
+    )
 
 
 def test_constant_and_running_spread() -> None:
@@ -140,9 +141,11 @@ def test_components_must_be_there() -> None:
 
 def gigpo_batch() -> object:
     return chains(
-        [1.0, 0.0, 0.0], [[1, 1, 0, 1], [1, 1, 1], [1]], [0, 0, 1],
+        [1.0, 0.0, 0.0],
+        [[1, 1, 0, 1], [1, 1, 1], [1]],
+        [0, 0, 1],
         columns={"call": [[0, 0, -1, 1], [0, 1, 1], [0]], "state": [[7, 1, 0, 8], [7, 9, 9], [7]]},
-    )  # fmt: skip
+    )
 
 
 def test_steps_from_the_same_state_are_compared() -> None:
@@ -164,18 +167,23 @@ def test_steps_without_shared_states_are_the_episode() -> None:
     assert flat(level, Center(), StateGroups()) == [0.0, 0.0]
     nothing = chains([1.0, 0.0], [[], [1]], columns={"call": [[], [0]], "state": [[], [1]]})
     none_here = Credit(
-        batch=nothing.micro([]), metric=np.zeros(2), reward=np.zeros(2), advantage=np.zeros(2), keep=np.ones(2),
+        batch=nothing.micro([]),
+        metric=np.zeros(2),
+        reward=np.zeros(2),
+        advantage=np.zeros(2),
+        keep=np.ones(2),
         counted=np.ones(2, bool),
-    )  # fmt: skip
+    )
     term = StateGroups()
     assert term.apply(none_here, term.local(none_here), {}).metrics["credit/shared_states"] == 0
 
 
 def test_step_rewards_count_where_they_are_paid() -> None:
     batch = chains(
-        [0.0, 0.0], [[1, 1], [1, 1]],
+        [0.0, 0.0],
+        [[1, 1], [1, 1]],
         columns={"call": [[0, 1]] * 2, "state": [[5, 6], [5, 6]], "steps": [[1.0, 0.0], [0.0, 0.0]]},
-    )  # fmt: skip
+    )
     near(tokens(batch, TokenReward("steps"), Center(), StateGroups(scale=False))[0], [0.5 + 0.5, 0.5], 1e-12)
 
 
@@ -319,6 +327,9 @@ def test_scopes_and_sizes() -> None:
     assert Scale("constant", value=1.0).scope.value == "sequence"
     assert (ScaleByMean().scope.value, ScaleBySignal().scope.value, StateGroups().scope.value) == ("group", "batch", "group")
     assert (ScaleByMean().kind, ScaleBySignal().kind, ComponentNorm().kind, StateGroups().kind) == (
-        "scale", "scale", "baseline", "transform",
-    )  # fmt: skip
+        "scale",
+        "scale",
+        "baseline",
+        "transform",
+    )
     assert (ComponentNorm().scope.value, ComponentNorm().min_group) == ("group", 2)

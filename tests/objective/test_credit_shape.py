@@ -148,9 +148,11 @@ def test_columns_and_bounds() -> None:
 
 def test_shapes_add_up_and_leave_the_steps() -> None:
     batch = chains(
-        [1.0, 0.0], [[1, 1], [1]], columns={"logp_old": [[-1.0, -1.0], [-1.0]], "logp_ref": [[-2.0, -1.0], [-1.0]]},
+        [1.0, 0.0],
+        [[1, 1], [1]],
+        columns={"logp_old": [[-1.0, -1.0], [-1.0]], "logp_ref": [[-2.0, -1.0], [-1.0]]},
         length=[8, 1],
-    )  # fmt: skip
+    )
     record = after(batch, KlInReward(coef=0.1), Overlong(limit=8, cache=4))
     near(record.reward, [1 - 0.1 - 1, 0], 1e-12)
     assert record.steps is not None

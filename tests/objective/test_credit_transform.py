@@ -212,8 +212,11 @@ def test_scopes() -> None:
     assert ScaleByPrompt(rule="column", column="x").attempts == AddBonus("x").attempts == ("x",)
     assert (ScaleBySample().attempts, ConfidenceBonus().attempts) == (("hardness", "responsiveness"), ("prompt_confidence",))
     assert (PassAtK(k=3).min_group, PassAtK().scope.value, PassAtKBonus().kind, PassAtK().kind) == (
-        4, "group", "transform", "baseline",
-    )  # fmt: skip
+        4,
+        "group",
+        "transform",
+        "baseline",
+    )
 
 
 def test_tokens_keep_what_a_transform_adds() -> None:

@@ -64,8 +64,9 @@ def test_value_and_gradient_are_the_divergences(generator: str, p: float) -> Non
     up, down = (1 / (1 + np.exp(-(LOG(p / (1 - p)) + s))) for s in (h, -h))
     slope = (exact(generator, np.array([up, 1 - up]), Q) - exact(generator, np.array([down, 1 - down]), Q)) / (2 * h)
     assert expected(AnchorDivergence(generator), both, Q) == (
-        pytest.approx(exact(generator, both, Q)), pytest.approx(slope, rel=1e-6)
-    )  # fmt: skip
+        pytest.approx(exact(generator, both, Q)),
+        pytest.approx(slope, rel=1e-6),
+    )
 
 
 @pytest.mark.parametrize("near", [0.001, 0.999])

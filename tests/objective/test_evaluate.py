@@ -124,9 +124,12 @@ def test_pacs_is_the_formula() -> None:
     score = np.array([0.4, -0.2, 0.0, -0.2])
     half = np.repeat(score[:, None] / 2, 2, 1)
     inputs = {
-        "mask": np.ones((4, 2)), "logp_new": half - 1, "logp_old": np.full((4, 2), -1.0),
-        "rewards": [1, 0, 0, 0], "group_id": [0] * 4,
-    }  # fmt: skip
+        "mask": np.ones((4, 2)),
+        "logp_new": half - 1,
+        "logp_old": np.full((4, 2), -1.0),
+        "rewards": [1, 0, 0, 0],
+        "group_id": [0] * 4,
+    }
     live = torch.tensor(half - 1, requires_grad=True)
     s = (live + 1).sum(1)
     psi = s - (s.sum() - s) / 3
@@ -235,19 +238,28 @@ def test_an_attempt_without_verdict_is_as_good_as_absent(name: str) -> None:
 
 
 def test_a_group_that_a_fault_leaves_with_one() -> None:
-    found = evaluate("rloo", {
-        "mask": np.ones((3, 1)), "logp_new": -np.ones((3, 1)), "rewards": [1.0, np.nan, 0.5], "group_id": [0, 0, 1],
-        "valid": [1, 0, 1],
-    })  # fmt: skip
+    found = evaluate(
+        "rloo",
+        {
+            "mask": np.ones((3, 1)),
+            "logp_new": -np.ones((3, 1)),
+            "rewards": [1.0, np.nan, 0.5],
+            "group_id": [0, 0, 1],
+            "valid": [1, 0, 1],
+        },
+    )
     assert not found.advantages.any()
     assert found.metrics["credit/lone"] == 2
 
 
 def test_an_attempt_without_loss_tokens_counts_in_its_group_only() -> None:
     inputs = {
-        "mask": [[1, 1], [0, 0], [1, 0]], "logp_new": -np.ones((3, 2)), "logp_old": -np.ones((3, 2)), "rewards": [1.0, 0, 0],
+        "mask": [[1, 1], [0, 0], [1, 0]],
+        "logp_new": -np.ones((3, 2)),
+        "logp_old": -np.ones((3, 2)),
+        "rewards": [1.0, 0, 0],
         "group_id": [0, 0, 0],
-    }  # fmt: skip
+    }
     found = evaluate(Objective(credit=(Center(),), policy=PolicyGradient()), inputs)
     np.testing.assert_allclose(found.advantages, [[2 / 3, 2 / 3], [0, 0], [-1 / 3, 0]])
     np.testing.assert_allclose(found.gradient["logp_new"], [[-1 / 6, -1 / 6], [0, 0], [1 / 6, 0]], atol=1e-15)
@@ -337,9 +349,11 @@ def test_metrics_of_credit_and_losses() -> None:
 def test_components_and_weights() -> None:
     objective = replace(rloo(), scalarise=Scalarise(weights=(("right", 1.0), ("format", 0.5))))
     inputs = {
-        "mask": np.ones((2, 1)), "logp_new": -np.ones((2, 1)), "group_id": ["a", "a"],
+        "mask": np.ones((2, 1)),
+        "logp_new": -np.ones((2, 1)),
+        "group_id": ["a", "a"],
         "components": {"right": [1, 0], "format": [0, 1]},
-    }  # fmt: skip
+    }
     assert evaluate(objective, inputs).advantages[:, 0].tolist() == [0.5, -0.5]
     with pytest.raises(UnknownNameError, match="right"):
         evaluate(objective, {**inputs, "components": {"rihgt": [1, 0], "format": [0, 1]}})
@@ -356,9 +370,12 @@ def test_components_and_weights() -> None:
 def test_length_and_truncated_are_the_attempts() -> None:
     objective = dapo(overlong=Overlong(limit=4, cache=2), filter_groups=False)
     inputs = {
-        "mask": np.tri(4)[[3, 1]] > 0, "logp_new": -np.ones((2, 4)), "logp_old": -np.ones((2, 4)), "rewards": [1.0, 1.0],
+        "mask": np.tri(4)[[3, 1]] > 0,
+        "logp_new": -np.ones((2, 4)),
+        "logp_old": -np.ones((2, 4)),
+        "rewards": [1.0, 1.0],
         "group_id": [0, 0],
-    }  # fmt: skip
+    }
     assert evaluate(objective, inputs).advantages[:, 0] == pytest.approx([-(0.5**0.5), 0.5**0.5], abs=1e-5)
     assert not evaluate(objective, {**inputs, "length": [2, 2]}).advantages.any()
     cut = replace(NAMED["rloo"], credit=(DropTruncated(), *NAMED["rloo"].credit))
@@ -377,9 +394,18 @@ def test_a_replayed_attempt_is_compared_with_its_sampler() -> None:
         evaluate("dapo", hand(stream=["on_policy", "replay"]))
     with pytest.raises(DataError, match="'logp_engine' is not used"):
         evaluate("dapo", hand(logp_engine=OLD))
-    assert evaluate(Objective(policy=PolicyGradient(ratio=Ratio("none"), trust=None)), {
-        "mask": MASK, "logp_new": OLD, "advantages": [1, 1], "stream": ["replay", "replay"],
-    }).loss != 0  # fmt: skip
+    assert (
+        evaluate(
+            Objective(policy=PolicyGradient(ratio=Ratio("none"), trust=None)),
+            {
+                "mask": MASK,
+                "logp_new": OLD,
+                "advantages": [1, 1],
+                "stream": ["replay", "replay"],
+            },
+        ).loss
+        != 0
+    )
 
 
 def test_rows_of_other_streams_are_left_out() -> None:

@@ -231,9 +231,15 @@ def test_logits_of_other_models_beside_plain_columns() -> None:
     now = of_drawn(logp(drawn("policy"))).numpy()
     inputs = {"mask": MASK, "ids": IDS, "logp_new": now, "logits_old": drawn("old"), "advantages": ADVANTAGES}
     found = evaluate("dapo", inputs)
-    plain = evaluate("dapo", {
-        "mask": MASK, "logp_new": now, "logp_old": of_drawn(logp(drawn("old"))).numpy(), "advantages": ADVANTAGES,
-    })  # fmt: skip
+    plain = evaluate(
+        "dapo",
+        {
+            "mask": MASK,
+            "logp_new": now,
+            "logp_old": of_drawn(logp(drawn("old"))).numpy(),
+            "advantages": ADVANTAGES,
+        },
+    )
     assert found.loss == pytest.approx(plain.loss, abs=1e-12)
     np.testing.assert_allclose(found.gradient["logp_new"], plain.gradient["logp_new"], atol=1e-12)
 

@@ -130,9 +130,12 @@ def test_without_advantage_or_expert_nothing_is_calibrated() -> None:
 def expert_batch() -> Batch:
     """Two prompts: two own attempts of 1 and 3 tokens and an expert of 2; one own attempt without an expert."""
     return tiny(
-        [1, 0, 1, 0], [0, 0, 0, 1], [1, 3, 2, 1], streams=["on_policy", "on_policy", "expert", "on_policy"],
+        [1, 0, 1, 0],
+        [0, 0, 0, 1],
+        [1, 3, 2, 1],
+        streams=["on_policy", "on_policy", "expert", "on_policy"],
         columns={"logp_old": [-1, -2, -3, -4, -0.5, -0.7, -6]},
-    )  # fmt: skip
+    )
 
 
 def test_the_expert_is_aligned_by_place() -> None:

@@ -254,17 +254,40 @@ class Hinge(LossTerm):
     "term",
     [
         Hinge(),
-        Kl("k3"), Kl("k2"), Kl("rk3"), AdaptiveKl("k2"), Entropy(), Nll(), PolicyGradient(), ScoreLoss(),
-        TdLoss(target=ColumnTarget(column="returns")), TdLoss(target=ColumnTarget(column="advantage")),
-        TdLoss(target=OutcomeTarget(column="advantage"), clip=0.2), TdLoss(),
-        Center(), Center("leave_one_out"), Center("batch"), Center("ema", decay=0.5), Scale(), Scale("batch"), Whiten(),
+        Kl("k3"),
+        Kl("k2"),
+        Kl("rk3"),
+        AdaptiveKl("k2"),
+        Entropy(),
+        Nll(),
+        PolicyGradient(),
+        ScoreLoss(),
+        TdLoss(target=ColumnTarget(column="returns")),
+        TdLoss(target=ColumnTarget(column="advantage")),
+        TdLoss(target=OutcomeTarget(column="advantage"), clip=0.2),
+        TdLoss(),
+        Center(),
+        Center("leave_one_out"),
+        Center("batch"),
+        Center("ema", decay=0.5),
+        Scale(),
+        Scale("batch"),
+        Whiten(),
         Whiten("rollout"),
-        DropZeroVariance(), DropTruncated(), Overlong(limit=6, cache=3), KlInReward(coef=0.1),
-        Truncate(normalise=True), IcePop(level="sequence_mean"),
-        Token(), SeqMean(denominator="drawn"), SeqSum(), Prompt(), Constant(length=5),
+        DropZeroVariance(),
+        DropTruncated(),
+        Overlong(limit=6, cache=3),
+        KlInReward(coef=0.1),
+        Truncate(normalise=True),
+        IcePop(level="sequence_mean"),
+        Token(),
+        SeqMean(denominator="drawn"),
+        SeqSum(),
+        Prompt(),
+        Constant(length=5),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_parts_pass_the_public_check(term: Any, seeds: range) -> None:
     report = check_term(term, seeds)
     assert report.subject == type(term).__name__
@@ -274,13 +297,23 @@ def test_parts_pass_the_public_check(term: Any, seeds: range) -> None:
 @pytest.mark.parametrize(
     ("part", "last"),
     [
-        (Ratio(), "gradient"), (Ratio("sequence_mean"), "gradient"), (Mixture(), "gradient"), (Interpolated(), "gradient"),
-        (MinClip(), "weight"), (WeightClip(), "weight"), (SoftGate(), "weight"), (DivergenceMask(), "weight"),
-        (BalancedBce(), "gradient"), (Pairwise(), "gradient"), (SortedGaps(), "gradient"),
-        (Correct(), "gradient"), (PassRate(low=0.5), "gradient"), (Marked("flag"), "gradient"),
+        (Ratio(), "gradient"),
+        (Ratio("sequence_mean"), "gradient"),
+        (Mixture(), "gradient"),
+        (Interpolated(), "gradient"),
+        (MinClip(), "weight"),
+        (WeightClip(), "weight"),
+        (SoftGate(), "weight"),
+        (DivergenceMask(), "weight"),
+        (BalancedBce(), "gradient"),
+        (Pairwise(), "gradient"),
+        (SortedGaps(), "gradient"),
+        (Correct(), "gradient"),
+        (PassRate(low=0.5), "gradient"),
+        (Marked("flag"), "gradient"),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_parts_of_terms_pass_the_public_check(part: Any, last: str) -> None:
     report = check_term(part, range(2))
     assert (report.subject, report.passed[-1]) == (type(part).__name__, last)

@@ -40,13 +40,26 @@ METHODS = set(methods())
 EXAMPLES: dict[str, Any] = {
     type(part).__name__: part
     for part in (
-        AddBonus("x"), AdaptiveKlInReward(coef=0.1), Against("x"), Bonus("x"), ClipAdvantage(low=-1.0), CosineLength(limit=9),
-        KlInReward(coef=0.1), Known("x", low=0.5), Marked("x"), OneOf(("x",)), Overlong(limit=9, cache=3),
+        AddBonus("x"),
+        AdaptiveKlInReward(coef=0.1),
+        Against("x"),
+        Bonus("x"),
+        ClipAdvantage(low=-1.0),
+        CosineLength(limit=9),
+        KlInReward(coef=0.1),
+        Known("x", low=0.5),
+        Marked("x"),
+        OneOf(("x",)),
+        Overlong(limit=9, cache=3),
         PassRate(low=1.0),
-        ProxyKl(weights=(LowLogp(),)), Reject(high=0.1), SelectedKl(weights=(LowLogp(),)), SignSplit(negative=0.5),
-        TokenReward("x"), Within(inner=SoftGate(), gate=MinClip()),
+        ProxyKl(weights=(LowLogp(),)),
+        Reject(high=0.1),
+        SelectedKl(weights=(LowLogp(),)),
+        SignSplit(negative=0.5),
+        TokenReward("x"),
+        Within(inner=SoftGate(), gate=MinClip()),
     )
-}  # fmt: skip
+}
 """Parts that have no default settings."""
 
 

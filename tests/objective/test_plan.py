@@ -165,14 +165,19 @@ def test_reductions_are_the_parts_that_a_reducer_hears_of() -> None:
         replace(reinforce(0.5), credit=(Center("constant", value=0.5), DropTruncated())): (kept, "report"),
         pacs(): ("score", kept),
         nll() + Needy(streams=("expert",), aggregate=Token(denominator="drawn")): (
-            "aggregate/kept/all", "aggregate/drawn/expert",
+            "aggregate/kept/all",
+            "aggregate/drawn/expert",
         ),
         nll() + AdaptiveKl("k2"): ("kl", "aggregate/kept/all", kept, "report"),
         tis(): ("credit/0", "credit/1", kept, "report"),
         replace(tis(), policy=PolicyGradient(weights=(Truncate(normalise=True),))): (
-            "credit/0", "credit/1", "policy", kept, "report",
+            "credit/0",
+            "credit/1",
+            "policy",
+            kept,
+            "report",
         ),
-    }  # fmt: skip
+    }
     for objective, parts in expected.items():
         objective = replace(objective, brings=("routing",))
         assert objective.plan().reductions == parts

@@ -41,10 +41,12 @@ PLANS = {
     ),
     "lp_reg": Asked({"logp_old", "logp_proxy"}, {"logp_now"}, {"logp_old"}, statistics=GROUPS | {"lp_reg/lowest"}),
     "archer": Asked(
-        {f"{head}_old" for head in CRITICS}, {f"{head}_target" for head in CRITICS},
-        brought={"call"}, live={"logp_new"} | CRITICS,
+        {f"{head}_old" for head in CRITICS},
+        {f"{head}_target" for head in CRITICS},
+        brought={"call"},
+        live={"logp_new"} | CRITICS,
     ),
-}  # fmt: skip
+}
 
 
 @dataclass

@@ -317,9 +317,10 @@ def test_the_old_policy_of_a_replayed_attempt_is_the_one_that_sampled_it() -> No
 def test_skipping_keeps_attempts_whole_where_a_term_needs_them_whole() -> None:
     """IcePop masks a whole row of an attempt of two rows; the sequence ratio still needs both."""
     objective = Objective(
-        credit=(Center(),), aggregate=SeqSum(),
+        credit=(Center(),),
+        aggregate=SeqSum(),
         policy=PolicyGradient(ratio=Ratio("sequence_mean"), trust=None, weights=(IcePop(),)),
-    )  # fmt: skip
+    )
     rows = [(0, supervised("a", [(ids_of([5]), False), (ids_of([6]), True)], "on_policy"))]
     rows += [(0, rows[0][1]), (1, rows[0][1])]
     table = {"group": np.array([0, 0]), "components/correct": np.array([1.0, 0.0]), "valid": np.array([True, True])}

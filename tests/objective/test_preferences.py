@@ -164,9 +164,17 @@ def test_wrong_rows_are_named(tmp_path: Path, row: dict[str, Any], says: str) ->
 
 
 FEEDBACK = {
-    "prompt": "a", "prompt_id": "9f", "chosen": [USER, said("b")], "rejected": [USER, said("c")], "messages": [USER, said("b")],
-    "score_chosen": 8.5, "score_rejected": 6.0, "source": "x", "chosen-rating": 5, "model": None,
-}  # fmt: skip
+    "prompt": "a",
+    "prompt_id": "9f",
+    "chosen": [USER, said("b")],
+    "rejected": [USER, said("c")],
+    "messages": [USER, said("b")],
+    "score_chosen": 8.5,
+    "score_rejected": 6.0,
+    "source": "x",
+    "chosen-rating": 5,
+    "model": None,
+}
 SYSTEM = {"role": "system", "content": "s"}
 EARLIER = [USER, said("x"), USER]
 TALKS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
@@ -175,18 +183,20 @@ TALKS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "answers alone": ({"prompt": [USER], "chosen": [said("b")], "rejected": [said("c")]}, ("a",)),
     "one of them a text": ({"prompt": "a", "chosen": [USER, said("b")], "rejected": "c"}, ("a",)),
     "other words for roles": (
-        {"chosen": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}], "rejected": [USER, said("c")]}, ("a",)
+        {"chosen": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}], "rejected": [USER, said("c")]},
+        ("a",),
     ),
-    "prompt begins it": (FEEDBACK | {"chosen": [*EARLIER, said("b")], "rejected": [*EARLIER, said("c")]},
-                         ("a", "x", "a")),
-    "prompt ends it": (FEEDBACK | {"prompt": " a\n", "chosen": [SYSTEM, USER, said("b")], "rejected": [SYSTEM, USER, said("c")]},
-                       ("s", "a")),
+    "prompt begins it": (FEEDBACK | {"chosen": [*EARLIER, said("b")], "rejected": [*EARLIER, said("c")]}, ("a", "x", "a")),
+    "prompt ends it": (
+        FEEDBACK | {"prompt": " a\n", "chosen": [SYSTEM, USER, said("b")], "rejected": [SYSTEM, USER, said("c")]},
+        ("s", "a"),
+    ),
     "prompt holds more": (FEEDBACK | {"prompt": [SYSTEM, USER]}, ("s", "a")),
     "a system text": (FEEDBACK | {"system": "s"}, ("s", "a")),
     "a system text twice": (FEEDBACK | {"system": "s ", "prompt": [SYSTEM, USER]}, ("s", "a")),
     "no system": (FEEDBACK | {"system": ""}, ("a",)),
     "further fields": (PAIR | {"zzz": 1, "label": True, "score": 3}, ("a",)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TALKS)

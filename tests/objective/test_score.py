@@ -336,12 +336,19 @@ def test_a_users_pairwise_loss(seeds: range) -> None:
 @pytest.mark.parametrize(
     ("phi", "least", "grouped"),
     [
-        (BalancedBce(), 2, True), (BalancedBce(psi="raw"), 1, True), (BalancedBce(psi="raw", mixed=True), 2, True),
-        (GroupSoftmax(), 2, True), (RewardGaps(), 2, True), (Pairwise(), 2, True), (SortedGaps(), 2, True),
-        (Likelihood(), 2, True), (Kto(), 1, False), (ScoreSquare(), 1, False),
+        (BalancedBce(), 2, True),
+        (BalancedBce(psi="raw"), 1, True),
+        (BalancedBce(psi="raw", mixed=True), 2, True),
+        (GroupSoftmax(), 2, True),
+        (RewardGaps(), 2, True),
+        (Pairwise(), 2, True),
+        (SortedGaps(), 2, True),
+        (Likelihood(), 2, True),
+        (Kto(), 1, False),
+        (ScoreSquare(), 1, False),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_what_a_loss_asks_of_groups(phi: SetLoss, least: int, grouped: bool) -> None:
     assert ScoreLoss(phi=phi).min_group == least
     assert ScoreLoss(phi=phi).grouped is grouped

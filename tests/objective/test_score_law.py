@@ -36,19 +36,43 @@ from assay.objective.reduce import Partials
 from assay.testing.objective import check_objective, check_term, evaluate, over_ranks, shard
 
 LOSSES: list[SetLoss] = [
-    BalancedBce(), BalancedBce(psi="raw", balance=False), BalancedBce(psi="group_norm", eps=0.1),
-    BalancedBce(psi="raw", balance=False, mixed=True), BalancedBce(balance=False, only="negative"),
-    GroupSoftmax(), GroupSoftmax(form="product"), RewardGaps(beta=0.4),
-    Pairwise(), Pairwise(pairs="extreme"), Pairwise(over="groups"), Pairwise(ties=True), Pairwise(smoothing=0.2),
-    Pairwise(smoothing=0.2, robust=True), Pairwise(label="probability"), Pairwise(label="bradley_terry", ties=True),
-    Pairwise(shape=LogisticGap(beta=0.5, bias=0.5, margin=0.3)), Pairwise(shape=HingeGap(beta=0.3)),
-    Pairwise(shape=SquareGap(target=2.0)), Pairwise(shape=DiscoGap(beta=0.3)), Pairwise(shape=ExoGap(beta=0.3)),
-    Pairwise(shape=NcaPair()), Pairwise(shape=BcoPair()), Pairwise(shape=SppoPair(beta=0.2)), Pairwise(shape=ApoZero()),
-    Pairwise(shape=ApoDown()), Pairwise(link=PowerLink(-0.5)), Pairwise(link=JsLink()), Pairwise(link=OddsLink()),
+    BalancedBce(),
+    BalancedBce(psi="raw", balance=False),
+    BalancedBce(psi="group_norm", eps=0.1),
+    BalancedBce(psi="raw", balance=False, mixed=True),
+    BalancedBce(balance=False, only="negative"),
+    GroupSoftmax(),
+    GroupSoftmax(form="product"),
+    RewardGaps(beta=0.4),
+    Pairwise(),
+    Pairwise(pairs="extreme"),
+    Pairwise(over="groups"),
+    Pairwise(ties=True),
+    Pairwise(smoothing=0.2),
+    Pairwise(smoothing=0.2, robust=True),
+    Pairwise(label="probability"),
+    Pairwise(label="bradley_terry", ties=True),
+    Pairwise(shape=LogisticGap(beta=0.5, bias=0.5, margin=0.3)),
+    Pairwise(shape=HingeGap(beta=0.3)),
+    Pairwise(shape=SquareGap(target=2.0)),
+    Pairwise(shape=DiscoGap(beta=0.3)),
+    Pairwise(shape=ExoGap(beta=0.3)),
+    Pairwise(shape=NcaPair()),
+    Pairwise(shape=BcoPair()),
+    Pairwise(shape=SppoPair(beta=0.2)),
+    Pairwise(shape=ApoZero()),
+    Pairwise(shape=ApoDown()),
+    Pairwise(link=PowerLink(-0.5)),
+    Pairwise(link=JsLink()),
+    Pairwise(link=OddsLink()),
     Pairwise(confident=True),
-    SortedGaps(), SortedGaps(paired=False, smoothing=0.1),
-    ScoreSquare(beta=0.5), Kto(), Kto(baseline="zero", desirable=0.5), Likelihood(over="attempts"),
-]  # fmt: skip
+    SortedGaps(),
+    SortedGaps(paired=False, smoothing=0.1),
+    ScoreSquare(beta=0.5),
+    Kto(),
+    Kto(baseline="zero", desirable=0.5),
+    Likelihood(over="attempts"),
+]
 
 COLUMNS = ("logp_old", "logp_ref", CONFIDENCE.column)
 BROUGHT = (CONFIDENCE.column,)
@@ -104,11 +128,14 @@ def phi_of(policy: ScoreLoss, batch: Batch, logp: torch.Tensor) -> torch.Tensor:
     present = [int(np.sum(names == g)) for g in names]
     advantage = [float(reward[k] - reward[names == names[k]].mean()) if present[k] > 1 else 0.0 for k in range(len(members))]
     scored = Scored(
-        score=torch.stack(s), anchored=torch.stack(anchored).detach(), reward=reward,
-        advantage=torch.tensor(advantage, dtype=torch.float64), group=torch.tensor(names),
+        score=torch.stack(s),
+        anchored=torch.stack(anchored).detach(),
+        reward=reward,
+        advantage=torch.tensor(advantage, dtype=torch.float64),
+        group=torch.tensor(names),
         tokens=torch.tensor([float(len(found[i])) for i in members], dtype=torch.float64),
         confidence=torch.tensor(likely, dtype=torch.float64),
-    )  # fmt: skip
+    )
     total = logp[:0].sum()
     for weight, part in policy.parts:
         known = replace(scored, stats=part.local(replace(scored, score=scored.score.detach())))
@@ -120,9 +147,11 @@ def phi_of(policy: ScoreLoss, batch: Batch, logp: torch.Tensor) -> torch.Tensor:
 def objective_of(policy: ScoreLoss) -> Objective:
     credit = (Center("group"),) if "advantage" in policy.needs else ()
     return Objective(
-        scalarise=replace(Objective().scalarise, streams=("on_policy", "preference")), credit=credit, policy=policy,
+        scalarise=replace(Objective().scalarise, streams=("on_policy", "preference")),
+        credit=credit,
+        policy=policy,
         brings=BROUGHT,
-    )  # fmt: skip
+    )
 
 
 def same(policy: ScoreLoss, batch: Batch, logp: np.ndarray, parts: Sequence[Sequence[int]]) -> None:
@@ -152,18 +181,24 @@ def test_two_passes_give_the_gradient_of_phi(phi: SetLoss, case: Any, score: str
 def test_discounts_tails_and_mixes(case: Any, phi: SetLoss, discount: float, tail: float, scale: float, score: str) -> None:
     batch, logp, parts = case
     policy = ScoreLoss(
-        phi=Mix(of=((0.3, phi), (-1.2, Kto()), (0.5, SortedGaps()))), score=score, anchor="ref", discount=discount, tail=tail,
-        scale=scale, streams=("on_policy", "preference"),
-    )  # fmt: skip
+        phi=Mix(of=((0.3, phi), (-1.2, Kto()), (0.5, SortedGaps()))),
+        score=score,
+        anchor="ref",
+        discount=discount,
+        tail=tail,
+        scale=scale,
+        streams=("on_policy", "preference"),
+    )
     same(policy, batch, logp, parts)
 
 
 @pytest.mark.parametrize("phi", LOSSES, ids=repr)
 def test_parts_keep_the_laws(phi: SetLoss) -> None:
     objective = Objective(
-        credit=(Center("group"),) if "advantage" in phi.needs else (), policy=ScoreLoss(phi=phi, score="mean", anchor=""),
+        credit=(Center("group"),) if "advantage" in phi.needs else (),
+        policy=ScoreLoss(phi=phi, score="mean", anchor=""),
         brings=BROUGHT,
-    )  # fmt: skip
+    )
     check_objective(objective, range(1))
 
 
@@ -209,6 +244,11 @@ def test_pools_merge_in_order() -> None:
 def _pair(s: list[float]) -> Scored:
     two = torch.tensor(s, dtype=torch.float64)
     return Scored(
-        score=two, anchored=two * 0, reward=torch.tensor([1.0, 0.0]), advantage=two * 0, group=torch.tensor([0, 0]),
-        tokens=two * 0 + 1, confidence=two * 0 + 1,
-    )  # fmt: skip
+        score=two,
+        anchored=two * 0,
+        reward=torch.tensor([1.0, 0.0]),
+        advantage=two * 0,
+        group=torch.tensor([0, 0]),
+        tokens=two * 0 + 1,
+        confidence=two * 0 + 1,
+    )

@@ -310,6 +310,11 @@ def test_laws_of_bins(fit: Fit, seeds: range) -> None:
 
 def test_metrics_of_a_clipped_critic_are_means_over_its_tokens() -> None:
     objective, batch = on_returns([1.0, 0.0, 1.0], clip=0.2)
-    assert evaluate(objective.compile(), batch.with_tokens(TokenColumn("logp_now", np.zeros(4))), {
-        "logp_new": spread(batch, -1.0), "values": spread(batch, [0.9, 0.6, 0.5]),
-    }).metrics["critic/clip_fraction"] == pytest.approx(1 / 3)  # fmt: skip
+    assert evaluate(
+        objective.compile(),
+        batch.with_tokens(TokenColumn("logp_now", np.zeros(4))),
+        {
+            "logp_new": spread(batch, -1.0),
+            "values": spread(batch, [0.9, 0.6, 0.5]),
+        },
+    ).metrics["critic/clip_fraction"] == pytest.approx(1 / 3)

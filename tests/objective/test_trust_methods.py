@@ -166,8 +166,11 @@ def test_m2po_leaves_a_free_band_and_drops_the_rest_over_budget() -> None:
     logp = -2.0 + np.array([0.9, 0.9, 0.3, -0.3])
     assert (slopes(trust.m2po(), batch, logp) != 0).tolist() == [False, True, True, True]  # e^.3 = 1.35 and e^-.3 = .74 are free
     assert (slopes(trust.m2po(rule="drop", free_low=1.0, free_high=1.0, budget=0.1), batch, logp) != 0).tolist() == [
-        False, True, True, True,
-    ]  # fmt: skip
+        False,
+        True,
+        True,
+        True,
+    ]
     assert not slopes(trust.m2po(rule="drop", free_low=1.0, free_high=1.0, budget=0.01), batch, logp)[[0, 2, 3]].any()
 
 

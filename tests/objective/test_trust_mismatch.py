@@ -237,14 +237,20 @@ def test_second_moment_is_the_whole_batchs_on_every_rank() -> None:
 @pytest.mark.parametrize(
     "weight",
     [
-        Truncate(level="turn_mean"), Truncate(level="sequence_product", normalise=True), IcePop(level="turn_product"),
-        Truncate(level="turn_product", normalise=True), Reject(high=0.1), Reject(measure="tv", over="token", high=0.2),
-        Reject(measure="kl", over="turn_sum", high=0.5), Reject(measure="ratio", over="sequence_any", low=0.2, high=4.0),
-        SecondMoment(budget=0.2), SecondMoment(budget=0.2, harmful=False, of="old", anchor="engine"),
+        Truncate(level="turn_mean"),
+        Truncate(level="sequence_product", normalise=True),
+        IcePop(level="turn_product"),
+        Truncate(level="turn_product", normalise=True),
+        Reject(high=0.1),
+        Reject(measure="tv", over="token", high=0.2),
+        Reject(measure="kl", over="turn_sum", high=0.5),
+        Reject(measure="ratio", over="sequence_any", low=0.2, high=4.0),
+        SecondMoment(budget=0.2),
+        SecondMoment(budget=0.2, harmful=False, of="old", anchor="engine"),
         SecondMoment(rule="cap", budget=0.1, free=(0.7, 1.5)),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_weights_keep_the_laws(weight: TokenWeight, seeds: range) -> None:
     check_term(weight, seeds)
 

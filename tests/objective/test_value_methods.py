@@ -189,10 +189,17 @@ def test_archer_takes_the_minimum_in_the_actor_alone() -> None:
     assert all(when[f"{h}{k}_old"] == "batch" and when[f"{h}{k}_target"] == "step" for h in "qv" for k in "12")
     assert objective.plan().columns == ("call",)
     batch = turns(
-        [1.0], [[0, 0, 1]],
-        q1_old=[9.0, 0.5, 0.75], q2_old=[9.0, 0.25, 1.0], v1_old=[0.125, 9.0, 0.5], v2_old=[0.5, 9.0, 0.25],
-        v1_target=[9.0, 9.0, 0.4], v2_target=[9.0, 9.0, 0.6], q1_target=[9.0, 0.3, 0.8], q2_target=[9.0, 0.7, 0.2],
-    )  # fmt: skip
+        [1.0],
+        [[0, 0, 1]],
+        q1_old=[9.0, 0.5, 0.75],
+        q2_old=[9.0, 0.25, 1.0],
+        v1_old=[0.125, 9.0, 0.5],
+        v2_old=[0.5, 9.0, 0.25],
+        v1_target=[9.0, 9.0, 0.4],
+        v2_target=[9.0, 9.0, 0.6],
+        q1_target=[9.0, 0.3, 0.8],
+        q2_target=[9.0, 0.7, 0.2],
+    )
     outcome = run(objective, batch, q1=0.0, q2=0.0, v1=0.0, v2=0.0)
     mask = batch.token("mask")
     np.testing.assert_allclose(outcome.gradients["logp_new"][mask], -np.array([0.125, 0.125, 0.5]))

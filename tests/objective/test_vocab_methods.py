@@ -43,8 +43,19 @@ from assay.objective.methods.shared import GROUP_NORM
 from assay.testing.objective import check_objective, evaluate, random_batch, random_live
 
 METHODS = [
-    clip_cov, cure, entropy_only, grpo_entropy, kl_cov, lp_reg, nlpo, one_shot, rapo, skywork_or1, steer, top_entropy,
-]  # fmt: skip
+    clip_cov,
+    cure,
+    entropy_only,
+    grpo_entropy,
+    kl_cov,
+    lp_reg,
+    nlpo,
+    one_shot,
+    rapo,
+    skywork_or1,
+    steer,
+    top_entropy,
+]
 
 
 @pytest.mark.parametrize("make", METHODS, ids=lambda m: m.__name__)

@@ -77,9 +77,13 @@ class Scripted:
         n = len(ids)
         routing = (np.arange(n * 6, dtype=np.int16) + request.first).reshape(n, 2, 3)
         return Completion(
-            ids=ids_of(ids), logp_engine=-np.array(ids, np.float32), spans=(Span(self.version, 0, n),) if n else (), stop=stop,
-            sampling=request.sampling, columns={"routing": TokenColumn("routing", routing, "engine", self.version)},
-        )  # fmt: skip
+            ids=ids_of(ids),
+            logp_engine=-np.array(ids, np.float32),
+            spans=(Span(self.version, 0, n),) if n else (),
+            stop=stop,
+            sampling=request.sampling,
+            columns={"routing": TokenColumn("routing", routing, "engine", self.version)},
+        )
 
 
 def says(*texts: Reply) -> Callable[[Request], Reply]:

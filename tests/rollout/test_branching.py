@@ -35,9 +35,14 @@ def says(request: Request) -> str:
 
 def parts(engine: Scripted, source: Worlds | None = None) -> SamplerParts:
     return SamplerParts(
-        engine=engine, tokenizer=Letters(), source=source or Worlds(Echo), sampling=Sampling(max_new_tokens=8), seed=5,
-        max_turns=8, deadline=30.0,
-    )  # fmt: skip
+        engine=engine,
+        tokenizer=Letters(),
+        source=source or Worlds(Echo),
+        sampling=Sampling(max_new_tokens=8),
+        seed=5,
+        max_turns=8,
+        deadline=30.0,
+    )
 
 
 def grown(n: int, engine: Scripted | None = None, source: Worlds | None = None, **changed: Any) -> list[Rollout]:

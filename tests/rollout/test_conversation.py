@@ -74,8 +74,11 @@ def test_the_last_turns_are_kept_whole_and_once_more_changes_nothing(n: int, rol
 def test_a_manager_sees_messages_with_their_tokens_and_the_budget() -> None:
     made = talk().keep((0, 1, 2, 3))
     assert made.turns() == (
-        (Message("system", "s"), 2), (Message("user", "u"), 2), (Message("assistant", "a"), 3), (Message("tool", "t"), 2),
-    )  # fmt: skip
+        (Message("system", "s"), 2),
+        (Message("user", "u"), 2),
+        (Message("assistant", "a"), 3),
+        (Message("tool", "t"), 2),
+    )
     assert (made.budget, made.limit, made.cuts, made.said.tolist(), made.task.id) == (50, 8, 0, [], "1+1=")
     assert made.prefix.tolist() == [ord("s"), CLOSE, ord("u"), CLOSE, OPEN, ord("a"), EOS, ord("t"), CLOSE, OPEN]
 

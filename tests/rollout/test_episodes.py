@@ -75,8 +75,9 @@ OPENING = [*letters("1+1="), CLOSE]
 def test_each_role_has_a_rollout_of_its_own_and_reads_what_it_was_shown() -> None:
     red, blue = episode(says("a", "b", "c", "stop"))
     assert [(r.id, r.role, r.episode, r.context.group, r.context.key) for r in (red, blue)] == [
-        ("c/0/red", "red", "c/0", "c@red", "c"), ("c/0/blue", "blue", "c/0", "c@blue", "c"),
-    ]  # fmt: skip
+        ("c/0/red", "red", "c/0", "c@red", "c"),
+        ("c/0/blue", "blue", "c/0", "c@blue", "c"),
+    ]
     assert [c.role for c in red.calls] == ["red", "blue", "red", "blue"]
     assert [c.shared for c in red.calls] == [False, True, False, True]
     assert [c.shared for c in blue.calls] == [True, False, True, False]
@@ -100,8 +101,10 @@ def test_roles_survive_the_wire() -> None:
     for rollout in episode(says("a", "b", "c", "stop")):
         back = rollout_from_wire(rollout_to_wire(rollout))
         assert (back.role, back.episode, [c.shared for c in back.calls]) == (
-            rollout.role, rollout.episode, [c.shared for c in rollout.calls],
-        )  # fmt: skip
+            rollout.role,
+            rollout.episode,
+            [c.shared for c in rollout.calls],
+        )
     task = Heaps().task("heaps", 2, "train", 0)
     assert "role" not in group_to_wire(graded(task, [1.0]))["rollouts"][0]
     assert group_from_wire(group_to_wire(graded(task, [1.0]))).rollouts[0].role == ""

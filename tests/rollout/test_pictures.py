@@ -89,9 +89,15 @@ def played(media: tuple[str, ...] = ("image",), **changed: Any) -> tuple[Scripte
 def native() -> NativeEngine:
     tokenizer = char_tokenizer("0123456789")
     shape = DecoderShape(
-        hidden_size=16, num_layers=1, num_heads=2, num_kv_heads=1, head_dim=8, intermediate_size=16, max_positions=32,
+        hidden_size=16,
+        num_layers=1,
+        num_heads=2,
+        num_kv_heads=1,
+        head_dim=8,
+        intermediate_size=16,
+        max_positions=32,
         vocab_size=tokenizer.size,
-    )  # fmt: skip
+    )
     return NativeEngine(init_model(shape, tokenizer, seed=0))
 
 

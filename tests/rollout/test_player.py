@@ -193,10 +193,13 @@ def test_a_silent_world_lets_the_policy_speak_again() -> None:
     assert rollout.calls[1].prefix.tolist() == [*rollout.calls[0].tokens, OPEN]
 
 
-@pytest.mark.parametrize(("fail", "calls", "message"), [
-    ("start", 0, "environment start: OSError: no world, twice"),
-    ("b", 2, "environment step 2: OSError: the world broke, twice"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fail", "calls", "message"),
+    [
+        ("start", 0, "environment start: OSError: no world, twice"),
+        ("b", 2, "environment step 2: OSError: the world broke, twice"),
+    ],
+)
 def test_a_broken_world_ends_its_own_rollout_only(fail: str, calls: int, message: str) -> None:
     made: list[Echo] = []
 

@@ -153,8 +153,12 @@ def test_an_answer_in_chunks_carries_its_head_and_its_tail() -> None:
     rollout = play(writes(text), Chunks(head=2, tail=3, most=5))
     opening = [*letters("1+1="), CLOSE, OPEN]
     assert [c.prefix.tolist()[len(opening) :] for c in rollout.calls] == [
-        [], letters("abfgh"), letters("abijk"), letters("ablmn"), letters("abopq".replace(" ", "")),
-    ]  # fmt: skip
+        [],
+        letters("abfgh"),
+        letters("abijk"),
+        letters("ablmn"),
+        letters("abopq".replace(" ", "")),
+    ]
     assert [len(c.completion.ids) for c in rollout.calls] == [8, 3, 3, 3, 3]
     assert (rollout.stop, rollout.text, rollout.length) == (Stop.LENGTH, text, 20)
     assert all(len(c.tokens) <= len(opening) + 2 + 8 for c in rollout.calls)

@@ -245,8 +245,10 @@ def test_siblings_do_not_notice() -> None:
     worlds = [Echo(), Moody(at="b", mood="hang"), Echo(), Moody(at="b", mood="hang")]
     rollouts = play(script(), in_turn(*worlds), n=3)
     assert [(r.stop, r.fault) for r in rollouts] == [
-        (Stop.DONE, Fault.NONE), (Stop.ERROR, Fault.POLICY), (Stop.DONE, Fault.NONE),
-    ]  # fmt: skip
+        (Stop.DONE, Fault.NONE),
+        (Stop.ERROR, Fault.POLICY),
+        (Stop.DONE, Fault.NONE),
+    ]
     assert tokens(rollouts[0]) == tokens(rollouts[2])
 
 

@@ -31,22 +31,36 @@ class Base:
 
 BASES = {
     "llama2": Base(
-        "metaspace", ("<unk>", "<s>", "</s>"), "</s>", "<s> $A", ("<s>",), "<s>",
+        "metaspace",
+        ("<unk>", "<s>", "</s>"),
+        "</s>",
+        "<s> $A",
+        ("<s>",),
+        "<s>",
         {"tokenizer_class": "LlamaTokenizer", "unk_token": "<unk>", "add_bos_token": True},
     ),
     "llama3": Base(
-        "bytes", ("<|begin_of_text|>", "<|end_of_text|>"), "<|end_of_text|>", "<|begin_of_text|> $A", ("<|begin_of_text|>",),
+        "bytes",
+        ("<|begin_of_text|>", "<|end_of_text|>"),
+        "<|end_of_text|>",
+        "<|begin_of_text|> $A",
+        ("<|begin_of_text|>",),
         "<|begin_of_text|>",
     ),
     "gemma": Base(
-        "spaces", ("<pad>", "<eos>", "<bos>", "<unk>"), "<eos>", "<bos> $A", ("<bos>",), "<bos>",
+        "spaces",
+        ("<pad>", "<eos>", "<bos>", "<unk>"),
+        "<eos>",
+        "<bos> $A",
+        ("<bos>",),
+        "<bos>",
         {"tokenizer_class": "GemmaTokenizer", "unk_token": "<unk>", "pad_token": "<pad>"},
     ),
     "mistral": Base("spaces", ("<unk>", "<s>", "</s>"), "</s>", "<s> $A", ("<s>",), "<s>", {"unk_token": "<unk>"}),
     "opt": Base("bytes", ("</s>", "<pad>"), "</s>", "</s> $A", ("</s>",), "</s>"),
     "glm": Base("bytes", ("<|endoftext|>", "[gMASK]", "<sop>"), "<|endoftext|>", "[gMASK] <sop> $A", ("[gMASK]", "<sop>")),
     "qwen": Base("bytes", ("<|endoftext|>",), "<|endoftext|>"),
-}  # fmt: skip
+}
 ENDED = Base("bytes", ("<s>", "</s>"), "</s>", "<s> $A </s>", ("<s>",), "<s>")
 
 
@@ -69,9 +83,11 @@ def backend(base: Base) -> Tokenizer:
             made.pre_tokenizer = pre_tokenizers.Split(Regex("(?<=▁)"), "merged_with_previous")
         made.decoder = token_decoders.Sequence(pieces)
     trainer = trainers.BpeTrainer(
-        vocab_size=len(special) + 340 * byte_level + 90 * (not byte_level), special_tokens=special, initial_alphabet=alphabet,
+        vocab_size=len(special) + 340 * byte_level + 90 * (not byte_level),
+        special_tokens=special,
+        initial_alphabet=alphabet,
         show_progress=False,
-    )  # fmt: skip
+    )
     made.train_from_iterator(TEXT * 4, trainer)
     if not byte_level:  # bytes are plain pieces there, not special tokens
         plan = json.loads(made.to_str())
@@ -90,8 +106,12 @@ def write_base(base: Base, folder: Path, **more: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     backend(base).save(str(folder / "tokenizer.json"))
     config = {
-        "tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, "eos_token": base.eos,
-        "bos_token": base.bos, **base.fields, **more,
-    }  # fmt: skip
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "clean_up_tokenization_spaces": False,
+        "eos_token": base.eos,
+        "bos_token": base.bos,
+        **base.fields,
+        **more,
+    }
     (folder / "tokenizer_config.json").write_text(json.dumps({k: v for k, v in config.items() if v is not None}))
     return folder

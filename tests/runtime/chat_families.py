@@ -35,8 +35,10 @@ CHATML = Family(
     "chatml",
     _EACH + "{{ '<|im_start|>' + m['role'] + '\\n' + m['content'] + '<|im_end|>' + '\\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
-    ("<|endoftext|>", "<|im_start|>", "<|im_end|>"), "<|im_end|>", "<|endoftext|>",
-)  # fmt: skip
+    ("<|endoftext|>", "<|im_start|>", "<|im_end|>"),
+    "<|im_end|>",
+    "<|endoftext|>",
+)
 # A default system prompt, tool answers in user turns of their own, thoughts only behind the last question, a switch for them.
 QWEN = Family(
     "qwen",
@@ -63,9 +65,11 @@ QWEN = Family(
   {{- '<|im_start|>assistant\\n' -}}
   {%- if enable_thinking is defined and enable_thinking is false -%}{{- '<think>\\n\\n</think>\\n\\n' -}}{%- endif -%}
 {%- endif -%}""",
-    ("<|endoftext|>", "<|im_start|>", "<|im_end|>"), "<|im_end|>", "<|endoftext|>",
+    ("<|endoftext|>", "<|im_start|>", "<|im_end|>"),
+    "<|im_end|>",
+    "<|endoftext|>",
     plain=("<think>", "</think>", "<tool_response>", "</tool_response>"),
-)  # fmt: skip
+)
 LLAMA = Family(
     "llama",
     "{{ bos_token }}" + _EACH + "{% set who = 'ipython' if m.role == 'tool' else m.role %}"
@@ -73,32 +77,44 @@ LLAMA = Family(
     "{% if m.role == 'tool' %}{{ m.content | tojson }}{% else %}{{ m.content | trim }}{% endif %}{{ '<|eot_id|>' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}",
     ("<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
-    "<|eot_id|>", "<|end_of_text|>", bos="<|begin_of_text|>",
-)  # fmt: skip
+    "<|eot_id|>",
+    "<|end_of_text|>",
+    bos="<|begin_of_text|>",
+)
 # No system turns, strict order, and turn tokens that are not marked as special.
 GEMMA = Family(
     "gemma",
-    "{{ bos_token }}{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}" + _EACH
+    "{{ bos_token }}{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
+    + _EACH
     + "{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Roles must alternate') }}{% endif %}"
     "{% set who = 'model' if m.role == 'assistant' else m.role %}"
     "{{ '<start_of_turn>' + who + '\\n' + m.content | trim + '<end_of_turn>\\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif %}",
-    ("<bos>", "<eos>"), "<end_of_turn>", "<eos>", bos="<bos>", plain=("<start_of_turn>", "<end_of_turn>"),
-)  # fmt: skip
+    ("<bos>", "<eos>"),
+    "<end_of_turn>",
+    "<eos>",
+    bos="<bos>",
+    plain=("<start_of_turn>", "<end_of_turn>"),
+)
 # The system prompt stands in the last user turn; tool answers are left out.
 MISTRAL = Family(
     "mistral",
     "{% set first = 1 if messages[0].role == 'system' else 0 %}{{ bos_token }}{% for m in messages[first:] %}"
     "{% if m.role == 'user' %}{{ '[INST] ' }}{% if loop.last and first %}{{ messages[0].content + '\\n\\n' }}{% endif %}"
     "{{ m.content + '[/INST]' }}{% elif m.role == 'assistant' %}{{ ' ' + m.content + eos_token }}{% endif %}{% endfor %}",
-    ("<s>", "</s>", "[INST]", "[/INST]"), "</s>", "</s>", bos="<s>",
-)  # fmt: skip
+    ("<s>", "</s>", "[INST]", "[/INST]"),
+    "</s>",
+    "</s>",
+    bos="<s>",
+)
 PHI = Family(
     "phi",
     _EACH + "{{ '<|' + m.role + '|>\\n' + m.content + '<|end|>\\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}",
-    ("<|endoftext|>", "<|end|>", "<|user|>", "<|assistant|>", "<|system|>", "<|tool|>"), "<|end|>", "<|endoftext|>",
-)  # fmt: skip
+    ("<|endoftext|>", "<|end|>", "<|user|>", "<|assistant|>", "<|system|>", "<|tool|>"),
+    "<|end|>",
+    "<|endoftext|>",
+)
 FAMILIES = {f.name: f for f in (CHATML, QWEN, LLAMA, GEMMA, MISTRAL, PHI)}
 
 
@@ -108,9 +124,11 @@ def backend(family: Family) -> Tokenizer:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = token_decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=330, special_tokens=list(family.special), initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        vocab_size=330,
+        special_tokens=list(family.special),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
-    )  # fmt: skip
+    )
     tokenizer.train_from_iterator(TEXT * 4, trainer)
     strip = family.name == "phi"  # its end token eats the line end behind it
     if strip:
@@ -125,9 +143,13 @@ def folder_of(family: Family, folder: Path, **config: Any) -> Path:
     tokenizer = backend(family)
     tokenizer.save(str(folder / "tokenizer.json"))
     told = {
-        "tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, "eos_token": family.eos,
-        "bos_token": family.bos, "chat_template": family.template, **config,
-    }  # fmt: skip
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "clean_up_tokenization_spaces": False,
+        "eos_token": family.eos,
+        "bos_token": family.bos,
+        "chat_template": family.template,
+        **config,
+    }
     (folder / "tokenizer_config.json").write_text(json.dumps({k: v for k, v in told.items() if v is not None}))
     ends = [tokenizer.token_to_id(family.end), tokenizer.token_to_id(family.eos)]
     (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": list(dict.fromkeys(ends))}))

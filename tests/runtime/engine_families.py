@@ -26,13 +26,20 @@ def configs():
         PhiConfig,
         Qwen3Config,
         Qwen3MoeConfig,
-    )  # fmt: skip
+    )
 
     many = {
-        "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
-        "max_position_embeddings": CONTEXT, "initializer_range": 0.15, "pad_token_id": 0, "bos_token_id": None,
+        "vocab_size": VOCABULARY,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "max_position_embeddings": CONTEXT,
+        "initializer_range": 0.15,
+        "pad_token_id": 0,
+        "bos_token_id": None,
         "eos_token_id": None,
-    }  # fmt: skip
+    }
     grouped = {**many, "num_key_value_heads": 2}
     one = {**many, "num_key_value_heads": 1, "head_dim": 8}
     mixed = {**one, "layer_types": ["sliding_attention", "full_attention"]}
@@ -44,8 +51,14 @@ def configs():
         "gemma3": lambda: Gemma3TextConfig(**mixed, sliding_window=12, query_pre_attn_scalar=8),
         "mistral": lambda: MistralConfig(**grouped, sliding_window=9),
         "gpt2": lambda: GPT2Config(
-            vocab_size=VOCABULARY, n_embd=32, n_layer=2, n_head=4, n_positions=CONTEXT, initializer_range=0.15,
-            bos_token_id=None, eos_token_id=None,
+            vocab_size=VOCABULARY,
+            n_embd=32,
+            n_layer=2,
+            n_head=4,
+            n_positions=CONTEXT,
+            initializer_range=0.15,
+            bos_token_id=None,
+            eos_token_id=None,
         ),
         "phi": lambda: PhiConfig(**many),
         "phi3": lambda: Phi3Config(**grouped, sliding_window=10),
@@ -54,12 +67,23 @@ def configs():
         "qwen3moe": lambda: Qwen3MoeConfig(
             **grouped, head_dim=16, moe_intermediate_size=16, num_experts=4, num_experts_per_tok=2
         ),
-    }  # fmt: skip
+    }
 
 
 FAMILIES = (
-    "qwen3", "llama", "gemma", "gemma2", "gemma3", "mistral", "gpt2", "phi", "phi3", "neox", "mixtral", "qwen3moe",
-)  # fmt: skip
+    "qwen3",
+    "llama",
+    "gemma",
+    "gemma2",
+    "gemma3",
+    "mistral",
+    "gpt2",
+    "phi",
+    "phi3",
+    "neox",
+    "mixtral",
+    "qwen3moe",
+)
 
 
 def build(config, seed=0, **options):

@@ -25,10 +25,21 @@ def hub_model(kind="qwen3", *, seed=0, tied=True, kv_heads=2, layers=2, std=0.25
 
     torch.manual_seed(seed)
     sizes = dict(
-        vocab_size=len(ALPHABET) + 2, hidden_size=32, num_hidden_layers=layers, num_attention_heads=4,
-        num_key_value_heads=kv_heads, head_dim=16, intermediate_size=48, max_position_embeddings=64,
-        tie_word_embeddings=tied, initializer_range=std, bos_token_id=None, eos_token_id=1, pad_token_id=0, **more,
-    )  # fmt: skip
+        vocab_size=len(ALPHABET) + 2,
+        hidden_size=32,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=kv_heads,
+        head_dim=16,
+        intermediate_size=48,
+        max_position_embeddings=64,
+        tie_word_embeddings=tied,
+        initializer_range=std,
+        bos_token_id=None,
+        eos_token_id=1,
+        pad_token_id=0,
+        **more,
+    )
     model = Qwen3ForCausalLM(Qwen3Config(**sizes)) if kind == "qwen3" else LlamaForCausalLM(LlamaConfig(**sizes))
     with torch.no_grad():
         for name, p in model.named_parameters():
@@ -53,9 +64,12 @@ def pair(folder: Path, *args, **kwargs):
 
 def request(key, prompt, *, seed=None, first=0, **sampling):
     return Request(
-        id=str(key), prompt=ids_of(prompt), seed=int(key) if seed is None else seed, first=first,
+        id=str(key),
+        prompt=ids_of(prompt),
+        seed=int(key) if seed is None else seed,
+        first=first,
         sampling=Sampling(**{"max_new_tokens": 4, **sampling}),
-    )  # fmt: skip
+    )
 
 
 def run(engine, requests):

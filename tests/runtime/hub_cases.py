@@ -13,9 +13,16 @@ from assay.runtime.tokenizer import HubTokenizer, char_tokenizer
 
 VOCABULARY = 112
 _SIZES: dict[str, Any] = {
-    "vocab_size": VOCABULARY, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "max_position_embeddings": 160, "pad_token_id": 0, "eos_token_id": 1, "bos_token_id": None,
-}  # fmt: skip
+    "vocab_size": VOCABULARY,
+    "hidden_size": 48,
+    "intermediate_size": 80,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 160,
+    "pad_token_id": 0,
+    "eos_token_id": 1,
+    "bos_token_id": None,
+}
 _SHARED = {**_SIZES, "num_key_value_heads": 2}
 _WIDE = {**_SHARED, "head_dim": 16}
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {

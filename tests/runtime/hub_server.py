@@ -52,8 +52,11 @@ class _Handler(BaseHTTPRequestHandler):
         if "hang" in path:
             time.sleep(1.5)
         for word, (status, code) in {
-            "gated": (403, "GatedRepo"), "locked": (401, ""), "broken": (500, ""), "forbidden": (403, ""),
-        }.items():  # fmt: skip
+            "gated": (403, "GatedRepo"),
+            "locked": (401, ""),
+            "broken": (500, ""),
+            "forbidden": (403, ""),
+        }.items():
             if word in path:
                 self._answer(status, b"", {"X-Error-Code": code} if code else {})
                 return

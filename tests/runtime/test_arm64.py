@@ -38,10 +38,15 @@ def test_it_compiles_without_a_warning(level, tmp_path):
 def test_its_tests_pass_under_emulation(level, tmp_path):
     """PyTorch's results on random shapes, and the same bits in any company and on any number of threads."""
     environment = {
-        **os.environ, "CXX": str(FOLDER / "g++"), "ASSAY_CXXFLAGS": f"-march={level}", "ASSAY_CACHE": str(tmp_path),
-        "PYTHONPATH": str(HERE.parents[1] / "src"), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
+        **os.environ,
+        "CXX": str(FOLDER / "g++"),
+        "ASSAY_CXXFLAGS": f"-march={level}",
+        "ASSAY_CACHE": str(tmp_path),
+        "PYTHONPATH": str(HERE.parents[1] / "src"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
         **({"ASSAY_ARM64_CPU": "max"} if level.endswith("sve") else {}),
-    }  # fmt: skip
+    }
     tests = [HERE / name for name in ("test_compiled.py", "test_compiled_training.py")]
     command = [FOLDER / "python", "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=HERE.parents[1])

@@ -29,7 +29,7 @@ TARGETS = {
     "positions": ("gpt2", ("wpe", "c_attn"), r"transformer.wpe is an embedding"),
     "misspelt among others": ("llama", ("q_proj", "v_prj"), r"no layer is called 'v_prj'; did you mean 'v_proj'\?"),
     "of another family": ("gpt2", ("c_attn", "q_proj"), r"no layer is called 'q_proj';.* called \['c_attn', 'c_fc', 'c_proj'\]"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TARGETS)

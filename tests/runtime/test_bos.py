@@ -98,9 +98,11 @@ PROCESSORS = {
     "roberta": (processors.RobertaProcessing(("</s>", 1), ("<s>", 0)), (0,), (1,)),
     "offsets": (processors.ByteLevel(), (), ()),
     "sequence": (
-        processors.Sequence([processors.ByteLevel(), processors.RobertaProcessing(("</s>", 1), ("<s>", 0))]), (0,), (1,)
+        processors.Sequence([processors.ByteLevel(), processors.RobertaProcessing(("</s>", 1), ("<s>", 0))]),
+        (0,),
+        (1,),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", PROCESSORS)

@@ -225,9 +225,12 @@ def test_a_thought_that_the_template_begins_only_at_times() -> None:
     assert (t.opener, reader.begun) == ("<think>\n", "<think>\n")
     said = [*t.encode("42").tolist(), t.eos]
     done = Completion(
-        ids=ids_of(said), logp_engine=np.zeros(len(said), np.float32), spans=(Span(0, 0, len(said)),), stop=Stop.DONE,
+        ids=ids_of(said),
+        logp_engine=np.zeros(len(said), np.float32),
+        spans=(Span(0, 0, len(said)),),
+        stop=Stop.DONE,
         sampling=Sampling(stop_ids=(t.eos,)),
-    )  # fmt: skip
+    )
     first = t.render([USER])
     assert reader.read(first, done.ids, done) == ("42", "")  # never closed
     assert reader.read(ids_of([*first, *t.follow([USER, SAID], [RESULT])]), done.ids, done) == (None, "42")
@@ -246,8 +249,11 @@ def test_templates_may_use_what_transformers_gives_them() -> None:
     text = JinjaText(
         "{% for m in messages %}{% if m.role == 'tool' %}{% continue %}{% endif %}{% generation %}{{ m.content | tojson }}"
         "{% endgeneration %}{% endfor %}{{ bos_token }}{{ other }}{{ deep.a[0] }}",
-        "here", {"bos_token": "<s>"}, {"deep": {"a": (1,)}}, "2025-01-01",
-    )  # fmt: skip
+        "here",
+        {"bos_token": "<s>"},
+        {"deep": {"a": (1,)}},
+        "2025-01-01",
+    )
     assert text([{"role": "user", "content": 'é"<'}, {"role": "tool", "content": "x"}], True) == '"é\\"<"<s>1'
     with pytest.raises(DataError, match="refuses a conversation of user: access to attribute '__class__'"):
         JinjaText("{{ messages.__class__.__mro__ }}", "here", {}, {}, "2025-01-01")([{"role": "user", "content": "x"}], True)

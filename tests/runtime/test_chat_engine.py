@@ -29,9 +29,15 @@ from assay.runtime.tokenizer import HubTokenizer, char_tokenizer
 
 def model_of(tokenizer: HubTokenizer, positions: int = 512) -> Model:
     shape = DecoderShape(
-        vocab_size=tokenizer.size, hidden_size=32, num_layers=1, num_heads=2, num_kv_heads=1, head_dim=16, intermediate_size=32,
+        vocab_size=tokenizer.size,
+        hidden_size=32,
+        num_layers=1,
+        num_heads=2,
+        num_kv_heads=1,
+        head_dim=16,
+        intermediate_size=32,
         max_positions=positions,
-    )  # fmt: skip
+    )
     return init_model(shape, tokenizer, seed=3)
 
 
@@ -69,9 +75,14 @@ def played(tokenizer: HubTokenizer, role: str, manager: object = None, turns: in
     model = model_of(tokenizer)
     engine = NativeEngine(model)
     player = Player(
-        engine=engine, tokenizer=tokenizer, source=Worlds(role), sampling=Sampling(**{"max_new_tokens": 12, **sampling}), seed=1,
-        max_turns=turns, manager=manager or KeepAll(),
-    )  # fmt: skip
+        engine=engine,
+        tokenizer=tokenizer,
+        source=Worlds(role),
+        sampling=Sampling(**{"max_new_tokens": 12, **sampling}),
+        seed=1,
+        max_turns=turns,
+        manager=manager or KeepAll(),
+    )
     return engine, asyncio.run(player.collect([posed()], 6))
 
 
@@ -211,9 +222,12 @@ def test_texts_across_bytes_and_characters(tmp_path: Path) -> None:
         assert stop in t.decode(ids[: first + 1]) and stop not in t.decode(ids[:first])
         said = ids_of(ids[: first + 1])
         done = Completion(
-            ids=said, logp_engine=np.zeros(len(said), np.float32), spans=(Span(0, 0, len(said)),), stop=Stop.DONE,
+            ids=said,
+            logp_engine=np.zeros(len(said), np.float32),
+            spans=(Span(0, 0, len(said)),),
+            stop=Stop.DONE,
             sampling=Sampling(stop=("never", stop)),
-        )  # fmt: skip
+        )
         assert said_text(t, said, done) == text[: text.index(stop)]
 
 
@@ -228,9 +242,13 @@ def test_the_player_reads_answers_without_the_text_and_goes_on_behind_the_end_to
     stops = ("a", "b", "c", "d", "e")
     model = model_of(t, 256)
     player = Player(
-        engine=NativeEngine(model), tokenizer=t, source=Echoes(), sampling=Sampling(max_new_tokens=30, stop=stops), seed=0,
+        engine=NativeEngine(model),
+        tokenizer=t,
+        source=Echoes(),
+        sampling=Sampling(max_new_tokens=30, stop=stops),
+        seed=0,
         max_turns=2,
-    )  # fmt: skip
+    )
     rollouts = asyncio.run(player.collect([posed("abc", prefill=Prefill("ab"))], 8))
     ended = [r for r in rollouts if len(r.calls) == 2]
     assert len(ended) >= 3

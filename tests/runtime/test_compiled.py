@@ -50,17 +50,19 @@ def same(a, b):
 
 # ---- results -----------------------------------------------------------------------------------------------------------------
 
-SHAPES = st.fixed_dictionaries({
-    "hidden_size": st.integers(1, 70),
-    "num_layers": st.integers(1, 3),
-    "heads": st.sampled_from([(1, 1), (3, 3), (4, 2), (6, 1), (6, 3)]),
-    "head_dim": st.sampled_from([2, 6, 8, 16, 20, 32]),
-    "intermediate_size": st.integers(1, 80),
-    "letters": st.integers(2, 36),
-    "qk_norm": st.booleans(),
-    "tied": st.booleans(),
-    "rope_theta": st.sampled_from([1e4, 1e6]),
-})  # fmt: skip
+SHAPES = st.fixed_dictionaries(
+    {
+        "hidden_size": st.integers(1, 70),
+        "num_layers": st.integers(1, 3),
+        "heads": st.sampled_from([(1, 1), (3, 3), (4, 2), (6, 1), (6, 3)]),
+        "head_dim": st.sampled_from([2, 6, 8, 16, 20, 32]),
+        "intermediate_size": st.integers(1, 80),
+        "letters": st.integers(2, 36),
+        "qk_norm": st.booleans(),
+        "tied": st.booleans(),
+        "rope_theta": st.sampled_from([1e4, 1e6]),
+    }
+)
 
 
 @settings(max_examples=30)
@@ -185,9 +187,23 @@ def test_weights_that_are_not_finite_are_an_error(model, name, value):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_swapped_weights_are_packed_and_read_back(model, dtype):
-    engine, other = NativeEngine(model, dtype=dtype), model_of(5, **{f: getattr(model.shape, f) for f in (
-        "num_heads", "num_kv_heads", "head_dim", "hidden_size", "intermediate_size", "num_layers",
-    )})  # fmt: skip
+    engine, other = (
+        NativeEngine(model, dtype=dtype),
+        model_of(
+            5,
+            **{
+                f: getattr(model.shape, f)
+                for f in (
+                    "num_heads",
+                    "num_kv_heads",
+                    "head_dim",
+                    "hidden_size",
+                    "intermediate_size",
+                    "num_layers",
+                )
+            },
+        ),
+    )
     manifest = manifest_of(1, {n: t.numpy() for n, t in other.tensors.items()}).rounded(dtype)
     asyncio.run(engine.swap(manifest))
     found = asyncio.run(engine.checksums())
@@ -315,29 +331,52 @@ def test_under_sanitizers(tmp_path, library, kinds):
     if not Path(runtime).is_absolute():
         pytest.skip(f"{compiler} has no {library}")
     environment = {
-        **os.environ, "ASSAY_CXXFLAGS": f"-O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all -fsanitize={kinds}",
-        "ASSAY_CACHE": str(tmp_path), "LD_PRELOAD": runtime, "PYTHONMALLOC": "malloc", "OMP_NUM_THREADS": "1",
+        **os.environ,
+        "ASSAY_CXXFLAGS": f"-O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all -fsanitize={kinds}",
+        "ASSAY_CACHE": str(tmp_path),
+        "LD_PRELOAD": runtime,
+        "PYTHONMALLOC": "malloc",
+        "OMP_NUM_THREADS": "1",
         "ASAN_OPTIONS": f"detect_leaks=0 log_path={tmp_path / 'found'}",
         "TSAN_OPTIONS": f"halt_on_error=1 exitcode=66 log_path={tmp_path / 'found'} suppressions={tmp_path / 'known'}",
-    }  # fmt: skip
+    }
     # memory of threads' own variables that the C library hands from one of OpenMP's threads to the next, unseen by the sanitizer
     (tmp_path / "known").write_text("race:_dl_deallocate_tls\n")
     here = Path(__file__)
-    chosen = [f"{here}::{name}" for name in (
-        "test_bits_do_not_depend_on_company_order_width_or_threads", "test_scores_of_rows_longer_than_a_block",
-        "test_swapped_weights_are_packed_and_read_back", "test_nothing_is_kept_of_rows_that_are_over",
-    )]  # fmt: skip
-    chosen += [f"{here.with_name('test_compiled_training.py')}::{name}" for name in (
-        "test_bits_do_not_depend_on_threads", "test_states_do_not_depend_on_the_other_rows", "test_long_rows_stand_by_themselves",
-        "test_what_rows_begin_with_is_computed_once",
-    )]  # fmt: skip
-    chosen += [f"{here.with_name('test_compiled_muon.py')}::{name}" for name in (
-        "test_bits_do_not_depend_on_threads", "test_either_path_goes_on_from_the_others_state",
-    )]  # fmt: skip
+    chosen = [
+        f"{here}::{name}"
+        for name in (
+            "test_bits_do_not_depend_on_company_order_width_or_threads",
+            "test_scores_of_rows_longer_than_a_block",
+            "test_swapped_weights_are_packed_and_read_back",
+            "test_nothing_is_kept_of_rows_that_are_over",
+        )
+    ]
+    chosen += [
+        f"{here.with_name('test_compiled_training.py')}::{name}"
+        for name in (
+            "test_bits_do_not_depend_on_threads",
+            "test_states_do_not_depend_on_the_other_rows",
+            "test_long_rows_stand_by_themselves",
+            "test_what_rows_begin_with_is_computed_once",
+        )
+    ]
+    chosen += [
+        f"{here.with_name('test_compiled_muon.py')}::{name}"
+        for name in (
+            "test_bits_do_not_depend_on_threads",
+            "test_either_path_goes_on_from_the_others_state",
+        )
+    ]
     chosen += [f"{here.with_name('test_compiled_adamw.py')}::test_bits_do_not_depend_on_threads"]
-    chosen += [f"{here.with_name('test_compiled_head.py')}::{name}" for name in (
-        "test_bits_do_not_depend_on_threads", "test_positions_do_not_depend_on_the_others", "test_no_positions_are_no_numbers",
-    )]  # fmt: skip
+    chosen += [
+        f"{here.with_name('test_compiled_head.py')}::{name}"
+        for name in (
+            "test_bits_do_not_depend_on_threads",
+            "test_positions_do_not_depend_on_the_others",
+            "test_no_positions_are_no_numbers",
+        )
+    ]
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", *chosen]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=here.parents[2])
     found = "".join(file.read_text(errors="replace") for file in tmp_path.glob("found.*"))

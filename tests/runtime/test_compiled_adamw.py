@@ -34,12 +34,16 @@ def off(found, truth):
 @given(
     shapes=SHAPES,
     how=st.builds(
-        AdamW, lr=st.sampled_from([1e-3, 0.1]), beta1=st.sampled_from([0.0, 0.4, 0.9]), beta2=st.sampled_from([0.0, 0.95, 0.999]),
-        weight_decay=st.sampled_from([0.0, 0.3]), eps=st.sampled_from([1e-12, 1e-3]),
+        AdamW,
+        lr=st.sampled_from([1e-3, 0.1]),
+        beta1=st.sampled_from([0.0, 0.4, 0.9]),
+        beta2=st.sampled_from([0.0, 0.95, 0.999]),
+        weight_decay=st.sampled_from([0.0, 0.3]),
+        eps=st.sampled_from([1e-12, 1e-3]),
     ),
     seed=st.integers(0, 99),
     without=st.sets(st.integers(0, 4)),
-)  # fmt: skip
+)
 def test_any_shapes_move_as_with_pytorch(shapes, how, seed, without):
     made = [named(shapes, seed, without) for _ in range(2)]
     both = [AdamWOptimizer(how, parameters, kernel) for parameters, kernel in zip(made, (True, False), strict=True)]

@@ -18,8 +18,10 @@ def test_pieces_do_not_overlap_and_go_when_they_are_over(tmp_path, flags):
     library = Path(build.__file__).parent
     made = subprocess.run(
         [build.compiler(), "-std=c++17", "-O2", "-pthread", *flags, f"-I{library}", HERE / "memory_law.cpp", "-o", program],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if made.returncode and flags:
         pytest.skip(f"the compiler has no {flags[0]}")
     assert made.returncode == 0, made.stderr

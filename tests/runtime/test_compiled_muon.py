@@ -57,9 +57,12 @@ def off(found, truth):
 
 
 MUON = st.builds(
-    Muon, lr=st.sampled_from([0.01, 1.0]), momentum=st.sampled_from([0.0, 0.3, 0.95]), nesterov=st.booleans(),
+    Muon,
+    lr=st.sampled_from([0.01, 1.0]),
+    momentum=st.sampled_from([0.0, 0.3, 0.95]),
+    nesterov=st.booleans(),
     weight_decay=st.sampled_from([0.0, 0.1]),
-)  # fmt: skip
+)
 
 
 @settings(max_examples=40)

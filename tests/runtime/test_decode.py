@@ -93,9 +93,13 @@ def test_greedy_takes_the_lowest_id_among_equals():
 
 
 @given(
-    st.lists(st.integers(-40, 40), min_size=2, max_size=12), st.floats(0.0, 1.0, exclude_max=True), st.integers(0, 12),
-    st.sampled_from([1.0, 0.9, 0.5, 0.1]), st.sampled_from([0.5, 1.0, 1.5]), st.sampled_from([0.0, 0.0, 0.05, 0.33]),
-)  # fmt: skip
+    st.lists(st.integers(-40, 40), min_size=2, max_size=12),
+    st.floats(0.0, 1.0, exclude_max=True),
+    st.integers(0, 12),
+    st.sampled_from([1.0, 0.9, 0.5, 0.1]),
+    st.sampled_from([0.5, 1.0, 1.5]),
+    st.sampled_from([0.0, 0.0, 0.05, 0.33]),
+)
 def test_what_is_drawn_has_the_probability_that_is_said(values, u, top_k, top_p, temperature, min_p):
     row = np.array(values) / 8.0
     whole = support(row, Sampling(temperature=temperature, top_k=top_k, min_p=min_p))

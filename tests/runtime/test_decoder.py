@@ -18,16 +18,34 @@ def pair(kind, tied, kv_heads):
     """A transformers model with random weights, and our decoder with the same."""
     qwen = kind == "qwen3"
     shape = DecoderShape(
-        vocab_size=40, hidden_size=48, num_layers=3, num_heads=4, num_kv_heads=kv_heads, head_dim=16, intermediate_size=80,
-        max_positions=64, rope_theta=1e6 if qwen else 10000.0, tied=tied, qk_norm=qwen,
-    )  # fmt: skip
+        vocab_size=40,
+        hidden_size=48,
+        num_layers=3,
+        num_heads=4,
+        num_kv_heads=kv_heads,
+        head_dim=16,
+        intermediate_size=80,
+        max_positions=64,
+        rope_theta=1e6 if qwen else 10000.0,
+        tied=tied,
+        qk_norm=qwen,
+    )
     from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
     config = (Qwen3Config if qwen else LlamaConfig)(
-        vocab_size=40, hidden_size=48, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=kv_heads, head_dim=16,
-        intermediate_size=80, max_position_embeddings=64, rms_norm_eps=1e-6, tie_word_embeddings=tied,
-        rope_parameters={"rope_type": "default", "rope_theta": shape.rope_theta}, attention_bias=False,
-    )  # fmt: skip
+        vocab_size=40,
+        hidden_size=48,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=kv_heads,
+        head_dim=16,
+        intermediate_size=80,
+        max_position_embeddings=64,
+        rms_norm_eps=1e-6,
+        tie_word_embeddings=tied,
+        rope_parameters={"rope_type": "default", "rope_theta": shape.rope_theta},
+        attention_bias=False,
+    )
     theirs = (Qwen3ForCausalLM if qwen else LlamaForCausalLM)(config).float().eval()
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():

@@ -116,8 +116,11 @@ def test_greedy_is_transformers_generate(models):
     for r, c in zip(requests, run(NativeEngine(model), requests), strict=True):
         prompt = torch.tensor([r.prompt.tolist()])
         wanted = hub.generate(
-            prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=r.sampling.max_new_tokens,
-        )[0, len(r.prompt) :]  # fmt: skip
+            prompt,
+            attention_mask=torch.ones_like(prompt),
+            do_sample=False,
+            max_new_tokens=r.sampling.max_new_tokens,
+        )[0, len(r.prompt) :]
         assert c.ids.tolist() == wanted.tolist()
         assert not c.logp_engine.any()  # one token has all the probability
         assert not c.columns["entropy"].values.any()

@@ -33,8 +33,12 @@ SHAPES = {
 
 
 LONGROPE = {
-    "rope_type": "longrope", "rope_theta": 1.0, "short_factor": [1.0, 1e30], "long_factor": [1.0, 1e30], "attention_factor": 1.0,
-}  # fmt: skip
+    "rope_type": "longrope",
+    "rope_theta": 1.0,
+    "short_factor": [1.0, 1e30],
+    "long_factor": [1.0, 1e30],
+    "attention_factor": 1.0,
+}
 
 
 def logp(model: Model, row) -> np.ndarray:
@@ -148,7 +152,7 @@ def whole(tmp_path_factory):
         ({"layer_types": ["full_attention", "sliding_attention"]}, "sliding-window"),
         ({"quantization_config": {"bits": 4}}, "quantization_config"),
     ],
-)  # fmt: skip
+)
 def test_unsupported_options_are_named(tmp_path, whole, changes, words):
     folder = shutil.copytree(whole, tmp_path / "m")
     edit(folder, **changes)

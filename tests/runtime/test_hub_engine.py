@@ -461,10 +461,19 @@ def test_windows_that_a_module_counts_over_the_cache_are_refused_where_they_matt
     """GPT-Neo's local layers see the last places of the cache, not of a row: short rows beside long ones would see nothing."""
     from transformers import GPTNeoConfig
 
-    module = build(GPTNeoConfig(
-        vocab_size=VOCABULARY, hidden_size=32, intermediate_size=48, num_layers=2, num_heads=4, window_size=40,
-        max_position_embeddings=CONTEXT, attention_types=[[["global", "local"], 1]], initializer_range=0.15,
-    ))  # fmt: skip
+    module = build(
+        GPTNeoConfig(
+            vocab_size=VOCABULARY,
+            hidden_size=32,
+            intermediate_size=48,
+            num_layers=2,
+            num_heads=4,
+            window_size=40,
+            max_position_embeddings=CONTEXT,
+            attention_types=[[["global", "local"], 1]],
+            initializer_range=0.15,
+        )
+    )
     with pytest.raises(ConfigError, match=r"its layers see the last 40 places of the cache, .*give a context of 40 or less"):
         TransformersEngine(module, 41)
     requests = ragged(4, max_new_tokens=9)
@@ -477,11 +486,18 @@ def test_angles_that_depend_on_the_longest_row_are_refused_where_they_do(kind):
     from transformers import LlamaConfig
 
     turned = {"dynamic": {"factor": 2.0}, "longrope": {"short_factor": [1.0] * 4, "long_factor": [2.0] * 4, "factor": 3.0}}[kind]
-    module = build(LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=4,
-        max_position_embeddings=CONTEXT, initializer_range=0.15,
-        rope_parameters={"rope_type": kind, "rope_theta": 100.0, "original_max_position_embeddings": 32, **turned},
-    ))  # fmt: skip
+    module = build(
+        LlamaConfig(
+            vocab_size=VOCABULARY,
+            hidden_size=32,
+            intermediate_size=48,
+            num_hidden_layers=1,
+            num_attention_heads=4,
+            max_position_embeddings=CONTEXT,
+            initializer_range=0.15,
+            rope_parameters={"rope_type": kind, "rope_theta": 100.0, "original_max_position_embeddings": 32, **turned},
+        )
+    )
     with pytest.raises(ConfigError, match="use context=32 or less, not 33"):
         TransformersEngine(module, 33)
     requests = ragged(4, max_new_tokens=9)

@@ -64,11 +64,28 @@ def test_numbers_that_no_gradient_moves_are_kept(tmp_path):
     from transformers import AutoModelForCausalLM, DeepseekV3Config
 
     sizes = {
-        "vocab_size": 112, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
-        "num_key_value_heads": 4, "max_position_embeddings": 64, "pad_token_id": 0, "eos_token_id": 1, "bos_token_id": None,
-        "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "kv_lora_rank": 8, "q_lora_rank": 8,
-        "qk_rope_head_dim": 4, "qk_nope_head_dim": 4, "v_head_dim": 8, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1,
-    }  # fmt: skip
+        "vocab_size": 112,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "max_position_embeddings": 64,
+        "pad_token_id": 0,
+        "eos_token_id": 1,
+        "bos_token_id": None,
+        "n_routed_experts": 8,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 16,
+        "kv_lora_rank": 8,
+        "q_lora_rank": 8,
+        "qk_rope_head_dim": 4,
+        "qk_nope_head_dim": 4,
+        "v_head_dim": 8,
+        "n_group": 1,
+        "topk_group": 1,
+        "first_k_dense_replace": 1,
+    }
     with torch.random.fork_rng():
         torch.manual_seed(0)
         theirs = AutoModelForCausalLM.from_config(DeepseekV3Config(**sizes)).eval()
@@ -106,10 +123,14 @@ def test_large_weights_are_shared_and_not_copied(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")  # PEFT asks transformers for it
-@pytest.mark.parametrize(("family", "settings"), [
-    *((f, LORA) for f in DENSE),
-    *(pytest.param(f, replace(LORA, dora=True), marks=[] if f == "gemma2" else pytest.mark.prove) for f in DENSE),
-], ids=lambda x: x if isinstance(x, str) else "dora" if x.dora else "lora")  # fmt: skip
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [
+        *((f, LORA) for f in DENSE),
+        *(pytest.param(f, replace(LORA, dora=True), marks=[] if f == "gemma2" else pytest.mark.prove) for f in DENSE),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "dora" if x.dora else "lora",
+)
 def test_peft_loads_the_adapter_and_assay_loads_it_again(family, settings, tmp_path):
     from peft import PeftModel
     from transformers import AutoModelForCausalLM
@@ -159,9 +180,12 @@ def test_bad_adapters_are_named(tmp_path, changes, error, words):
 def test_missing_and_damaged_files_are_named(tmp_path):
     save_model(trained(hub_model("gpt2"), LORA).model(), tmp_path / "m")
     for name, said in (
-        ("config.json", "config.json"), ("model.safetensors", "no readable weights"), ("tokenizer.json", "tokenizer.json"),
-        ("adapter/adapter_config.json", "adapter_config.json"), ("adapter/adapter_model.safetensors", "missing, truncated"),
-    ):  # fmt: skip
+        ("config.json", "config.json"),
+        ("model.safetensors", "no readable weights"),
+        ("tokenizer.json", "tokenizer.json"),
+        ("adapter/adapter_config.json", "adapter_config.json"),
+        ("adapter/adapter_model.safetensors", "missing, truncated"),
+    ):
         folder = shutil.copytree(tmp_path / "m", tmp_path / name.replace("/", "_"))
         (folder / name).unlink()
         with pytest.raises(DataError, match=said):

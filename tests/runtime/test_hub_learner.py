@@ -77,9 +77,11 @@ def test_gradients_are_those_of_transformers(family):
         torch.testing.assert_close(made.parameters[name].grad, wanted, atol=3e-6, rtol=3e-3, msg=name)
 
 
-@pytest.mark.parametrize(("family", "adapter"), [
-    pytest.param(f, a, marks=[] if f in DENSE else pytest.mark.prove) for f in FAMILIES for a in (None, LORA)
-], ids=lambda x: x if isinstance(x, str) else "lora" if x else "full")  # fmt: skip
+@pytest.mark.parametrize(
+    ("family", "adapter"),
+    [pytest.param(f, a, marks=[] if f in DENSE else pytest.mark.prove) for f in FAMILIES for a in (None, LORA)],
+    ids=lambda x: x if isinstance(x, str) else "lora" if x else "full",
+)
 def test_it_learns_and_goes_on_bit_for_bit(family, adapter, tmp_path):
     model, batch = hub_model(family), random_batch(6)
     first = learner(model, adapter=adapter)
@@ -137,12 +139,16 @@ def test_families_that_call_their_sizes_otherwise_are_read(tmp_path):
     """By their folders; what is no model with attention is refused by what its config lacks."""
     sizes = {
         "gpt_neo": {
-            "hidden_size": 16, "intermediate_size": 16, "num_layers": 2, "num_heads": 2, "max_position_embeddings": 32,
+            "hidden_size": 16,
+            "intermediate_size": 16,
+            "num_layers": 2,
+            "num_heads": 2,
+            "max_position_embeddings": 32,
             "attention_types": [[["global"], 2]],
         },
         "mpt": {"d_model": 16, "n_heads": 2, "n_layers": 2, "max_seq_len": 32},
         "xglm": {"d_model": 16, "ffn_dim": 16, "num_layers": 2, "attention_heads": 2, "max_position_embeddings": 32},
-    }  # fmt: skip
+    }
     for kind, of in sizes.items():
         save_model(random_model(kind, of), tmp_path / kind)
         made = load_model(tmp_path / kind)
@@ -174,10 +180,15 @@ def test_a_model_that_looks_ahead_is_refused(monkeypatch):
 # ---- adapters -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("family", "settings"), [
-    pytest.param(f, s, marks=[] if s is LORA or (f, s) in (("gemma2", DORA), ("gpt2", RSLORA)) else pytest.mark.prove)
-    for f in DENSE for s in (LORA, DORA, RSLORA)
-], ids=lambda x: x if isinstance(x, str) else "dora" if x.dora else "rslora" if x.rslora else "lora")  # fmt: skip
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [
+        pytest.param(f, s, marks=[] if s is LORA or (f, s) in (("gemma2", DORA), ("gpt2", RSLORA)) else pytest.mark.prove)
+        for f in DENSE
+        for s in (LORA, DORA, RSLORA)
+    ],
+    ids=lambda x: x if isinstance(x, str) else "dora" if x.dora else "rslora" if x.rslora else "lora",
+)
 def test_an_adapter_begins_as_its_base_and_the_reference_stays_there(family, settings):
     model, batch = hub_model(family), random_batch(6)
     made = learner(model, adapter=settings)

@@ -368,10 +368,21 @@ def test_stats_name_everything_and_count_tokens():
     batch = random_batch()
     metrics = learner().step(batch, Plan(), Weighted()).metrics
     assert set(metrics) == {
-        "loss/total", "grad/norm", "lr", "rows/computed", "rows/skipped", "waste/rows_skipped", "waste/attention_padding",
-        "tokens/trained", "tokens/computed", "time/tokens_recalled", "time/prepare", "time/forward_backward",
-        "time/optimizer", "terms",
-    }  # fmt: skip
+        "loss/total",
+        "grad/norm",
+        "lr",
+        "rows/computed",
+        "rows/skipped",
+        "waste/rows_skipped",
+        "waste/attention_padding",
+        "tokens/trained",
+        "tokens/computed",
+        "time/tokens_recalled",
+        "time/prepare",
+        "time/forward_backward",
+        "time/optimizer",
+        "terms",
+    }
     assert metrics["tokens/trained"] == batch.counts.tokens
     assert metrics["tokens/computed"] == batch.offsets[-1]
     assert 0 <= metrics["waste/attention_padding"] < 1

@@ -242,9 +242,12 @@ def test_a_privileged_anchor_reads_the_same_tokens_behind_another_prompt():
     batch, other = posed()
     stats = (FullKl("privileged", label="kl"), FullKl("policy", label="back"))
     filled = made.annotate(
-        batch, Forward("logp_privileged", "privileged"), Forward("kl", "policy", "batch", stats[0]),
-        Forward("back", "privileged", "batch", stats[1]), Forward("logp_old"),
-    )  # fmt: skip
+        batch,
+        Forward("logp_privileged", "privileged"),
+        Forward("kl", "policy", "batch", stats[0]),
+        Forward("back", "privileged", "batch", stats[1]),
+        Forward("logp_old"),
+    )
     here, there = batch.token("mask"), other.token("mask")
     expected = made.annotate(other, Forward("logp_old")).token("logp_old")
     np.testing.assert_allclose(filled.token("logp_privileged")[here], expected[there], atol=1e-6)

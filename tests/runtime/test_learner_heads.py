@@ -101,9 +101,13 @@ def test_values_stand_at_the_token_that_is_chosen_there_or_behind_it():
 def test_one_pass_gives_what_several_give(precision):
     made, batch = learner(V, precision=precision), random_batch()
     wanted = [
-        Forward("logp_old"), Forward("entropy_old"), Forward("values_old"), Forward("logp_ref", "ref"),
-        Forward("logp_max_now", "policy", "step", MaxLogp()), Forward("logp_choice_now", "policy", "step", ChoiceLogp()),
-    ]  # fmt: skip
+        Forward("logp_old"),
+        Forward("entropy_old"),
+        Forward("values_old"),
+        Forward("logp_ref", "ref"),
+        Forward("logp_max_now", "policy", "step", MaxLogp()),
+        Forward("logp_choice_now", "policy", "step", ChoiceLogp()),
+    ]
     together = made.annotate(batch, *wanted)
     for forward in wanted:
         alone = made.annotate(batch, forward).token(forward.column)
@@ -460,9 +464,13 @@ ALL = Plan(
     live=("logp_new", *NAMES), forwards=(Forward("values_target", "policy", "step"), Forward("b_target", "policy", "step"))
 )
 FILES = [
-    "anchors.safetensors", "heads.safetensors", "heads_optimizer.safetensors", "learner.json", "optimizer.safetensors",
+    "anchors.safetensors",
+    "heads.safetensors",
+    "heads_optimizer.safetensors",
+    "learner.json",
+    "optimizer.safetensors",
     "weights.safetensors",
-]  # fmt: skip
+]
 
 
 def trained(steps: int = 4, **changes: Any) -> TorchLearner:

@@ -125,8 +125,10 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
         sampled=np.concatenate([c.logp_engine for c in done]).astype(np.float64),
         scored=answers(asyncio.run(engine.score(rows))),
         learner=answers(TorchLearner(model, LearnerSettings(), total_steps=1).score(rows)),
-        hub=answers(theirs), exact=answers(forced(exactly(hub), rows)[0]), largest=largest,
-    )  # fmt: skip
+        hub=answers(theirs),
+        exact=answers(forced(exactly(hub), rows)[0]),
+        largest=largest,
+    )
 
 
 def test_the_model_is_a_trained_one(measured: Measured) -> None:

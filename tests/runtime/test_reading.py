@@ -18,12 +18,18 @@ from assay.runtime.settings import Lora
 
 MODEL = init_model(
     DecoderShape(
-        vocab_size=14, hidden_size=32, num_layers=2, num_heads=2, num_kv_heads=1, head_dim=16, intermediate_size=64,
+        vocab_size=14,
+        hidden_size=32,
+        num_layers=2,
+        num_heads=2,
+        num_kv_heads=1,
+        head_dim=16,
+        intermediate_size=64,
         max_positions=24,
     ),
     char_tokenizer("0123456789S>"),
     seed=3,
-)  # fmt: skip
+)
 ROWS = [MODEL.tokenizer.encode(text) for text in ("S31>13", "S2", "S98765>56789", "0>0")]
 
 

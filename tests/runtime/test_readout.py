@@ -373,8 +373,17 @@ def test_half_log_probabilities_are_nearer_to_float32_than_those_of_a_model_in_b
     """Of the same states: what a module in bfloat16 makes of them is rounded once more, at the logits."""
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
-    config = Qwen3Config(vocab_size=512, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, head_dim=16, max_position_embeddings=64, tie_word_embeddings=True)  # fmt: skip
+    config = Qwen3Config(
+        vocab_size=512,
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+        max_position_embeddings=64,
+        tie_word_embeddings=True,
+    )
     torch.manual_seed(0)
     module = Qwen3ForCausalLM(config).eval()
     with torch.no_grad():

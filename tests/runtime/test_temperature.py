@@ -83,8 +83,10 @@ def test_rows_say_at_which_temperature_they_were_sampled_where_it_is_not_1() -> 
     group = graded(task, [1.0, 0.0])
     assert "temperature" not in pack([group]).tokens
     hot, greedy = Sampling(temperature=0.5), Sampling(temperature=0.0)
-    calls = [replace(r.calls[0], completion=replace(r.calls[0].completion, sampling=s))
-             for r, s in zip(group.rollouts, (hot, greedy), strict=True)]  # fmt: skip
+    calls = [
+        replace(r.calls[0], completion=replace(r.calls[0].completion, sampling=s))
+        for r, s in zip(group.rollouts, (hot, greedy), strict=True)
+    ]
     mixed = replace(group, rollouts=tuple(replace(r, calls=(c,)) for r, c in zip(group.rollouts, calls, strict=True)))
     batch = pack([mixed])
     column, mask = batch.token("temperature"), batch.token("mask")

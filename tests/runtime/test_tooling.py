@@ -140,8 +140,10 @@ def test_a_tool_whose_name_the_template_writes_anyway_is_not_taken_for_shown(fam
 
 
 def test_a_tool_that_the_template_drops_for_its_name_is_refused() -> None:
-    own = Chat(template="{% for t in tools or [] if t.function.name != 'python' %}{{ t.function.name }} {% endfor %}"
-               "{% for m in messages %}<{{ m.content }}</s>{% endfor %}")  # fmt: skip
+    own = Chat(
+        template="{% for t in tools or [] if t.function.name != 'python' %}{{ t.function.name }} {% endfor %}"
+        "{% for m in messages %}<{{ m.content }}</s>{% endfor %}"
+    )
     t = tokenizer("mistral").with_chat(own)
     with pytest.raises(ConfigError, match="the chat template leaves out 'python'"):
         t.render([Message(TOOLS, '[{"name": "search"}, {"name": "python"}]'), USER], True)
@@ -205,9 +207,12 @@ def test_a_whole_attempt_with_a_tool_that_the_template_shows(name: str) -> None:
 
     engine = ScriptedEngine(script, t, context=4096)
     player = Player(
-        engine=engine, tokenizer=t, source=SimpleNamespace(environment=lambda world: ToolCalls(world, [LookUp()])),
-        sampling=Sampling(max_new_tokens=64), seed=0,
-    )  # fmt: skip
+        engine=engine,
+        tokenizer=t,
+        source=SimpleNamespace(environment=lambda world: ToolCalls(world, [LookUp()])),
+        sampling=Sampling(max_new_tokens=64),
+        seed=0,
+    )
     (rollout,) = asyncio.run(player.collect([Context(key="a", group="a", task=world, messages=world.messages)], 1))
     assert [call.text for call in rollout.calls] == ['{"name": "look_up", "arguments": {"key": "oa"}}', "It is 80."]
     assert [r.content for r in rollout.calls[0].results] == ["=80>"]

@@ -397,9 +397,10 @@ class Half:
     def send_weights(self) -> None:
         meta = self.source.metadata()
         told = {
-            "names": [m.name for m in meta], "dtype_names": [str(m.dtype).split(".")[-1] for m in meta],
+            "names": [m.name for m in meta],
+            "dtype_names": [str(m.dtype).split(".")[-1] for m in meta],
             "shapes": [list(m.shape) for m in meta],
-        }  # fmt: skip
+        }
         self.client.start_weight_update()
         self.store.set("update", json.dumps(told))
         self.client.update_weights(told)
@@ -459,8 +460,11 @@ def test_another_process_receives_exactly_the_bytes_of_the_manifest(book, model,
     assert found.pop("lm_head.weight") == found["model.embed_tokens.weight"]
     assert found == {n: (dtype, list(t.shape), t.digest) for n, t in made.tensors.items()}
     assert next(body for path, body in book.asked if path == INIT)["init_info"] == {
-        "master_address": "127.0.0.1", "master_port": settings.update.port, "world_size": 2, "packed": True
-    }  # fmt: skip
+        "master_address": "127.0.0.1",
+        "master_port": settings.update.port,
+        "world_size": 2,
+        "packed": True,
+    }
     assert engine.info().version == 1
     run(engine.close())
 

@@ -63,9 +63,16 @@ def test_a_request_says_all_that_decides_its_tokens():
     assert body == {"request_id": "w-1", "model": "m", "token_ids": [3, 4, 5], "cache_salt": "salt"}
     assert 0 <= sampling.pop("seed") < 2**63
     assert sampling == {
-        "temperature": 0.5, "top_p": 0.9, "top_k": 4, "max_tokens": 3, "stop_token_ids": [9, 10], "ignore_eos": True,
-        "logprobs": 0, "detokenize": False, "skip_special_tokens": False,
-    }  # fmt: skip
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "top_k": 4,
+        "max_tokens": 3,
+        "stop_token_ids": [9, 10],
+        "ignore_eos": True,
+        "logprobs": 0,
+        "detokenize": False,
+        "skip_special_tokens": False,
+    }
 
 
 def test_seeds_of_a_request_and_of_its_continuation_are_others():
@@ -144,7 +151,7 @@ def test_scores_of_a_row_and_of_one_that_fills_the_context():
         (500, '{"error": {"message": "EngineCore encountered an issue"}}', "/x", EngineError, "its engine has died"),
         (500, "[1]", "/pause", EngineError, r"status 500: '\[1\]'; the server's log"),
     ],
-)  # fmt: skip
+)
 def test_each_refusal_says_what_to_do(status, text, path, kind, wanted):
     transport = httpx.MockTransport(lambda request: httpx.Response(status, text=text))
     with pytest.raises(kind, match=wanted) as caught:

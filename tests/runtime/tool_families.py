@@ -32,9 +32,11 @@ QWEN = Family(
     {%- if loop.last or messages[loop.index0 + 1].role != 'tool' -%}{{- '<|im_end|>\\n' -}}{%- endif -%}
   {%- endif -%}
 {%- endfor -%}{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}""",
-    ("<|endoftext|>", "<|im_start|>", "<|im_end|>"), "<|im_end|>", "<|endoftext|>",
+    ("<|endoftext|>", "<|im_start|>", "<|im_end|>"),
+    "<|im_end|>",
+    "<|endoftext|>",
     plain=("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"),
-)  # fmt: skip
+)
 # Only the function's inner part is shown, calls and answers in turns of role tool of their own.
 HERMES = Family(
     "hermes-tools",
@@ -51,8 +53,10 @@ HERMES = Family(
     {{- '<|im_start|>tool\\n<tool_response>\\n' + m.content + '\\n</tool_response><|im_end|>\\n' -}}
   {%- else -%}{{- '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' -}}{%- endif -%}
 {%- endfor -%}{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}""",
-    ("<|endoftext|>", "<|im_start|>", "<|im_end|>"), "<|im_end|>", "<|endoftext|>",
-)  # fmt: skip
+    ("<|endoftext|>", "<|im_start|>", "<|im_end|>"),
+    "<|im_end|>",
+    "<|endoftext|>",
+)
 # Tools in the first user turn, one call a turn as bare JSON, answers by another name.
 LLAMA = Family(
     "llama-tools",
@@ -75,8 +79,10 @@ LLAMA = Family(
   {%- endif -%}
 {%- endfor -%}{%- if add_generation_prompt -%}{{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' -}}{%- endif -%}""",
     ("<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
-    "<|eot_id|>", "<|end_of_text|>", bos="<|begin_of_text|>",
-)  # fmt: skip
+    "<|eot_id|>",
+    "<|end_of_text|>",
+    bos="<|begin_of_text|>",
+)
 # Strict order, numbered calls, tools before the first question, answers only behind calls.
 MISTRAL = Family(
     "mistral-tools",
@@ -105,9 +111,18 @@ MISTRAL = Family(
   {%- set ns.before = 'calls' if m.tool_calls is defined else m.role -%}
 {%- endfor -%}""",
     (
-        "<s>", "</s>", "[INST]", "[/INST]", "[TOOL_CALLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[AVAILABLE_TOOLS]",
+        "<s>",
+        "</s>",
+        "[INST]",
+        "[/INST]",
+        "[TOOL_CALLS]",
+        "[TOOL_RESULTS]",
+        "[/TOOL_RESULTS]",
+        "[AVAILABLE_TOOLS]",
         "[/AVAILABLE_TOOLS]",
     ),
-    "</s>", "</s>", bos="<s>",
-)  # fmt: skip
+    "</s>",
+    "</s>",
+    bos="<s>",
+)
 TOOL_FAMILIES = {f.name.partition("-")[0]: f for f in (QWEN, HERMES, LLAMA, MISTRAL)}

@@ -21,9 +21,11 @@ def asked(seed=7, first=0, **sampling):
 def answer(ids=(6, 7, 8), reason="length", logp=(-1.0, -2.0, -3.0), spans=(("x", 0, 3),), **more):
     content = [{"token_id": i, "logprob": x, "top_logprobs": []} for i, x in zip(ids, logp, strict=True)]
     choice = {
-        "token_ids": list(ids), "finish_reason": reason, "logprobs": {"content": content},
+        "token_ids": list(ids),
+        "finish_reason": reason,
+        "logprobs": {"content": content},
         "weight_versions": [{"version": v, "start": a, "end": b} for v, a, b in spans],
-    }  # fmt: skip
+    }
     return {"model": "m", "choices": [choice | more]}
 
 

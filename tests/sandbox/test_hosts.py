@@ -44,8 +44,10 @@ def without(*numbers):
     """The probe's findings on a host whose kernel lacks some calls, and which has no WebAssembly."""
     done = subprocess.run(
         [sys.executable, "-c", DENY, ",".join(map(str, numbers)), "alone", "sandbox", "probe", "--json"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done, json.loads(done.stdout)
 
 
@@ -75,8 +77,10 @@ def test_with_neither_programs_are_refused():
     assert (done.returncode, found["isolation"]) == (1, None)
     run = subprocess.run(
         [sys.executable, "-c", DENY, ",".join(map(str, (UNSHARE, *LANDLOCK))), "alone", "sandbox", "run", __file__],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (run.returncode, run.stdout) == (1, "")
     assert "contains no program" in run.stderr and "user namespaces" in run.stderr and "no Landlock" in run.stderr
 

@@ -116,18 +116,29 @@ def test_by_hand() -> None:
 @pytest.mark.parametrize(
     ("arm", "facts", "right", "wrong"),
     [
-        ("quadratic", {"coefficients": [1, -2, -4]},
-         ("1 \\pm \\sqrt{5}", "1+\\sqrt5, 1-\\sqrt5", "x = 1 - \\sqrt{5}, x = 1 + \\sqrt{5}"),
-         ("1 + sqrt(5)", "x^2 - 2x - 4 = 0", "-1 + sqrt(5), -1 - sqrt(5)")),
-        ("inequality", {"roots": [-1, 2], "below": [], "sign": "<"}, ("(-1, 2)", "-1 < x < 2", "x \\in (-1, 2)"),
-         ("(x + 1)(x - 2) < 0", "[-1, 2]", "(-1, 2]", "-1, 2", "(2, -1)")),
+        (
+            "quadratic",
+            {"coefficients": [1, -2, -4]},
+            ("1 \\pm \\sqrt{5}", "1+\\sqrt5, 1-\\sqrt5", "x = 1 - \\sqrt{5}, x = 1 + \\sqrt{5}"),
+            ("1 + sqrt(5)", "x^2 - 2x - 4 = 0", "-1 + sqrt(5), -1 - sqrt(5)"),
+        ),
+        (
+            "inequality",
+            {"roots": [-1, 2], "below": [], "sign": "<"},
+            ("(-1, 2)", "-1 < x < 2", "x \\in (-1, 2)"),
+            ("(x + 1)(x - 2) < 0", "[-1, 2]", "(-1, 2]", "-1, 2", "(2, -1)"),
+        ),
         ("expand", {"factors": [[1, 1], [1, 1]]}, ("x^2 + 2x + 1", "1+x^2+2*x"), ("(x + 1)(x + 1)", "(x+1)^2", "x(x+2)+1")),
         ("system", {"rows": [[1, 1, 5], [1, -1, 1]]}, ("x = 3, y = 2", "y=2, x=3", "(3, 2)"), ("x = 2, y = 3", "3", "(2, 3)")),
         ("matrix_product", {"left": [[1, 2]], "right": [[3], [4]]}, ("[[11]]",), ("11", "[11]", "[[12]]")),
-        ("linear", {"left": [[2, 3, 1]], "right": [[1, 1, 6]]}, ("4/5", "x = 0.8", "\\frac{4}{5}"),
-         ("x", "2(3x + 1) = x + 6", "(6-2)/5")),
+        (
+            "linear",
+            {"left": [[2, 3, 1]], "right": [[1, 1, 6]]},
+            ("4/5", "x = 0.8", "\\frac{4}{5}"),
+            ("x", "2(3x + 1) = x + 6", "(6-2)/5"),
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_answers_count(arm: str, facts: dict[str, Any], right: tuple[str, ...], wrong: tuple[str, ...]) -> None:
     problem = SOURCE.problem(f"algebra/{arm}")
     found = problem.solve(facts)

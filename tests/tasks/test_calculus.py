@@ -73,11 +73,15 @@ def test_by_hand() -> None:
     ("arm", "facts", "right", "wrong"),
     [
         ("derivative", {"factors": [[1, 1], [1, -1]], "order": 1}, ("2x", "2*x"), ("2", "(x+1)+(x-1)", "x^2 - 1")),
-        ("integral", {"coefficients": [1, 0, 0], "low": 0, "high": 1}, ("1/3", "\\frac{1}{3}"),
-         ("1^3/3 - 0^3/3", "0.333", "\\int_0^1 x^2 dx")),
+        (
+            "integral",
+            {"coefficients": [1, 0, 0], "low": 0, "high": 1},
+            ("1/3", "\\frac{1}{3}"),
+            ("1^3/3 - 0^3/3", "0.333", "\\int_0^1 x^2 dx"),
+        ),
         ("limit", {"above": [1, 0, -9], "below": [1, -3], "at": 3}, ("6", "6.0"), ("3 + 3", "\\infty", "x + 3")),
     ],
-)  # fmt: skip
+)
 def test_what_answers_count(arm: str, facts: dict[str, Any], right: tuple[str, ...], wrong: tuple[str, ...]) -> None:
     problem = SOURCE.problem(f"calculus/{arm}")
     gold = problem.solve(facts).answer

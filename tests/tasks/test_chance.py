@@ -71,8 +71,11 @@ def by_listing(arm: str, f: dict[str, Any]) -> Fraction | int:
         case "coins":
             p, total = Fraction(f["heads"]), Fraction(0)
             for row in product((0, 1), repeat=f["tosses"]):
-                good = {"exactly": sum(row) == f["count"], "at_least": sum(row) >= f["count"],
-                        "no_pair": all(a * b == 0 for a, b in pairwise(row))}[f["what"]]  # fmt: skip
+                good = {
+                    "exactly": sum(row) == f["count"],
+                    "at_least": sum(row) >= f["count"],
+                    "no_pair": all(a * b == 0 for a, b in pairwise(row)),
+                }[f["what"]]
                 total += good * p ** sum(row) * (1 - p) ** (len(row) - sum(row))
             return total
         case "expectation":

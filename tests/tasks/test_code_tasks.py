@@ -46,10 +46,19 @@ def test_the_interpreter_by_hand() -> None:
     assert run({"functions": [back], "main": [["print", [["call", "f", [4]]]]]}).output == ["17"]
 
 
-@pytest.mark.parametrize("statement", [
-    ["let", "a", ["//", -1, 2]], ["let", "a", ["%", 1, 0]], ["let", "a", ["*", 10**5, 10**5]], ["let", "a", ["<<", 1, 17]],
-    ["let", "a", ["*", 0, -1]], ["while", ["<", 0, 1], []], ["print", [["at", "xs", 2]]], ["print", [["call", "f", [1]]]],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "statement",
+    [
+        ["let", "a", ["//", -1, 2]],
+        ["let", "a", ["%", 1, 0]],
+        ["let", "a", ["*", 10**5, 10**5]],
+        ["let", "a", ["<<", 1, 17]],
+        ["let", "a", ["*", 0, -1]],
+        ["while", ["<", 0, 1], []],
+        ["print", [["at", "xs", 2]]],
+        ["print", [["call", "f", [1]]]],
+    ],
+)
 def test_what_languages_do_differently_has_no_run(statement: Any) -> None:
     endless = ["f", ["u"], [["return", ["call", "f", ["u"]]]]]
     with pytest.raises(Unclear):

@@ -34,8 +34,10 @@ def test_chains_by_hand() -> None:
         "It replaces each number greater than 3 by 3, and returns how many numbers there are."
     )
     assert [other for at, other in mutants([["take", 2], ["sum"]]) if at == 0] == [
-        [["take", 3], ["sum"]], [["take", 4], ["sum"]], [["drop", 2], ["sum"]],
-    ]  # fmt: skip
+        [["take", 3], ["sum"]],
+        [["take", 4], ["sum"]],
+        [["drop", 2], ["sum"]],
+    ]
 
 
 def test_both_ways_of_writing_agree_with_the_chain() -> None:

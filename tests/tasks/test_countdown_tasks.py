@@ -36,8 +36,11 @@ def test_by_hand() -> None:
     assert (found.answer, found.steps) == ("9 + 5 * 7", "5 * 7 = 35\n9 + 35 = 44")
     assert TwentyFour().solve({"numbers": [1, 5, 5, 5], "target": 24}).steps == "1 / 5 = 1/5\n5 - (1/5) = 24/5\n5 * (24/5) = 24"
     assert Closest().solve({"numbers": [10, 10], "target": 15}).gold["distance"] == 5
-    for problem, facts in ((MakeTarget(), {"numbers": [2, 2], "target": 50}), (MakeAll(), {"numbers": [2, 2, 9], "target": 100}),
-                           (TwentyFour(), {"numbers": [1, 1, 1, 1], "target": 24})):  # fmt: skip
+    for problem, facts in (
+        (MakeTarget(), {"numbers": [2, 2], "target": 50}),
+        (MakeAll(), {"numbers": [2, 2, 9], "target": 100}),
+        (TwentyFour(), {"numbers": [1, 1, 1, 1], "target": 24}),
+    ):
         with pytest.raises(DataError, match="no expression"):
             problem.solve(facts)
     with pytest.raises(DataError, match="did not make 24"):

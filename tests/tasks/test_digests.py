@@ -50,8 +50,10 @@ def test_no_family_is_pinned_that_is_gone() -> None:
 
 def test_what_is_said_of_a_change() -> None:
     assert differences("x", {"x/a": "1", "x/b": "2", "x/c": "3"}, {"x/a": "1", "x/b": "0", "x/d": "4"}) == [
-        "x/b: its tasks changed", "x/d: a new arm", "x/c: the arm is gone",
-    ]  # fmt: skip
+        "x/b: its tasks changed",
+        "x/d: a new arm",
+        "x/c: the arm is gone",
+    ]
 
 
 # ---- the digest itself --------------------------------------------------------------------------------------------------

@@ -100,9 +100,12 @@ def test_a_task_of_a_taskset_is_judged_by_its_own_rewards() -> None:
 def test_what_a_text_cannot_be_judged_by() -> None:
     task = judged_rows(toy_rows(), test_share=0).task("rows", 1, "train", 0)
     refused = {
-        "Boxed": "a container", "Tooled": "has tools", "Judged": "asks a model", "Looking": r"'files'. need",
+        "Boxed": "a container",
+        "Tooled": "has tools",
+        "Judged": "asks a model",
+        "Looking": r"'files'. need",
         "Idle": "no rewards",
-    }  # fmt: skip
+    }
     for name, why in refused.items():
         with pytest.raises(RewardError, match=why):
             TasksetReward(taskset=name)(task, attempt(task, "1"))
@@ -145,9 +148,10 @@ def test_a_package_that_the_library_lacks_is_named_itself(monkeypatch: pytest.Mo
 
 def test_rows_name_their_verifiers(tmp_path: Path) -> None:
     rows = [
-        {"prompt": "1/2?", "answer": "1/2", "verifier": "math"}, {"prompt": "pi?", "answer": "3.14", "data_source": "rough"},
+        {"prompt": "1/2?", "answer": "1/2", "verifier": "math"},
+        {"prompt": "pi?", "answer": "3.14", "data_source": "rough"},
         {"prompt": "sky?", "answer": "blue"},
-    ]  # fmt: skip
+    ]
     source = judged_rows(rows, routes={"rough": {"name": "numeric", "relative": 0.01}}, test_share=0)
     tasks = {t.public["prompt"]: t for t in (source.task("rows", 1, "train", i) for i in range(3))}
     said = {"1/2?": "0.5", "pi?": "3.15", "sky?": " blue"}

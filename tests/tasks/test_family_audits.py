@@ -50,9 +50,22 @@ def test_levels_are_harder_for_the_solver(name: str) -> None:
 
 
 DEAR = (
-    "code", "coding", "context", "countdown", "games", "graphs", "grids", "hardware", "mazes", "plans", "riddles", "search",
-    "sql", "swe", "text",
-)  # fmt: skip
+    "code",
+    "coding",
+    "context",
+    "countdown",
+    "games",
+    "graphs",
+    "grids",
+    "hardware",
+    "mazes",
+    "plans",
+    "riddles",
+    "search",
+    "sql",
+    "swe",
+    "text",
+)
 """Families of which a thousand tasks are looked at, spread over all arms, levels and both splits: their draws or verdicts are
 dear, or their arms many. Of all others it is a thousand, and at least 250 of every arm."""
 
@@ -250,13 +263,20 @@ def _level_means(problem: Problem) -> list[float]:
 @pytest.mark.parametrize(
     ("problem", "said"),
     [
-        (Moody(), "from the same generator"), (Unequal(), "change when they are written"), (Complex(), "JSON cannot hold"),
-        (Eater(), "changes the facts"), (Guesser(), "the solver gives"), (Wrong(), "the form 'tag' the solution 'junk' scores"),
-        (Blank(), "is empty"), (Twice(), "are the same"), (Silent(), "has no wording"), (Easier(), "falls from level to level"),
+        (Moody(), "from the same generator"),
+        (Unequal(), "change when they are written"),
+        (Complex(), "JSON cannot hold"),
+        (Eater(), "changes the facts"),
+        (Guesser(), "the solver gives"),
+        (Wrong(), "the form 'tag' the solution 'junk' scores"),
+        (Blank(), "is empty"),
+        (Twice(), "are the same"),
+        (Silent(), "has no wording"),
+        (Easier(), "falls from level to level"),
         (Flat(), "is 7 at the last level and 7 at the first"),
         (Unfair(), "level 1: 0 of 2400 questions drawn are fair; 24 are wanted"),
     ],
-)  # fmt: skip
+)
 def test_each_broken_promise_is_found(problem: Problem, said: str) -> None:
     with pytest.raises(ContractError, match=said):
         check_problem(problem)

@@ -759,12 +759,30 @@ def test_every_instruction_makes_a_constraint(name: str) -> None:
     from assay.verify.constraints import constraint_of
 
     given = {
-        "relation": "at least", "num_words": 3, "num_sentences": 2, "num_paragraphs": 3, "nth_paragraph": 1, "first_word": "so",
-        "keywords": ["a"], "forbidden_words": ["b"], "keyword": "a", "frequency": 2, "letter": "c", "let_frequency": 2,
-        "let_relation": "less than", "num_placeholders": 1, "postscript_marker": "P.S.", "num_bullets": 2, "num_highlights": 1,
-        "section_spliter": "Part", "num_sections": 2, "prompt_to_repeat": "p", "end_phrase": "end", "capital_frequency": 2,
+        "relation": "at least",
+        "num_words": 3,
+        "num_sentences": 2,
+        "num_paragraphs": 3,
+        "nth_paragraph": 1,
+        "first_word": "so",
+        "keywords": ["a"],
+        "forbidden_words": ["b"],
+        "keyword": "a",
+        "frequency": 2,
+        "letter": "c",
+        "let_frequency": 2,
+        "let_relation": "less than",
+        "num_placeholders": 1,
+        "postscript_marker": "P.S.",
+        "num_bullets": 2,
+        "num_highlights": 1,
+        "section_spliter": "Part",
+        "num_sections": 2,
+        "prompt_to_repeat": "p",
+        "end_phrase": "end",
+        "capital_frequency": 2,
         "capital_relation": "at least",
-    }  # fmt: skip
+    }
     for known, made in other._CONSTRAINTS.items():
         assert constraint_of(made(given)).describe(), known
     assert name in other._CONSTRAINTS

@@ -162,8 +162,13 @@ def test_environments_are_single_use() -> None:
 def test_the_number_game() -> None:
     facts = {"low": 11, "high": 18, "secret": 16, "turns": 4}
     said = played(facts, "games/number", "14", "it is <answer> 17. </answer>", "x", "16")[1]
-    assert said == ["My number is higher than 14.", "My number is lower than 17.", "Please guess a whole number.",
-                    "Yes, that is it.", "won True over True"]  # fmt: skip
+    assert said == [
+        "My number is higher than 14.",
+        "My number is lower than 17.",
+        "Please guess a whole number.",
+        "Yes, that is it.",
+        "won True over True",
+    ]
     assert played(facts, "games/number", *"1234")[1][-1] == "won False over True"
 
 
@@ -205,19 +210,30 @@ def test_hangman_counts_mistakes() -> None:
     facts = {"words": ["tara", "bora", "bara"], "secret": 2, "mistakes": 3, "turns": 9}
     said = played(facts, "games/hangman", "a", "a", "x", "bora", "?", "y", "bara")[1]
     assert said == [
-        "_ a _ a (3 mistakes left)", "You have said a before. _ a _ a (3 mistakes left)",
-        "There is no x. _ a _ a (2 mistakes left)", "The word is not bora. _ a _ a (1 mistake left)",
-        "Say one letter, or the whole word.", "There is no y. _ a _ a (0 mistake left)", "won False over True",
-    ]  # fmt: skip
+        "_ a _ a (3 mistakes left)",
+        "You have said a before. _ a _ a (3 mistakes left)",
+        "There is no x. _ a _ a (2 mistakes left)",
+        "The word is not bora. _ a _ a (1 mistake left)",
+        "Say one letter, or the whole word.",
+        "There is no y. _ a _ a (0 mistake left)",
+        "won False over True",
+    ]
 
 
 def test_battleship_answers() -> None:
     facts = {"side": 3, "ships": [[[0, 0], [1, 0]], [[0, 2], [1, 2], [2, 2]]], "turns": 9}
     said = played(facts, "games/battleship", "c1", "c1", "b1", "a1", "d1", "a3", "b3", "c3")[1]
     assert said == [
-        "c1: miss", "You have shot at c1 before.", "b1: hit", "a1: hit, and the ship of 2 cells is sunk",
-        "Name a cell from a1 to c3.", "a3: hit", "b3: hit", "c3: hit, and the ship of 3 cells is sunk", "won True over True",
-    ]  # fmt: skip
+        "c1: miss",
+        "You have shot at c1 before.",
+        "b1: hit",
+        "a1: hit, and the ship of 2 cells is sunk",
+        "Name a cell from a1 to c3.",
+        "a3: hit",
+        "b3: hit",
+        "c3: hit, and the ship of 3 cells is sunk",
+        "won True over True",
+    ]
 
 
 def test_subtraction_against_brute_force() -> None:
@@ -239,8 +255,10 @@ def test_subtraction_against_brute_force() -> None:
                 match.act(match.advise())
             assert not match.won
     assert played({"pile": 3, "moves": [1, 2]}, "games/subtraction", "take 3", "2")[1] == [
-        "A move is 'take' and one of 1, 2.", "I take 1, the last, and win.", "won False over True",
-    ]  # fmt: skip
+        "A move is 'take' and one of 1, 2.",
+        "I take 1, the last, and win.",
+        "won False over True",
+    ]
 
 
 def test_nim_against_brute_force() -> None:
@@ -284,9 +302,11 @@ def test_boards_are_won_in_as_many_moves_and_no_fewer(problem: TicTacToe | Conne
 def test_a_board_by_hand() -> None:
     facts = {"board": "XX.......", "moves": 1}
     assert played(facts, "games/tictactoe", "z9", "c2", "c1")[1] == [
-        "That is no free place.", "I take c1.\n  a b c\n1 X X O\n2 . . X\n3 . . .", "That is no free place.",
+        "That is no free place.",
+        "I take c1.\n  a b c\n1 X X O\n2 . . X\n3 . . .",
+        "That is no free place.",
         "won False over False",
-    ]  # fmt: skip
+    ]
     assert played(facts, "games/tictactoe", "c1")[1] == ["Three in a row: you win.", "won True over True"]
     lost = {"board": "OO.XX.X..", "moves": 1}
     assert played(lost, "games/tictactoe", "c3")[1][-1] == "won False over True"
@@ -305,9 +325,12 @@ HOUSE = {
     "locks": {"red door": ["locked", "red key"], "tin box": ["closed", ""], "pot": ["open", ""]},
     "boxes": {"tin box": "hall", "oak table": "hall", "pot": "kitchen"},
     "things": {"red key": "cellar", "lamp": "tin box", "matches": "oak table", "egg": "hall", "knife": "hall"},
-    "dark": ["cellar"], "stove": "kitchen", "goal": [["is", "egg", "chopped fried"], ["in", "egg", "pot"]],
-    "start": "hall", "turns": 40,
-}  # fmt: skip
+    "dark": ["cellar"],
+    "stove": "kitchen",
+    "goal": [["is", "egg", "chopped fried"], ["in", "egg", "pot"]],
+    "start": "hall",
+    "turns": 40,
+}
 
 
 def test_the_house_by_hand() -> None:

@@ -69,27 +69,41 @@ def agrees(arm: str, f: dict[str, Any], said: str) -> bool:
         case "pythagoras":
             a, b, *rest = f["sides"]
             lengths = {
-                "hypotenuse": abs(complex(a, b)), "rectangle": abs(complex(a, b)), "rhombus": abs(complex(a, b)) / 2,
-                "leg": (b * b - a * a) ** 0.5, "isosceles": (b * b - a * a / 4) ** 0.5,
+                "hypotenuse": abs(complex(a, b)),
+                "rectangle": abs(complex(a, b)),
+                "rhombus": abs(complex(a, b)) / 2,
+                "leg": (b * b - a * a) ** 0.5,
+                "isosceles": (b * b - a * a / 4) ** 0.5,
                 "box": dist((0, 0, 0), (a, b, *rest)) if len(rest) == 1 else 0,
                 "far": abs(complex(b + rest[1], a - rest[0])) if len(rest) == 2 else 0,
-            }  # fmt: skip
+            }
             return isclose(value(said), lengths[f["kind"]])
         case "circle":
             a, b = f["sizes"]
             areas = {
-                "area": pi * (a / 2 if b else a) ** 2, "round": pi * (a if b else 2 * a), "ring": pi * b * b - pi * a * a,
-                "sector": pi * a * a * b / 360, "arc": 2 * pi * a * b / 360, "inside": a * a - pi * (a / 2) ** 2,
-                "outside": pi * 2 * (a / 2) ** 2 - a * a, "stadium": a * b + pi * (a / 2) ** 2,
-            }  # fmt: skip
+                "area": pi * (a / 2 if b else a) ** 2,
+                "round": pi * (a if b else 2 * a),
+                "ring": pi * b * b - pi * a * a,
+                "sector": pi * a * a * b / 360,
+                "arc": 2 * pi * a * b / 360,
+                "inside": a * a - pi * (a / 2) ** 2,
+                "outside": pi * 2 * (a / 2) ** 2 - a * a,
+                "stadium": a * b + pi * (a / 2) ** 2,
+            }
             return isclose(value(said), areas[f["kind"]])
         case _:
             a, b, c = [*f["sizes"], 0, 0][:3]
             sizes = {
-                "box": a * b * c, "skin": 2 * (a * b + b * c + c * a), "pyramid": a * b * c / 3, "roof": a * b * c / 2,
-                "frame": a * b * c - (a - 2) * (b - 2) * (c - 2), "cylinder": pi * a * a * b, "cone": pi * a * a * b / 3,
-                "sphere": 4 / 3 * pi * a**3, "shell": pi * c * (b * b - a * a),
-            }  # fmt: skip
+                "box": a * b * c,
+                "skin": 2 * (a * b + b * c + c * a),
+                "pyramid": a * b * c / 3,
+                "roof": a * b * c / 2,
+                "frame": a * b * c - (a - 2) * (b - 2) * (c - 2),
+                "cylinder": pi * a * a * b,
+                "cone": pi * a * a * b / 3,
+                "sphere": 4 / 3 * pi * a**3,
+                "shell": pi * c * (b * b - a * a),
+            }
             return isclose(value(said), sizes[f["kind"]])
 
 
@@ -113,13 +127,17 @@ def test_by_hand() -> None:
 @pytest.mark.parametrize(
     ("arm", "facts", "right", "wrong"),
     [
-        ("circle", {"kind": "ring", "sizes": [3, 5]}, ("16\\pi", "16π", "16 pi", "\\pi \\cdot 16"),
-         ("16", "50.27", "(5^2 - 3^2)\\pi")),
+        (
+            "circle",
+            {"kind": "ring", "sizes": [3, 5]},
+            ("16\\pi", "16π", "16 pi", "\\pi \\cdot 16"),
+            ("16", "50.27", "(5^2 - 3^2)\\pi"),
+        ),
         ("pythagoras", {"kind": "hypotenuse", "sides": [2, 4]}, ("2\\sqrt{5}", "sqrt(20)"), ("4.472", "sqrt(2^2 + 4^2)", "20")),
         ("intersection", {"lines": [[1, -1, -1], [1, 1, 3]], "kind": 2}, ("(1, 2)", "x = 1, y = 2"), ("(2, 1)", "1")),
         ("angles", {"kind": "outer", "angles": [100, 100]}, ("160", "160°", "160^\\circ", "160 degrees"), ("20", "360 - 200")),
     ],
-)  # fmt: skip
+)
 def test_what_answers_count(arm: str, facts: dict[str, Any], right: tuple[str, ...], wrong: tuple[str, ...]) -> None:
     problem = SOURCE.problem(f"geometry/{arm}")
     gold = problem.solve(facts).answer

@@ -42,9 +42,12 @@ def test_questions_answers_and_traces(tmp_path: Path) -> None:
     assert said.content == "2 + 2 = 4\n\\boxed{4}"
     verifier = source.verifier()
     for task, text, right in (
-        (found["4"], said.content, 1.0), (found["4"], "#### 4", 0.0), (found["4"], "\\boxed{5}", 0.0),
-        (found["1001"], "so \\boxed{1{,}001}", 1.0), (found["1001"], "\\boxed{1001.0}", 1.0),
-    ):  # fmt: skip
+        (found["4"], said.content, 1.0),
+        (found["4"], "#### 4", 0.0),
+        (found["4"], "\\boxed{5}", 0.0),
+        (found["1001"], "so \\boxed{1{,}001}", 1.0),
+        (found["1001"], "\\boxed{1001.0}", 1.0),
+    ):
         assert verifier(task, attempt(task, text)).primary == right, text
     assert {t.split for t in tasks_of(source, "test").values()} == {"test"}
 

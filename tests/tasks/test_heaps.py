@@ -77,9 +77,11 @@ def test_alone_against_an_opponent_that_never_errs() -> None:
 def test_a_verdict_goes_on_from_a_snapshot() -> None:
     made = attempt(table("H55>"), "a1", "b1")
     made = replace(
-        made, context=replace(made.context, snapshot={"heaps": [1, 1], "turn": 3}), role="second",
+        made,
+        context=replace(made.context, snapshot={"heaps": [1, 1], "turn": 3}),
+        role="second",
         calls=tuple(replace(c, role=role) for c, role in zip(made.calls, ROLES[::-1], strict=True)),
-    )  # fmt: skip
+    )
     assert HeapsVerdict()(table("H55>"), made).components["correct"] == 0.0
     assert HeapsVerdict()(table("H55>"), replace(made, role="first")).components["correct"] == 1.0
 

@@ -71,22 +71,33 @@ def test_fields_by_name() -> None:
     (row,), _, summary = taken([{"ask": "1/2?", "key": "0.5", "answer": "distractor"}], importer)
     assert (row["prompt"], row["answer"], row["license"], row["data_source"]) == ("1/2?", "0.5", "CC0", "mine")
     assert summary.record() == {
-        "read": 1, "taken": 1, "rejected": {}, "licences": {"CC0": 1}, "verifiers": {"math": 1}, "sources": {"mine": 1},
-    }  # fmt: skip
+        "read": 1,
+        "taken": 1,
+        "rejected": {},
+        "licences": {"CC0": 1},
+        "verifiers": {"math": 1},
+        "sources": {"mine": 1},
+    }
     routed = Importer(routes={"x": {"name": "numeric", "relative": 0.1}})
     assert taken([{"prompt": "p", "answer": "3", "data_source": "x"}], routed)[0][0]["verifier"]["relative"] == 0.1
 
 
 def test_why_rows_are_refused() -> None:
     rows: list[Mapping[str, Any] | None] = [
-        {"prompt": "fine", "answer": "yes"}, None, {"text": "no question"}, {"prompt": "no gold"},
+        {"prompt": "fine", "answer": "yes"},
+        None,
+        {"text": "no question"},
+        {"prompt": "no gold"},
         {"prompt": "fine", "answer": "no"},
-        {"prompt": "v", "answer": "1", "verifier": "mth"}, {"prompt": "n", "answer": "many", "verifier": "numeric"},
-        {"prompt": "j", "answer": "I cannot say."}, {"messages": ["hi"], "answer": "x"},
+        {"prompt": "v", "answer": "1", "verifier": "mth"},
+        {"prompt": "n", "answer": "many", "verifier": "numeric"},
+        {"prompt": "j", "answer": "I cannot say."},
+        {"messages": ["hi"], "answer": "x"},
         {"prompt": "s", "answer": {"clauses": 3}, "verifier": "sat"},
         {"prompt": "t", "answer": 3, "verifier": {"name": "choice"}},
-        {"prompt": " ", "answer": "1"}, {"prompt": "fine", "answer": "yes"},
-    ]  # fmt: skip
+        {"prompt": " ", "answer": "1"},
+        {"prompt": "fine", "answer": "yes"},
+    ]
     good, bad, summary = taken(rows)
     assert [r["prompt"] for r in good] == ["fine"]
     said = {r.number: (r.step, r.reason) for r in bad}

@@ -32,18 +32,40 @@ def test_the_oracle_keeps_every_kind_of_constraint() -> None:
         without = text.replace(specs[0]["keywords"][0], "thing").replace(specs[0]["keywords"][0].upper(), "THING")
         assert verifier(task, attempt(task, without)).primary == 0.0
     wanted = {
-        "keywords", "words", "sentences", "characters", "paragraphs", "paragraph_start", "bullets", "numbered_list", "sections",
-        "lower_case", "upper_case", "capital_words", "starts_with", "quoted", "ends_with", "postscript", "forbidden",
-        "keyword_frequency", "letter_frequency", "title", "highlights", "placeholders", "no_commas",
-    }  # fmt: skip
+        "keywords",
+        "words",
+        "sentences",
+        "characters",
+        "paragraphs",
+        "paragraph_start",
+        "bullets",
+        "numbered_list",
+        "sections",
+        "lower_case",
+        "upper_case",
+        "capital_words",
+        "starts_with",
+        "quoted",
+        "ends_with",
+        "postscript",
+        "forbidden",
+        "keyword_frequency",
+        "letter_frequency",
+        "title",
+        "highlights",
+        "placeholders",
+        "no_commas",
+    }
     assert set(kinds) == wanted and kinds["keywords"] == 90
 
 
 def test_texts_by_hand() -> None:
     rules = [
-        {"constraint": "title"}, {"constraint": "paragraphs", "count": 2, "relation": "exactly"}, {"constraint": "lower_case"},
+        {"constraint": "title"},
+        {"constraint": "paragraphs", "count": 2, "relation": "exactly"},
+        {"constraint": "lower_case"},
         {"constraint": "ends_with", "phrase": "The End."},
-    ]  # fmt: skip
+    ]
     assert written_to("tea", rules) == "<<about tea>>\nthis is about tea.\n\nmore could be said of it.\nthe end."
     assert (
         written_to("tea", [{"constraint": "starts_with", "phrase": "So"}, {"constraint": "upper_case"}])
@@ -52,9 +74,12 @@ def test_texts_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    "pair", [[{"constraint": "lower_case"}, {"constraint": "upper_case"}],
-             [{"constraint": "words", "count": 3, "relation": "at_most"}, {"constraint": "sentences", "count": 3}]],
-)  # fmt: skip
+    "pair",
+    [
+        [{"constraint": "lower_case"}, {"constraint": "upper_case"}],
+        [{"constraint": "words", "count": 3, "relation": "at_most"}, {"constraint": "sentences", "count": 3}],
+    ],
+)
 def test_what_cannot_be_kept_is_no_task(pair: list[dict[str, object]]) -> None:
     assert written_to("tea", pair) is None
     assert not Constrained().fair({"theme": "tea", "constraints": pair})

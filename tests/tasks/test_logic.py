@@ -93,11 +93,14 @@ def test_any_satisfying_assignment_is_right() -> None:
     assert 1 <= sum(verdicts) < 32
 
 
-@pytest.mark.parametrize(("settings", "told"), [
-    ({"levels": (11,)}, "there are 10 stages"),
-    ({"stages": ((3, 2, 1),), "levels": (1,)}, "must be literals in a clause"),
-    ({"stages": ((2, 2, 4),), "levels": (1,)}, "have not 4 different clauses"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"levels": (11,)}, "there are 10 stages"),
+        ({"stages": ((3, 2, 1),), "levels": (1,)}, "must be literals in a clause"),
+        ({"stages": ((2, 2, 4),), "levels": (1,)}, "have not 4 different clauses"),
+    ],
+)
 def test_impossible_stages_are_refused(settings: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         Planted(**settings)
@@ -170,9 +173,14 @@ def test_roles_are_spread() -> None:
     assert 0.3 < share < 0.7
 
 
-@pytest.mark.parametrize("settings", [
-    {"levels": (11,)}, {"stages": ((1, 1),), "levels": (1,)}, {"stages": ((2, 7),), "levels": (1,)},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"levels": (11,)},
+        {"stages": ((1, 1),), "levels": (1,)},
+        {"stages": ((2, 7),), "levels": (1,)},
+    ],
+)
 def test_impossible_puzzles_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"knaves/roles\.(levels|stages)"):
         Knights(**settings)

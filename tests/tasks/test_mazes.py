@@ -141,9 +141,15 @@ def test_a_slip_does_not_lose_the_way() -> None:
         assert asyncio.run(play(said)) == [m.content for m in turns if m.role == "user"]
 
 
-@pytest.mark.parametrize("settings", [
-    {"levels": (6,)}, {"sizes": ((6, 6),), "levels": (1,)}, {"sizes": ((1, 1),), "levels": (1,)}, {"loops": -0.1},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"levels": (6,)},
+        {"sizes": ((6, 6),), "levels": (1,)},
+        {"sizes": ((1, 1),), "levels": (1,)},
+        {"loops": -0.1},
+    ],
+)
 def test_impossible_walks_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"mazes/walk\.(levels|sizes|loops)"):
         MazeWalk(**settings)

@@ -119,9 +119,15 @@ def test_refusals() -> None:
         Problems(name="tiny", problems=(Echo(size=1),)).task("echo/number", 1, other, 0)
 
 
-@pytest.mark.parametrize(("form", "text"), [
-    (Form.TAG, "<answer>\na\nb\n</answer>"), (Form.BOX, "\\boxed{a\nb}"), (Form.MARK, "Answer:\na\nb"), (Form.PLAIN, "a\nb"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        (Form.TAG, "<answer>\na\nb\n</answer>"),
+        (Form.BOX, "\\boxed{a\nb}"),
+        (Form.MARK, "Answer:\na\nb"),
+        (Form.PLAIN, "a\nb"),
+    ],
+)
 def test_answers_of_several_lines(form: Form, text: str) -> None:
     assert form.given("a\nb") == text
 

@@ -25,10 +25,16 @@ from assay.verify.structure.smtlib import problem_of
 FILES = Path(__file__).parents[2] / "docs/add/puzzles"
 
 SMALL: dict[str, Any] = {
-    "name": "my/sum", "domain": "math", "levels": (1,), "texts": ("x + y is {s}, x - y is {d}. x?",),
-    "secret": {"a": [5, 40], "b": [0, 5]}, "parameters": {"s": "a + b", "d": "a - b"},
-    "variables": {"x": [0, 50], "y": [0, 50]}, "constraints": ("x + y == s", "x - y == d"), "answer": {"value": "x"},
-}  # fmt: skip
+    "name": "my/sum",
+    "domain": "math",
+    "levels": (1,),
+    "texts": ("x + y is {s}, x - y is {d}. x?",),
+    "secret": {"a": [5, 40], "b": [0, 5]},
+    "parameters": {"s": "a + b", "d": "a - b"},
+    "variables": {"x": [0, 50], "y": [0, 50]},
+    "constraints": ("x + y == s", "x - y == d"),
+    "answer": {"value": "x"},
+}
 
 SUMS = {"s": "a + b", "d": "a - b"}
 SHORT = {"x": [0, 9], "y": [0, 9]}
@@ -71,13 +77,16 @@ def test_clues_by_hand() -> None:
     [
         ({"answer": {"values": ["x", "y", "x*y"]}}, {"s": 7, "d": 3}, "5, 2, 10"),
         ({"answer": {"value": "x if"}}, {}, ""),
-        ({"answer": {"word": "who", "at": "y"}, "parameters": {**SUMS, "who": {"choose": ["a", "b", "c"], "count": 3}}},
-         {"who": ["c", "a", "b"], "s": 7, "d": 3}, "b"),
+        (
+            {"answer": {"word": "who", "at": "y"}, "parameters": {**SUMS, "who": {"choose": ["a", "b", "c"], "count": 3}}},
+            {"who": ["c", "a", "b"], "s": 7, "d": 3},
+            "b",
+        ),
         ({"variables": {"x": [-9, 9], "y": [-9, 9]}}, {"s": -3, "d": 5}, "1"),
         ({"variables": SHORT, "constraints": ("x + 2*y <= s",), "maximize": "3*x + y - x*y"}, {"s": 5, "d": 0}, "5"),
         ({"variables": SHORT, "constraints": ("x * y == s", "x > y + d"), "minimize": "x"}, {"s": 12, "d": 0}, "4"),
     ],
-)  # fmt: skip
+)
 def test_kinds_of_answers(change: dict[str, Any], facts: dict[str, Any], answer: str) -> None:
     if not answer:
         with pytest.raises(ConfigError, match=r"answer.value: 'x if' is no expression"):
@@ -94,12 +103,17 @@ def puzzle_source(spec: Spec) -> Any:
 
 
 def test_a_table_of_answers() -> None:
-    spec = Spec(**{
-        **SMALL, "parameters": {"who": {"choose": ["Ann", "Bob"], "count": 2}, "s": [3, 9]},
-        "variables": {"age": {"each": "who", "range": [1, 9]}}, "constraints": ("sum(age) == s", "age[0] == 2 * age[1]"),
-        "answer": {"names": "who", "values": "age"}, "texts": ("{who[0]} is twice as old as {who[1]}, together {s}.",),
-        "secret": {},
-    })  # fmt: skip
+    spec = Spec(
+        **{
+            **SMALL,
+            "parameters": {"who": {"choose": ["Ann", "Bob"], "count": 2}, "s": [3, 9]},
+            "variables": {"age": {"each": "who", "range": [1, 9]}},
+            "constraints": ("sum(age) == s", "age[0] == 2 * age[1]"),
+            "answer": {"names": "who", "values": "age"},
+            "texts": ("{who[0]} is twice as old as {who[1]}, together {s}.",),
+            "secret": {},
+        }
+    )
     found = spec.solve({"who": ["Bob", "Ann"], "s": 9})
     assert (found.answer, found.gold) == ("Bob: 6, Ann: 3", {"Bob": "6", "Ann": "3"})
     assert {spec.draw(1, Random(i))["s"] for i in range(20)} == {3, 6, 9}  # other sums have no solution and are drawn anew
@@ -211,10 +225,12 @@ def test_values_that_only_a_draw_can_tell() -> None:
     with pytest.raises(DataError, match="a parameter has the empty range 9 to 3"):
         Spec(**{**SMALL, "secret": {"a": [9, 9], "b": ["a", 3]}}).draw(1, Random(0))
     for text, told in (
-        ("x // y == 1", "// divides by a variable"), ("x % (s - s) == 1", "% divides by 0"),
+        ("x // y == 1", "// divides by a variable"),
+        ("x % (s - s) == 1", "% divides by 0"),
         ("who + 1 == x", "is given a list or a word"),
-        ("who[3] == x", "index 3 is none of a list of 2"), ("who[x] == x", "index a variable is none"),
-    ):  # fmt: skip
+        ("who[3] == x", "index 3 is none of a list of 2"),
+        ("who[x] == x", "index a variable is none"),
+    ):
         with pytest.raises(ConfigError, match=told.replace("(", r"\(")):
             drawn = {"who": {"choose": [1, 2], "count": 2}, "s": [1, 2], "d": [1, 2]}
             spec = Spec(**{**SMALL, "parameters": drawn, "constraints": (text,), "secret": {}})
@@ -268,10 +284,14 @@ def text_of(term: Any, truth: str = "") -> str:
 
 
 PYTHON = {
-    "count": lambda *v: sum(map(bool, v)), "different": lambda *v: len(set(v)) == len(v),
+    "count": lambda *v: sum(map(bool, v)),
+    "different": lambda *v: len(set(v)) == len(v),
     "implies": lambda a, b: bool(b) or not a,
-    "sum": lambda *v: sum(v), "min": min, "max": max, "abs": abs,
-}  # fmt: skip
+    "sum": lambda *v: sum(v),
+    "min": min,
+    "max": max,
+    "abs": abs,
+}
 
 
 @given(TERMS, st.integers(0, 10**6))

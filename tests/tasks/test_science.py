@@ -30,34 +30,58 @@ def test_problems_keep_their_contract(problem: Problem) -> None:
 
 
 BY_HAND: dict[str, tuple[dict[str, int], str]] = {
-    "kinematics/way": ({"v": 3, "t": 10}, "30"), "kinematics/time": ({"s": 90, "v": 20}, "4.5"),
-    "kinematics/speed": ({"u": 5, "a": 2, "t": 4}, "13"), "kinematics/from_rest": ({"a": 3, "t": 3}, "13.5"),
-    "kinematics/brake": ({"v": 20, "a": 5}, "40"), "kinematics/throw": ({"v": 10, "h": 7}, "12"),
+    "kinematics/way": ({"v": 3, "t": 10}, "30"),
+    "kinematics/time": ({"s": 90, "v": 20}, "4.5"),
+    "kinematics/speed": ({"u": 5, "a": 2, "t": 4}, "13"),
+    "kinematics/from_rest": ({"a": 3, "t": 3}, "13.5"),
+    "kinematics/brake": ({"v": 20, "a": 5}, "40"),
+    "kinematics/throw": ({"v": 10, "h": 7}, "12"),
     "kinematics/phases": ({"a": 2, "t": 5, "k": 10, "b": 4}, "145"),  # 25 + 100 + 20
     "kinematics/meet": ({"d": 160, "u": 60, "v": 80, "m": 30}, "10/7"),  # 30 km, then 130 km at 140 km/h
-    "forces/newton": ({"f": 30, "m": 4}, "7.5"), "forces/hooke": ({"k": 50, "x": 4}, "2"),
-    "forces/friction": ({"m": 10, "f": 70, "r": 20}, "5"), "forces/lever": ({"f": 10, "a": 20, "e": 20, "b": 30, "c": 40}, "20"),
-    "forces/atwood": ({"m": 2, "n": 3}, "-2"), "forces/stick": ({"m": 100, "v": 6, "n": 200, "w": 3}, "0"),
-    "energy/kinetic": ({"m": 2, "v": 3}, "9"), "energy/lift": ({"m": 2, "h": 3}, "60"),
-    "energy/power": ({"m": 20, "h": 3, "t": 5}, "120"), "energy/efficient": ({"p": 100, "e": 50, "t": 7}, "350"),
-    "energy/slide": ({"m": 20, "h": 6, "v": 4}, "1040"), "energy/bill": ({"p": 500, "h": 4, "d": 3, "c": 10}, "60"),
-    "matter/density": ({"m": 30, "v": 20}, "1.5"), "matter/pressure": ({"f": 30, "a": 4}, "7.5"),
-    "matter/depth": ({"h": 2, "d": 1000}, "20"), "matter/press": ({"f": 20, "a": 4, "b": 100}, "500"),
-    "matter/float": ({"d": 600, "v": 10}, "4"), "matter/alloy": ({"m": 20, "a": 2, "n": 60, "b": 6}, "4"),
-    "heat/warm": ({"m": 2, "t": 10}, "84"), "heat/mix": ({"m": 1, "s": 80, "n": 1, "t": 20}, "50"),
-    "heat/kettle": ({"p": 2100, "m": 1, "t": 10}, "20"), "heat/melt": ({"m": 1, "s": 10, "t": 10}, "397"),
-    "waves/speed": ({"f": 50, "w": 4}, "2"), "waves/echo": ({"t": 20, "v": 340}, "340"),
-    "waves/lens": ({"f": 10, "g": 20}, "20"), "waves/string": ({"l": 50, "n": 2, "v": 100}, "200"),
-    "waves/doppler": ({"f": 300, "u": 40}, "340"), "astronomy/light": ({"d": 3}, "10"),
+    "forces/newton": ({"f": 30, "m": 4}, "7.5"),
+    "forces/hooke": ({"k": 50, "x": 4}, "2"),
+    "forces/friction": ({"m": 10, "f": 70, "r": 20}, "5"),
+    "forces/lever": ({"f": 10, "a": 20, "e": 20, "b": 30, "c": 40}, "20"),
+    "forces/atwood": ({"m": 2, "n": 3}, "-2"),
+    "forces/stick": ({"m": 100, "v": 6, "n": 200, "w": 3}, "0"),
+    "energy/kinetic": ({"m": 2, "v": 3}, "9"),
+    "energy/lift": ({"m": 2, "h": 3}, "60"),
+    "energy/power": ({"m": 20, "h": 3, "t": 5}, "120"),
+    "energy/efficient": ({"p": 100, "e": 50, "t": 7}, "350"),
+    "energy/slide": ({"m": 20, "h": 6, "v": 4}, "1040"),
+    "energy/bill": ({"p": 500, "h": 4, "d": 3, "c": 10}, "60"),
+    "matter/density": ({"m": 30, "v": 20}, "1.5"),
+    "matter/pressure": ({"f": 30, "a": 4}, "7.5"),
+    "matter/depth": ({"h": 2, "d": 1000}, "20"),
+    "matter/press": ({"f": 20, "a": 4, "b": 100}, "500"),
+    "matter/float": ({"d": 600, "v": 10}, "4"),
+    "matter/alloy": ({"m": 20, "a": 2, "n": 60, "b": 6}, "4"),
+    "heat/warm": ({"m": 2, "t": 10}, "84"),
+    "heat/mix": ({"m": 1, "s": 80, "n": 1, "t": 20}, "50"),
+    "heat/kettle": ({"p": 2100, "m": 1, "t": 10}, "20"),
+    "heat/melt": ({"m": 1, "s": 10, "t": 10}, "397"),
+    "waves/speed": ({"f": 50, "w": 4}, "2"),
+    "waves/echo": ({"t": 20, "v": 340}, "340"),
+    "waves/lens": ({"f": 10, "g": 20}, "20"),
+    "waves/string": ({"l": 50, "n": 2, "v": 100}, "200"),
+    "waves/doppler": ({"f": 300, "u": 40}, "340"),
+    "astronomy/light": ({"d": 3}, "10"),
     "astronomy/period": ({"k": 2, "m": 4}, "2"),  # a = 4, M = 16: T^2 = 64 / 16
-    "astronomy/weight": ({"m": 8, "r": 2, "w": 50}, "100"), "decay/left": ({"n": 2, "h": 5, "m": 100}, "25"),
-    "decay/age": ({"h": 100, "n": 3, "k": 10}, "300"), "decay/two": ({"m": 16, "h": 1, "w": 16, "n": 2}, "5"),
-    "growth/double": ({"n": 5, "t": 1, "k": 3}, "40"), "growth/rate": ({"n": 2, "p": 50, "k": 2}, "4.5"),
-    "growth/harvest": ({"n": 100, "p": 10, "h": 10}, "100"), "solutions/moles": ({"c": 2, "v": 500}, "1"),
-    "solutions/dilute": ({"c": 4, "v": 100, "w": 400}, "1"), "solutions/series": ({"c": 1000, "n": 2, "p": 1, "q": 10}, "10"),
-    "solutions/titrate": ({"v": 10, "w": 20, "c": 100}, "0.1"), "gas/boyle": ({"p": 100, "v": 3, "w": 2}, "150"),
-    "gas/state": ({"p": 100, "v": 2, "t": 300, "w": 1, "u": 600}, "400"), "gas/law": ({"n": 10, "v": 83, "t": 100}, "10"),
-}  # fmt: skip
+    "astronomy/weight": ({"m": 8, "r": 2, "w": 50}, "100"),
+    "decay/left": ({"n": 2, "h": 5, "m": 100}, "25"),
+    "decay/age": ({"h": 100, "n": 3, "k": 10}, "300"),
+    "decay/two": ({"m": 16, "h": 1, "w": 16, "n": 2}, "5"),
+    "growth/double": ({"n": 5, "t": 1, "k": 3}, "40"),
+    "growth/rate": ({"n": 2, "p": 50, "k": 2}, "4.5"),
+    "growth/harvest": ({"n": 100, "p": 10, "h": 10}, "100"),
+    "solutions/moles": ({"c": 2, "v": 500}, "1"),
+    "solutions/dilute": ({"c": 4, "v": 100, "w": 400}, "1"),
+    "solutions/series": ({"c": 1000, "n": 2, "p": 1, "q": 10}, "10"),
+    "solutions/titrate": ({"v": 10, "w": 20, "c": 100}, "0.1"),
+    "gas/boyle": ({"p": 100, "v": 3, "w": 2}, "150"),
+    "gas/state": ({"p": 100, "v": 2, "t": 300, "w": 1, "u": 600}, "400"),
+    "gas/law": ({"n": 10, "v": 83, "t": 100}, "10"),
+}
 
 
 def test_every_situation_by_hand() -> None:
@@ -90,8 +114,12 @@ def test_what_is_told_says_every_quantity() -> None:
 def test_listed_reactions_balance(index: int) -> None:
     left, right = (side.split() for side in _REACTIONS[index])
     found = balanced(left, right)
-    matrix = sympy.Matrix([[s * atoms(f).get(e, 0) for s, side in ((1, left), (-1, right)) for f in side]
-                           for e in sorted({e for f in left for e in atoms(f)})])  # fmt: skip
+    matrix = sympy.Matrix(
+        [
+            [s * atoms(f).get(e, 0) for s, side in ((1, left), (-1, right)) for f in side]
+            for e in sorted({e for f in left for e in atoms(f)})
+        ]
+    )
     assert len(matrix.nullspace()) == 1 and not any(matrix * sympy.Matrix(found)) and gcd(*found) == 1 and min(found) > 0
 
 
@@ -144,8 +172,20 @@ def agrees(arm: str, f: dict[str, Any], said: str) -> bool:
             (j, k), masses = _coefficients(told), list(map(int, re.findall(r"(\d+) g/mol", told["masses"]))) or [1, 1]
             return Fraction(said) == Fraction(f["amount"], masses[0]) * k / j * masses[1] * f["gain"] / 100
         case _:
-            scale = {"mm": 1e-3, "cm": 1e-2, "km": 1e3, "mg": 1e-3, "kg": 1e3, "tonnes": 1e6, "minutes": 60, "hours": 3600,
-                     "days": 86400, "cL": 10, "L": 1000, "hL": 1e5}  # fmt: skip
+            scale = {
+                "mm": 1e-3,
+                "cm": 1e-2,
+                "km": 1e3,
+                "mg": 1e-3,
+                "kg": 1e3,
+                "tonnes": 1e6,
+                "minutes": 60,
+                "hours": 3600,
+                "days": 86400,
+                "cL": 10,
+                "L": 1000,
+                "hL": 1e5,
+            }
             value = f["value"] * (scale.get(f["above"][0], 1) / scale.get(f["above"][1], 1)) ** f["power"]
             if f["below"]:
                 value *= scale.get(f["below"][1], 1) / scale.get(f["below"][0], 1)
@@ -198,7 +238,7 @@ def test_wordings_by_hand() -> None:
         ("circuits", "2 amperes", ("2", "2.0", "2 amperes"), ("2 V", "2 mA", "12/6 + 0")),
         ("choice", "B", ("B", "(B)", "b", "B) 2 m"), ("A", "2", "3 m", "A or B")),
     ],
-)  # fmt: skip
+)
 def test_what_answers_count(arm: str, gold: Any, right: tuple[str, ...], wrong: tuple[str, ...]) -> None:
     for said, score in [*((r, 1.0) for r in right), *((w, 0.0) for w in wrong)]:
         found = SOURCE.problem(f"science/{arm}").verifier(Form.TAG)(*posed(gold, f"<answer>{said}</answer>"))

@@ -123,11 +123,16 @@ def test_answers_and_evidence() -> None:
     task, _ = posed(gold, "")
     read = attempt(task, "read: P", "search: Q", "Answer: bada  kel, 1950.")
     assert dict(Researched()(task, read).components) == {"correct": 1.0, "evidence": 0.5}
-    check_verifier(Researched(), [
-        (task, attempt(task, "bada kel , 1950"), 1.0), (task, attempt(task, "1950, Bada Kel"), 0.0),
-        (task, attempt(task, "Bada Kel, 1950", stop=Stop.LENGTH), 0.0), (task, attempt(task), 0.0),
-        (task, attempt(task, ""), 0.0),
-    ])  # fmt: skip
+    check_verifier(
+        Researched(),
+        [
+            (task, attempt(task, "bada kel , 1950"), 1.0),
+            (task, attempt(task, "1950, Bada Kel"), 0.0),
+            (task, attempt(task, "Bada Kel, 1950", stop=Stop.LENGTH), 0.0),
+            (task, attempt(task), 0.0),
+            (task, attempt(task, ""), 0.0),
+        ],
+    )
     with pytest.raises(DataError, match="has no gold with 'items' and 'pages' but 'x'"):
         Researched()(*posed("x", "x"))
 

@@ -17,9 +17,26 @@ from assay.tasks.small.terse import Terse
 from assay.testing import attempt
 
 NAMES = (
-    "addition", "balance", "brackets", "cells", "collect", "columns", "counter", "dedup", "gates", "knights", "largest", "lookup",
-    "octal", "path", "recall", "select", "skip", "strip", "total",
-)  # fmt: skip
+    "addition",
+    "balance",
+    "brackets",
+    "cells",
+    "collect",
+    "columns",
+    "counter",
+    "dedup",
+    "gates",
+    "knights",
+    "largest",
+    "lookup",
+    "octal",
+    "path",
+    "recall",
+    "select",
+    "skip",
+    "strip",
+    "total",
+)
 CELLS = st.tuples(st.sampled_from(NAMES), st.integers(0, 20), st.integers(0, 10**6))
 
 

@@ -47,12 +47,16 @@ def test_the_mutants_of_a_small_query() -> None:
     query = Select(pick=(Col(t, "a"),), table=t, joins=(join,), where=Any_((low, Compare(Col(t, "b"), "=", "x"))), limit=2)
     found = {m.sql().removeprefix("SELECT t.a FROM t ") for m in mutants(query)}
     assert found == {
-        "LEFT JOIN u ON t.u = u.id WHERE t.a > 1 OR t.b = 'x' LIMIT 2", "JOIN u ON t.u = u.id LIMIT 2",
-        "JOIN u ON t.u = u.id WHERE t.a > 1 AND t.b = 'x' LIMIT 2", "JOIN u ON t.u = u.id WHERE t.b = 'x' LIMIT 2",
-        "JOIN u ON t.u = u.id WHERE t.a >= 1 OR t.b = 'x' LIMIT 2", "JOIN u ON t.u = u.id WHERE t.a < 1 OR t.b = 'x' LIMIT 2",
-        "JOIN u ON t.u = u.id WHERE t.a > 1 LIMIT 2", "JOIN u ON t.u = u.id WHERE t.a > 1 OR t.b <> 'x' LIMIT 2",
+        "LEFT JOIN u ON t.u = u.id WHERE t.a > 1 OR t.b = 'x' LIMIT 2",
+        "JOIN u ON t.u = u.id LIMIT 2",
+        "JOIN u ON t.u = u.id WHERE t.a > 1 AND t.b = 'x' LIMIT 2",
+        "JOIN u ON t.u = u.id WHERE t.b = 'x' LIMIT 2",
+        "JOIN u ON t.u = u.id WHERE t.a >= 1 OR t.b = 'x' LIMIT 2",
+        "JOIN u ON t.u = u.id WHERE t.a < 1 OR t.b = 'x' LIMIT 2",
+        "JOIN u ON t.u = u.id WHERE t.a > 1 LIMIT 2",
+        "JOIN u ON t.u = u.id WHERE t.a > 1 OR t.b <> 'x' LIMIT 2",
         "JOIN u ON t.u = u.id WHERE t.a > 1 OR t.b = 'x' LIMIT 3",
-    }  # fmt: skip
+    }
     both = Sets((Select(pick=(Col(t, "a"),), table=t), Select(pick=(Col(t, "b"),), table=t)), ("UNION",))
     assert {m.sql().split(" t ")[1].split()[0] for m in mutants(both)} == {"INTERSECT", "EXCEPT"}
 

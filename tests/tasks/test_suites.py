@@ -76,9 +76,15 @@ def test_tasks_in_turn_by_hand() -> None:
     """Parts take turns, in each its families, in each of these the cells; every part has half of the tasks."""
     ids = [t.id for t in in_turn(SMALL, 8)]
     assert ids == [
-        "sort/sort/3/train/0", "gates/gates/2/train/0", "reverse/reverse/3/train/0", "gates/gates/3/train/0",
-        "sort/sort/4/train/0", "gates/gates/4/train/0", "reverse/reverse/3/train/1", "gates/gates/5/train/0",
-    ]  # fmt: skip
+        "sort/sort/3/train/0",
+        "gates/gates/2/train/0",
+        "reverse/reverse/3/train/0",
+        "gates/gates/3/train/0",
+        "sort/sort/4/train/0",
+        "gates/gates/4/train/0",
+        "reverse/reverse/3/train/1",
+        "gates/gates/5/train/0",
+    ]
     assert [t.arm for t in in_turn(SMALL, 3, levels=(3,))] == ["sort", "gates", "reverse"]
     assert {t.arm for t in in_turn(SMALL, 4, arms=("reverse",))} == {"reverse"}
     flat = replace(SMALL, parts=None)

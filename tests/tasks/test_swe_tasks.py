@@ -217,10 +217,17 @@ def test_own_tests_fail_at_low_levels_only() -> None:
 
 def test_commands_are_read_from_the_end_of_a_turn() -> None:
     said = {
-        "list": ("list", ""), "I read it.\n`read a/b.py`\n": ("read", "a/b.py"), "search if x: y": ("search", "if x: y"),
-        "test": ("test", ""), "done": ("done", ""), "read": None, "done now": None, "test it": None, "": None,
+        "list": ("list", ""),
+        "I read it.\n`read a/b.py`\n": ("read", "a/b.py"),
+        "search if x: y": ("search", "if x: y"),
+        "test": ("test", ""),
+        "done": ("done", ""),
+        "read": None,
+        "done now": None,
+        "test it": None,
+        "": None,
         "read a\nOK.": None,
-    }  # fmt: skip
+    }
     assert {text: called(text) for text in said} == said
     edit = "a.py\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\ndone"
     assert called(edit) == ("edit", edit)

@@ -37,9 +37,13 @@ def test_layouts_by_hand() -> None:
 def test_trends_by_hand() -> None:
     facts = {"columns": ["day", "calls"], "rows": [[1, 10], [2, 12], [3, 15], [4, 5], [5, 6]], "column": "calls"}
     cases = {
-        "change": ([[1, 3]], "5"), "percent": ([[3, 4]], "-66.7"), "rise": ([], "3"), "mean": ([[1, 3]], "12.33"),
-        "run": ([], "2"), "shift": ([[1, 2], [3, 4]], "-9.1"),
-    }  # fmt: skip
+        "change": ([[1, 3]], "5"),
+        "percent": ([[3, 4]], "-66.7"),
+        "rise": ([], "3"),
+        "mean": ([[1, 3]], "12.33"),
+        "run": ([], "2"),
+        "shift": ([[1, 2], [3, 4]], "-9.1"),
+    }
     for kind, (spans, answer) in cases.items():
         assert Trend().solve({**facts, "kind": kind, "spans": spans}).answer == answer
     verifier = Trend().verifier(Form.PLAIN)

@@ -24,12 +24,15 @@ ADDED = Asked("add", {"a": 1, "b": 2})
 
 class Add:
     schema: Mapping[str, Any] = {
-        "name": "add", "description": "A sum.",
+        "name": "add",
+        "description": "A sum.",
         "parameters": {
-            "type": "object", "required": ["a", "b"], "additionalProperties": False,
+            "type": "object",
+            "required": ["a", "b"],
+            "additionalProperties": False,
             "properties": {"a": {"type": "integer"}, "b": {"type": ["integer", "number"]}, "note": {}},
         },
-    }  # fmt: skip
+    }
 
     async def call(self, args: Mapping[str, Any], scope: World) -> ToolResult:
         return ToolResult(content=str(args["a"] + args["b"]))
@@ -111,13 +114,21 @@ class Draw(Add):
         "parameters": {
             "type": "object",
             "properties": {
-                "unit": {"type": "string", "enum": ["cm", "in"]}, "n": {"enum": [1, None]}, "any": True,
-                "points": {"type": "array", "items": {
-                    "type": "object", "required": ["x"], "additionalProperties": False, "properties": {"x": {"type": "integer"}},
-                }},
+                "unit": {"type": "string", "enum": ["cm", "in"]},
+                "n": {"enum": [1, None]},
+                "any": True,
+                "points": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "required": ["x"],
+                        "additionalProperties": False,
+                        "properties": {"x": {"type": "integer"}},
+                    },
+                },
             },
         },
-    }  # fmt: skip
+    }
 
     async def call(self, args: Mapping[str, Any], scope: World) -> ToolResult:
         return ToolResult(content="drawn")

@@ -96,9 +96,10 @@ def test_facts_from_files(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text, encoding="utf-8")
         assert load_triples(tmp_path / name) == (("Ann", "lives in", "Rome"), ("Rome", "lies in", "Italy"))
     for name, text, says in (
-        ("a.tsv", "Ann\tRome\n", "line 1: a fact is a head"), ("b.jsonl", "{", "line 1: not JSON"),
+        ("a.tsv", "Ann\tRome\n", "line 1: a fact is a head"),
+        ("b.jsonl", "{", "line 1: not JSON"),
         ("c.jsonl", '{"head": "a"}', "line 1: a fact is"),
-    ):  # fmt: skip
+    ):
         (tmp_path / name).write_text(text, encoding="utf-8")
         with pytest.raises(DataError, match=says):
             load_triples(tmp_path / name)

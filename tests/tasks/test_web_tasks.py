@@ -36,10 +36,12 @@ class Counter(Site):
     def page(self, path: str, query: Mapping[str, str]) -> Page | None:
         if path == "/more":
             fields = (
-                Field("text", "by", "By", "1"), Field("select", "sign", "Sign", "plus", ("plus", "minus")),
-                Field("checkbox", "twice", "Twice"), Field("radio", "when", "When", "now", ("now", "later")),
+                Field("text", "by", "By", "1"),
+                Field("select", "sign", "Sign", "plus", ("plus", "minus")),
+                Field("checkbox", "twice", "Twice"),
+                Field("radio", "when", "When", "now", ("now", "later")),
                 Button("Add", "do", "add"),
-            )  # fmt: skip
+            )
             return Page("More", (Form("/add?kind=sum", fields), Link("Start", "/")))
         row = ("7 < 8", Link("More", "/more"), Form("/zero", (Button("Zero"),)))
         return Page("Count", (Text(str(self.data["count"]), heading=True), Table(("a", "", ""), (row,)))) if path == "/" else None
@@ -60,16 +62,24 @@ def test_the_text_browser_by_hand() -> None:
         '[4] radio "When: now" on\n[5] radio "When: later" off\n[6] button "Add"\n[7] link "Start"'
     )
     for verb, number, words, why in (
-        ("type", 2, "x", "Element 2 is no field."), ("select", 1, "x", "Element 1 is no list."),
+        ("type", 2, "x", "Element 2 is no field."),
+        ("select", 1, "x", "Element 1 is no list."),
         ("type", 7, "x", "Element 7 is no field."),
-        ("select", 2, "times", 'The list has no option "times".'), ("type", 1, "5", ""), ("select", 2, "minus", ""),
-        ("click", 3, "", ""), ("click", 5, "", ""), ("click", 1, "", ""),
-    ):  # fmt: skip
+        ("select", 2, "times", 'The list has no option "times".'),
+        ("type", 1, "5", ""),
+        ("select", 2, "minus", ""),
+        ("click", 3, "", ""),
+        ("click", 5, "", ""),
+        ("click", 1, "", ""),
+    ):
         assert browser.do(verb, number, words) == why
     assert browser.shown.split("\n")[1:6] == [
-        '[1] field "By" "5"', '[2] list "Sign" "minus", one of "plus", "minus"', '[3] checkbox "Twice" on',
-        '[4] radio "When: now" off', '[5] radio "When: later" on',
-    ]  # fmt: skip
+        '[1] field "By" "5"',
+        '[2] list "Sign" "minus", one of "plus", "minus"',
+        '[3] checkbox "Twice" on',
+        '[4] radio "When: now" off',
+        '[5] radio "When: later" on',
+    ]
     browser.do("click", 6, "")
     sent = {"kind": "sum", "by": "5", "sign": "minus", "twice": "on", "when": "later", "do": "add"}
     assert site.data["log"] == [["/add", sent]] and browser.history == ["/", "/more", "/"]
@@ -88,12 +98,22 @@ def test_the_text_browser_by_hand() -> None:
 
 def test_commands() -> None:
     said = {
-        "click 3": ("click", 3, ""), "Click [12]": ("click", 12, ""), "type 4 a  b.": ("type", 4, "a  b."),
+        "click 3": ("click", 3, ""),
+        "Click [12]": ("click", 12, ""),
+        "type 4 a  b.": ("type", 4, "a  b."),
         "type 4": ("type", 4, ""),
-        "select 2 New York": ("select", 2, "New York"), "back": ("back", 0, ""), " DONE. ": ("done", 0, ""), "select 2": None,
-        "click": None, "click 3 now": None, "back 1": None, "done it": None, "click 1\nclick 2": None, "": None,
+        "select 2 New York": ("select", 2, "New York"),
+        "back": ("back", 0, ""),
+        " DONE. ": ("done", 0, ""),
+        "select 2": None,
+        "click": None,
+        "click 3 now": None,
+        "back 1": None,
+        "done it": None,
+        "click 1\nclick 2": None,
+        "": None,
         "click 1000": None,
-    }  # fmt: skip
+    }
     assert {text: command_of(text) for text in said} == said
 
 
@@ -204,10 +224,14 @@ def test_intents_find_what_they_mean() -> None:
     assert Intent("click", "More", row="9").command(browser.elements) is None
     browser.do("click", 1, "")
     wanted = {
-        Intent("type", "By", "9"): "type 1 9", Intent("select", "Sign", "minus"): "select 2 minus", Intent("done"): "done",
-        Intent("click", "When", "later"): "click 5", Intent("click", "Twice"): "click 3", Intent("type", "Sign", "9"): None,
+        Intent("type", "By", "9"): "type 1 9",
+        Intent("select", "Sign", "minus"): "select 2 minus",
+        Intent("done"): "done",
+        Intent("click", "When", "later"): "click 5",
+        Intent("click", "Twice"): "click 3",
+        Intent("type", "Sign", "9"): None,
         Intent("click", "Add", nth=1): None,
-    }  # fmt: skip
+    }
     assert {intent: intent.command(browser.elements) for intent in wanted} == wanted
 
 

@@ -425,12 +425,15 @@ class Disturbed(Forgets):
         return {"left": self._left}
 
 
-@pytest.mark.parametrize(("store", "finding"), [
-    (Sometimes, "names an actor at some turns and none at others"),
-    (Forgets, "goes on from its own snapshot behind 1 actions otherwise"),
-    (Opaque, "its snapshot is not plain"),
-    (Disturbed, "goes on otherwise once it wrote a snapshot behind 0 actions"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("store", "finding"),
+    [
+        (Sometimes, "names an actor at some turns and none at others"),
+        (Forgets, "goes on from its own snapshot behind 1 actions otherwise"),
+        (Opaque, "its snapshot is not plain"),
+        (Disturbed, "goes on otherwise once it wrote a snapshot behind 0 actions"),
+    ],
+)
 def test_each_flaw_of_roles_and_snapshots_is_found(store: Any, finding: str) -> None:
     source = World2(store=store)
     with pytest.raises(ContractError, match=finding):

@@ -32,10 +32,16 @@ def module_of(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mod
     return import_module(name)
 
 
-@pytest.mark.parametrize("manager", [
-    KeepAll(), KeepLast(n=1), KeepLast(n=2), Chunks(head=1, tail=2, most=3),
-    Summarise(context=30, share=0.9, instruction="?", shown="={summary}"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "manager",
+    [
+        KeepAll(),
+        KeepLast(n=1),
+        KeepLast(n=2),
+        Chunks(head=1, tail=2, most=3),
+        Summarise(context=30, share=0.9, instruction="?", shown="={summary}"),
+    ],
+)
 def test_built_in_managers_keep_their_promises(manager: Any) -> None:
     report = check_context_manager(manager)
     assert report.numbers["rows"] >= 1
@@ -70,11 +76,14 @@ class Wrong:
         return conversation.keep([])
 
 
-@pytest.mark.parametrize(("manager", "words"), [
-    (Forgetful(), "does another thing when a rollout is played again"),
-    (Unfiled(), "a run's file cannot say it"),
-    (Wrong(), "raised ConfigError: Conversation.keep was given"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("manager", "words"),
+    [
+        (Forgetful(), "does another thing when a rollout is played again"),
+        (Unfiled(), "a run's file cannot say it"),
+        (Wrong(), "raised ConfigError: Conversation.keep was given"),
+    ],
+)
 def test_broken_managers_are_found(manager: Any, words: str) -> None:
     with pytest.raises(ContractError, match=words):
         check_context_manager(manager)
@@ -95,10 +104,15 @@ def test_a_token_that_is_trained_twice_or_never_is_found() -> None:
 # ---- samplers ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("spec", [
-    PlayerSpec(), PlayerSpec(context=KeepLast(n=1), max_turns=3), Branching(),
-    Branching(tau=0.3, play=PlayerSpec(context=KeepLast(n=1))),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "spec",
+    [
+        PlayerSpec(),
+        PlayerSpec(context=KeepLast(n=1), max_turns=3),
+        Branching(),
+        Branching(tau=0.3, play=PlayerSpec(context=KeepLast(n=1))),
+    ],
+)
 def test_built_in_samplers_keep_their_promises(spec: Any) -> None:
     assert (check_sampler(spec).numbers["shared"] > 0) == isinstance(spec, Branching)
 
@@ -142,12 +156,15 @@ class OddSampler:
         return got
 
 
-@pytest.mark.parametrize(("wrong", "words"), [
-    ("order", "gave rollouts .* were asked for"),
-    ("context order", "gives other rollouts with the contexts in another order"),
-    ("stolen", "is shared, and no rollout sampled it"),
-    ("raises", "raised ConfigError: no"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("order", "gave rollouts .* were asked for"),
+        ("context order", "gives other rollouts with the contexts in another order"),
+        ("stolen", "is shared, and no rollout sampled it"),
+        ("raises", "raised ConfigError: no"),
+    ],
+)
 def test_broken_samplers_are_found(wrong: str, words: str) -> None:
     with pytest.raises(ContractError, match=words):
         check_sampler(Odd(wrong))

@@ -36,14 +36,30 @@ FEW = {"teacher_ids": np.tile([3, 7, -1], (12, 1)), "teacher_logps": np.log(np.t
 @pytest.mark.parametrize(
     "stat",
     [
-        FullEntropy(), TopKEntropy(3), MeanLogp(), MaxLogp(), SquaredMass(), LogSquaredMass(), ChoiceLogp(), SupportLogp(),
-        SupportLogp(support=TopP(0.7), model="mask"), SupportLogp(support=Floor(0.1)), PowerLogp(power="phi"),
-        PowerKl(power="phi"), FullKl(), FullKl(under="model"), Jsd(), Jsd(beta=0.0), AlphaDivergence(),
-        FDivergence(generator="chi2"), FDivergence(generator="total_variation"), TopKModel(k=3),
+        FullEntropy(),
+        TopKEntropy(3),
+        MeanLogp(),
+        MaxLogp(),
+        SquaredMass(),
+        LogSquaredMass(),
+        ChoiceLogp(),
+        SupportLogp(),
+        SupportLogp(support=TopP(0.7), model="mask"),
+        SupportLogp(support=Floor(0.1)),
+        PowerLogp(power="phi"),
+        PowerKl(power="phi"),
+        FullKl(),
+        FullKl(under="model"),
+        Jsd(),
+        Jsd(beta=0.0),
+        AlphaDivergence(),
+        FDivergence(generator="chi2"),
+        FDivergence(generator="total_variation"),
+        TopKModel(k=3),
         TopKModel(k=4, support="policy", sparse=SparseDivergence(direction="reverse", rest="tail")),
     ],
     ids=lambda s: s.name,
-)  # fmt: skip
+)
 def test_built_in_statistics(stat: VocabStat) -> None:
     assert check_statistic(stat).subject == type(stat).__name__
 

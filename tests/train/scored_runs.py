@@ -84,19 +84,33 @@ def warmed(seed: int = 0) -> Run:
     """A model that thinks of the right digit two times in five, and says what it thinks."""
     stage = warm_up(steps=200, levels=(1,), learner=LearnerSettings(optimizer=Muon(lr=8e-3), schedule=SCHEDULE))
     return Run(
-        name="warmed", seed=seed, model=Scratch(shape=SHAPE, seed=seed), tasks=Thought(),
-        stages=(replace(stage, noise=0.6, demonstrations=2000, batch=64),), sampling=Sampling(max_new_tokens=4),
-        evaluation=Evaluation(every=0, per_level=8, final_per_level=8, n=8), checkpoint_every=1000,
-    )  # fmt: skip
+        name="warmed",
+        seed=seed,
+        model=Scratch(shape=SHAPE, seed=seed),
+        tasks=Thought(),
+        stages=(replace(stage, noise=0.6, demonstrations=2000, batch=64),),
+        sampling=Sampling(max_new_tokens=4),
+        evaluation=Evaluation(every=0, per_level=8, final_per_level=8, n=8),
+        checkpoint_every=1000,
+    )
 
 
 def scored(model: Path, reward: Any = FromTasks(), steps: int = 12, **stage: Any) -> Run:  # noqa: B008
     """RL by ``reward`` from a model of `warmed`."""
     given: dict[str, Any] = {
-        "steps": steps, "groups": 16, "group_size": 8, "objective": grpo(), "curriculum": Uniform(), "reward": reward,
+        "steps": steps,
+        "groups": 16,
+        "group_size": 8,
+        "objective": grpo(),
+        "curriculum": Uniform(),
+        "reward": reward,
         "learner": LearnerSettings(optimizer=AdamW(lr=3e-3)),
-    }  # fmt: skip
+    }
     return replace(
-        warmed(), name="scored", model=Folder(path=str(model)), stages=(Reinforce(**(given | stage)),), checkpoint_every=4,
+        warmed(),
+        name="scored",
+        model=Folder(path=str(model)),
+        stages=(Reinforce(**(given | stage)),),
+        checkpoint_every=4,
         rollouts_every=4,
-    )  # fmt: skip
+    )

@@ -362,9 +362,14 @@ def many(folder: Path) -> Run:
     taught = replace(taught, terms=(*taught.terms, *sdpo().terms))
     learner = settings(*anchors, heads=(ValueHead(tau=0.5),))
     stage = reinforce(
-        steps=5, objective=taught, learner=learner, minibatches=2, guidance=Privileged(text="{solution};{prompt}"),
-        replay=Recent(capacity=8), composer=Compose(replay_share=0.25),
-    )  # fmt: skip
+        steps=5,
+        objective=taught,
+        learner=learner,
+        minibatches=2,
+        guidance=Privileged(text="{solution};{prompt}"),
+        replay=Recent(capacity=8),
+        composer=Compose(replay_share=0.25),
+    )
     run = replace(rl(), stages=(stage, replace(stage, steps=4)), checkpoint_every=2)
     return replace(run, evaluation=Evaluation(every=0, final_per_level=2))
 

@@ -39,14 +39,16 @@ class Nothing:
 def run(**changes: Any) -> Run:
     """Sorting is shown at two levels and practised at three; reversal is only shown."""
     given: dict[str, Any] = {
-        "name": "arms", "model": Scratch(shape=SHAPE), "tasks": BOTH,
+        "name": "arms",
+        "model": Scratch(shape=SHAPE),
+        "tasks": BOTH,
         "stages": (
             warm_up(steps=3, batch=8, demonstrations=0, levels={"sort": (1, 2), "reverse": (2, 3)}),
             reinforce(steps=2, levels={"sort": (1, 2, 3)}, curriculum=Frontier(start={"sort": 3})),
         ),
         "sampling": Sampling(max_new_tokens=5),
         "evaluation": Evaluation(every=0, final_per_level=2, kl_to_base=False),
-    }  # fmt: skip
+    }
     return Run(**(given | changes))
 
 
@@ -102,16 +104,24 @@ def test_each_stage_takes_its_own_arms_and_the_report_tells_them_apart(tmp_path:
 
 
 ITEMS = [
-    {"arm": "a", "level": 1, "values": [1.0]}, {"arm": "a", "level": 2, "values": [0.0]},
-    {"arm": "b", "level": 1, "values": [1.0]}, {"arm": "c", "level": 1, "values": []},
-]  # fmt: skip
+    {"arm": "a", "level": 1, "values": [1.0]},
+    {"arm": "a", "level": 2, "values": [0.0]},
+    {"arm": "b", "level": 1, "values": [1.0]},
+    {"arm": "c", "level": 1, "values": []},
+]
 
 
 def test_accuracy_by_arm_by_hand() -> None:
     assert summary("greedy", ITEMS, 1.0) == {
-        "eval/greedy/all": pytest.approx(2 / 3), "eval/greedy/level_1": 1.0, "eval/greedy/level_2": 0.0, "eval/greedy/a/all": 0.5,
-        "eval/greedy/a/level_1": 1.0, "eval/greedy/a/level_2": 0.0, "eval/greedy/b/all": 1.0, "eval/greedy/b/level_1": 1.0,
-    }  # fmt: skip
+        "eval/greedy/all": pytest.approx(2 / 3),
+        "eval/greedy/level_1": 1.0,
+        "eval/greedy/level_2": 0.0,
+        "eval/greedy/a/all": 0.5,
+        "eval/greedy/a/level_1": 1.0,
+        "eval/greedy/a/level_2": 0.0,
+        "eval/greedy/b/all": 1.0,
+        "eval/greedy/b/level_1": 1.0,
+    }
     assert summary("greedy", ITEMS[:2], 1.0) == {"eval/greedy/all": 0.5, "eval/greedy/level_1": 1.0, "eval/greedy/level_2": 0.0}
     assert by_arm(ITEMS, 1.0) == {"a": 0.5, "b": 1.0, "c": 0.0}
 

@@ -62,9 +62,12 @@ STAGES = {
 
 def run_of(base: Path, *stages: Any) -> Run:
     return Run(
-        model=Folder(str(base)), tasks=SortDigits(levels=(1, 2)), stages=stages, sampling=Sampling(max_new_tokens=4),
+        model=Folder(str(base)),
+        tasks=SortDigits(levels=(1, 2)),
+        stages=stages,
+        sampling=Sampling(max_new_tokens=4),
         evaluation=Evaluation(every=0, final_per_level=1),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

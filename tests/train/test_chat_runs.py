@@ -35,9 +35,12 @@ def thinking_run() -> Run:
     """Demonstrations show an empty thought; a 9 ends an answer."""
     made = tiny(warm=40, rl=2)
     return replace(
-        made, model=Scratch(shape=SHAPE, chat=Chat(thinking=THINKS)), sampling=Sampling(max_new_tokens=10, stop=("9",)),
-        stages=(warm_up(steps=60, levels=(1,)), reinforce(steps=2, levels=(1,))), rollouts_every=1,
-    )  # fmt: skip
+        made,
+        model=Scratch(shape=SHAPE, chat=Chat(thinking=THINKS)),
+        sampling=Sampling(max_new_tokens=10, stop=("9",)),
+        stages=(warm_up(steps=60, levels=(1,)), reinforce(steps=2, levels=(1,))),
+        rollouts_every=1,
+    )
 
 
 def test_a_run_of_thoughts_and_stop_texts(tmp_path: Path) -> None:
@@ -80,8 +83,12 @@ def folder(name: str, place: Path) -> Path:
 
 def lookups(model: object) -> Run:
     return replace(
-        tiny(), model=model, tasks=KeyValue(), stages=(reinforce(steps=1),), sampling=Sampling(max_new_tokens=8),
-    )  # fmt: skip
+        tiny(),
+        model=model,
+        tasks=KeyValue(),
+        stages=(reinforce(steps=1),),
+        sampling=Sampling(max_new_tokens=8),
+    )
 
 
 def test_demonstrations_are_what_the_template_writes(tmp_path: Path) -> None:
@@ -141,7 +148,7 @@ ANSWERS = {
     "if m.role != 'tool'": (None, "leaves out messages of role 'tool'"),
     "if m.role != 'assistant' or loop.last or messages[-1].role != 'tool' else 'x'": (None, "leaves out messages"),
     "if '</think>' not in m.content else m.content.split('</think>')[1]": (Thinking(), "otherwise once tool follows"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("where", ANSWERS)

@@ -57,10 +57,16 @@ def checker(share: float = 1.0, verifier: Any = None) -> Checker:
 def test_what_reward_and_check_say_of_the_same_attempts() -> None:
     groups = [group(0, [1.0, 1.0, 0.0, 1.0, LOST], ["1", "0", "1", "?", "1"]), group(1, [0.5, 0.0], ["0.25", "0"])]
     found = checker().look(groups)
-    assert found.metrics == pytest.approx({
-        "check/attempts": 5.0, "check/faults": 1 / 6, "check/reward": 2.5 / 5, "check/value": 2.25 / 5, "check/gap": 0.05,
-        "check/overpaid": 2 / 5,
-    })  # fmt: skip
+    assert found.metrics == pytest.approx(
+        {
+            "check/attempts": 5.0,
+            "check/faults": 1 / 6,
+            "check/reward": 2.5 / 5,
+            "check/value": 2.25 / 5,
+            "check/gap": 0.05,
+            "check/overpaid": 2 / 5,
+        }
+    )
     assert len(found.scores) == 6  # not the attempt on which the reward itself gave no verdict
 
 

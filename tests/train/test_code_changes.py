@@ -117,10 +117,15 @@ def judged_by(fn: Any) -> Run:
     """A run of a few steps whose rows are judged by a function."""
     rows = tuple({"prompt": f"S{i}>", "answer": str(i)} for i in range(12))
     return Run(
-        name="judged", seed=0, model=Scratch(shape=SHAPE, seed=0), tasks=Rows(rows, name="rows", reward=fn, test_share=0.25),
-        stages=(reinforce(steps=2, groups=2),), sampling=Sampling(max_new_tokens=4),
-        evaluation=Evaluation(every=9, per_level=1, final_per_level=1), checkpoint_every=1,
-    )  # fmt: skip
+        name="judged",
+        seed=0,
+        model=Scratch(shape=SHAPE, seed=0),
+        tasks=Rows(rows, name="rows", reward=fn, test_share=0.25),
+        stages=(reinforce(steps=2, groups=2),),
+        sampling=Sampling(max_new_tokens=4),
+        evaluation=Evaluation(every=9, per_level=1, final_per_level=1),
+        checkpoint_every=1,
+    )
 
 
 def events(folder: Path) -> list[dict[str, Any]]:

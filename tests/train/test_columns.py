@@ -214,9 +214,12 @@ def test_the_policy_says_how_sure_it_is_of_the_prompt(batches: list[Batch]) -> N
 
 def tools(**changes: Any) -> Run:
     return replace(
-        only_rl(steps=3, **changes), model=models.Scratch(shape=replace(SHAPE, max_positions=64)), tasks=KeyValue(levels=(1, 2)),
-        sampling=Sampling(max_new_tokens=5), evaluation=Evaluation(every=0, final_per_level=2),
-    )  # fmt: skip
+        only_rl(steps=3, **changes),
+        model=models.Scratch(shape=replace(SHAPE, max_positions=64)),
+        tasks=KeyValue(levels=(1, 2)),
+        sampling=Sampling(max_new_tokens=5),
+        evaluation=Evaluation(every=0, final_per_level=2),
+    )
 
 
 def test_steps_from_one_state_share_its_number(batches: list[Batch]) -> None:

@@ -69,9 +69,7 @@ def distil(teacher: Any, **changes: Any) -> Distillation:
 def test_right_answers_become_rows_to_imitate(tmp_path: Path) -> None:
     found = distil(server(lambda talk, n: right(talk))).run(tmp_path / "rows.jsonl")
     assert (found.rows, found.tasks, found.solved, found.again) == (4, 4, 4, 0)
-    assert found.attempts == {
-        "asked": 16, "right": 16, "repeated": 12, "wrong": 0, "cut_off": 0, "unanswered": 0, "unjudged": 0
-    }  # fmt: skip
+    assert found.attempts == {"asked": 16, "right": 16, "repeated": 12, "wrong": 0, "cut_off": 0, "unanswered": 0, "unjudged": 0}
     made = rows(tmp_path / "rows.jsonl")
     train = {TASKS.task("sort", level, "train", i).public["prompt"] for level in (2, 3) for i in range(8)}
     for row, level in zip(made, (2, 2, 3, 3), strict=True):
@@ -91,9 +89,7 @@ def test_each_attempt_counts_as_what_it_was(tmp_path: Path) -> None:
         return (gold, gold, "x", (gold, "length"), "", 500)[min(n, 5)]
 
     found = distil(server(say), attempts=6, per_level=1).run(tmp_path / "rows.jsonl")
-    assert found.attempts == {
-        "asked": 12, "right": 4, "repeated": 2, "wrong": 4, "cut_off": 2, "unanswered": 2, "unjudged": 0
-    }  # fmt: skip
+    assert found.attempts == {"asked": 12, "right": 4, "repeated": 2, "wrong": 4, "cut_off": 2, "unanswered": 2, "unjudged": 0}
     assert (found.rows, found.solved, found.again) == (2, 2, 0)
 
 
@@ -306,9 +302,11 @@ def test_what_a_small_model_has_learned_goes_into_a_fresh_one(tmp_path: Path) ->
     made = Distillation(teacher=ModelTeacher(model=tmp_path / "teacher", max_new_tokens=5), tasks=TASKS, per_level=300)
     found = made.run(tmp_path / "rows.jsonl")
     student = replace(
-        taught, model=Scratch(shape=SHAPE, seed=7), evaluation=evaluation,
+        taught,
+        model=Scratch(shape=SHAPE, seed=7),
+        evaluation=evaluation,
         stages=(imitate(data=tmp_path / "rows.jsonl", steps=500, batch=32, learner=warm_up().learner),),
-    )  # fmt: skip
+    )
     train(student, tmp_path / "student")
     before, after = (accuracy(tmp_path / "student", step) for step in (0, 500))
     assert found.solved > 200 and before < 0.05 and after > 0.6

@@ -69,9 +69,14 @@ def test_a_finished_run_is_loaded_by_transformers_as_it_ended(whole, tmp_path):
     theirs = load_file(tmp_path / "out" / "model.safetensors")
     assert ours.keys() == theirs.keys() and all(torch.equal(ours[n], theirs[n]) for n in ours)
     assert json.loads((tmp_path / "out" / "generation_config.json").read_text()) == {
-        "do_sample": True, "temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 5, "eos_token_id": 1,
+        "do_sample": True,
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "top_k": 0,
+        "max_new_tokens": 5,
+        "eos_token_id": 1,
         "pad_token_id": 0,
-    }  # fmt: skip
+    }
     assert load_model(tmp_path / "out").tokenizer.digest == load_model(whole / "model").tokenizer.digest
 
 
@@ -197,10 +202,8 @@ TALKS = {
         "{{ '>' if add_generation_prompt }}",
         options={"loud": True},
     ),
-    "joined": Chat(
-        template="{% for m in messages if m.role != 'system' %}{{ m.content }};{% endfor %}", system="Sort."
-    ),
-}  # fmt: skip
+    "joined": Chat(template="{% for m in messages if m.role != 'system' %}{{ m.content }};{% endfor %}", system="Sort."),
+}
 
 
 @pytest.mark.parametrize("name", TALKS)

@@ -34,13 +34,16 @@ def hub_run(
     sft = LearnerSettings(optimizer=AdamW(lr=2e-3))
     learner = LearnerSettings(optimizer=AdamW(lr=2e-3 if adapter else 5e-4), adapter=adapter)
     given: dict[str, Any] = {
-        "model": Folder(str(folder)), "tasks": SortDigits(levels=levels), "sampling": Sampling(max_new_tokens=5),
+        "model": Folder(str(folder)),
+        "tasks": SortDigits(levels=levels),
+        "sampling": Sampling(max_new_tokens=5),
         "stages": (
             WarmUp(steps=warm, batch=16, demonstrations=400, levels=levels[:2], learner=sft),
             Reinforce(steps=rl, groups=4, group_size=4, learner=learner),
         ),
-        "evaluation": Evaluation(every=0, final_per_level=2), "checkpoint_every": 3,
-    }  # fmt: skip
+        "evaluation": Evaluation(every=0, final_per_level=2),
+        "checkpoint_every": 3,
+    }
     return Run(**(given | changes))
 
 
@@ -48,9 +51,15 @@ def proofs(folder: Path) -> list[str]:
     return [line for line in (folder / "metrics.jsonl").read_text().splitlines() if '"proof/state": 1.0' in line]
 
 
-@pytest.mark.parametrize(("family", "adapter"), [
-    ("gpt2", None), pytest.param("gemma3", LORA, marks=pytest.mark.prove), ("qwen3", LORA),
-], ids=lambda x: x if isinstance(x, str) else "lora" if x else "full")  # fmt: skip
+@pytest.mark.parametrize(
+    ("family", "adapter"),
+    [
+        ("gpt2", None),
+        pytest.param("gemma3", LORA, marks=pytest.mark.prove),
+        ("qwen3", LORA),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "lora" if x else "full",
+)
 def test_a_run_of_two_stages_is_proved_and_goes_on_exactly(family, adapter, tmp_path):
     save_model(hub_model(family), tmp_path / "base")
     run = hub_run(tmp_path / "base", adapter)
@@ -77,9 +86,12 @@ def test_sft_teaches_and_rl_improves_every_family(family, adapter, tmp_path):
     """Demonstrations are noisy: verified attempts repair what they taught wrong."""
     save_model(hub_model(family), tmp_path / "base")
     run = hub_run(
-        tmp_path / "base", adapter, levels=(2, 3), evaluation=Evaluation(every=0, final_per_level=64, n=2),
+        tmp_path / "base",
+        adapter,
+        levels=(2, 3),
+        evaluation=Evaluation(every=0, final_per_level=64, n=2),
         checkpoint_every=100,
-    )  # fmt: skip
+    )
     sft = replace(run.stages[0], steps=200, batch=32, noise=0.4)
     rl = replace(run.stages[1], steps=60, groups=8, group_size=8)
     train(replace(run, stages=(sft, rl)), tmp_path / "run")
@@ -125,9 +137,14 @@ def mixture_run(base: Path, **changes: Any) -> Run:
     save_model(exaggerated("mixtral"), base)
     learner = LearnerSettings(optimizer=AdamW(lr=5e-4), replay_routing=True)
     stage = Reinforce(
-        steps=4, groups=4, group_size=4, learner=learner, objective=tis(), replay=Recent(capacity=4),
+        steps=4,
+        groups=4,
+        group_size=4,
+        learner=learner,
+        objective=tis(),
+        replay=Recent(capacity=4),
         composer=Compose(replay_share=0.25),
-    )  # fmt: skip
+    )
     tossed = Rewarded(source=SortDigits(levels=(1, 2, 3)), scorer=RandomReward())
     run = hub_run(base, None, tasks=tossed, engine=InProcess(dtype="bfloat16"), sampling=Sampling(max_new_tokens=24))
     return replace(run, stages=(stage,), **changes)
@@ -176,13 +193,16 @@ def opened(run: Run) -> Any:
     return open_session(run, run.stages[1], model, ScoringPool(run.tasks.verifier()), 0)
 
 
-@pytest.mark.parametrize(("family", "learner", "said"), [
-    ("gpt2", LearnerSettings(replay_routing=True), "GPT2LMHeadModel has no experts"),
-    ("mixtral", LearnerSettings(compile=True, precision="bf16"), "MixtralForCausalLM is not compiled"),
-    ("gpt2", LearnerSettings(device="cuda"), "PyTorch sees no CUDA device"),
-    ("gpt2", LearnerSettings(adapter=Lora(targets=("q_proj",))), r"Lora.targets=\('q_proj',\): .*'c_attn', 'c_fc'"),
-    ("qwen3", LearnerSettings(adapter=Lora(targets=("query",))), r"Lora.targets=\('query',\): .*'k_proj'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("family", "learner", "said"),
+    [
+        ("gpt2", LearnerSettings(replay_routing=True), "GPT2LMHeadModel has no experts"),
+        ("mixtral", LearnerSettings(compile=True, precision="bf16"), "MixtralForCausalLM is not compiled"),
+        ("gpt2", LearnerSettings(device="cuda"), "PyTorch sees no CUDA device"),
+        ("gpt2", LearnerSettings(adapter=Lora(targets=("q_proj",))), r"Lora.targets=\('q_proj',\): .*'c_attn', 'c_fc'"),
+        ("qwen3", LearnerSettings(adapter=Lora(targets=("query",))), r"Lora.targets=\('query',\): .*'k_proj'"),
+    ],
+)
 def test_what_a_later_stage_cannot_do_is_found_before_the_first(family, learner, said, tmp_path, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     save_model(hub_model(family), tmp_path / "base")

@@ -34,7 +34,7 @@ from assay.runtime import (
     init_model,
     load_model,
     save_model,
-)  # fmt: skip
+)
 from assay.runtime.compiled import build as builds
 from assay.runtime.packing import pack_offsets
 from assay.runtime.readout import Head, head_columns
@@ -135,17 +135,24 @@ def measured(model: HubModel | Model, settings: LearnerSettings, lengths: list[i
 
 KEPT = ("qwen3", "gpt2", "gemma2", "mixtral")
 WAYS = {
-    "full": LearnerSettings(), "plain": LearnerSettings(kernel=False), "bf16": LearnerSettings(precision="bf16"),
-    "again": LearnerSettings(checkpointing=True), "lora": LearnerSettings(adapter=Lora(rank=4)),
+    "full": LearnerSettings(),
+    "plain": LearnerSettings(kernel=False),
+    "bf16": LearnerSettings(precision="bf16"),
+    "again": LearnerSettings(checkpointing=True),
+    "lora": LearnerSettings(adapter=Lora(rank=4)),
     "both": LearnerSettings(adapter=Lora(rank=4), precision="bf16"),
     "all": LearnerSettings(adapter=Lora(rank=4), precision="bf16", checkpointing=True),
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize(("family", "way"), [
-    pytest.param(f, way, marks=[] if f == KEPT[0] or (f in KEPT and way in ("full", "all")) else pytest.mark.prove)
-    for f in FAMILIES for way in WAYS
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("family", "way"),
+    [
+        pytest.param(f, way, marks=[] if f == KEPT[0] or (f in KEPT and way in ("full", "all")) else pytest.mark.prove)
+        for f in FAMILIES
+        for way in WAYS
+    ],
+)
 def test_activations_are_predicted_within_a_factor_of_one_and_a_half(family, way, tmp_path):
     """Of every family, and with ``qwen3`` and ``llama`` for assay's own decoder, where nothing is asked that it lacks."""
     save_model(hub_model(family), tmp_path / "m")

@@ -116,10 +116,14 @@ def test_an_adapter_of_a_hub_model_is_shared_proved_and_whole_in_the_end(tmp_pat
     save_model(hub_model("gpt2"), tmp_path / "base")
     settings = LearnerSettings(optimizer=AdamW(lr=2e-3), adapter=Lora(rank=4))
     run = Run(
-        model=Folder(str(tmp_path / "base")), tasks=tiny().tasks, sampling=Sampling(max_new_tokens=5), mesh=Mesh(data=2),
+        model=Folder(str(tmp_path / "base")),
+        tasks=tiny().tasks,
+        sampling=Sampling(max_new_tokens=5),
+        mesh=Mesh(data=2),
         stages=(warm_up(steps=4, learner=settings), reinforce(steps=3, learner=settings)),
-        evaluation=Evaluation(every=0, final_per_level=2), checkpoint_every=3,
-    )  # fmt: skip
+        evaluation=Evaluation(every=0, final_per_level=2),
+        checkpoint_every=3,
+    )
     digest = trained(run, tmp_path / "run")
     assert (tmp_path / "run" / "metrics.jsonl").read_text().count('"proof/state": 1.0') == 3
     alone = trained(replace(run, mesh=Mesh()), tmp_path / "alone")

@@ -28,14 +28,30 @@ from assay.train.wiring import models_of
 from assay.verify import ScoringPool
 
 SHAPE = {
-    "hidden_size": 16, "num_layers": 1, "num_heads": 1, "num_kv_heads": 1, "head_dim": 16, "intermediate_size": 32,
+    "hidden_size": 16,
+    "num_layers": 1,
+    "num_heads": 1,
+    "num_kv_heads": 1,
+    "head_dim": 16,
+    "intermediate_size": 32,
     "max_positions": 64,
-}  # fmt: skip
+}
 SMALL = [
-    "--model.kind", "Scratch", *(word for name, size in SHAPE.items() for word in (f"--model.shape.{name}", str(size))),
-    "--sampling.max_new_tokens", "4", "--evaluation.every", "0", "--evaluation.levels", "3",
-    "--stages.0.steps", "2", "--stages.0.levels", "3", "4",
-]  # fmt: skip
+    "--model.kind",
+    "Scratch",
+    *(word for name, size in SHAPE.items() for word in (f"--model.shape.{name}", str(size))),
+    "--sampling.max_new_tokens",
+    "4",
+    "--evaluation.every",
+    "0",
+    "--evaluation.levels",
+    "3",
+    "--stages.0.steps",
+    "2",
+    "--stages.0.levels",
+    "3",
+    "4",
+]
 FEW = ["--stages.0.groups", "4"]  # attempts as the recipe has them: no baseline asks for more
 MORE = {"grpo_passk": ["--stages.0.group_size", "2"]}  # it learns from groups with a lone right answer
 TAUGHT = [name for name, m in methods().items() if "teacher" in models_of(m.objective(**m.requires.settings))]
@@ -93,8 +109,16 @@ def test_two_steps_by_name(name: str, teacher: Path, pool: ScoringPool) -> None:
 
 def test_a_method_that_learns_from_a_teacher_asks_for_one() -> None:
     assert TAUGHT == [
-        "gkd", "iw_opd", "kd_estimator", "kd_topk", "kdrl", "opd", "opd_advantage", "opd_clipped", "ref_kl",
-    ]  # fmt: skip
+        "gkd",
+        "iw_opd",
+        "kd_estimator",
+        "kd_topk",
+        "kdrl",
+        "opd",
+        "opd_advantage",
+        "opd_clipped",
+        "ref_kl",
+    ]
     for name in TAUGHT:
         with pytest.raises(ConfigError, match=rf"{name} learns from a model 'teacher'.*--stages\.0\.objective\.teacher_model"):
             named(name)

@@ -57,9 +57,9 @@ def pair(family: str, dtype: str) -> tuple[Any, Any]:
     return np.concatenate([c.logp_engine for c in done]), own
 
 
-@pytest.mark.parametrize("family", [
-    f if f in (*DENSE, "mixtral") else pytest.param(f, marks=pytest.mark.prove) for f in FAMILIES
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "family", [f if f in (*DENSE, "mixtral") else pytest.param(f, marks=pytest.mark.prove) for f in FAMILIES]
+)
 def test_a_float32_pair_agrees_in_every_family_and_a_bfloat16_pair_shows(family: str) -> None:
     drawn, own = pair(family, "float32")
     assert drawn.std() > 0.5, "weights must be far from uniform for this to say anything"

@@ -146,11 +146,12 @@ def test_the_longest_text_that_fits_is_taken() -> None:
         ({"data": ()}, ConfigError, "Prefer.data is empty"),
         ({"batch": 91}, ConfigError, "Prefer.batch=91, but the data has 90 rows; use at most 90"),
         (
-            {"data": [{"prompt": "a", "completion": "b", "label": True}], "batch": 1}, DataError,
+            {"data": [{"prompt": "a", "completion": "b", "label": True}], "batch": 1},
+            DataError,
             r"row 0: 1 answer where the objective compares at least 2 .* give pairs .*kto",
         ),
     ],
-)  # fmt: skip
+)
 def test_too_little_data_is_refused(changes: dict[str, Any], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         check_run(preferring(**changes))
@@ -202,9 +203,7 @@ def objective_of(name: str) -> Objective:
     return found.make(**dict(found.example))
 
 
-TAKEN = (
-    "aot apo bco copg cpl cpo direct_advantage discopop dpo exo f_dpo inpo ipo kto ld_dpo mpo nca orpo rso simpo sppo"
-)  # fmt: skip
+TAKEN = "aot apo bco copg cpl cpo direct_advantage discopop dpo exo f_dpo inpo ipo kto ld_dpo mpo nca orpo rso simpo sppo"
 
 
 def test_every_method_for_preferences_takes_a_step_and_all_others_are_refused() -> None:

@@ -78,7 +78,9 @@ def test_a_profiled_run_has_the_digest_of_another_and_its_parts_add_up(tmp_path:
 
 def test_an_engine_elsewhere_is_the_wait_for_it() -> None:
     assert profile_metrics({"rollout": 2.0, "framework": 1.0}, {"rollout": 0.5, "framework": 1.0}) == {
-        "time/profile/engine": 2.0, "time/profile/framework": 1.0,
-        "time/profile_cpu/engine": 0.5, "time/profile_cpu/framework": 1.0,
-    }  # fmt: skip
+        "time/profile/engine": 2.0,
+        "time/profile/framework": 1.0,
+        "time/profile_cpu/engine": 0.5,
+        "time/profile_cpu/framework": 1.0,
+    }
     assert Clock().seconds().keys() == {"time/step"}

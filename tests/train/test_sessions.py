@@ -101,9 +101,11 @@ def test_attempts_are_sorted_to_their_contexts_in_the_order_posed() -> None:
 
     right = ["".join(sorted(str(t.public["prompt"])[1:-1])) for t in tasks]
     mixed = [
-        answered(tasks[1], "b/0", "x"), answered(tasks[0], "a/0", right[0]), answered(tasks[1], "b/1", right[1]),
+        answered(tasks[1], "b/0", "x"),
+        answered(tasks[0], "a/0", right[0]),
+        answered(tasks[1], "b/1", right[1]),
         answered(tasks[0], "a/1", "x"),
-    ]  # fmt: skip
+    ]
     posed = [(t, Context(key=key, group=key, task=t.exposed(), messages=())) for t, key in zip(tasks, "abc", strict=True)]
     with ScoringPool(source.verifier()) as pool:
         a, b, none = asyncio.run(verify_rollouts(pool, posed, mixed))

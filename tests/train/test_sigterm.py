@@ -45,9 +45,13 @@ HEARD = "stopping after this step, with a checkpoint; once more stops at once"
 def run_in_step_2(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])}
     child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(tmp_path / "run")], env=environment, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        [sys.executable, "-c", CHILD, str(tmp_path / "run")],
+        env=environment,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     with child:
         try:
             assert child.stdout and child.stdout.readline() == "in step 2\n", child.communicate()[1]

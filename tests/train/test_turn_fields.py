@@ -71,18 +71,23 @@ def test_a_silent_user_turn_is_what_it_is_and_cannot_be_learned_whole():
         learned(row, everything=True)
 
 
-@pytest.mark.parametrize(("row", "says"), [
-    (talk({"weight": 0}, {"train": False}), "every turn of the assistant is switched off"),
-    (talk({"weight": 0.5}, {}), r"turn 2, field 'weight': 0.5 is neither on nor off"),
-    (talk({"train": "no"}, {}), r"turn 2, field 'train': 'no' is neither on nor off"),
-    (talk({"loss_mask": [0, 1]}, {}), r"turn 2, field 'loss_mask': \[0, 1\] is neither"),
-    (talk({"weight": 0, "train": True}, {}), r"turn 2: 'weight' and 'train' contradict each other"),
-    ({"messages": [turn("user", "u", train=True), turn("assistant", "a")]}, r"turn 1, field 'train': a turn of role 'user'"),
-    ({"prompt": [turn("user", "u"), turn("assistant", "a", train=True), turn("user", "v")], "completion": "c"},
-     "turns in front of an answer are only read"),
-    ({"prompt": "u", "completion": "a", "weight": 0}, r"here, field 'weight': 0 of a whole row would not be heeded"),
-    ({"prompt": "u", "completion": "a", "train": False}, r"here, field 'train': False of a whole row"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (talk({"weight": 0}, {"train": False}), "every turn of the assistant is switched off"),
+        (talk({"weight": 0.5}, {}), r"turn 2, field 'weight': 0.5 is neither on nor off"),
+        (talk({"train": "no"}, {}), r"turn 2, field 'train': 'no' is neither on nor off"),
+        (talk({"loss_mask": [0, 1]}, {}), r"turn 2, field 'loss_mask': \[0, 1\] is neither"),
+        (talk({"weight": 0, "train": True}, {}), r"turn 2: 'weight' and 'train' contradict each other"),
+        ({"messages": [turn("user", "u", train=True), turn("assistant", "a")]}, r"turn 1, field 'train': a turn of role 'user'"),
+        (
+            {"prompt": [turn("user", "u"), turn("assistant", "a", train=True), turn("user", "v")], "completion": "c"},
+            "turns in front of an answer are only read",
+        ),
+        ({"prompt": "u", "completion": "a", "weight": 0}, r"here, field 'weight': 0 of a whole row would not be heeded"),
+        ({"prompt": "u", "completion": "a", "train": False}, r"here, field 'train': False of a whole row"),
+    ],
+)
 def test_switches_that_mean_nothing_are_named(row, says):
     with pytest.raises(DataError, match=says):
         Demonstration.of(row, "here")
@@ -110,11 +115,15 @@ def test_the_gradient_is_that_of_the_turns_that_are_left():
 
 NAMES = sorted(TOOL_FAMILIES)
 TOOLS = [
-    {"type": "function", "function": {
-        "name": "look_up", "description": "The value of a key; not <|im_end|>.",
-        "parameters": {"type": "object", "properties": {"key": {"type": "string"}}},
-    }},
-]  # fmt: skip
+    {
+        "type": "function",
+        "function": {
+            "name": "look_up",
+            "description": "The value of a key; not <|im_end|>.",
+            "parameters": {"type": "object", "properties": {"key": {"type": "string"}}},
+        },
+    },
+]
 
 
 def call(number: int, **arguments: Any) -> dict[str, Any]:
@@ -205,16 +214,26 @@ def test_a_call_may_be_switched_off():
     assert len(runs(row.mask)) == 1
 
 
-@pytest.mark.parametrize(("messages", "says"), [
-    ([CALLED[0], turn("assistant", "", tool_calls=[{"name": 3}])], r"turn 2, field 'tool_calls': .* is no call"),
-    ([CALLED[0], turn("assistant", "", tool_calls="[{")], r"turn 2, field 'tool_calls': .* is no JSON"),
-    ([CALLED[0], turn("assistant", "", tool_calls=[{"name": "f", "arguments": "x"}])], r"'arguments': 'x' is no JSON"),
-    ([turn("user", "u", tool_calls=[call(0)]), CALLED[3]], r"turn 1: a turn of role 'user' has calls"),
-    ([CALLED[0], CALLED[1] | {"content": 4}, *CALLED[2:]], r"turn 2, field 'content': it is 4"),
-    ([CALLED[0], turn("assistant", "", tool_calls=[call(0), call(1)]), turn("tool", "7", tool_call_id="call00001"), CALLED[3]],
-     r"turn 3, field 'tool_call_id': 'call00001' answers another call than 'call00000'"),
-    ([CALLED[0], CALLED[1], CALLED[1]], "two turns of the assistant behind one another"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("messages", "says"),
+    [
+        ([CALLED[0], turn("assistant", "", tool_calls=[{"name": 3}])], r"turn 2, field 'tool_calls': .* is no call"),
+        ([CALLED[0], turn("assistant", "", tool_calls="[{")], r"turn 2, field 'tool_calls': .* is no JSON"),
+        ([CALLED[0], turn("assistant", "", tool_calls=[{"name": "f", "arguments": "x"}])], r"'arguments': 'x' is no JSON"),
+        ([turn("user", "u", tool_calls=[call(0)]), CALLED[3]], r"turn 1: a turn of role 'user' has calls"),
+        ([CALLED[0], CALLED[1] | {"content": 4}, *CALLED[2:]], r"turn 2, field 'content': it is 4"),
+        (
+            [
+                CALLED[0],
+                turn("assistant", "", tool_calls=[call(0), call(1)]),
+                turn("tool", "7", tool_call_id="call00001"),
+                CALLED[3],
+            ],
+            r"turn 3, field 'tool_call_id': 'call00001' answers another call than 'call00000'",
+        ),
+        ([CALLED[0], CALLED[1], CALLED[1]], "two turns of the assistant behind one another"),
+    ],
+)
 def test_calls_that_are_wrong_are_named(messages, says):
     with pytest.raises(DataError, match=says):
         Demonstration.of({"messages": messages}, "here")

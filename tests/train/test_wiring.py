@@ -53,8 +53,11 @@ def test_critics_on_a_model_of_their_own() -> None:
     learner = wired("archer", reinforce(steps=400)).learner
     assert learner.trunks == (Trunk(tau=0.1, optimizer=AdamW(lr=1e-3)),)
     assert [(h.name, h.behind, h.trunk, h.tau) for h in learner.heads] == [
-        ("v1", False, "critic", 0.1), ("v2", False, "critic", 0.1), ("q1", True, "critic", 0.1), ("q2", True, "critic", 0.1),
-    ]  # fmt: skip
+        ("v1", False, "critic", 0.1),
+        ("v2", False, "critic", 0.1),
+        ("q1", True, "critic", 0.1),
+        ("q2", True, "critic", 0.1),
+    ]
     assert learner.policy_after == 40
 
 

@@ -40,17 +40,24 @@ SCHEDULE = Schedule(kind="linear", start=0.5, floor=0.1)
 
 def warm_up(**changes: Any) -> WarmUp:
     given: dict[str, Any] = {
-        "steps": 30, "batch": 32, "demonstrations": 200, "levels": (1, 2),
+        "steps": 30,
+        "batch": 32,
+        "demonstrations": 200,
+        "levels": (1, 2),
         "learner": LearnerSettings(optimizer=Muon(lr=4e-3), schedule=SCHEDULE),
-    }  # fmt: skip
+    }
     return WarmUp(**(given | changes))
 
 
 def reinforce(**changes: Any) -> Reinforce:
     given: dict[str, Any] = {
-        "steps": 6, "groups": 4, "group_size": 4, "objective": grpo(), "curriculum": SuccessVariance(),
+        "steps": 6,
+        "groups": 4,
+        "group_size": 4,
+        "objective": grpo(),
+        "curriculum": SuccessVariance(),
         "learner": LearnerSettings(optimizer=AdamW(lr=1e-3), schedule=SCHEDULE),
-    }  # fmt: skip
+    }
     return Reinforce(**(given | changes))
 
 
@@ -95,9 +102,12 @@ SORTED = [
 
 def prefer(**changes: Any) -> Prefer:
     given: dict[str, Any] = {
-        "data": SORTED, "steps": 6, "batch": 16, "objective": dpo(),
+        "data": SORTED,
+        "steps": 6,
+        "batch": 16,
+        "objective": dpo(),
         "learner": LearnerSettings(optimizer=AdamW(lr=1e-3), schedule=SCHEDULE),
-    }  # fmt: skip
+    }
     return Prefer(**(given | changes))
 
 
@@ -107,8 +117,11 @@ SHOWN = [{"prompt": row["prompt"], "completion": row["chosen"]} for row in SORTE
 
 def imitate(**changes: Any) -> Imitate:
     given: dict[str, Any] = {
-        "data": SHOWN, "steps": 6, "batch": 16, "learner": LearnerSettings(optimizer=AdamW(lr=1e-3), schedule=SCHEDULE),
-    }  # fmt: skip
+        "data": SHOWN,
+        "steps": 6,
+        "batch": 16,
+        "learner": LearnerSettings(optimizer=AdamW(lr=1e-3), schedule=SCHEDULE),
+    }
     return Imitate(**(given | changes))
 
 

@@ -77,12 +77,23 @@ def test_what_it_does_is_found_and_stays_inside(public, monkeypatch) -> None:
     said = " ".join(x.said for name in ("crashes", "faults", "hangs") for x in found.check(name).examples)
     assert "exit code 3" in said and "SystemExit" in said and "no verdict within 1 s, twice" in said
     assert {line.name: line.rate.failed > 0 for line in found.check("effects").lines} == {
-        "writes_files": True, "uses_network": True, "starts_programs": False
-    }  # fmt: skip
+        "writes_files": True,
+        "uses_network": True,
+        "starts_programs": False,
+    }
     assert any("exec" in x.said for x in found.check("execution").examples)
-    assert audit(resolve(f"{public / 'mine.py'}:reward"), CASES[:1], settings=replace(
-        settings, inform=("writes_files", "uses_network"), skip=(*settings.skip, "empty", "constants", "payload")
-    )).check("effects").status == "pass"  # fmt: skip
+    assert (
+        audit(
+            resolve(f"{public / 'mine.py'}:reward"),
+            CASES[:1],
+            settings=replace(
+                settings, inform=("writes_files", "uses_network"), skip=(*settings.skip, "empty", "constants", "payload")
+            ),
+        )
+        .check("effects")
+        .status
+        == "pass"
+    )
 
 
 def test_a_built_in_verifier_is_contained_where_that_is_asked_for() -> None:
@@ -121,9 +132,11 @@ def test_a_sandbox_that_fails_is_no_verdict(monkeypatch) -> None:
         with boxed.Boxed(sandbox, {"name": f"{FILE}:honest"}, place.canary, 5.0) as box:
             assert box.score([posed("2", "2")])["case"].primary == 1.0
             assert box._heard(Result(status=Status.OK, stdout='half a li\n{"value": 1.0}\n')) == {"value": 1.0}
-            monkeypatch.setattr(box._scope, "run", lambda code, limits: Result(
-                status=Status.OK if "import" in code else Status.INFRA, detail="the zygote is gone"
-            ))  # fmt: skip
+            monkeypatch.setattr(
+                box._scope,
+                "run",
+                lambda code, limits: Result(status=Status.OK if "import" in code else Status.INFRA, detail="the zygote is gone"),
+            )
             with pytest.raises(SandboxError, match="failed twice: the zygote is gone"):
                 box.score([posed("2", "2")])
         monkeypatch.undo()

@@ -111,8 +111,13 @@ def test_cases_that_are_not_there_or_have_no_gold(tmp_path) -> None:
 
 def test_kinds_and_numbers() -> None:
     assert [kind_of(t) for t in ("-3", "2e5", "1,234.5", "1,2", "½", "a b")] == [
-        Kind.INTEGER, Kind.DECIMAL, Kind.DECIMAL, Kind.TEXT, Kind.TEXT, Kind.TEXT,
-    ]  # fmt: skip
+        Kind.INTEGER,
+        Kind.DECIMAL,
+        Kind.DECIMAL,
+        Kind.TEXT,
+        Kind.TEXT,
+        Kind.TEXT,
+    ]
     assert number_in("2e3") == 2000 and number_in("-6 / 4") == number_in("-1.5")
     assert not same("a", "b") and same("1,000", "1e3")
 
@@ -285,8 +290,11 @@ def test_a_process_of_its_own() -> None:
 
 
 def test_a_verifier_without_a_name_is_not_tried_under_other_hash_seeds() -> None:
-    found = audit(lambda prompt, completion, row: float(completion == row["answer"]), [case_of({"gold": "4"})],
-                  settings=Settings(hostile_items=0, deadline=20.0, skip=("order", "threads", "latency")))  # fmt: skip
+    found = audit(
+        lambda prompt, completion, row: float(completion == row["answer"]),
+        [case_of({"gold": "4"})],
+        settings=Settings(hostile_items=0, deadline=20.0, skip=("order", "threads", "latency")),
+    )
     check = found.check("determinism")
     assert check.status is Status.PASS and [line.name for line in check.lines] == ["another process", "again"]
     assert "not tried under other hash seeds: it cannot be made again" in check.says
@@ -316,10 +324,12 @@ def test_names() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"max_fn": 2.0}, "max_fn=2.0"), ({"items": 0}, "items=0"), ({"hostile_items": -1}, "hostile_items=-1"),
+        ({"max_fn": 2.0}, "max_fn=2.0"),
+        ({"items": 0}, "items=0"),
+        ({"hostile_items": -1}, "hostile_items=-1"),
         ({"template": "#### "}, "no place for the answer"),
     ],
-)  # fmt: skip
+)
 def test_settings_that_are_wrong(change, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Settings(**change)

@@ -88,7 +88,7 @@ def seeds_that_differ() -> tuple[int, ...]:
 
 @pytest.mark.parametrize(
     ("defect", "line"), [("random_value", "again"), ("by_time", "again"), ("by_hash", "fresh interpreter 1")]
-)  # fmt: skip
+)
 def test_what_differs_from_call_to_call_or_from_process_to_process(monkeypatch, defect: str, line: str) -> None:
     from assay.verify.audit import repeats
 

@@ -15,16 +15,39 @@ COLOURS = {"answer": "B", "options": {"A": "red", "B": "blue", "C": "dark blue"}
 @pytest.mark.parametrize(
     ("said", "chosen"),
     [
-        ("B", "B"), ("b", "B"), ("(b)", "B"), ("B.", "B"), ("**B**", "B"), ("$B$", "B"), ("[B]", "B"),
-        ("Answer: B", "B"), ("Answer: (B) because C is wrong", "B"), (r"\boxed{B}", "B"), ("<answer>C</answer>", "C"),
-        ("The answer is B", "B"), ("The answer is (B).", "B"), ("I think A is wrong, so B.", "B"),
-        ("First (A). No: (B)", "B"), ("A: no. B: yes. So C", "C"),
-        ("I choose B because I like it.", "B"), ("A cat is no dog. B", "B"), ("I is B", None),
-        ("A or B", None), ("A and B", None), ("(A) (B)", None), ("A, B", None), ("A/B", None), ("B or B", "B"),
-        ("neither", None), ("", None), ("because", None), ("E-mail", None), ("don't", None),
+        ("B", "B"),
+        ("b", "B"),
+        ("(b)", "B"),
+        ("B.", "B"),
+        ("**B**", "B"),
+        ("$B$", "B"),
+        ("[B]", "B"),
+        ("Answer: B", "B"),
+        ("Answer: (B) because C is wrong", "B"),
+        (r"\boxed{B}", "B"),
+        ("<answer>C</answer>", "C"),
+        ("The answer is B", "B"),
+        ("The answer is (B).", "B"),
+        ("I think A is wrong, so B.", "B"),
+        ("First (A). No: (B)", "B"),
+        ("A: no. B: yes. So C", "C"),
+        ("I choose B because I like it.", "B"),
+        ("A cat is no dog. B", "B"),
+        ("I is B", None),
+        ("A or B", None),
+        ("A and B", None),
+        ("(A) (B)", None),
+        ("A, B", None),
+        ("A/B", None),
+        ("B or B", "B"),
+        ("neither", None),
+        ("", None),
+        ("because", None),
+        ("E-mail", None),
+        ("don't", None),
         ("A or not. Later we see much more, B", None),
     ],
-)  # fmt: skip
+)
 def test_letters(said: str, chosen: str | None) -> None:
     score = Choice()(*posed("B", said))
     assert score.info.get("chosen") == chosen
@@ -35,10 +58,17 @@ def test_letters(said: str, chosen: str | None) -> None:
 @pytest.mark.parametrize(
     ("said", "chosen"),
     [
-        ("blue", "B"), ("Dark  blue.", "C"), ("B) blue", "B"), ("B. red", "B"), ("Answer: red", "A"), ("D", None), ("green",
-        None), ("(D)", None), ("Not (D) but (A)", "A"),
+        ("blue", "B"),
+        ("Dark  blue.", "C"),
+        ("B) blue", "B"),
+        ("B. red", "B"),
+        ("Answer: red", "A"),
+        ("D", None),
+        ("green", None),
+        ("(D)", None),
+        ("Not (D) but (A)", "A"),
     ],
-)  # fmt: skip
+)
 def test_options(said: str, chosen: str | None) -> None:
     assert Choice()(*posed(COLOURS, said)).info.get("chosen") == chosen
 
@@ -244,9 +274,20 @@ def test_an_option_that_is_only_mentioned_is_no_answer(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["B is out.", "Is it B?", "The answer is A or London", "B or not B", "The answer is London or Paris", "B. A", "A)\nB)",
-     "The answer is B. B is wrong.", "both are right, B and C", "I doubt B is right", "A\nbecause it is so\nB"],
-)  # fmt: skip
+    [
+        "B is out.",
+        "Is it B?",
+        "The answer is A or London",
+        "B or not B",
+        "The answer is London or Paris",
+        "B. A",
+        "A)\nB)",
+        "The answer is B. B is wrong.",
+        "both are right, B and C",
+        "I doubt B is right",
+        "A\nbecause it is so\nB",
+    ],
+)
 def test_what_is_unclear_is_unparsed(text: str) -> None:
     assert Choice()(*posed(CITIES, text)).info["verdict"] == "unparsed"
 

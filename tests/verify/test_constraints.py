@@ -83,19 +83,28 @@ def test_every_constraint_has_a_case() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        {}, {"constraint": "word"}, {"constraint": "words"}, {"constraint": "words", "count": -1}, {"constraint": "words",
-        "count": "3"},
-        {"constraint": "words", "count": 3, "relation": "about"}, {"constraint": "words", "count": 1, "kind": "os:path"},
-        {"constraint": "keywords", "keywords": []}, {"constraint": "forbidden", "keywords": [" "]}, {"constraint": "script",
-        "script": "elvish"},
-        {"constraint": "script", "script": "latin", "share": 0}, {"constraint": "letter_frequency", "letter": "ab", "count": 1},
-        {"constraint": "keyword_frequency", "keyword": "", "count": 1}, {"constraint": "sections", "count": 1, "splitter": " "},
-        {"constraint": "starts_with", "phrase": ""}, {"constraint": "one_of", "options": []}, {"constraint": "one_of",
-        "options": ["."]},
-        {"constraint": "paragraph_start", "paragraphs": 1, "nth": 2, "word": "a"}, {"constraint": "title", "count": 3},
+        {},
+        {"constraint": "word"},
+        {"constraint": "words"},
+        {"constraint": "words", "count": -1},
+        {"constraint": "words", "count": "3"},
+        {"constraint": "words", "count": 3, "relation": "about"},
+        {"constraint": "words", "count": 1, "kind": "os:path"},
+        {"constraint": "keywords", "keywords": []},
+        {"constraint": "forbidden", "keywords": [" "]},
+        {"constraint": "script", "script": "elvish"},
+        {"constraint": "script", "script": "latin", "share": 0},
+        {"constraint": "letter_frequency", "letter": "ab", "count": 1},
+        {"constraint": "keyword_frequency", "keyword": "", "count": 1},
+        {"constraint": "sections", "count": 1, "splitter": " "},
+        {"constraint": "starts_with", "phrase": ""},
+        {"constraint": "one_of", "options": []},
+        {"constraint": "one_of", "options": ["."]},
+        {"constraint": "paragraph_start", "paragraphs": 1, "nth": 2, "word": "a"},
+        {"constraint": "title", "count": 3},
         {"constraint": "paragraph_start", "paragraphs": 1, "nth": 1, "word": "a b"},
     ],
-)  # fmt: skip
+)
 def test_wrong_settings(spec: dict) -> None:
     with pytest.raises(DataError, match="constraint"):
         Instructions()(*posed([spec], "x"))
@@ -162,9 +171,13 @@ def test_bounds_against_a_second_reading() -> None:
 
 def test_scripts_against_unicode_names() -> None:
     """Letters of each range are of the script by their Unicode names."""
-    first = {"chinese": "CJK", "japanese": ("HIRAGANA", "KATAKANA", "CJK", "IDEOGRAPHIC", "KATAKANA-HIRAGANA"),
-    "korean": "HANGUL",
-             "latin": ("LATIN", "FEMININE", "MASCULINE"), "greek": ("GREEK", "COPTIC")}  # fmt: skip
+    first = {
+        "chinese": "CJK",
+        "japanese": ("HIRAGANA", "KATAKANA", "CJK", "IDEOGRAPHIC", "KATAKANA-HIRAGANA"),
+        "korean": "HANGUL",
+        "latin": ("LATIN", "FEMININE", "MASCULINE"),
+        "greek": ("GREEK", "COPTIC"),
+    }
     for name, ranges in SCRIPTS.items():
         inside = re.compile(f"[{ranges}]")
         wanted = first.get(name, name.upper())

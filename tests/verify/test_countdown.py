@@ -18,19 +18,54 @@ GOLD = {"numbers": [3, 3, 8, 8], "target": 24}
 @pytest.mark.parametrize(
     ("said", "verdict"),
     [
-        ("8/(3-8/3)", "equal"), ("8 ÷ (3 − 8 ÷ 3)", "equal"), ("8 / (3 - 8 / 3) = 24", "equal"), ("$8 \\times 3$", "equal"),
-        ("((3)*(8))", "equal"), ("[3 + 3 - 3] × 8", "invalid"), ("8 \\cdot 3.", "equal"), ("\\left(3 \\cdot 8\\right)", "equal"),
-        ("3*8", "equal"), ("3*8+8-8", "invalid"), ("3 * 8 = 25", "invalid"), ("3 * 3 = 9", "different"), ("3", "different"),
-        ("24", "invalid"), ("10+10+3+1", "invalid"), ("8/(3-3)", "invalid"), ("8 - 3 - 3 = 2", "different"), ("**3*8**", "equal"),
-        ("3**3-3", "unparsed"), ("38", "invalid"), ("3 8", "unparsed"), ("3(8)", "unparsed"), ("(3)(8)", "unparsed"),
-        ("-3+8", "unparsed"), ("3*-8", "unparsed"), ("3^3", "unparsed"), ("3//8", "unparsed"), ("3.0*8", "unparsed"),
-        ("3*8*", "unparsed"), ("3*8-", "unparsed"), ("(3*8", "unparsed"), ("3*8)", "unparsed"), ("()", "unparsed"),
+        ("8/(3-8/3)", "equal"),
+        ("8 ÷ (3 − 8 ÷ 3)", "equal"),
+        ("8 / (3 - 8 / 3) = 24", "equal"),
+        ("$8 \\times 3$", "equal"),
+        ("((3)*(8))", "equal"),
+        ("[3 + 3 - 3] × 8", "invalid"),
+        ("8 \\cdot 3.", "equal"),
+        ("\\left(3 \\cdot 8\\right)", "equal"),
+        ("3*8", "equal"),
+        ("3*8+8-8", "invalid"),
+        ("3 * 8 = 25", "invalid"),
+        ("3 * 3 = 9", "different"),
+        ("3", "different"),
+        ("24", "invalid"),
+        ("10+10+3+1", "invalid"),
+        ("8/(3-3)", "invalid"),
+        ("8 - 3 - 3 = 2", "different"),
+        ("**3*8**", "equal"),
+        ("3**3-3", "unparsed"),
+        ("38", "invalid"),
+        ("3 8", "unparsed"),
+        ("3(8)", "unparsed"),
+        ("(3)(8)", "unparsed"),
+        ("-3+8", "unparsed"),
+        ("3*-8", "unparsed"),
+        ("3^3", "unparsed"),
+        ("3//8", "unparsed"),
+        ("3.0*8", "unparsed"),
+        ("3*8*", "unparsed"),
+        ("3*8-", "unparsed"),
+        ("(3*8", "unparsed"),
+        ("3*8)", "unparsed"),
+        ("()", "unparsed"),
         ("", "unparsed"),
-        ("3*8=", "unparsed"), ("3*8=8*3", "unparsed"), ("3*8=24=24", "unparsed"), ("= 24", "unparsed"), ("３*8", "unparsed"),
-        ("3*8 or 8*3", "unparsed"), ("not 3*8", "unparsed"), ("sqrt(8)*3", "unparsed"), ("int('3')*8", "unparsed"),
-        ("<answer>1</answer> <answer>8*3</answer>", "equal"), ("\\boxed{8*3}", "equal"), ("Answer: 8*3", "equal"),
+        ("3*8=", "unparsed"),
+        ("3*8=8*3", "unparsed"),
+        ("3*8=24=24", "unparsed"),
+        ("= 24", "unparsed"),
+        ("３*8", "unparsed"),
+        ("3*8 or 8*3", "unparsed"),
+        ("not 3*8", "unparsed"),
+        ("sqrt(8)*3", "unparsed"),
+        ("int('3')*8", "unparsed"),
+        ("<answer>1</answer> <answer>8*3</answer>", "equal"),
+        ("\\boxed{8*3}", "equal"),
+        ("Answer: 8*3", "equal"),
     ],
-)  # fmt: skip
+)
 def test_by_hand(said: str, verdict: str) -> None:
     score = Countdown()(*posed(GOLD, said))
     assert score.info["verdict"] == verdict
@@ -46,22 +81,48 @@ def test_settings_and_golds() -> None:
     near = {"numbers": [7, 7], "target": 16, "distance": 2}
     assert [Countdown()(*posed(near, s)).primary for s in ("7+7", "7", "7*7")] == [1.0, 0.0, 0.0]
     assert Countdown()(*posed({"numbers": [2, 5], "target": -3}, "2 - 5 = -3")).primary == 1.0
-    for gold in (3, {}, {"numbers": [], "target": 1}, {"numbers": [1.5], "target": 1}, {"numbers": [True], "target": 1},
-                 {"numbers": [1], "target": "1"}, {"numbers": [-1], "target": 1},
-                 {"numbers": [1], "target": 1, "distance": -1}):  # fmt: skip
+    for gold in (
+        3,
+        {},
+        {"numbers": [], "target": 1},
+        {"numbers": [1.5], "target": 1},
+        {"numbers": [True], "target": 1},
+        {"numbers": [1], "target": "1"},
+        {"numbers": [-1], "target": 1},
+        {"numbers": [1], "target": 1, "distance": -1},
+    ):
         with pytest.raises(DataError, match="needs 'numbers'"):
             Countdown()(*posed(gold, "1"))
     with pytest.raises(UnknownNameError, match=r"Countdown.where"):
         Countdown(where="x")
 
 
-@pytest.mark.parametrize("text", [
-    "9**9**9**9", "9^9^9^9", "(" * 100_000 + "3" + ")" * 100_000, "3+" * 100_000 + "3", "3*" * 100_000, "9" * 100_000,
-    "-" * 100_000,
-    "__import__('os').system('true')", "().__class__", "(lambda: 24)()", "[24 for _ in [3, 3, 8, 8]]", "'a'*10**9",
-    "3*8 if 1 else 0",
-    "3*8 # 3", "3*8;3", "\x003*8", "3*8\ud800", "1e1000", "0x18", "1_0", "(" * 90 + "3*8" + ")" * 91,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "9**9**9**9",
+        "9^9^9^9",
+        "(" * 100_000 + "3" + ")" * 100_000,
+        "3+" * 100_000 + "3",
+        "3*" * 100_000,
+        "9" * 100_000,
+        "-" * 100_000,
+        "__import__('os').system('true')",
+        "().__class__",
+        "(lambda: 24)()",
+        "[24 for _ in [3, 3, 8, 8]]",
+        "'a'*10**9",
+        "3*8 if 1 else 0",
+        "3*8 # 3",
+        "3*8;3",
+        "\x003*8",
+        "3*8\ud800",
+        "1e1000",
+        "0x18",
+        "1_0",
+        "(" * 90 + "3*8" + ")" * 91,
+    ],
+)
 def test_hostile_texts_are_read_and_never_run(text: str) -> None:
     began = time.process_time()
     assert Countdown()(*posed(GOLD, text)).primary == 0.0

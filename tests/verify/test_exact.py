@@ -23,9 +23,16 @@ from assay.verify.function import prompt_of, row_of
 
 def task(**private: object) -> Task:
     return Task(
-        id="t", domain="d", arm="a", level=1, split="train", index=0,
-        public=FrozenMap({"prompt": "1+1="}), world=FrozenMap({"w": 1}), private=FrozenMap(private),
-    )  # fmt: skip
+        id="t",
+        domain="d",
+        arm="a",
+        level=1,
+        split="train",
+        index=0,
+        public=FrozenMap({"prompt": "1+1="}),
+        world=FrozenMap({"w": 1}),
+        private=FrozenMap(private),
+    )
 
 
 TWO = task(answer="2")
@@ -235,12 +242,27 @@ def test_reward_function_must_be_callable() -> None:
 @pytest.mark.parametrize(
     ("pattern", "trusted"),
     [
-        ("", True), ("[0-9]*", True), ("[0-9]{2}", True), (r"\d+\.\d", True), ("a{2}b{,3}c", True), ("^[^a]?$", True),
+        ("", True),
+        ("[0-9]*", True),
+        ("[0-9]{2}", True),
+        (r"\d+\.\d", True),
+        ("a{2}b{,3}c", True),
+        ("^[^a]?$", True),
         (r"\(x\)+", True),
-        ("(a+)+b", False), ("a*a*", False), ("a?b?", False), ("a|b", False), ("[[]", False), ("(a)", False), (r"a\1*", False),
-        (r"(a)\1", False), ("a" * 201, False), ("a{2}{3}", False), ("(?i)a", False), ("a+?b+", False),
+        ("(a+)+b", False),
+        ("a*a*", False),
+        ("a?b?", False),
+        ("a|b", False),
+        ("[[]", False),
+        ("(a)", False),
+        (r"a\1*", False),
+        (r"(a)\1", False),
+        ("a" * 201, False),
+        ("a{2}{3}", False),
+        ("(?i)a", False),
+        ("a+?b+", False),
     ],
-)  # fmt: skip
+)
 @pytest.mark.filterwarnings("ignore:Possible nested set")
 def test_a_pattern_that_no_text_makes_slow_is_trusted(pattern: str, trusted: bool) -> None:
     try:

@@ -119,12 +119,20 @@ RIGHT, WRONG = posed("2", "2", prompt="1+1="), posed("2", "3", prompt="1+1=", id
 @pytest.mark.parametrize(
     ("found", "signature"),
     [
-        (ExactMatch(), "assay"), (lambda prompt, completion, row: 1.0, "plain"), (verl, "verl"), (verl_short, "verl"),
-        (verl_batch, "verl-batch"), (trl, "trl"), (trl_async, "trl"), (openrlhf, "openrlhf"),
+        (ExactMatch(), "assay"),
+        (lambda prompt, completion, row: 1.0, "plain"),
+        (verl, "verl"),
+        (verl_short, "verl"),
+        (verl_batch, "verl-batch"),
+        (trl, "trl"),
+        (trl_async, "trl"),
+        (openrlhf, "openrlhf"),
         (Rubric([rubric_match]), "verifiers"),
-        (rubric_match, "verifiers"), (rubric_state, "verifiers"), (lambda prompt, answer: 1.0, "verifiers"),
+        (rubric_match, "verifiers"),
+        (rubric_state, "verifiers"),
+        (lambda prompt, answer: 1.0, "verifiers"),
     ],
-)  # fmt: skip
+)
 def test_a_signature_is_told_by_the_names_of_its_parameters(found: Any, signature: str) -> None:
     assert signature_of(found, "it") == signature
 
@@ -169,10 +177,18 @@ def test_assays_own_are_left_as_they_are() -> None:
 @pytest.mark.parametrize(
     "reward",
     [
-        verl, verl_short, verl_batch, trl, trl_async, openrlhf, rubric_match, Rubric([rubric_match]), MyRubric,
+        verl,
+        verl_short,
+        verl_batch,
+        trl,
+        trl_async,
+        openrlhf,
+        rubric_match,
+        Rubric([rubric_match]),
+        MyRubric,
         lambda queries, prompts, labels: Tensor([float(q == p + a) for q, p, a in zip(queries, prompts, labels, strict=True)]),
     ],
-)  # fmt: skip
+)
 def test_right_and_wrong_answers(reward: Any) -> None:
     made = adapt(reward)
     assert made.names == ("reward",)
@@ -191,8 +207,16 @@ def test_what_verl_says_besides() -> None:
     score = VerlReward(verl)(*RIGHT)
     assert score.info == {"extra": {"turns": 1.0}}
     row = {"data_source": "gsm8k", "reward_model": {"ground_truth": "2"}, "prompt": "1+1=", "extra_info": {"num_turns": 9}}
-    task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "1+1="}),
-                private=FrozenMap({"row": row}))  # fmt: skip
+    task = Task(
+        id="t",
+        domain="d",
+        arm="a",
+        level=1,
+        split="train",
+        index=0,
+        public=FrozenMap({"prompt": "1+1="}),
+        private=FrozenMap({"row": row}),
+    )
     score = VerlReward(verl)(task, attempt(task, "2"))
     assert score.primary == 1.0 and score.info["extra"] == {"turns": 9.0}
     assert VerlReward(verl, gold="target")(*posed("2", "2")).primary == 1.0
@@ -205,8 +229,16 @@ def test_what_verl_says_besides() -> None:
 
 
 def test_trl_none_is_no_verdict() -> None:
-    other = Task(id="u", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"}),
-                 private=FrozenMap({"row": {"solution": None}}))  # fmt: skip
+    other = Task(
+        id="u",
+        domain="d",
+        arm="a",
+        level=1,
+        split="train",
+        index=0,
+        public=FrozenMap({"prompt": "?"}),
+        private=FrozenMap({"row": {"solution": None}}),
+    )
     scores = TrlReward(trl).many([RIGHT, (other, attempt(other, "2", id="u"))])
     assert scores[0].fault is Fault.VERIFIER  # the row of another family has no such column
     first, second = TrlReward(trl, gold="solution").many([RIGHT, (other, attempt(other, "2", id="u"))])
@@ -228,8 +260,16 @@ def test_trl_gold_under_another_name_and_without_any() -> None:
 
 def test_conversations() -> None:
     assert TrlReward(trl_chat, chat=True)(*RIGHT).primary == 1.0
-    task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, private=FrozenMap({"answer": "2"}),
-                public=FrozenMap({"messages": [{"role": "user", "content": "1+1="}]}))  # fmt: skip
+    task = Task(
+        id="t",
+        domain="d",
+        arm="a",
+        level=1,
+        split="train",
+        index=0,
+        private=FrozenMap({"answer": "2"}),
+        public=FrozenMap({"messages": [{"role": "user", "content": "1+1="}]}),
+    )
     assert TrlReward(trl_chat)(task, attempt(task, "2")).primary == 1.0
     text = RubricReward(lambda completion, answer: completion == answer, chat=False)
     assert text(*RIGHT).primary == 1.0
@@ -289,8 +329,10 @@ def test_async_rewards_work_while_a_loop_runs() -> None:
 
 def test_names_of_files_and_packages(tmp_path) -> None:
     file = tmp_path / "my_reward.py"
-    file.write_text("import helper_of_mine\nclass Kind:\n    @staticmethod\n    def f(solution_str, ground_truth):\n"
-                    "        return helper_of_mine.same(solution_str, ground_truth)\n")  # fmt: skip
+    file.write_text(
+        "import helper_of_mine\nclass Kind:\n    @staticmethod\n    def f(solution_str, ground_truth):\n"
+        "        return helper_of_mine.same(solution_str, ground_truth)\n"
+    )
     (tmp_path / "helper_of_mine.py").write_text("def same(a, b):\n    return float(a == b)\n")
     try:
         made = loaded(f"{file}:Kind.f")

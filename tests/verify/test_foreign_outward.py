@@ -32,9 +32,14 @@ def test_trl_gets_numbers_and_none(closed) -> None:
     function = closed(as_trl(RewardFunction(moody), deadline=30.0))
     assert function.__name__ == "RewardFunction"
     found = function(
-        prompts=["p", "p", "p"], completions=["2", "3", "raise"], answer=["2", "2", "2"], completion_ids=[[1], [2], [3]],
-        trainer_state=object(), log_metric=print, picture=[object()] * 3,
-    )  # fmt: skip
+        prompts=["p", "p", "p"],
+        completions=["2", "3", "raise"],
+        answer=["2", "2", "2"],
+        completion_ids=[[1], [2], [3]],
+        trainer_state=object(),
+        log_metric=print,
+        picture=[object()] * 3,
+    )
     assert found == [1.0, 0.0, None]
     assert function(prompts=["p"], completions=["raise"], answer=["2"]) == [None]  # alone, too
 

@@ -18,17 +18,42 @@ DAG = {"edges": [["a", "b"], ["a", "c"], ["b", "d"], ["c", "d"]], "directed": Tr
 PARTS = {"edges": [[1, 2]], "nodes": [1, 2, 3]}
 
 CASES = [
-    ("path", SQUARE | {"source": "a", "target": "c"}, {"a -> b -> c": "equal", "a, d, c": "equal", "a c": "invalid",
-    "a b": "invalid",
-     "a b a d c": "invalid", "a - z": "unparsed", "": "unparsed", "none": "different", '["a", "b", "c"]': "equal",
-     "Answer: a→b→c": "equal"}),
+    (
+        "path",
+        SQUARE | {"source": "a", "target": "c"},
+        {
+            "a -> b -> c": "equal",
+            "a, d, c": "equal",
+            "a c": "invalid",
+            "a b": "invalid",
+            "a b a d c": "invalid",
+            "a - z": "unparsed",
+            "": "unparsed",
+            "none": "different",
+            '["a", "b", "c"]': "equal",
+            "Answer: a→b→c": "equal",
+        },
+    ),
     ("shortest_path", WEIGHED, {"a b c": "equal", "a c": "suboptimal", "b c": "invalid"}),
     ("shortest_path", WEIGHED | {"value": 99}, {"a b c": "equal"}),  # the gold is wrong, the answer is better
     ("path", SQUARE | {"source": "a", "target": "c", "directed": True}, {"a b c": "equal", "a d c": "invalid"}),
-    ("path", PARTS | {"source": 1, "target": 3, "possible": False}, {"none": "equal", "Impossible.": "equal",
-    "1 2 3": "different"}),
-    ("cycle", SQUARE, {"a b c d": "equal", "a b c d a": "equal", "a b": "invalid", "a b c": "invalid",
-    "a b c a b c d": "invalid", "a": "invalid"}),
+    (
+        "path",
+        PARTS | {"source": 1, "target": 3, "possible": False},
+        {"none": "equal", "Impossible.": "equal", "1 2 3": "different"},
+    ),
+    (
+        "cycle",
+        SQUARE,
+        {
+            "a b c d": "equal",
+            "a b c d a": "equal",
+            "a b": "invalid",
+            "a b c": "invalid",
+            "a b c a b c d": "invalid",
+            "a": "invalid",
+        },
+    ),
     ("cycle", {"edges": [["a", "b"], ["b", "a"]], "directed": True}, {"a b": "equal", "a": "invalid"}),
     ("hamilton_path", SQUARE, {"b c d a": "equal", "a b c": "invalid", "a b c a": "invalid", "a c b d": "invalid"}),
     ("hamilton_path", SQUARE | {"source": "a"}, {"b c d a": "invalid", "a d c b": "equal"}),
@@ -37,27 +62,67 @@ CASES = [
     ("euler_path", SQUARE, {"a b c d a": "equal", "a b c d": "invalid", "a b c d a b": "invalid"}),
     ("euler_path", {"edges": [[1, 2], [1, 2], [2, 3]], "closed": False}, {"3 2 1 2": "equal", "1 2 3": "invalid"}),
     ("euler_path", {"edges": [[1, 2], [2, 3]], "closed": True}, {"1 2 3": "invalid"}),
-    ("topological_order", DAG, {"a b c d": "equal", "a, c, b, d": "equal", "b a c d": "invalid", "a b c": "invalid",
-    "a a b c d": "invalid"}),
-    ("coloring", SQUARE | {"colors": ["red", "blue"]}, {"a: red, b: blue, c: red, d: blue": "equal", '{"a": "red"}': "invalid",
-     "a red": "unparsed", "a: red, b: red, c: red, d: blue": "invalid", "a: red, b: sky, c: red, d: sky": "invalid"}),
+    (
+        "topological_order",
+        DAG,
+        {"a b c d": "equal", "a, c, b, d": "equal", "b a c d": "invalid", "a b c": "invalid", "a a b c d": "invalid"},
+    ),
+    (
+        "coloring",
+        SQUARE | {"colors": ["red", "blue"]},
+        {
+            "a: red, b: blue, c: red, d: blue": "equal",
+            '{"a": "red"}': "invalid",
+            "a red": "unparsed",
+            "a: red, b: red, c: red, d: blue": "invalid",
+            "a: red, b: sky, c: red, d: sky": "invalid",
+        },
+    ),
     ("coloring", SQUARE | {"colors": 2}, {"a: 1, b: 2, c: 1, d: 3": "invalid", "a: 1, b: 2, c: 1, d: 2": "equal"}),
     ("coloring", SQUARE | {"value": 2}, {"a: 1, b: 2, c: 1, d: 3": "suboptimal", "a=1; b=2; c=1; d=2": "equal"}),
-    ("components", PARTS, {"[[1, 2], [3]]": "equal", "1 2\n3": "equal", "[[1], [2], [3]]": "invalid", "[[1, 2]]": "invalid",
-     "[[1, 2], [3]] and x": "unparsed", "{2, 1}; {3}": "equal"}),
-    ("bipartition", SQUARE, {"{a, c}, {b, d}": "equal", "{a, b}, {c, d}": "invalid", "{a}, {c}, {b, d}": "invalid",
-    "a, b": "invalid"}),
-    ("spanning_tree", TREE, {"(1, 2), (2, 3)": "equal", "1-2, 1-3": "suboptimal", "1-2": "invalid", "1-2, 2-1": "invalid",
-     "1-2, 2-4": "unparsed", "1 2; 2 3": "equal", "1, 2, 3": "unparsed", "(1, 2), (2, 3), (1, 3)": "invalid"}),
+    (
+        "components",
+        PARTS,
+        {
+            "[[1, 2], [3]]": "equal",
+            "1 2\n3": "equal",
+            "[[1], [2], [3]]": "invalid",
+            "[[1, 2]]": "invalid",
+            "[[1, 2], [3]] and x": "unparsed",
+            "{2, 1}; {3}": "equal",
+        },
+    ),
+    (
+        "bipartition",
+        SQUARE,
+        {"{a, c}, {b, d}": "equal", "{a, b}, {c, d}": "invalid", "{a}, {c}, {b, d}": "invalid", "a, b": "invalid"},
+    ),
+    (
+        "spanning_tree",
+        TREE,
+        {
+            "(1, 2), (2, 3)": "equal",
+            "1-2, 1-3": "suboptimal",
+            "1-2": "invalid",
+            "1-2, 2-1": "invalid",
+            "1-2, 2-4": "unparsed",
+            "1 2; 2 3": "equal",
+            "1, 2, 3": "unparsed",
+            "(1, 2), (2, 3), (1, 3)": "invalid",
+        },
+    ),
     ("spanning_tree", {"edges": [[1, 2], [3, 4], [1, 3]]}, {"1-2, 3-4, 2-3": "invalid"}),
-    ("matching", SQUARE | {"value": 2}, {"(a, b), (c, d)": "equal", "[[a, b]]": "suboptimal", "(a, b), (b, c)": "invalid",
-    "(a, c)": "invalid"}),
+    (
+        "matching",
+        SQUARE | {"value": 2},
+        {"(a, b), (c, d)": "equal", "[[a, b]]": "suboptimal", "(a, b), (b, c)": "invalid", "(a, c)": "invalid"},
+    ),
     ("independent_set", SQUARE, {"a, c": "equal", "a": "equal", "a b": "invalid", "a a": "invalid", "x": "unparsed"}),
     ("clique", TREE | {"value": 3}, {"1, 2, 3": "equal", "1, 2": "suboptimal"}),
     ("clique", SQUARE, {"a, b": "equal", "a, c": "invalid"}),
     ("vertex_cover", SQUARE | {"value": 2}, {"a, c": "equal", "a, b, c": "suboptimal", "a, b": "invalid"}),
     ("dominating_set", SQUARE | {"value": 2}, {"a, c": "equal", "a": "invalid", "a, b": "equal", "a, b, c": "suboptimal"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "gold", "answers"), CASES)
@@ -84,11 +149,20 @@ def test_an_answer_better_than_the_gold_is_right_and_says_so() -> None:
 def test_golds() -> None:
     path = verifier("graph_shortest_path")
     for gold in (
-        3, {}, {"edges": [[1]]}, {"edges": [[1, 2, "x"]]}, {"edges": [[1, 2, -1]]}, {"edges": []}, {"edges": [[1, 2]],
-        "nodes": [1]},
-        {"edges": [[1, 2]], "nodes": "ab"}, {"edges": [[1, 2]]}, WEIGHED | {"value": "2"}, WEIGHED | {"source": "z"},
-        WEIGHED | {"value": True}, WEIGHED | {"nodes": True},
-    ):  # fmt: skip
+        3,
+        {},
+        {"edges": [[1]]},
+        {"edges": [[1, 2, "x"]]},
+        {"edges": [[1, 2, -1]]},
+        {"edges": []},
+        {"edges": [[1, 2]], "nodes": [1]},
+        {"edges": [[1, 2]], "nodes": "ab"},
+        {"edges": [[1, 2]]},
+        WEIGHED | {"value": "2"},
+        WEIGHED | {"source": "z"},
+        WEIGHED | {"value": True},
+        WEIGHED | {"nodes": True},
+    ):
         with pytest.raises(DataError, match="gold"):
             path(*posed(gold, "1 2" if gold != WEIGHED | {"source": "z"} else "a b c"))
     with pytest.raises(DataError, match="colors"):
@@ -225,9 +299,11 @@ def test_partitions_against_networkx() -> None:
     for _ in range(700):
         gold, graph = drawn(rng)
         nodes = list(graph)
-        colors = {n: str(rng.randint(1, 3)) for n in nodes} if rng.random() < 0.4 else {
-            n: str(c) for n, c in nx.greedy_color(graph, strategy="random_sequential").items()
-        }  # fmt: skip
+        colors = (
+            {n: str(rng.randint(1, 3)) for n in nodes}
+            if rng.random() < 0.4
+            else {n: str(c) for n, c in nx.greedy_color(graph, strategy="random_sequential").items()}
+        )
         proper = all(colors[a] != colors[b] for a, b in graph.edges)
         assert verifier("graph_coloring")(*posed(gold, ", ".join(f"{n}: {c}" for n, c in colors.items()))).primary == float(
             proper

@@ -11,13 +11,21 @@ GOLD = [["1", "2", "3"], ["2", "3", "1"]]
 @pytest.mark.parametrize(
     ("said", "verdict", "cells"),
     [
-        ("1 2 3\n2 3 1", "equal", 1.0), ("[[1,2,3],[2,3,1]]", "equal", 1.0), ("123\n231", "equal", 1.0),
-        ("| 1 | 2 | 3 |\n|---+---+---|\n| 2 | 3 | 1 |", "equal", 1.0), ("[1, 2, 3]\n[2, 3, 1]", "equal", 1.0),
-        ("<answer>\n1,2,3\n\n2,3,1\n</answer>", "equal", 1.0), ("1 2 3\n2 3 2", "different", 5 / 6),
-        ("1 2 3", "different", 0.0), ("1 2\n2 3", "different", 0.0), ("1 2 3 2 3 1", "different", 0.0), ("", "unparsed", 0.0),
-        ("\n \n", "unparsed", 0.0), ("[[], 3]", "different", 0.0),
+        ("1 2 3\n2 3 1", "equal", 1.0),
+        ("[[1,2,3],[2,3,1]]", "equal", 1.0),
+        ("123\n231", "equal", 1.0),
+        ("| 1 | 2 | 3 |\n|---+---+---|\n| 2 | 3 | 1 |", "equal", 1.0),
+        ("[1, 2, 3]\n[2, 3, 1]", "equal", 1.0),
+        ("<answer>\n1,2,3\n\n2,3,1\n</answer>", "equal", 1.0),
+        ("1 2 3\n2 3 2", "different", 5 / 6),
+        ("1 2 3", "different", 0.0),
+        ("1 2\n2 3", "different", 0.0),
+        ("1 2 3 2 3 1", "different", 0.0),
+        ("", "unparsed", 0.0),
+        ("\n \n", "unparsed", 0.0),
+        ("[[], 3]", "different", 0.0),
     ],
-)  # fmt: skip
+)
 def test_grids(said: str, verdict: str, cells: float) -> None:
     score = GridMatch()(*posed(GOLD, said))
     assert score.info["verdict"] == verdict

@@ -14,13 +14,30 @@ from assay.verify.text.ranking import average_precision, ndcg, reciprocal_rank
 @pytest.mark.parametrize(
     ("text", "items"),
     [
-        ("a, b", ["a", "b"]), ("{a, b}", ["a", "b"]), ("(a, b)", ["a", "b"]), ("[a, b]", ["a", "b"]), ("['a', 'b']", ["a", "b"]),
-        ('["a, b", 3, true, null]', ["a, b", "3", "true", "null"]), ("1. a\n2. b", ["a", "b"]), ("- a, b\n- c", ["a, b", "c"]),
-        ("a\nb", ["a", "b"]), ("a,\nb,", ["a", "b"]), ("[a,\nb]", ["a", "b"]), ("a", ["a"]), ("[]", []), ("{}", []), ("", None),
-        ("a,,b", None), ("[,]", None), ("[[1], 2]", ["[1]", "2"]), ("Answer: x, y", ["x", "y"]), ("(a) and (b)", ["a) and (b"]),
-        ("a, b, and c", ["a", "b", "c"]), ("a, b and c", ["a", "b and c"]),
+        ("a, b", ["a", "b"]),
+        ("{a, b}", ["a", "b"]),
+        ("(a, b)", ["a", "b"]),
+        ("[a, b]", ["a", "b"]),
+        ("['a', 'b']", ["a", "b"]),
+        ('["a, b", 3, true, null]', ["a, b", "3", "true", "null"]),
+        ("1. a\n2. b", ["a", "b"]),
+        ("- a, b\n- c", ["a, b", "c"]),
+        ("a\nb", ["a", "b"]),
+        ("a,\nb,", ["a", "b"]),
+        ("[a,\nb]", ["a", "b"]),
+        ("a", ["a"]),
+        ("[]", []),
+        ("{}", []),
+        ("", None),
+        ("a,,b", None),
+        ("[,]", None),
+        ("[[1], 2]", ["[1]", "2"]),
+        ("Answer: x, y", ["x", "y"]),
+        ("(a) and (b)", ["a) and (b"]),
+        ("a, b, and c", ["a", "b", "c"]),
+        ("a, b and c", ["a", "b and c"]),
     ],
-)  # fmt: skip
+)
 def test_items(text: str, items: list[str] | None) -> None:
     assert items_in(text) == items
 
@@ -78,12 +95,19 @@ def test_items_joined_by_and(gold: list, said: str) -> None:
 @pytest.mark.parametrize(
     ("gold", "said"),
     [
-        (["a", "b"], "a and b and c"), (["a"], "a and b"), (["a", "b"], "a or b"), (["a", "b"], "a and not b"),
+        (["a", "b"], "a and b and c"),
+        (["a"], "a and b"),
+        (["a", "b"], "a or b"),
+        (["a", "b"], "a and not b"),
         (["a", "b"], "aandb"),
-        (["a", "b"], "band a"), (["a", "b"], "and a and b"), (["a", "b"], '["a and b"]'), (["a", "b", "c"], "- a\n- b and c"),
-        (["salt", "pepper and oil"], "oil, salt and pepper"), (["a", "b"], " and ".join("ab" * 40)),
+        (["a", "b"], "band a"),
+        (["a", "b"], "and a and b"),
+        (["a", "b"], '["a and b"]'),
+        (["a", "b", "c"], "- a\n- b and c"),
+        (["salt", "pepper and oil"], "oil, salt and pepper"),
+        (["a", "b"], " and ".join("ab" * 40)),
     ],
-)  # fmt: skip
+)
 def test_what_and_does_not_join(gold: list, said: str) -> None:
     assert SetMatch()(*posed(gold, said)).primary == 0.0
 
@@ -146,10 +170,18 @@ def test_no_permutation_is_invalid() -> None:
 
 def test_golds_of_rankings() -> None:
     bad = [
-        {}, "a", {"gains": {}}, {"gains": {"a": 0}}, {"gains": {"a": -1, "b": 1}}, {"gains": {"a": True}}, {"gains": {"a": "1"}},
-        {"candidates": ["a"], "relevant": ["b"]}, {"candidates": ["a", "a"], "relevant": ["a"]}, {"candidates": "a",
-        "relevant": "a"}, {"gains": {"a": math.inf}},
-    ]  # fmt: skip
+        {},
+        "a",
+        {"gains": {}},
+        {"gains": {"a": 0}},
+        {"gains": {"a": -1, "b": 1}},
+        {"gains": {"a": True}},
+        {"gains": {"a": "1"}},
+        {"candidates": ["a"], "relevant": ["b"]},
+        {"candidates": ["a", "a"], "relevant": ["a"]},
+        {"candidates": "a", "relevant": "a"},
+        {"gains": {"a": math.inf}},
+    ]
     for gold in bad:
         with pytest.raises(DataError, match="gold"):
             Ranking()(*posed(gold, "a"))

@@ -54,9 +54,11 @@ def test_programs_contained_in_several_ways() -> None:
     assert Together((one, Other("strong"))).isolation() == one.isolation()
     both = Together((one, Other("rlimits (UNSAFE)", held=False))).isolation()
     assert both == {
-        "tag": "strong, rlimits (UNSAFE)", "held": False, "line": "isolation: strong; isolation: rlimits (UNSAFE)",
+        "tag": "strong, rlimits (UNSAFE)",
+        "held": False,
+        "line": "isolation: strong; isolation: rlimits (UNSAFE)",
         "parts": [one.isolation(), unsafe.isolation()],
-    }  # fmt: skip
+    }
 
 
 def test_its_deadline_is_enough_for_all_and_without_end_where_a_part_says_none() -> None:

@@ -17,13 +17,24 @@ from assay.verify.text.jsonvalue import Exact, NoJson, json_in, same_json
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("3", 3), (" null ", None), ('"x"', "x"), ('{"a": 1}', {"a": 1}), ('So {"a": [1]} I hope', {"a": [1]}),
-        ('{"a": 1} no: {"a": 2}', {"a": 2}), ("```json\n[1]\n```", [1]), ("```\n1\n```\n```json\n2\n```", 2),
-        ("```json\n[1]\n```\n[2]", [1]), ('see [1 and {"a": 1}', {"a": 1}), ('say "[" {"a": "]"} ok', {"a": "]"}),
-        ('a "stray {"a": 1}', {"a": 1}), ('[1] {"a": 1,}', [1]), ('{"a": "\\"}"} ]', {"a": '"}'}), ("[" * 99 + "]" * 99, None),
+        ("3", 3),
+        (" null ", None),
+        ('"x"', "x"),
+        ('{"a": 1}', {"a": 1}),
+        ('So {"a": [1]} I hope', {"a": [1]}),
+        ('{"a": 1} no: {"a": 2}', {"a": 2}),
+        ("```json\n[1]\n```", [1]),
+        ("```\n1\n```\n```json\n2\n```", 2),
+        ("```json\n[1]\n```\n[2]", [1]),
+        ('see [1 and {"a": 1}', {"a": 1}),
+        ('say "[" {"a": "]"} ok', {"a": "]"}),
+        ('a "stray {"a": 1}', {"a": 1}),
+        ('[1] {"a": 1,}', [1]),
+        ('{"a": "\\"}"} ]', {"a": '"}'}),
+        ("[" * 99 + "]" * 99, None),
         ("```json\n[1]\n```\n```\n[2]", [1]),
     ],
-)  # fmt: skip
+)
 def test_found(text: str, value: object) -> None:
     found = json_in(text)
     assert found == value or text.startswith("[[")
@@ -32,12 +43,22 @@ def test_found(text: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "Expecting value"), ("none", "Expecting value"), ('{"a": 1, "a": 1}', "twice"), ("[NaN]", "NaN"), ("Infinity",
-        "Infinity"), ("[1e999]", "doubles"), ("[" + "1" * 401 + "]", "400 digits"), ("[" * 101 + "]" * 101, "deeper than 100"),
-        ("[" * 100_000 + "]" * 100_000, "deeper than 100"), ("{'a': 1}", "property name"), ("```json\n{\n```\n", "property name"),
-        ("[1}", "Expecting"), ("}{", "Expecting"), ("]", "Expecting"),
+        ("", "Expecting value"),
+        ("none", "Expecting value"),
+        ('{"a": 1, "a": 1}', "twice"),
+        ("[NaN]", "NaN"),
+        ("Infinity", "Infinity"),
+        ("[1e999]", "doubles"),
+        ("[" + "1" * 401 + "]", "400 digits"),
+        ("[" * 101 + "]" * 101, "deeper than 100"),
+        ("[" * 100_000 + "]" * 100_000, "deeper than 100"),
+        ("{'a': 1}", "property name"),
+        ("```json\n{\n```\n", "property name"),
+        ("[1}", "Expecting"),
+        ("}{", "Expecting"),
+        ("]", "Expecting"),
     ],
-)  # fmt: skip
+)
 def test_refused(text: str, why: str) -> None:
     with pytest.raises(NoJson, match=why):
         json_in(text)
@@ -46,10 +67,18 @@ def test_refused(text: str, why: str) -> None:
 
 def test_equality() -> None:
     for a, b, equal in (
-        (1, 1.0, True), (1, True, False), (0, False, False), (None, False, False), ("1", 1, False), ([1, 2], [2, 1], False),
-        ({"a": 1, "b": 2}, {"b": 2.0, "a": 1}, True), ({"a": 1}, {"a": 1, "b": 2}, False), ([1], [1, 1], False), ([], {}, False),
+        (1, 1.0, True),
+        (1, True, False),
+        (0, False, False),
+        (None, False, False),
+        ("1", 1, False),
+        ([1, 2], [2, 1], False),
+        ({"a": 1, "b": 2}, {"b": 2.0, "a": 1}, True),
+        ({"a": 1}, {"a": 1, "b": 2}, False),
+        ([1], [1, 1], False),
+        ([], {}, False),
         ([[1]], [[True]], False),
-    ):  # fmt: skip
+    ):
         assert same_json(a, b) is same_json(b, a) is equal
         if not isinstance(a, list) or len(a) != 2:
             assert same_json(a, b, unordered=True) is equal
@@ -120,26 +149,47 @@ def test_schema_and_value() -> None:
 @pytest.mark.parametrize(
     ("schema", "text", "right"),
     [
-        ({"multipleOf": 0.1}, "92.6", True), ({"multipleOf": 0.01}, "300.52", True), ({"multipleOf": 0.01}, "1.11", True),
-        ({"multipleOf": 0.1}, "1.9", True), ({"multipleOf": 0.01}, "1.115", False), ({"multipleOf": 0.1}, "0.15", False),
-        ({"multipleOf": 0.1}, "0.1000000000000000000001", False), ({"multipleOf": 1e-7}, "3e-7", True),
-        ({"multipleOf": 0.01}, "1e300", True), ({"multipleOf": 0.3}, "1e300", False), ({"multipleOf": 3}, "9.0", True),
-        ({"multipleOf": 3}, "10.0", False), ({"type": "integer", "multipleOf": 11.0}, "9007199254740995", True),
-        ({"type": "integer", "multipleOf": 11.0}, "9007199254740996", False), ({"multipleOf": 0.1}, '"x"', True),
-        ({"maximum": 0.3}, "0.30000000000000001", False), ({"maximum": 0.3}, "0.3", True),
+        ({"multipleOf": 0.1}, "92.6", True),
+        ({"multipleOf": 0.01}, "300.52", True),
+        ({"multipleOf": 0.01}, "1.11", True),
+        ({"multipleOf": 0.1}, "1.9", True),
+        ({"multipleOf": 0.01}, "1.115", False),
+        ({"multipleOf": 0.1}, "0.15", False),
+        ({"multipleOf": 0.1}, "0.1000000000000000000001", False),
+        ({"multipleOf": 1e-7}, "3e-7", True),
+        ({"multipleOf": 0.01}, "1e300", True),
+        ({"multipleOf": 0.3}, "1e300", False),
+        ({"multipleOf": 3}, "9.0", True),
+        ({"multipleOf": 3}, "10.0", False),
+        ({"type": "integer", "multipleOf": 11.0}, "9007199254740995", True),
+        ({"type": "integer", "multipleOf": 11.0}, "9007199254740996", False),
+        ({"multipleOf": 0.1}, '"x"', True),
+        ({"maximum": 0.3}, "0.30000000000000001", False),
+        ({"maximum": 0.3}, "0.3", True),
         ({"exclusiveMinimum": 0.1}, "0.1", False),
-        ({"minimum": 0.1}, "0.1", True), ({"type": "integer"}, "2.0", True), ({"type": "integer"}, "2.5", False),
-        ({"type": "integer"}, "1e2", True), ({"type": "integer"}, "true", False), ({"type": "number"}, "1e2", True),
-        ({"const": 0.1}, "0.10", True), ({"enum": [0.5, "a"]}, "5e-1", True), ({"const": 0.1}, "0.10000000000000000001", False),
-        ({"uniqueItems": True}, "[1, 1.0]", False), ({"items": {"multipleOf": 0.05}}, "[0.05, 0.35, 1]", True),
+        ({"minimum": 0.1}, "0.1", True),
+        ({"type": "integer"}, "2.0", True),
+        ({"type": "integer"}, "2.5", False),
+        ({"type": "integer"}, "1e2", True),
+        ({"type": "integer"}, "true", False),
+        ({"type": "number"}, "1e2", True),
+        ({"const": 0.1}, "0.10", True),
+        ({"enum": [0.5, "a"]}, "5e-1", True),
+        ({"const": 0.1}, "0.10000000000000000001", False),
+        ({"uniqueItems": True}, "[1, 1.0]", False),
+        ({"items": {"multipleOf": 0.05}}, "[0.05, 0.35, 1]", True),
         ({"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"}, "2.0", False),
         ({"$schema": "http://json-schema.org/draft-03/schema#", "divisibleBy": 0.1}, "92.6", True),
         ({"$schema": "http://json-schema.org/draft-07/schema#", "multipleOf": 0.1}, "92.6", True),
-        ({"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"$ref": "#"}, "b": {"multipleOf": 0.1}}},
-         '{"a": {"b": 1.9}}', True),
-        ({"minimum": 1}, "0." + "9" * 500, True), ({"minimum": 0}, "1e-999999999", True),
+        (
+            {"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"$ref": "#"}, "b": {"multipleOf": 0.1}}},
+            '{"a": {"b": 1.9}}',
+            True,
+        ),
+        ({"minimum": 1}, "0." + "9" * 500, True),
+        ({"minimum": 0}, "1e-999999999", True),
     ],
-)  # fmt: skip
+)
 def test_numbers_are_the_decimals_that_they_are_written_as(schema: dict, text: str, right: bool) -> None:
     score = JsonSchema()(*posed({"schema": schema}, text))
     assert score.primary == float(right), score.info
@@ -154,24 +204,39 @@ def test_a_value_is_compared_as_before_and_numbers_are_shown_as_written() -> Non
 
 FORMATTED = [
     ("date", ["2024-02-29"], ["2023-02-29", "2024-2-9", "24-02-09", "2024-02-29T", "２０２４-02-09"]),
-    ("time", ["10:00:00Z", "10:00:00.5+02:00", "23:59:60Z", "01:59:60+02:00"],
-     ["10:00", "24:00:00Z", "10:60:00Z", "10:00:60Z", "10:00:00"]),
-    ("date-time", ["2024-02-29T10:00:00Z", "2024-01-01t00:00:00.123-08:00"],
-     ["2024-02-30T10:00:00Z", "2024-02-09 10:00:00Z", "x"]),
+    (
+        "time",
+        ["10:00:00Z", "10:00:00.5+02:00", "23:59:60Z", "01:59:60+02:00"],
+        ["10:00", "24:00:00Z", "10:60:00Z", "10:00:60Z", "10:00:00"],
+    ),
+    (
+        "date-time",
+        ["2024-02-29T10:00:00Z", "2024-01-01t00:00:00.123-08:00"],
+        ["2024-02-30T10:00:00Z", "2024-02-09 10:00:00Z", "x"],
+    ),
     ("duration", ["P1Y2M3D", "PT36H", "P2W", "P1DT12H"], ["P", "PT", "1Y", "P1D2H", "P1YT"]),
-    ("email", ["a@b.org", "a.b+c@d", '"a b"@c.de', "a@[127.0.0.1]", "a@[IPv6:::1]"],
-     ["a", "@b", "a@", "a b@c", ".a@b", "a..b@c", "a@-b", "a@b@c", "a@[1]", "a@[IPv6:x]", "x" * 65 + "@b"]),
+    (
+        "email",
+        ["a@b.org", "a.b+c@d", '"a b"@c.de', "a@[127.0.0.1]", "a@[IPv6:::1]"],
+        ["a", "@b", "a@", "a b@c", ".a@b", "a..b@c", "a@-b", "a@b@c", "a@[1]", "a@[IPv6:x]", "x" * 65 + "@b"],
+    ),
     ("hostname", ["a.b-c.org", "localhost"], ["-a", "a_b", "a..b", "", "a" * 64]),
     ("ipv4", ["127.0.0.1"], ["127.0.0.256", "127.1", "1.2.3.4.5", "01.2.3.4"]),
     ("ipv6", ["::1", "2001:db8::ff00:42:8329", "::ffff:1.2.3.4"], [":::", "1::2::3", "12345::", "::1%eth0"]),
-    ("uri", ["http://a.b/c?d=e#f", "mailto:a@b.org", "urn:x:y", "http://[::1]:80/"],
-     ["/a/b", "http://a b", "//a", "http://[z]/", "a", "http://a/%z"]),
+    (
+        "uri",
+        ["http://a.b/c?d=e#f", "mailto:a@b.org", "urn:x:y", "http://[::1]:80/"],
+        ["/a/b", "http://a b", "//a", "http://[z]/", "a", "http://a/%z"],
+    ),
     ("uri-reference", ["/a/b", "", "?q", "a/b", "//a/b", "http://a"], ["a b", "\\a", ":a"]),
-    ("uuid", ["2eb8aa08-aa98-11ea-b4aa-73b441d16380"],
-     ["2eb8aa08aa9811eab4aa73b441d16380", "2eb8aa08-aa98-11ea-b4aa-73b441d1638"]),
+    (
+        "uuid",
+        ["2eb8aa08-aa98-11ea-b4aa-73b441d16380"],
+        ["2eb8aa08aa9811eab4aa73b441d16380", "2eb8aa08-aa98-11ea-b4aa-73b441d1638"],
+    ),
     ("json-pointer", ["", "/a/~0/~1"], ["a", "/~2", "/~"]),
     ("regex", ["^a+$"], ["(", "a{2,1}"]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "good", "bad"), FORMATTED)

@@ -34,9 +34,15 @@ SLOW = 60.0
 
 def task(gold: str, n: int = 0) -> Task:
     return Task(
-        id=f"t{n}", domain="math", arm="a", level=1, split="train", index=n,
-        public=FrozenMap({"prompt": "?"}), private=FrozenMap({"answer": gold}),
-    )  # fmt: skip
+        id=f"t{n}",
+        domain="math",
+        arm="a",
+        level=1,
+        split="train",
+        index=n,
+        public=FrozenMap({"prompt": "?"}),
+        private=FrozenMap({"answer": gold}),
+    )
 
 
 def items(*pairs: tuple[str, str]) -> list[tuple[Task, Rollout]]:
@@ -147,10 +153,14 @@ def test_settings_reach_the_verdict() -> None:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"look": ("first",)}, "box, tag, phrase, line"), ({"look": ()}, "box"), ({"units": "no"}, "optional, required"),
-        ({"percent": "no"}, "value, optional"), ({"tolerance": 1.0}, "share"), ({"deadline": 0.0}, "seconds"),
+        ({"look": ("first",)}, "box, tag, phrase, line"),
+        ({"look": ()}, "box"),
+        ({"units": "no"}, "optional, required"),
+        ({"percent": "no"}, "value, optional"),
+        ({"tolerance": 1.0}, "share"),
+        ({"deadline": 0.0}, "seconds"),
     ],
-)  # fmt: skip
+)
 def test_settings_that_do_not_exist_are_refused(wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         MathAnswer(**wrong)
@@ -276,10 +286,23 @@ def test_only_so_many_single_verdicts_are_kept(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(
     "source",
-    ["9^{9^{9^{9}}}", "10^{10^9}", "10000000!", "(x!)!", "\\int x",
-     "(" * 20 + "1" + ")" * 20, "x" * 400, "é", "1" * 50, "2^{99999999}",
-     "(((2^{99})^{99})^{99})", "\\binom{9999}{9999}", "(x", "x^{y^{z^{99999}}}"],
-)  # fmt: skip
+    [
+        "9^{9^{9^{9}}}",
+        "10^{10^9}",
+        "10000000!",
+        "(x!)!",
+        "\\int x",
+        "(" * 20 + "1" + ")" * 20,
+        "x" * 400,
+        "é",
+        "1" * 50,
+        "2^{99999999}",
+        "(((2^{99})^{99})^{99})",
+        "\\binom{9999}{9999}",
+        "(x",
+        "x^{y^{z^{99999}}}",
+    ],
+)
 def test_what_is_known_to_hang_is_not_tried(source: str) -> None:
     assert not tame(source)
     assert symbolic.same(source, "5") is None

@@ -267,9 +267,15 @@ def test_misuse_is_refused() -> None:
 
     with ScoringPool(Custom(), LONG) as pool:
         t = Task(
-            id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "p"}),
+            id="t",
+            domain="d",
+            arm="a",
+            level=1,
+            split="train",
+            index=0,
+            public=FrozenMap({"prompt": "p"}),
             private=FrozenMap({"f": lambda: 0}),
-        )  # fmt: skip
+        )
         with pytest.raises(DataError, match="cannot be sent"):
             pool.score([(t, attempt(t, "x"))])
         assert pool.score(items("x"))["r0"].primary == 1.0

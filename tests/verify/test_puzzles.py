@@ -15,17 +15,27 @@ TWO = {"clauses": [[1, -2], [2, 3]]}
 @pytest.mark.parametrize(
     ("said", "verdict", "fraction"),
     [
-        ("x1=True, x2=True", "equal", 1.0), ("x1 = 1\nx_2: false\nx3 -> T", "equal", 1.0),
+        ("x1=True, x2=True", "equal", 1.0),
+        ("x1 = 1\nx_2: false\nx3 -> T", "equal", 1.0),
         ('{"x1": true, "x2": true}', "equal", 1.0),
-        ("1 -2 3 0", "equal", 1.0), ("v 1 2 0", "equal", 1.0), ("x1 = True and x2 = True", "equal", 1.0), ("[1, -2, 3]",
-        "equal", 1.0), ("x2=1", "invalid", 0.5),
+        ("1 -2 3 0", "equal", 1.0),
+        ("v 1 2 0", "equal", 1.0),
+        ("x1 = True and x2 = True", "equal", 1.0),
+        ("[1, -2, 3]", "equal", 1.0),
+        ("x2=1", "invalid", 0.5),
         ("2", "invalid", 0.5),
-        ("-1 -2 -3", "invalid", 0.5), ("1 -1 2", "invalid", 0.0), ("x1=maybe", "unparsed", 0.0), ("x9=1", "unparsed", 0.0),
+        ("-1 -2 -3", "invalid", 0.5),
+        ("1 -1 2", "invalid", 0.0),
+        ("x1=maybe", "unparsed", 0.0),
+        ("x9=1", "unparsed", 0.0),
         ("4", "unparsed", 0.0),
-        ("0", "unparsed", 0.0), ("", "unparsed", 0.0), ("true", "unparsed", 0.0), ("unsat", "different", 0.0),
+        ("0", "unparsed", 0.0),
+        ("", "unparsed", 0.0),
+        ("true", "unparsed", 0.0),
+        ("unsat", "different", 0.0),
         ("Answer: x1=1, x2=1.", "equal", 1.0),
     ],
-)  # fmt: skip
+)
 def test_sat(said: str, verdict: str, fraction: float) -> None:
     score = Satisfies()(*posed(TWO, said))
     assert (score.info["verdict"], score.components["fraction"]) == (verdict, fraction)
@@ -37,8 +47,17 @@ def test_sat_golds() -> None:
     assert [Satisfies()(*posed(unsat, s)).primary for s in ("UNSAT", "x1=1", "")] == [1.0, 0.0, 0.0]
     assert Satisfies()(*posed({"clauses": [[1, 2]], "names": ["Rain", "sun"]}, "rain=false, Sun=true")).primary == 1.0
     assert Satisfies()(*posed({"clauses": [[]]}, "1")).info["verdict"] == "unparsed"  # there is no variable
-    for gold in (3, {}, {"clauses": []}, {"clauses": [1]}, {"clauses": [[0]]}, {"clauses": [["1"]]}, {"clauses": [[True]]},
-                 {"clauses": [[2]], "names": ["a"]}, {"clauses": [[1]], "names": "a"}):  # fmt: skip
+    for gold in (
+        3,
+        {},
+        {"clauses": []},
+        {"clauses": [1]},
+        {"clauses": [[0]]},
+        {"clauses": [["1"]]},
+        {"clauses": [[True]]},
+        {"clauses": [[2]], "names": ["a"]},
+        {"clauses": [[1]], "names": "a"},
+    ):
         with pytest.raises(DataError, match="gold"):
             Satisfies()(*posed(gold, "1"))
     with pytest.raises(UnknownNameError):
@@ -55,11 +74,13 @@ def test_sat_against_truth_tables() -> None:
         rows = [dict(enumerate(values, 1)) for values in itertools.product([False, True], repeat=n)]
         good = [row for row in rows if all(any(row[abs(x)] == (x > 0) for x in c) for c in clauses)]
         row = rng.choice(good) if good and rng.random() < 0.5 else rng.choice(rows)
-        said = rng.choice([
-            " ".join(str(i if v else -i) for i, v in row.items()) + " 0",
-            ", ".join(f"x{i}={v}" for i, v in row.items()),
-            "Answer: " + "; ".join(f"X{i}: {int(v)}" for i, v in row.items()),
-        ])  # fmt: skip
+        said = rng.choice(
+            [
+                " ".join(str(i if v else -i) for i, v in row.items()) + " 0",
+                ", ".join(f"x{i}={v}" for i, v in row.items()),
+                "Answer: " + "; ".join(f"X{i}: {int(v)}" for i, v in row.items()),
+            ]
+        )
         score = Satisfies()(*posed({"clauses": clauses}, said))
         assert score.primary == float(row in good), (clauses, said)
         held = [c for c in clauses if {(abs(x), x > 0) for x in c} & set(row.items())]
@@ -76,16 +97,34 @@ MAZE = {"maze": ["S..", "#.#", "..G"], "value": 4}
 @pytest.mark.parametrize(
     ("said", "verdict"),
     [
-        ("RDDR", "equal"), ("right, down, down, right", "equal"), ("→↓↓→", "equal"), ("E S S E", "equal"), ("essE", "equal"),
-        ("(0, 0), (0, 1), (1, 1), (2, 1), (2, 2)", "equal"), ("[[0,0],[0,1],[1,1],[2,1],[2,2]]", "equal"),
-        ("Right -> Down -> Down -> Right", "equal"), ("1. right\n2. down\n3. down\n4. right", "equal"), ("- R\n- D", "invalid"),
-        ("R R L D D R", "suboptimal"), ("D", "invalid"), ("RD", "invalid"), ("RDDRR", "invalid"), ("RDDRL", "invalid"),
-        ("U", "invalid"), ("L", "invalid"),
-        ("(0, 0), (1, 1), (2, 1), (2, 2)", "invalid"), ("(0, 0), (0, 1), (0, 0)", "invalid"), ("(0, 0)", "invalid"),
-        ("(0, 1), (1, 1)", "unparsed"), ("go right", "unparsed"), ("", "unparsed"), ("!", "unparsed"),
-        ("R then D", "unparsed"), ("(0, 0) or (0, 1)", "unparsed"),
+        ("RDDR", "equal"),
+        ("right, down, down, right", "equal"),
+        ("→↓↓→", "equal"),
+        ("E S S E", "equal"),
+        ("essE", "equal"),
+        ("(0, 0), (0, 1), (1, 1), (2, 1), (2, 2)", "equal"),
+        ("[[0,0],[0,1],[1,1],[2,1],[2,2]]", "equal"),
+        ("Right -> Down -> Down -> Right", "equal"),
+        ("1. right\n2. down\n3. down\n4. right", "equal"),
+        ("- R\n- D", "invalid"),
+        ("R R L D D R", "suboptimal"),
+        ("D", "invalid"),
+        ("RD", "invalid"),
+        ("RDDRR", "invalid"),
+        ("RDDRL", "invalid"),
+        ("U", "invalid"),
+        ("L", "invalid"),
+        ("(0, 0), (1, 1), (2, 1), (2, 2)", "invalid"),
+        ("(0, 0), (0, 1), (0, 0)", "invalid"),
+        ("(0, 0)", "invalid"),
+        ("(0, 1), (1, 1)", "unparsed"),
+        ("go right", "unparsed"),
+        ("", "unparsed"),
+        ("!", "unparsed"),
+        ("R then D", "unparsed"),
+        ("(0, 0) or (0, 1)", "unparsed"),
     ],
-)  # fmt: skip
+)
 def test_maze(said: str, verdict: str) -> None:
     score = MazePath()(*posed(MAZE, said))
     assert score.info["verdict"] == verdict
@@ -158,15 +197,19 @@ PAIR = {"Ann": "knight", "Bob": "knave"}
 @pytest.mark.parametrize(
     ("said", "verdict", "fraction"),
     [
-        ("Ann: knight, Bob: knave", "equal", 1.0), ('{"ann": "Knight", "bob": "knave"}', "equal", 1.0),
+        ("Ann: knight, Bob: knave", "equal", 1.0),
+        ('{"ann": "Knight", "bob": "knave"}', "equal", 1.0),
         ("Ann is a knight. Bob is a knave.", "equal", 1.0),
-        ("So Ann is a knight, and Bob is a knight.", "different", 0.5), ("Ann: a knight; Bob: a knave", "equal", 1.0),
+        ("So Ann is a knight, and Bob is a knight.", "different", 0.5),
+        ("Ann: a knight; Bob: a knave", "equal", 1.0),
         ("Ann is a knight", "different", 0.5),
         ("Ann is a knight. Ann is a knave. Bob is a knave.", "unparsed", 0.0),
-        ("Ann is a spy, Bob is a knave", "unparsed", 0.0), ("", "unparsed", 0.0),
-        ("Ann: knight, Bob: knave, Cid: knave", "different", 1.0), ("Ann is not a knight", "unparsed", 0.0),
+        ("Ann is a spy, Bob is a knave", "unparsed", 0.0),
+        ("", "unparsed", 0.0),
+        ("Ann: knight, Bob: knave, Cid: knave", "different", 1.0),
+        ("Ann is not a knight", "unparsed", 0.0),
     ],
-)  # fmt: skip
+)
 def test_roles(said: str, verdict: str, fraction: float) -> None:
     score = Assignment()(*posed(PAIR, said))
     assert (score.info["verdict"], score.components["fraction"], score.primary) == (verdict, fraction, float(verdict == "equal"))

@@ -28,9 +28,15 @@ WHY = "hm <answer>7</answer>"
 
 def task_of(answer: Any = "abc") -> Task:
     return Task(
-        id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "Q>"}),
+        id="t",
+        domain="d",
+        arm="a",
+        level=1,
+        split="train",
+        index=0,
+        public=FrozenMap({"prompt": "Q>"}),
         private=FrozenMap({"answer": answer}),
-    )  # fmt: skip
+    )
 
 
 def said(task: Task, text: str, id: str = "r0") -> Rollout:

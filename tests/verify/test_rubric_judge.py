@@ -46,9 +46,16 @@ def test_less_is_given_for_more_of_the_same() -> None:
 def test_what_a_judge_says_is_read_or_refused() -> None:
     assert RUBRIC.scores('Sure: {"clear": 1, "honest": 1.0, "why": "ok"}.') == {"clear": 0.5, "honest": 1.0}
     for text in (
-        '{"clear": 1', "no", "", '{"clear": 3, "honest": 1}', '{"clear": true, "honest": 1}', "}{",
-        '{"clear": 0.5, "honest": 1}', '{"clear": "1", "honest": 1}', '{"honest": 1}',
-    ):  # fmt: skip
+        '{"clear": 1',
+        "no",
+        "",
+        '{"clear": 3, "honest": 1}',
+        '{"clear": true, "honest": 1}',
+        "}{",
+        '{"clear": 0.5, "honest": 1}',
+        '{"clear": "1", "honest": 1}',
+        '{"honest": 1}',
+    ):
         with pytest.raises(DataError):
             RUBRIC.scores(text)
 

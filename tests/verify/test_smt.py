@@ -35,17 +35,44 @@ def judged(answer: str, gold: object = None) -> tuple[str, float, float]:
 @pytest.mark.parametrize(
     ("term", "value"),
     [
-        ("(- 3)", -3), ("(- 7 2 1)", 4), ("(/ 1 2 2)", Fraction(1, 4)), ("(+ 1 2.5)", Fraction(7, 2)), ("(* 2 3 4)", 24),
-        ("(div 7 2)", 3), ("(div (- 7) 2)", -4), ("(div 7 (- 2))", -3), ("(div (- 7) (- 2))", 4),
-        ("(mod 7 2)", 1), ("(mod (- 7) 2)", 1), ("(mod 7 (- 2))", 1), ("(mod (- 7) (- 2))", 1),
-        ("(abs (- 2))", 2), ("(to_int (- 1.5))", -2), ("(to_real 2)", 2), ("(is_int 1.5)", False), ("(is_int 4.0)", True),
-        ("(not true)", False), ("(=> true false)", False), ("(=> true false false)", True), ("(xor true true true)", True),
-        ("(= 1 1 2)", False), ("(= true true)", True), ("(distinct 1 2 1)", False), ("(< 1 2 2)", False), ("(<= 1 2 2)", True),
-        ("(>= 3 2 2)", True), ("(> 3 2 1)", True), ("(and)", True), ("(or)", False), ("(or false true)", True),
-        ("(ite (> 1 2) 1 2)", 2), ("(let ((a 1)) (let ((a 2) (b a)) (+ a b)))", 3), ("(! 5 :named five)", 5),
+        ("(- 3)", -3),
+        ("(- 7 2 1)", 4),
+        ("(/ 1 2 2)", Fraction(1, 4)),
+        ("(+ 1 2.5)", Fraction(7, 2)),
+        ("(* 2 3 4)", 24),
+        ("(div 7 2)", 3),
+        ("(div (- 7) 2)", -4),
+        ("(div 7 (- 2))", -3),
+        ("(div (- 7) (- 2))", 4),
+        ("(mod 7 2)", 1),
+        ("(mod (- 7) 2)", 1),
+        ("(mod 7 (- 2))", 1),
+        ("(mod (- 7) (- 2))", 1),
+        ("(abs (- 2))", 2),
+        ("(to_int (- 1.5))", -2),
+        ("(to_real 2)", 2),
+        ("(is_int 1.5)", False),
+        ("(is_int 4.0)", True),
+        ("(not true)", False),
+        ("(=> true false)", False),
+        ("(=> true false false)", True),
+        ("(xor true true true)", True),
+        ("(= 1 1 2)", False),
+        ("(= true true)", True),
+        ("(distinct 1 2 1)", False),
+        ("(< 1 2 2)", False),
+        ("(<= 1 2 2)", True),
+        ("(>= 3 2 2)", True),
+        ("(> 3 2 1)", True),
+        ("(and)", True),
+        ("(or)", False),
+        ("(or false true)", True),
+        ("(ite (> 1 2) 1 2)", 2),
+        ("(let ((a 1)) (let ((a 2) (b a)) (+ a b)))", 3),
+        ("(! 5 :named five)", 5),
         ("(or true (= (/ 1 0) 1))", True),
     ],
-)  # fmt: skip
+)
 def test_terms_are_worth_what_the_standard_says(term, value):
     assert value_of(read_terms(term)[0]) == value
     assert isinstance(value_of(read_terms(term)[0]), bool) == isinstance(value, bool)
@@ -84,15 +111,20 @@ def test_what_has_no_value_says_so(term, error, says):
 @pytest.mark.parametrize(
     "answer",
     [
-        "x = 3, y y = 1/2, p = true", '{"x": 3, "y y": 0.5, "p": true}', "x: 3\ny y: 0.5\np: false",
+        "x = 3, y y = 1/2, p = true",
+        '{"x": 3, "y y": 0.5, "p": true}',
+        "x: 3\ny y: 0.5\np: false",
         "<answer>X=3; Y Y=0.50; P=True</answer>",
         "((define-fun x () Int (- (- 3))) (define-fun |y y| () Real (/ 1.0 2.0)) (define-fun p () Bool true))",
         "(define-fun x () Int 3)\n(define-fun |y y| () Real (/ 1.0 2.0)) (define-fun p () Bool true)",
-        "sat\n((x 3) (|y y| (/ 1 2)) (p true))", "((p false)\n (x 3) (|y y| 0.5))", "(x = 3, y y = 1/2, p = true)",
+        "sat\n((x 3) (|y y| (/ 1 2)) (p true))",
+        "((p false)\n (x 3) (|y y| 0.5))",
+        "(x = 3, y y = 1/2, p = true)",
         "(model (define-fun x () Int 3) (define-fun |y y| () Real 0.5) (define-fun p () Bool false))",
-        "x = 4, y y = 3/8, p = false", "x := 3, y y := 0.5, p := true",
+        "x = 4, y y = 3/8, p = false",
+        "x := 3, y y := 0.5, p := true",
     ],
-)  # fmt: skip
+)
 def test_any_values_that_keep_all_constraints_are_right(answer):
     assert judged(answer) == ("equal", 1.0, 1.0)
 

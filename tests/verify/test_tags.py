@@ -21,16 +21,23 @@ WRONG = "<think>a</think><answer>5</answer>"
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        (GOOD, 1.0), ("\n<think>\na\n</think>\n\n<answer>4</answer>\n", 1.0), (NO_FORM, 0.0), ("", 0.0),
+        (GOOD, 1.0),
+        ("\n<think>\na\n</think>\n\n<answer>4</answer>\n", 1.0),
+        (NO_FORM, 0.0),
+        ("", 0.0),
         ("<think>a</think><think>b</think><answer>4</answer>", 0.0),  # a tag twice
         ("<think>a<answer>4</answer></think>", 0.0),  # nested
         ("<think>a<think>b</think></think><answer>4</answer>", 0.0),  # nested in itself
-        ("<think>a</think><answer>4</answer></answer>", 0.0), ("<answer>4</answer><think>a</think>", 0.0),
-        ("x <think>a</think><answer>4</answer>", 0.0), ("<think>a</think> so <answer>4</answer>", 0.0), (f"{GOOD} x", 0.0),
-        ("<think>a<answer></think>4</answer>", 0.0), ("</think>a<think><answer>4</answer>", 0.0),
+        ("<think>a</think><answer>4</answer></answer>", 0.0),
+        ("<answer>4</answer><think>a</think>", 0.0),
+        ("x <think>a</think><answer>4</answer>", 0.0),
+        ("<think>a</think> so <answer>4</answer>", 0.0),
+        (f"{GOOD} x", 0.0),
+        ("<think>a<answer></think>4</answer>", 0.0),
+        ("</think>a<think><answer>4</answer>", 0.0),
         ("<think></think><answer></answer>", 1.0),
     ],
-)  # fmt: skip
+)
 def test_form(text: str, value: float) -> None:
     score = TagFormat()(*posed("", text))
     assert dict(score.components) == {"format": value}
@@ -112,11 +119,15 @@ def test_what_formatted_keeps_and_refuses() -> None:
 @pytest.mark.parametrize(
     ("said", "correct", "form"),
     [
-        ("<think>x</think><answer>Dog</answer>", 1.0, 1.0), ("dog", 1.0, 0.0), (" DOG \n", 1.0, 0.0), ("The dog", 0.0, 0.0),
-        ("<think>x</think><answer>cat</answer>", 0.0, 1.0), ("dog <answer>cat</answer>", 0.0, 0.0),
+        ("<think>x</think><answer>Dog</answer>", 1.0, 1.0),
+        ("dog", 1.0, 0.0),
+        (" DOG \n", 1.0, 0.0),
+        ("The dog", 0.0, 0.0),
+        ("<think>x</think><answer>cat</answer>", 0.0, 1.0),
+        ("dog <answer>cat</answer>", 0.0, 0.0),
         ("<answer></answer>", 0.0, 0.0),
     ],
-)  # fmt: skip
+)
 def test_cls_rl(said: str, correct: float, form: float) -> None:
     assert dict(Classification()(*posed("dog", said)).components) == {"correct": correct, "format": form}
 

@@ -15,9 +15,15 @@ from assay.testing import attempt
 from assay.verify import RewardFunction, ScoringPool
 
 TASK = Task(
-    id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "1+1="}),
+    id="t",
+    domain="d",
+    arm="a",
+    level=1,
+    split="train",
+    index=0,
+    public=FrozenMap({"prompt": "1+1="}),
     private=FrozenMap({"answer": "2"}),
-)  # fmt: skip
+)
 
 
 def reward(returned: Any) -> dict[str, float]:

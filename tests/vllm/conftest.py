@@ -33,9 +33,15 @@ def model():
     """Four layers with a tied head, whose answers differ visibly from one set of weights to the next."""
     tokenizer = char_tokenizer(LETTERS)
     shape = DecoderShape(
-        vocab_size=tokenizer.size, hidden_size=128, num_layers=4, num_heads=4, num_kv_heads=2, head_dim=32,
-        intermediate_size=384, max_positions=CONTEXT,
-    )  # fmt: skip
+        vocab_size=tokenizer.size,
+        hidden_size=128,
+        num_layers=4,
+        num_heads=4,
+        num_kv_heads=2,
+        head_dim=32,
+        intermediate_size=384,
+        max_positions=CONTEXT,
+    )
     return init_model(shape, tokenizer, seed=0, init="fan_in")
 
 
@@ -60,9 +66,19 @@ def start(executable, folder, tmp_path_factory):
 
     def start(*options: str, variables: Mapping[str, str] = NEEDED, served: Path = folder, seqs: int = 16) -> Server:
         command = (
-            str(executable), "serve", str(served), "--host", "127.0.0.1", "--enforce-eager", "--max-model-len", str(CONTEXT),
-            "--max-num-seqs", str(seqs), "--no-enable-chunked-prefill", *options,
-        )  # fmt: skip
+            str(executable),
+            "serve",
+            str(served),
+            "--host",
+            "127.0.0.1",
+            "--enforce-eager",
+            "--max-model-len",
+            str(CONTEXT),
+            "--max-num-seqs",
+            str(seqs),
+            "--no-enable-chunked-prefill",
+            *options,
+        )
         log = tmp_path_factory.mktemp("server") / "log"
         started.append(launch(command, variables, free_port(), log))
         return started[-1]
@@ -77,9 +93,17 @@ def server(start) -> Server:
     """fp32, with adapters, templates of requests and weights over NCCL, had it a GPU: what most tests use."""
     variables = {**NEEDED, "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
     return start(
-        "--dtype", "float32", *PROCESSED, "--enable-scale-out", "--enable-lora", "--max-lora-rank", "8",
-        "--trust-request-chat-template", *NCCL, variables=variables,
-    )  # fmt: skip
+        "--dtype",
+        "float32",
+        *PROCESSED,
+        "--enable-scale-out",
+        "--enable-lora",
+        "--max-lora-rank",
+        "8",
+        "--trust-request-chat-template",
+        *NCCL,
+        variables=variables,
+    )
 
 
 @pytest.fixture(scope="session")

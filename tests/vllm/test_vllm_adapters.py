@@ -16,9 +16,16 @@ from assay.runtime import NativeEngine, VllmEngine
 
 RANK, ALPHA = 4, 8
 CONFIG = {
-    "peft_type": "LORA", "task_type": "CAUSAL_LM", "r": RANK, "lora_alpha": ALPHA, "bias": "none", "lora_dropout": 0.0,
-    "target_modules": {"q_proj", "v_proj", "down_proj", "gate_proj"}, "inference_mode": True, "use_rslora": False,
-}  # fmt: skip
+    "peft_type": "LORA",
+    "task_type": "CAUSAL_LM",
+    "r": RANK,
+    "lora_alpha": ALPHA,
+    "bias": "none",
+    "lora_dropout": 0.0,
+    "target_modules": {"q_proj", "v_proj", "down_proj", "gate_proj"},
+    "inference_mode": True,
+    "use_rslora": False,
+}
 TARGETS = ("self_attn.q_proj", "self_attn.v_proj", "mlp.down_proj", "mlp.gate_proj")
 
 

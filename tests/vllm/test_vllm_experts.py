@@ -198,14 +198,15 @@ def test_faults_of_the_weights_are_caught(rounded_server, qwen, fault, healthy, 
 def test_a_run_on_the_server(rounded_server, places, tmp_path):
     """The whole loop: sampled there, trained here, every update proved."""
     run = Run(
-        model=Folder(str(places / "qwen3_moe")), tasks=Rewarded(source=SortDigits(levels=(1, 2)), scorer=RandomReward()),
+        model=Folder(str(places / "qwen3_moe")),
+        tasks=Rewarded(source=SortDigits(levels=(1, 2)), scorer=RandomReward()),
         stages=(
-            Reinforce(
-                steps=3, groups=2, group_size=4, objective=grpo(kl=0.0), learner=LearnerSettings(optimizer=AdamW(lr=LR))
-            ),
+            Reinforce(steps=3, groups=2, group_size=4, objective=grpo(kl=0.0), learner=LearnerSettings(optimizer=AdamW(lr=LR))),
         ),
-        sampling=Sampling(max_new_tokens=6), engine=rounded_server.settings(), evaluation=Evaluation(every=0, final_per_level=2),
-    )  # fmt: skip
+        sampling=Sampling(max_new_tokens=6),
+        engine=rounded_server.settings(),
+        evaluation=Evaluation(every=0, final_per_level=2),
+    )
     assert train(run, tmp_path / "run").finished
     lines = [read for read in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines() if '"proof/state"' in read]
     assert len(lines) == 3 and all('"proof/state":1.0' in line.replace(" ", "") for line in lines)

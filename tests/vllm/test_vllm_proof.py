@@ -108,15 +108,21 @@ def test_a_run_on_the_server(spare, model, tmp_path, adapter):
     if adapter is not None:
         asyncio.run(VllmEngine(spare.settings(), model).swap(Trained(model).manifest()))
     run = Run(
-        model=Folder(str(tmp_path / "start")), tasks=Rewarded(source=SortDigits(levels=(1, 2)), scorer=RandomReward()),
+        model=Folder(str(tmp_path / "start")),
+        tasks=Rewarded(source=SortDigits(levels=(1, 2)), scorer=RandomReward()),
         stages=(
             Reinforce(
-                steps=3, groups=2, group_size=4, objective=grpo(kl=0.0),
+                steps=3,
+                groups=2,
+                group_size=4,
+                objective=grpo(kl=0.0),
                 learner=LearnerSettings(optimizer=AdamW(lr=LR), adapter=adapter),
             ),
         ),
-        sampling=Sampling(max_new_tokens=6), engine=spare.settings(), evaluation=Evaluation(every=0, final_per_level=2),
-    )  # fmt: skip
+        sampling=Sampling(max_new_tokens=6),
+        engine=spare.settings(),
+        evaluation=Evaluation(every=0, final_per_level=2),
+    )
     done = train(run, tmp_path / "run")
     assert done.finished
     lines = [read for read in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines() if '"proof/state"' in read]

@@ -37,9 +37,18 @@ def steps(start, executable, plugin, tied, tmp_path_factory):
 
 
 SERVED = {
-    "first": (1, 3), "second": (2, 5), "kept": (3, 6), "server failed": (3, 6), "after it": (5, 8), "trainer failed": (5, 8),
-    "begun by another": (5, 8), "one more": (8, 11), "to another": (11, 14), "as files": (9, 12), "and on": (10, 13),
-}  # fmt: skip
+    "first": (1, 3),
+    "second": (2, 5),
+    "kept": (3, 6),
+    "server failed": (3, 6),
+    "after it": (5, 8),
+    "trainer failed": (5, 8),
+    "begun by another": (5, 8),
+    "one more": (8, 11),
+    "to another": (11, 14),
+    "as files": (9, 12),
+    "and on": (10, 13),
+}
 
 
 @pytest.mark.parametrize("name", SERVED)

@@ -12,10 +12,18 @@ from assay.runtime import char_tokenizer
 from assay.runtime.hub_model import HubModel
 
 _SIZES: dict[str, Any] = {
-    "hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32,
-    "max_position_embeddings": CONTEXT, "tie_word_embeddings": False, "num_experts_per_tok": 2, "pad_token_id": 0,
-    "eos_token_id": 1, "bos_token_id": None,
-}  # fmt: skip
+    "hidden_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "max_position_embeddings": CONTEXT,
+    "tie_word_embeddings": False,
+    "num_experts_per_tok": 2,
+    "pad_token_id": 0,
+    "eos_token_id": 1,
+    "bos_token_id": None,
+}
 FAMILIES: dict[str, dict[str, Any]] = {
     # 48 is no multiple of 32: a CPU kernel pads these experts
     "qwen3_moe": {**_SIZES, "intermediate_size": 96, "moe_intermediate_size": 48, "num_experts": 8},

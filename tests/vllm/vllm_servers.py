@@ -29,9 +29,13 @@ CHAT = (
     "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
 )
 VARIABLES = {
-    "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1",
-    "VLLM_NO_USAGE_STATS": "1", "TRANSFORMERS_OFFLINE": "1",
-}  # fmt: skip
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "OMP_NUM_THREADS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+}
 NEEDED = {"VLLM_SERVER_DEV_MODE": "1"}
 NCCL = ("--weight-transfer-config", '{"backend": "nccl"}')
 PROCESSED = ("--logprobs-mode", "processed_logprobs")
@@ -96,9 +100,14 @@ class Server:
 def launch(command: tuple[str, ...], variables: Mapping[str, str], port: int, log: Path) -> Server:
     with log.open("ab") as out:
         process = subprocess.Popen(
-            [*command, "--port", str(port)], stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True,
-            env={**os.environ, **VARIABLES, **variables}, cwd=log.parent,
-        )  # fmt: skip
+            [*command, "--port", str(port)],
+            stdout=out,
+            stderr=out,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            env={**os.environ, **VARIABLES, **variables},
+            cwd=log.parent,
+        )
     server = Server(process, port, log, command, variables)
     for _ in range(1200):
         if process.poll() is not None:

@@ -46,11 +46,15 @@ async def main(url: str, folder: str, server_fails: str, few: str = "") -> None:
                 error = f"{type(caught).__name__}: {caught}"
         made, told = await who.generate(request("a", rows(1)[0])), await who.checksums() or {}
         say(
-            name, error=error, version=who.info().version, spans=[s.version for s in made.spans],
-            held=type(who._weights.newest).__name__, scores=[row.tolist() for row in await who.score(rows())],
+            name,
+            error=error,
+            version=who.info().version,
+            spans=[s.version for s in made.spans],
+            held=type(who._weights.newest).__name__,
+            scores=[row.tolist() for row in await who.score(rows())],
             told={n: d == new.tensors[n].digest for n, d in told.items()},
             warned=[str(w.message) for w in warned if w.category is RuntimeWarning],
-        )  # fmt: skip
+        )
 
     await step("first", 1, 3)
     await step("second", 2, 5)

@@ -160,9 +160,14 @@ class _Evaluated:
         sampling = _sampling(run, own)
         with busy(f"evaluating {path} on {family.name}"):
             items = Policy(path).evaluate(
-                family, n=own.attempts, per_level=own.per_level, levels=own.levels, sampling=sampling, seed=own.seed,
+                family,
+                n=own.attempts,
+                per_level=own.per_level,
+                levels=own.levels,
+                sampling=sampling,
+                seed=own.seed,
                 **(run.limits if run else {}),
-            )  # fmt: skip
+            )
         judged = [i for i in items if i["values"]]
         if not judged:
             raise RewardError(f"no attempt at {family.name} got a verdict: its verifier failed on all; try 'assay tasks check'")

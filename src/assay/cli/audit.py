@@ -81,11 +81,21 @@ def audit_leaf(args: list[str]) -> int:
     if own.no_sandbox and own.backend:
         raise ConfigError(f"--no-sandbox and --backend {own.backend}: give one of them")
     settings = Settings(
-        seed=own.seed, items=own.items, deadline=own.deadline, accept=own.accept, template=own.template, must=_names(own.must),
-        inform=_names(own.inform), skip=_names(own.skip), max_fn=own.max_fn, max_fp=own.max_fp,
-        max_disagreement=own.max_disagreement, max_faults=own.max_faults, max_p99=own.max_p99,
+        seed=own.seed,
+        items=own.items,
+        deadline=own.deadline,
+        accept=own.accept,
+        template=own.template,
+        must=_names(own.must),
+        inform=_names(own.inform),
+        skip=_names(own.skip),
+        max_fn=own.max_fn,
+        max_fp=own.max_fp,
+        max_disagreement=own.max_disagreement,
+        max_faults=own.max_faults,
+        max_p99=own.max_p99,
         backend="none" if own.no_sandbox else own.backend,
-    )  # fmt: skip
+    )
     subject = resolve(own.name, signature=own.signature, gold=own.gold, chat=True if own.chat else None)
     against = None if own.against is None else resolve(own.against)
     cases = None if own.cases is None else read_cases(own.cases)
@@ -108,12 +118,14 @@ def _print(found: Audit) -> None:
         if check.status == "fail" and check.examples:
             _examples(check)
     left = f", {found.left_out} left out" if found.left_out else ""
-    lines({
-        "verifier": f"{found.name}{f', against {found.against}' if found.against else ''}",
-        "judged": f"{found.probes} answers to {found.items} items{left}; written as {found.template!r}",
-        "isolation": found.isolation,
-        "result": "passed" if found.passed else f"failed: {', '.join(found.failed)}",
-    })  # fmt: skip
+    lines(
+        {
+            "verifier": f"{found.name}{f', against {found.against}' if found.against else ''}",
+            "judged": f"{found.probes} answers to {found.items} items{left}; written as {found.template!r}",
+            "isolation": found.isolation,
+            "result": "passed" if found.passed else f"failed: {', '.join(found.failed)}",
+        }
+    )
 
 
 def _examples(check: Check) -> None:

@@ -89,12 +89,14 @@ def contamination_command(args: list[str]) -> int:
 def _print(found: Membership) -> None:
     rows = [[name, str(area), "members score higher" if area.low > 0.5 else ""] for name, area in found.scores.items()]
     grid(("score", "area under its curve", ""), rows)
-    lines({
-        "right on items": f"{found.accuracy:.3f} of {found.items}",
-        "right on fresh ones": f"{found.fresh_accuracy:.3f} of {found.fresh}",
-        "difference": str(found.gap),
-        **{f"missing: {name}": why for name, why in found.missing.items()},
-    })  # fmt: skip
+    lines(
+        {
+            "right on items": f"{found.accuracy:.3f} of {found.items}",
+            "right on fresh ones": f"{found.fresh_accuracy:.3f} of {found.fresh}",
+            "difference": str(found.gap),
+            **{f"missing: {name}": why for name, why in found.missing.items()},
+        }
+    )
 
 
 def _side(own: ContaminationOptions, word: str) -> tuple[list[Task], Verifier]:
@@ -111,9 +113,7 @@ def _rows(own: ContaminationOptions, word: str) -> tuple[list[Task], Verifier]:
     from assay.tasks import Rows
 
     usual = Fields()
-    fields = Fields(
-        question=(own.question,) if own.question else usual.question, gold=(own.gold,) if own.gold else usual.gold
-    )  # fmt: skip
+    fields = Fields(question=(own.question,) if own.question else usual.question, gold=(own.gold,) if own.gold else usual.gold)
     rows: list[dict[str, Any]] = []
     for path in entries(word):
         for line, entry in read_rows(path):

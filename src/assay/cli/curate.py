@@ -156,11 +156,13 @@ def _print(out: Path, manifest: dict[str, Any]) -> None:
         dropped = ", ".join(f"{reason} {n}" for reason, n in step["dropped"].items())
         rows.append([step["step"], step["seen"], sum(step["dropped"].values()), dropped])
     grid(("step", "rows", "dropped", ""), rows, right=(1, 2))
-    lines({
-        "kept": f"{counts['train']} to train, {counts['test']} to test",
-        "rejected": f"{counts['rejected']}, each with its reason in {out / 'rejected.jsonl'}",
-        "digest": manifest["digest"],
-    })  # fmt: skip
+    lines(
+        {
+            "kept": f"{counts['train']} to train, {counts['test']} to test",
+            "rejected": f"{counts['rejected']}, each with its reason in {out / 'rejected.jsonl'}",
+            "digest": manifest["digest"],
+        }
+    )
 
 
 # ---- steps from options -----------------------------------------------------------------------------------------------
@@ -170,9 +172,7 @@ def _pipeline(own: CurateOptions, stack: ExitStack) -> Pipeline:
     from assay.curate import Fields, Pipeline
 
     usual = Fields()
-    fields = Fields(
-        question=(own.question,) if own.question else usual.question, gold=(own.gold,) if own.gold else usual.gold
-    )  # fmt: skip
+    fields = Fields(question=(own.question,) if own.question else usual.question, gold=(own.gold,) if own.gold else usual.gold)
     steps = [*_cheap(own), *_verified(own, stack), *_by_difficulty(own), *_by_probe(own), *(_own(word) for word in own.step)]
     return Pipeline(steps=tuple(steps), fields=fields, test_share=own.test_share, seed=own.seed)
 

@@ -88,9 +88,17 @@ def distill_command(args: list[str]) -> int:
 
     with own_code(own.name):
         made = Distillation(
-            teacher=teacher, tasks=family, levels=levels, per_level=own.per_level, attempts=own.n,
-            keep=own.keep, prefer=own.prefer, threshold=own.threshold, thoughts=own.thoughts, at_once=own.at_once,
-        )  # fmt: skip
+            teacher=teacher,
+            tasks=family,
+            levels=levels,
+            per_level=own.per_level,
+            attempts=own.n,
+            keep=own.keep,
+            prefer=own.prefer,
+            threshold=own.threshold,
+            thoughts=own.thoughts,
+            at_once=own.at_once,
+        )
         try:
             with _progress() as tell:
                 found = made.run(own.out, tell)
@@ -107,11 +115,13 @@ def distill_command(args: list[str]) -> int:
 
 def _text(found: Distilled) -> None:
     counts = {name.replace("_", " "): n for name, n in found.attempts.items() if n and name != "asked"}
-    lines({
-        str(found.out): f"{found.rows:,} rows to imitate: Imitate(data={str(found.out)!r})",
-        "tasks": f"{found.tasks:,}, {found.solved:,} of them answered rightly",
-        "attempts": f"{found.attempts['asked']:,}: {', '.join(f'{n:,} {name}' for name, n in counts.items())}",
-    })  # fmt: skip
+    lines(
+        {
+            str(found.out): f"{found.rows:,} rows to imitate: Imitate(data={str(found.out)!r})",
+            "tasks": f"{found.tasks:,}, {found.solved:,} of them answered rightly",
+            "attempts": f"{found.attempts['asked']:,}: {', '.join(f'{n:,} {name}' for name, n in counts.items())}",
+        }
+    )
     if found.again:
         note(
             f"{found.again} tasks had attempts without an answer or a verdict, and no right one: the same command asks them again"

@@ -166,12 +166,14 @@ def _stage(s: StageSizes) -> dict[str, str]:
 def _plan(p: Plan) -> str:
     forwards = ", ".join(f"{f.column} by {f.model} once a {f.when}" for f in p.forwards) or "none besides the gradient's"
     skipped = "skipped" if p.skip else "computed"
-    return "\n".join((
-        f"forward passes: {forwards}",
-        f"columns from engine or rows: {', '.join(p.columns) or 'none'}; computed with the gradient: {', '.join(p.live)}",
-        f"a micro-batch keeps whole: {p.split.value}; rows without gradient are {skipped}",
-        f"statistics that cross ranks: {', '.join(p.reductions) or 'none'}",
-    ))  # fmt: skip
+    return "\n".join(
+        (
+            f"forward passes: {forwards}",
+            f"columns from engine or rows: {', '.join(p.columns) or 'none'}; computed with the gradient: {', '.join(p.live)}",
+            f"a micro-batch keeps whole: {p.split.value}; rows without gradient are {skipped}",
+            f"statistics that cross ranks: {', '.join(p.reductions) or 'none'}",
+        )
+    )
 
 
 def _bytes(found: Derived) -> str:

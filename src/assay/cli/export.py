@@ -63,10 +63,12 @@ def export_command(args: list[str]) -> int:
             print("not loaded again (--no-check)")
             return
         gap = f"{found.mean:.2g} nats on average, {found.worst:.2g} at most (allowed: {found.tolerance:g})"
-        lines({
-            "loaded again": f"{found.tensors:,} tensors hold the bits that they should",
-            "log-probabilities": f"of {found.tokens:,} tokens differ by {gap}",
-            "tokenizer": f"the same ids for {found.texts:,} texts",
-        })  # fmt: skip
+        lines(
+            {
+                "loaded again": f"{found.tensors:,} tensors hold the bits that they should",
+                "log-probabilities": f"of {found.tokens:,} tokens differ by {gap}",
+                "tokenizer": f"the same ids for {found.texts:,} texts",
+            }
+        )
 
     return show(own.json, {**asdict(made), "folder": str(made.folder), "source": str(made.source)}, text)

@@ -156,9 +156,11 @@ class PlainView:
         parts = [f"step {step}/{self._p.steps}"]
         if "reward/mean" in metrics:
             parts += [
-                f"reward {self._p.show('reward/mean')}", f"signal {self._p.show('signal/fraction', '.2f')}",
-                f"entropy {self._p.show('entropy/mean')}", f"tok/s {self._p.show('time/tokens_per_second', ',.0f')}",
-            ]  # fmt: skip
+                f"reward {self._p.show('reward/mean')}",
+                f"signal {self._p.show('signal/fraction', '.2f')}",
+                f"entropy {self._p.show('entropy/mean')}",
+                f"tok/s {self._p.show('time/tokens_per_second', ',.0f')}",
+            ]
         elif "loss/total" in metrics:
             parts.append(f"loss {self._p.show('loss/total')}")
             if "score/accuracy" in metrics:

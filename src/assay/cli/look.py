@@ -90,11 +90,15 @@ class RunsCompareOptions:
 
 def runs_command(args: list[str]) -> int:
     """``assay runs list | show RUN | compare RUN RUN ...``."""
-    return choose("runs", args, {
-        "list": (_runs_list, "the runs of a folder"),
-        "show": (_runs_show, "one run: progress, accuracy by level, the doctor's findings"),
-        "compare": (_runs_compare, "several runs side by side, paired"),
-    })  # fmt: skip
+    return choose(
+        "runs",
+        args,
+        {
+            "list": (_runs_list, "the runs of a folder"),
+            "show": (_runs_show, "one run: progress, accuracy by level, the doctor's findings"),
+            "compare": (_runs_compare, "several runs side by side, paired"),
+        },
+    )
 
 
 def _runs_list(args: list[str]) -> int:

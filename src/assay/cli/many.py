@@ -276,9 +276,13 @@ class Board:
         for name, run in self._runs.items():
             state = self._states[name]
             made.add_row(
-                Text(name), Text(state, style="cyan" if state == "running" else "dim"), f"{run.step}/{run.steps}",
-                run.moved(GREEDY), run.show("reward/mean"), run.eta if state == "running" else "",
-            )  # fmt: skip
+                Text(name),
+                Text(state, style="cyan" if state == "running" else "dim"),
+                f"{run.step}/{run.steps}",
+                run.moved(GREEDY),
+                run.show("reward/mean"),
+                run.eta if state == "running" else "",
+            )
         return made
 
     def close(self) -> None:

@@ -54,10 +54,13 @@ def _list(as_json: bool) -> int:
     rows = kept_rows("methods", _rows)
 
     def text() -> None:
-        grid(("name", "composition; source; needs; status"), [
-            [r["name"], f"{r['composition']}\n{r['source']}; {', '.join(r['needs']) or 'no columns'}; {r['status']}"]
-            for r in rows
-        ])  # fmt: skip
+        grid(
+            ("name", "composition; source; needs; status"),
+            [
+                [r["name"], f"{r['composition']}\n{r['source']}; {', '.join(r['needs']) or 'no columns'}; {r['status']}"]
+                for r in rows
+            ],
+        )
 
     return show(as_json, rows, text)
 
@@ -70,9 +73,12 @@ def _rows() -> list[dict[str, Any]]:
 
 def _row(method: Method) -> dict[str, Any]:
     return {
-        "name": method.name, "composition": method.composition, "needs": list(method.needs), "source": method.source,
+        "name": method.name,
+        "composition": method.composition,
+        "needs": list(method.needs),
+        "source": method.source,
         "status": method.status,
-    }  # fmt: skip
+    }
 
 
 def _show(as_json: bool, name: str) -> int:
@@ -90,12 +96,17 @@ def _show(as_json: bool, name: str) -> int:
 
     def text() -> None:
         print(unquoted(doc), end="\n\n")
-        lines({
-            "composition": value["composition"], "needs": ", ".join(value["needs"]) or "–", "source": method.source,
-            "status": method.status, "elsewhere": ", ".join(elsewhere) or "–",
-            "settings": ", ".join(f"{k}={v!r}" for k, v in settings.items()) or "none",
-            "in a run": f"assay train quickstart --stages.0.objective.kind {name}; 'assay explain' says what comes with it",
-        })  # fmt: skip
+        lines(
+            {
+                "composition": value["composition"],
+                "needs": ", ".join(value["needs"]) or "–",
+                "source": method.source,
+                "status": method.status,
+                "elsewhere": ", ".join(elsewhere) or "–",
+                "settings": ", ".join(f"{k}={v!r}" for k, v in settings.items()) or "none",
+                "in a run": f"assay train quickstart --stages.0.objective.kind {name}; 'assay explain' says what comes with it",
+            }
+        )
 
     return show(as_json, value, text)
 
@@ -111,9 +122,10 @@ def _peer(as_json: bool, library: str) -> int:
     rows = [_fields(m) for m in matches(library)]
 
     def text() -> None:
-        grid(("name", "kind", "here, and how theirs differs; or why not"), [
-            [r["name"], r["kind"], "\n".join(filter(None, (r["here"], r["note"], r["reason"])))] for r in rows
-        ])  # fmt: skip
+        grid(
+            ("name", "kind", "here, and how theirs differs; or why not"),
+            [[r["name"], r["kind"], "\n".join(filter(None, (r["here"], r["note"], r["reason"])))] for r in rows],
+        )
         print(f"{PEERS[library]}; assay methods --peer {library}:NAME says more of one")
 
     return show(as_json, rows, text)
@@ -129,11 +141,15 @@ def _match(as_json: bool, library: str, name: str) -> int:
 
     def text() -> None:
         for row in rows:
-            lines({
-                f"{row['kind']}": f"{row['name']} of {PEERS[library]}", "here": row["here"] or "–",
-                **({"composition": row["composition"]} if row["composition"] else {}),
-                **({"differs": row["note"]} if row["note"] else {}), **({"why not": row["reason"]} if row["reason"] else {}),
-            })  # fmt: skip
+            lines(
+                {
+                    f"{row['kind']}": f"{row['name']} of {PEERS[library]}",
+                    "here": row["here"] or "–",
+                    **({"composition": row["composition"]} if row["composition"] else {}),
+                    **({"differs": row["note"]} if row["note"] else {}),
+                    **({"why not": row["reason"]} if row["reason"] else {}),
+                }
+            )
 
     return show(as_json, rows, text)
 
@@ -149,9 +165,12 @@ def _atlas(as_json: bool) -> int:
         found: Mapping[str, list[list[str]]] = {name: [list(c) for c in classes] for name, classes in equivalences().items()}
 
     def text() -> None:
-        grid(("condition", "the same gradient"), [
-            [f"{name}: {CONDITIONS[name].says}", "\n".join(", ".join(c) for c in classes) or "–"]
-            for name, classes in found.items()
-        ])  # fmt: skip
+        grid(
+            ("condition", "the same gradient"),
+            [
+                [f"{name}: {CONDITIONS[name].says}", "\n".join(", ".join(c) for c in classes) or "–"]
+                for name, classes in found.items()
+            ],
+        )
 
     return show(as_json, found, text)

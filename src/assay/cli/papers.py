@@ -69,9 +69,10 @@ def _list(own: ListOptions) -> int:
     papers = [p for p in load_papers() if p.whole or not own.whole]
 
     def text() -> None:
-        grid(("paper", "arXiv", "here", "what"), [
-            [f"{p.key}\n{p.name}", p.arxiv or "–", "whole" if p.whole else "part", p.title] for p in papers
-        ])  # fmt: skip
+        grid(
+            ("paper", "arXiv", "here", "what"),
+            [[f"{p.key}\n{p.name}", p.arxiv or "–", "whole" if p.whole else "part", p.title] for p in papers],
+        )
         whole = sum(p.whole for p in papers)
         print(f"{len(papers)} published systems, {whole} as a whole; 'assay papers show PAPER' says which part of the others")
 
@@ -80,19 +81,34 @@ def _list(own: ListOptions) -> int:
 
 def _row(paper: Paper) -> dict[str, Any]:
     return {
-        "key": paper.key, "name": paper.name, "title": paper.title, "arxiv": paper.arxiv, "whole": paper.whole,
-        "here": paper.here, "missing": paper.missing, "parts": list(paper.parts), "run": paper.run,
-        "tests": list(paper.tests), "evidence": paper.evidence,
-    }  # fmt: skip
+        "key": paper.key,
+        "name": paper.name,
+        "title": paper.title,
+        "arxiv": paper.arxiv,
+        "whole": paper.whole,
+        "here": paper.here,
+        "missing": paper.missing,
+        "parts": list(paper.parts),
+        "run": paper.run,
+        "tests": list(paper.tests),
+        "evidence": paper.evidence,
+    }
 
 
 def _show(as_json: bool, paper: Paper) -> int:
     def text() -> None:
-        lines({
-            paper.name: paper.title, "arXiv": paper.arxiv or "–", "here": paper.here, "missing": paper.missing or "nothing",
-            "parts": "\n".join(paper.parts), "run": paper.run or "–", "tests": "\n".join(paper.tests),
-            "evidence": paper.evidence or "–",
-        })  # fmt: skip
+        lines(
+            {
+                paper.name: paper.title,
+                "arXiv": paper.arxiv or "–",
+                "here": paper.here,
+                "missing": paper.missing or "nothing",
+                "parts": "\n".join(paper.parts),
+                "run": paper.run or "–",
+                "tests": "\n".join(paper.tests),
+                "evidence": paper.evidence or "–",
+            }
+        )
 
     return show(as_json, _row(paper), text)
 

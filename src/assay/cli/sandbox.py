@@ -94,9 +94,13 @@ def _run(args: list[str]) -> int:
         built = sandbox.compile(spoken, code)
         result = built.refused or sandbox.run(built.program(stdin), limits)
     said = {
-        "status": result.status.value, "exit_code": result.exit_code, "stdout": result.stdout, "stderr": result.stderr,
-        "seconds": result.seconds, "isolation": result.isolation,
-    }  # fmt: skip
+        "status": result.status.value,
+        "exit_code": result.exit_code,
+        "stdout": result.stdout,
+        "stderr": result.stderr,
+        "seconds": result.seconds,
+        "isolation": result.isolation,
+    }
     print(json.dumps(said))
     if not result.judged:
         print(f"assay: the sandbox failed, which says nothing about the program: {result.detail}", file=sys.stderr)
@@ -135,9 +139,10 @@ def _probe(args: list[str]) -> int:
     others = [] if alone else [probe(backend_named(name)) for name in OTHERS]
     best = next((p for p in found if p.held), None)
     value = {
-        "isolation": best.name if best else None, "levels": [p.manifest() for p in found],
+        "isolation": best.name if best else None,
+        "levels": [p.manifest() for p in found],
         "others": [p.manifest() for p in others],
-    }  # fmt: skip
+    }
     show(own.json, value, lambda: _table([*found, *others], best))
     return 0 if best else 1
 

@@ -126,15 +126,19 @@ class TasksImportOptions:
 
 def tasks_command(args: list[str]) -> int:
     """``assay tasks list | show NAME | sample NAME | import SOURCE OUT | export NAME FOLDER | admit MODEL NAME | check NAME``."""
-    return choose("tasks", args, {
-        "list": (_list, "the task families"),
-        "show": (_show, "arms, levels, verifier and an example of a family"),
-        "sample": (sample, "tasks of a family as JSON Lines, with or without their answers"),
-        "import": (_import, "rows of files, reasoning-gym or verifiers, each with its verifier, tried before they are taken"),
-        "export": (_export, "a family as an installable environment of the library verifiers"),
-        "admit": (admit, "which arms of a suite a model may practise, and which are only evaluated"),
-        "check": (_check, "hold a family to its contract, also one of your own: my_file.py:my_source"),
-    })  # fmt: skip
+    return choose(
+        "tasks",
+        args,
+        {
+            "list": (_list, "the task families"),
+            "show": (_show, "arms, levels, verifier and an example of a family"),
+            "sample": (sample, "tasks of a family as JSON Lines, with or without their answers"),
+            "import": (_import, "rows of files, reasoning-gym or verifiers, each with its verifier, tried before they are taken"),
+            "export": (_export, "a family as an installable environment of the library verifiers"),
+            "admit": (admit, "which arms of a suite a model may practise, and which are only evaluated"),
+            "check": (_check, "hold a family to its contract, also one of your own: my_file.py:my_source"),
+        },
+    )
 
 
 def _list(args: list[str]) -> int:
@@ -148,13 +152,36 @@ def _list(args: list[str]) -> int:
             arms = [(a, _span(r["arms"][a]), x) for r in rows for a, x in r["problems"].items()]
             grid(("arm", "domain", "levels", ""), [[a, x["domain"], ls, unquoted(x["summary"])] for a, ls, x in arms])
             return
-        grid(("name", "domain", "arms", "levels", "oracle", "tools", ""), [[
-            r["name"], ", ".join(r["domains"]), len(r["arms"]), _reach([n for ls in r["arms"].values() for n in ls]),
-            cell(r["oracle"]), cell(r["tools"]), unquoted(r["summary"]),
-        ] for r in rows], right=(2,))  # fmt: skip
-        grid(("suite", "parts", "families", "arms", ""), [[
-            r["name"], len(r["parts"]), sum(map(len, r["parts"].values())), len(r["arms"]), r["summary"],
-        ] for r in whole], right=(1, 2, 3))  # fmt: skip
+        grid(
+            ("name", "domain", "arms", "levels", "oracle", "tools", ""),
+            [
+                [
+                    r["name"],
+                    ", ".join(r["domains"]),
+                    len(r["arms"]),
+                    _reach([n for ls in r["arms"].values() for n in ls]),
+                    cell(r["oracle"]),
+                    cell(r["tools"]),
+                    unquoted(r["summary"]),
+                ]
+                for r in rows
+            ],
+            right=(2,),
+        )
+        grid(
+            ("suite", "parts", "families", "arms", ""),
+            [
+                [
+                    r["name"],
+                    len(r["parts"]),
+                    sum(map(len, r["parts"].values())),
+                    len(r["arms"]),
+                    r["summary"],
+                ]
+                for r in whole
+            ],
+            right=(1, 2, 3),
+        )
 
     return show(own.json, rows + whole, text)
 
@@ -173,11 +200,15 @@ def _listed(name: str) -> dict[str, Any]:
     c = card(source)
     parts = {part: list(of) for part, of in source.members().items()} if isinstance(source, Mixture) else None
     return {
-        "name": name, "summary": c.summary, "domains": sorted(set(c.domains.values())),
+        "name": name,
+        "summary": c.summary,
+        "domains": sorted(set(c.domains.values())),
         "arms": {a: list(ls) for a, ls in c.arms.items()},
         "problems": {a: {"domain": c.domains[a], "summary": c.summaries[a]} for a in c.arms},
-        "oracle": c.has_trace, "tools": c.has_tools, "parts": parts,
-    }  # fmt: skip
+        "oracle": c.has_trace,
+        "tools": c.has_tools,
+        "parts": parts,
+    }
 
 
 def _json(value: Any) -> str:
@@ -204,22 +235,32 @@ def _show(args: list[str]) -> int:
     messages = [[m.role, m.content] for m in task.exposed().messages]
     example = {"id": task.id, "arm": arm, "level": level, "messages": messages, "private": dict(task.private)}
     value = {
-        "name": known.name, "summary": known.summary, "arms": {a: list(ls) for a, ls in known.arms.items()},
-        "verifier": known.verifier, "oracle": known.has_trace, "tools": known.has_tools, "example": example,
-    }  # fmt: skip
+        "name": known.name,
+        "summary": known.summary,
+        "arms": {a: list(ls) for a, ls in known.arms.items()},
+        "verifier": known.verifier,
+        "oracle": known.has_trace,
+        "tools": known.has_tools,
+        "example": example,
+    }
 
     spec = None if isinstance(family, Mixture) else spec_of(judge_of(family.verifier(), task))
     judge = known.verifier if spec is None else _json(spec) + (" on this arm" if len(known.arms) > 1 else "")
 
     def text() -> None:
-        lines({
-            "name": known.name, "": unquoted(known.summary),
-            **_offered(family, known.arms),
-            "verifier": judge, "oracle": cell(known.has_trace), "tools": cell(known.has_tools),
-            "example": f"{task.id} (level {level})",
-            **{f"  {role}": content for role, content in messages},
-            **{f"  {k} (private)": v if isinstance(v, str) else _json(v) for k, v in task.private.items()},
-        })  # fmt: skip
+        lines(
+            {
+                "name": known.name,
+                "": unquoted(known.summary),
+                **_offered(family, known.arms),
+                "verifier": judge,
+                "oracle": cell(known.has_trace),
+                "tools": cell(known.has_tools),
+                "example": f"{task.id} (level {level})",
+                **{f"  {role}": content for role, content in messages},
+                **{f"  {k} (private)": v if isinstance(v, str) else _json(v) for k, v in task.private.items()},
+            }
+        )
 
     return show(own.json, value, text)
 
@@ -251,9 +292,12 @@ def _import(args: list[str]) -> int:
     files = [] if own.source.partition(":")[0] in ("gym", "taskset") else [Source.of(path) for path in entries(own.source)]
     repo = own.source.removeprefix(PREFIX).partition(":")[0].partition("@")[0] if own.source.startswith(PREFIX) else ""
     importer = Importer(
-        prompt=own.prompt, gold=own.gold, license=own.license, source=own.data_source or repo,
+        prompt=own.prompt,
+        gold=own.gold,
+        license=own.license,
+        source=own.data_source or repo,
         verifier=_verifier(own.verifier),
-    )  # fmt: skip
+    )
     summary = Summary()
     with busy(f"reading {own.source}"):
         refused = write_rows(importer.run(found_in(own.source, own.n, own.level, own.seed), summary), own.out)

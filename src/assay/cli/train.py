@@ -156,11 +156,19 @@ def resume_command(args: list[str]) -> int:
         run = made_again(own.run)
         return _work(
             lambda watch: resume(
-                own.run, run=run, steps=own.steps, ranks=own.ranks, allow_inexact=own.allow_inexact, watch=watch,
+                own.run,
+                run=run,
+                steps=own.steps,
+                ranks=own.ranks,
+                allow_inexact=own.allow_inexact,
+                watch=watch,
                 profile=own.profile,
             ),
-            own.run, own, record, loaded,
-        )  # fmt: skip
+            own.run,
+            own,
+            record,
+            loaded,
+        )
 
 
 def usage(command: str, options: type[Any], args: Sequence[str]) -> int:

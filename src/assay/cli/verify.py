@@ -62,11 +62,15 @@ class VerifyRunOptions:
 
 def verify_command(args: list[str]) -> int:
     """``assay verify list | run NAME | audit NAME``."""
-    return choose("verify", args, {
-        "list": (_list, "the verifiers, their components and golds"),
-        "run": (_run, "judge answers, JSON lines in and out; also with a function of your own"),
-        "audit": (audit_leaf, "measure a verifier, or your own reward: what it refuses, accepts, runs"),
-    })  # fmt: skip
+    return choose(
+        "verify",
+        args,
+        {
+            "list": (_list, "the verifiers, their components and golds"),
+            "run": (_run, "judge answers, JSON lines in and out; also with a function of your own"),
+            "audit": (audit_leaf, "measure a verifier, or your own reward: what it refuses, accepts, runs"),
+        },
+    )
 
 
 def _list(args: list[str]) -> int:
@@ -74,9 +78,10 @@ def _list(args: list[str]) -> int:
     rows = kept_rows("verifiers", _rows)
 
     def text() -> None:
-        grid(("name", "components", "gold", "trusted", ""), [
-            [r["name"], ", ".join(r["components"]), r["gold"], cell(r["trusted"]), unquoted(r["summary"])] for r in rows
-        ])  # fmt: skip
+        grid(
+            ("name", "components", "gold", "trusted", ""),
+            [[r["name"], ", ".join(r["components"]), r["gold"], cell(r["trusted"]), unquoted(r["summary"])] for r in rows],
+        )
 
     return show(own.json, rows, text)
 
@@ -86,11 +91,16 @@ def _rows() -> list[dict[str, Any]]:
 
     return [
         {
-            "name": v.name, "components": list(v.components), "gold": v.gold, "trusted": v.trusted, "kind": v.kind,
-            "settings": plain(dict(v.settings)), "summary": v.summary,
+            "name": v.name,
+            "components": list(v.components),
+            "gold": v.gold,
+            "trusted": v.trusted,
+            "kind": v.kind,
+            "settings": plain(dict(v.settings)),
+            "summary": v.summary,
         }
         for v in map(about, verifiers())
-    ]  # fmt: skip
+    ]
 
 
 # ---- judging ----------------------------------------------------------------------------------------------------------

@@ -26,4 +26,4 @@ def _wrapped(text: str, first: str, more: str) -> str:
     width = max(_NARROWEST, shutil.get_terminal_size().columns)
     return textwrap.fill(
         text, width, initial_indent=first, subsequent_indent=more, break_long_words=False, break_on_hyphens=False
-    )  # fmt: skip
+    )

@@ -137,9 +137,11 @@ class JudgeClient:
             async with asyncio.timeout(self.judge.seconds):
                 for attempt in range(_READINGS):
                     (answer,) = await client.chat(
-                        messages, temperature=self.judge.temperature, max_tokens=self.judge.max_tokens,
+                        messages,
+                        temperature=self.judge.temperature,
+                        max_tokens=self.judge.max_tokens,
                         seed=self.judge.seed + sample + _APART * attempt,
-                    )  # fmt: skip
+                    )
                     try:
                         read(answer.text)
                     except (ValueError, DataError) as error:
@@ -160,7 +162,13 @@ class JudgeClient:
 
             j = self.judge
             self._client = OpenAIClient(
-                j.url, j.model, j.api_key_env, concurrency=j.concurrency, seconds=j.seconds, attempts=j.attempts, pause=j.pause,
+                j.url,
+                j.model,
+                j.api_key_env,
+                concurrency=j.concurrency,
+                seconds=j.seconds,
+                attempts=j.attempts,
+                pause=j.pause,
                 request_seconds=j.request_seconds,
-            )  # fmt: skip
+            )
         return self._client

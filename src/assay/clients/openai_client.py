@@ -64,10 +64,18 @@ class OpenAIClient:
     """
 
     def __init__(
-        self, base_url: str, model: str, api_key_env: str = "", *, concurrency: int = 16, seconds: float = 120.0,
-        attempts: int = 6, pause: float = 1.0, request_seconds: float | None = None,
+        self,
+        base_url: str,
+        model: str,
+        api_key_env: str = "",
+        *,
+        concurrency: int = 16,
+        seconds: float = 120.0,
+        attempts: int = 6,
+        pause: float = 1.0,
+        request_seconds: float | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not base_url.startswith(("http://", "https://")):
             raise ConfigError(f"OpenAIClient: base_url={base_url!r} is no address; write it as 'http://127.0.0.1:8000/v1'")
         if concurrency < 1 or attempts < 1 or not min(seconds, request_seconds or seconds) > 0 or not pause >= 0:

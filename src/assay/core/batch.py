@@ -228,9 +228,13 @@ def pack_rows(rows: Sequence[tuple[int, Sample]], table: Mapping[str, Array], dr
 
 
 def _batch(
-    columns: dict[str, TokenColumn], lengths: list[int], owners: list[int], streams: NDArray[np.int8],
-    table: Mapping[str, Array], drawn: Counts | None,
-) -> Batch:  # fmt: skip
+    columns: dict[str, TokenColumn],
+    lengths: list[int],
+    owners: list[int],
+    streams: NDArray[np.int8],
+    table: Mapping[str, Array],
+    drawn: Counts | None,
+) -> Batch:
     """Columns, tokens per row and the attempt that each row is of, as a batch that is counted."""
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     rows: dict[str, Array] = {"rollout": np.array(owners, np.int64), "stream": streams}

@@ -85,10 +85,15 @@ def fetched(name: HubName, kind: str, patterns: Sequence[str], lacking: Callable
     def get(local: bool) -> Path:
         return Path(
             download(
-                name.repo, repo_type=kind, revision=revision, cache_dir=cache, endpoint=endpoint,
-                local_files_only=local, allow_patterns=list(patterns),
+                name.repo,
+                repo_type=kind,
+                revision=revision,
+                cache_dir=cache,
+                endpoint=endpoint,
+                local_files_only=local,
+                allow_patterns=list(patterns),
             )
-        )  # fmt: skip
+        )
 
     try:
         folder = get(local=True)

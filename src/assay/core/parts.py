@@ -48,9 +48,11 @@ class Parts:
     """
 
     def __init__(
-        self, wait: Callable[[], None] | None = None,
-        wall: Callable[[], float] = time.perf_counter, cpu: Callable[[], float] = time.process_time,
-    ) -> None:  # fmt: skip
+        self,
+        wait: Callable[[], None] | None = None,
+        wall: Callable[[], float] = time.perf_counter,
+        cpu: Callable[[], float] = time.process_time,
+    ) -> None:
         self._wait, self._wall, self._cpu = wait, wall, cpu
         self.start()
 

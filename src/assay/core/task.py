@@ -131,9 +131,15 @@ class Task:
     def exposed(self) -> World:
         """The task without its private part."""
         return World(
-            id=self.id, domain=self.domain, arm=self.arm, level=self.level, split=self.split, index=self.index,
-            public=self.public, world=self.world,
-        )  # fmt: skip
+            id=self.id,
+            domain=self.domain,
+            arm=self.arm,
+            level=self.level,
+            split=self.split,
+            index=self.index,
+            public=self.public,
+            world=self.world,
+        )
 
     @property
     def question(self) -> FrozenMap:

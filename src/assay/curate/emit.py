@@ -53,9 +53,14 @@ class Fates:
     """
 
     def __init__(
-        self, work: Work, steps: Sequence[Step], homes: Sequence[int], ids: NDArray[np.uint64], gone: NDArray[np.int16],
+        self,
+        work: Work,
+        steps: Sequence[Step],
+        homes: Sequence[int],
+        ids: NDArray[np.uint64],
+        gone: NDArray[np.int16],
         starts: Sequence[int],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.gone, self.starts, self.steps = gone, starts, steps
         self._work, self._homes, self._ids = work, homes, ids
         self._decided = {
@@ -182,13 +187,19 @@ class _Tally:
             steps.append({"step": step.name, "seen": left, "dropped": dropped, "kept": left - sum(dropped.values())})
             left -= sum(dropped.values())
         return {
-            "format": FORMAT, "plan": self._plan.digest, **self._plan.described(),
+            "format": FORMAT,
+            "plan": self._plan.digest,
+            **self._plan.described(),
             "counts": {
-                "read": self._read, "unreadable": self._reasons[-1, "unreadable"], "steps": steps,
-                "rejected": sum(self._reasons.values()), "train": self._splits["train"], "test": self._splits["test"],
+                "read": self._read,
+                "unreadable": self._reasons[-1, "unreadable"],
+                "steps": steps,
+                "rejected": sum(self._reasons.values()),
+                "train": self._splits["train"],
+                "test": self._splits["test"],
             },
             "digest": f"{self._sum % (1 << 128):032x}",
-        }  # fmt: skip
+        }
 
 
 def _sorted(decisions: Sequence[Decision]) -> list[tuple[Decision, NDArray[np.int64]]]:

@@ -43,12 +43,25 @@ _GREEK = [
     "omega",
 ]
 _LETTERS = "αβγδεζηθικλμνξοπρστυφχψω"
-_PLAIN_FORMS = str.maketrans({
-    **dict.fromkeys("\u2212\u2010\u2011\u2012\u2013\ufe63", "-"), **dict.fromkeys("\u2014\u2015", "\n"),
-    **dict.fromkeys("×·⋅∙∗", "*"), **dict.fromkeys("÷\u2044\u2215", "/"), "≤": "<=", "≥": ">=", "≠": "!=", "√": " sqrt ",
-    "°": " deg ", "∞": " infty ", **dict.fromkeys("“”„‟«»‹›「」『』〈〉《》【】", '"'), **dict.fromkeys("‘’‚‛´`", "'"),
-    **dict.fromkeys("。｡：；！؟।॥։።፧⁇‽", "\n"), **dict.fromkeys("¿¡", "\n"), "\u037e": "?",
-})  # fmt: skip
+_PLAIN_FORMS = str.maketrans(
+    {
+        **dict.fromkeys("\u2212\u2010\u2011\u2012\u2013\ufe63", "-"),
+        **dict.fromkeys("\u2014\u2015", "\n"),
+        **dict.fromkeys("×·⋅∙∗", "*"),
+        **dict.fromkeys("÷\u2044\u2215", "/"),
+        "≤": "<=",
+        "≥": ">=",
+        "≠": "!=",
+        "√": " sqrt ",
+        "°": " deg ",
+        "∞": " infty ",
+        **dict.fromkeys("“”„‟«»‹›「」『』〈〉《》【】", '"'),
+        **dict.fromkeys("‘’‚‛´`", "'"),
+        **dict.fromkeys("。｡：；！؟।॥։።፧⁇‽", "\n"),
+        **dict.fromkeys("¿¡", "\n"),
+        "\u037e": "?",
+    }
+)
 _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufe00-\ufe0f]")
 _POWER = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+")
 _PART = re.compile(r"(?<=\d)(?=[¼½¾⅐-⅞])")

@@ -44,9 +44,11 @@ class Plan:
     def described(self) -> dict[str, Any]:
         """As plain values."""
         return {
-            "inputs": plain(self.inputs), "references": plain(dict(self.references)), "settings": dict(self.settings),
+            "inputs": plain(self.inputs),
+            "references": plain(dict(self.references)),
+            "settings": dict(self.settings),
             "versions": dict(self.versions),
-        }  # fmt: skip
+        }
 
     @cached_property
     def digest(self) -> str:
@@ -77,9 +79,11 @@ def plan_of(pipeline: Pipeline, files: Sequence[Path | str]) -> Plan:
         if step.files:
             references[step.name] = tuple(Source.of(path) for place in step.files for path in entries(place))
     settings = {
-        "steps": {step.name: settings_of(step) for step in pipeline.steps}, "fields": plain(pipeline.fields),
-        "test_share": pipeline.test_share, "seed": pipeline.seed,
-    }  # fmt: skip
+        "steps": {step.name: settings_of(step) for step in pipeline.steps},
+        "fields": plain(pipeline.fields),
+        "test_share": pipeline.test_share,
+        "seed": pipeline.seed,
+    }
     inputs = tuple(Source.of(path) for place in files for path in entries(place))
     versions = {"assay": assay.__version__, "unicode": unicodedata.unidata_version} | {
         name: found for name in _LIBRARIES if (found := _version(name))

@@ -184,9 +184,7 @@ class CellBook:
     @property
     def standing(self) -> Standing:
         """What the rule is asked with."""
-        return Standing(
-            tuple(self.cells), self._success, self._best, self._seen, self._value, self._count, tuple(self._recent)
-        )  # fmt: skip
+        return Standing(tuple(self.cells), self._success, self._best, self._seen, self._value, self._count, tuple(self._recent))
 
     @property
     def propensities(self) -> NDArray[np.float64]:
@@ -260,10 +258,18 @@ class CellBook:
     def state_dict(self) -> State:
         """Turn, and per cell its arm, level, success, groups seen, best success, signal's average, signals, last signals."""
         cells = [
-            [arm, level, float(self._success[i]), int(self._seen[i]), float(self._best[i]),
-             float(self._value[i]), int(self._count[i]), list(self._recent[i])]
+            [
+                arm,
+                level,
+                float(self._success[i]),
+                int(self._seen[i]),
+                float(self._best[i]),
+                float(self._value[i]),
+                int(self._count[i]),
+                list(self._recent[i]),
+            ]
             for i, (arm, level) in enumerate(self.cells)
-        ]  # fmt: skip
+        ]
         return {"turn": self._turn, "cells": cells}
 
     def load_state_dict(self, state: State) -> None:

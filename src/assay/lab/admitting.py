@@ -153,9 +153,11 @@ class Admission:
     def _narrowed(self, run: Run, stage: Reinforce, kept: set[str]) -> Reinforce:
         """A stage of RL with the admitted ones of its arms."""
         asked = run.tasks.arms()
-        levels = stage.levels if isinstance(stage.levels, Mapping) else {
-            arm: tuple(x for x in of if not stage.levels or x in stage.levels) for arm, of in asked.items()
-        }  # fmt: skip
+        levels = (
+            stage.levels
+            if isinstance(stage.levels, Mapping)
+            else {arm: tuple(x for x in of if not stage.levels or x in stage.levels) for arm, of in asked.items()}
+        )
         left = {arm: of for arm, of in levels.items() if arm in kept and of}
         if not left:
             raise ConfigError(
@@ -223,10 +225,19 @@ def judge_arms(
             )
         found = wilson(sum(value >= 1.0 for value in values), len(values))
         verdicts = [_verdict(x, least, most, shown[arm]) for x in (found.value, found.low, found.high)]
-        out.append(ArmAdmission(
-            arm=arm, part=part[arm], level=levels[0], accuracy=found.value, low=found.low, high=found.high, n=len(values),
-            verdict=verdicts[0], sure=len(set(verdicts)) == 1,
-        ))  # fmt: skip
+        out.append(
+            ArmAdmission(
+                arm=arm,
+                part=part[arm],
+                level=levels[0],
+                accuracy=found.value,
+                low=found.low,
+                high=found.high,
+                n=len(values),
+                verdict=verdicts[0],
+                sure=len(set(verdicts)) == 1,
+            )
+        )
     return tuple(out)
 
 

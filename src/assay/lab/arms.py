@@ -159,9 +159,16 @@ def measure(source: TaskSource, arm: str, sizes: Sizes, asked: Drawn | None = No
         if level in told[:2]:
             commonest[level] = _commonest(_more(source, tasks, sizes))
     return Measured(
-        arm=arm, levels=levels, rate=rate, effort=effort, commonest=commonest, drawn=asked, sizes=sizes,
-        cpu_seconds=round(time.process_time() - began, 2), stream=stream_digest(source, arm),
-    )  # fmt: skip
+        arm=arm,
+        levels=levels,
+        rate=rate,
+        effort=effort,
+        commonest=commonest,
+        drawn=asked,
+        sizes=sizes,
+        cpu_seconds=round(time.process_time() - began, 2),
+        stream=stream_digest(source, arm),
+    )
 
 
 def drawn(source: TaskSource, arm: str, level: int, most: int, seconds: float) -> Drawn:

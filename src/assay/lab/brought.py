@@ -20,9 +20,18 @@ from assay.train.reference_value import ReferenceValue
 __all__ = ["AsStream", "WithColumns", "WithStored"]
 
 _OLD = (
-    "difficulty", "hardness", "loss", "optimal_value", "peers", "process_reward", "responsiveness", "role", "segment",
-    "value_ref", "win",
-)  # fmt: skip
+    "difficulty",
+    "hardness",
+    "loss",
+    "optimal_value",
+    "peers",
+    "process_reward",
+    "responsiveness",
+    "role",
+    "segment",
+    "value_ref",
+    "win",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,10 +125,12 @@ class Comparison:
         by = {(r["kind"], r["seed"]): r["now_sampled"] for r in test}
         first, second = ([by[self.kind(a, rates[a.name]), s] for s in self.test] for a in self.arms)
         return Found(
-            comparison=self, rates=rates, tuned=self.tuned(tuning),
+            comparison=self,
+            rates=rates,
+            tuned=self.tuned(tuning),
             accuracy={a.name: tuple(map(accuracy, of)) for a, of in zip(self.arms, (first, second), strict=True)},
             difference=over_seeds([_gaps(a, b) for a, b in zip(first, second, strict=True)]),
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,11 +47,14 @@ def make_page(folder: Path) -> list[str]:
 def _numbers(found: Found) -> dict[str, Any]:
     d = found.difference
     return {
-        "name": found.comparison.name, "predicted": found.comparison.predicted, "verdict": found.verdict,
-        "difference": [d.value, d.low, d.high], "rates": dict(found.rates),
+        "name": found.comparison.name,
+        "predicted": found.comparison.predicted,
+        "verdict": found.verdict,
+        "difference": [d.value, d.low, d.high],
+        "rates": dict(found.rates),
         "tuning": [{"arm": arm, "rate": rate, "accuracy": value} for (arm, rate), value in found.tuned.items()],
         "test": {arm: dict(zip(map(str, found.comparison.test), values, strict=True)) for arm, values in found.accuracy.items()},
-    }  # fmt: skip
+    }
 
 
 def _short(record: Mapping[str, Any]) -> dict[str, Any]:

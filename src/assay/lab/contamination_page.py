@@ -172,9 +172,14 @@ def _asked(probe: MembershipProbe, source: Rows, split: str) -> dict[str, Any]:
 # ---- the page ---------------------------------------------------------------------------------------------------------
 
 _HEADS = {
-    "self_critique": "self-critique", "certainty": "certainty", "answer": "answer", "answer_min_k": "answer, min-20%",
-    "prompt": "prompt", "prompt_min_k": "prompt, min-20%", "zlib": "zlib",
-}  # fmt: skip
+    "self_critique": "self-critique",
+    "certainty": "certainty",
+    "answer": "answer",
+    "answer_min_k": "answer, min-20%",
+    "prompt": "prompt",
+    "prompt_min_k": "prompt, min-20%",
+    "zlib": "zlib",
+}
 
 
 def _plain(row: Row) -> dict[str, Any]:

@@ -76,6 +76,12 @@ class VerifierGrader:
 
 def _task(case: Case, index: int) -> Task:
     return Task(
-        id=str(index), domain="curate", arm="curate", level=1, split="train", index=0,
-        public=FrozenMap({"prompt": case.question}), private=FrozenMap({**case.row, "answer": case.gold, "row": dict(case.row)}),
-    )  # fmt: skip
+        id=str(index),
+        domain="curate",
+        arm="curate",
+        level=1,
+        split="train",
+        index=0,
+        public=FrozenMap({"prompt": case.question}),
+        private=FrozenMap({**case.row, "answer": case.gold, "row": dict(case.row)}),
+    )

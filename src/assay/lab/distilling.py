@@ -136,9 +136,13 @@ class Distillation:
         for record in records:
             counts.update(record["counts"])
         return Distilled(
-            out=path, rows=len(lines), tasks=len(records), solved=sum(bool(r["right"]) for r in records),
-            again=sum(r["again"] for r in records), attempts={name: counts[name] for name in _COUNTS},
-        )  # fmt: skip
+            out=path,
+            rows=len(lines),
+            tasks=len(records),
+            solved=sum(bool(r["right"]) for r in records),
+            again=sum(r["again"] for r in records),
+            attempts={name: counts[name] for name in _COUNTS},
+        )
 
     def _settings(self) -> dict[str, Any]:
         """What answers and verdicts depend on."""

@@ -34,10 +34,14 @@ def make_page(folder: Path) -> list[str]:
     work, before = cache_folder() / "studies" / "tasks", load()
     found = {name: _arms(family(name), work / name) for name in families()}
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "tasks.json", {
-        "machine": machine(), "load": [before, load()],
-        "families": {name: [asdict(arm) for arm in arms] for name, arms in found.items()},
-    })  # fmt: skip
+    write_json(
+        folder / "tasks.json",
+        {
+            "machine": machine(),
+            "load": [before, load()],
+            "families": {name: [asdict(arm) for arm in arms] for name, arms in found.items()},
+        },
+    )
     write_text(folder / "tasks.md", page(found, (before, load())))
     return failures(found)
 

@@ -19,21 +19,44 @@ from assay.train.memory import weights_of
 from assay.train.storage import read_json, write_json
 
 __all__ = [
-    "KINDS", "PEAKS", "SHAPES", "WORK", "Row", "Spread", "Work", "done", "mfu", "peak_of", "record", "rows_of", "training_flops",
-]  # fmt: skip
+    "KINDS",
+    "PEAKS",
+    "SHAPES",
+    "WORK",
+    "Row",
+    "Spread",
+    "Work",
+    "done",
+    "mfu",
+    "peak_of",
+    "record",
+    "rows_of",
+    "training_flops",
+]
 
 _QWEN3: dict[str, Any] = {
-    "vocab_size": 151936, "num_layers": 28, "num_heads": 16, "num_kv_heads": 8, "head_dim": 128, "max_positions": 4096,
+    "vocab_size": 151936,
+    "num_layers": 28,
+    "num_heads": 16,
+    "num_kv_heads": 8,
+    "head_dim": 128,
+    "max_positions": 4096,
     "rope_theta": 1e6,
-}  # fmt: skip
+}
 SHAPES: Mapping[str, DecoderShape] = {
     "0.6B": DecoderShape(hidden_size=1024, intermediate_size=3072, **_QWEN3),
     "1.7B": DecoderShape(hidden_size=2048, intermediate_size=6144, **_QWEN3),
     "tiny": DecoderShape(
-        vocab_size=512, hidden_size=64, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=16, intermediate_size=128,
+        vocab_size=512,
+        hidden_size=64,
+        num_layers=2,
+        num_heads=4,
+        num_kv_heads=2,
+        head_dim=16,
+        intermediate_size=128,
         max_positions=128,
     ),
-}  # fmt: skip
+}
 """Sizes of Qwen3-0.6B and Qwen3-1.7B, whose positions are cut to what is measured, and one with which a CPU tries the program."""
 
 

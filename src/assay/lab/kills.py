@@ -85,10 +85,16 @@ def run_block(number: int, code: str, digest: str, trial: Callable[[int], Trial]
     trials = [trial(i) for i in range(TRIALS)]
     killed = [t for t in trials if t.killed]
     block = Block(
-        code=code, digest=digest, trials=len(trials), killed=len(killed), reached=dict(Counter(t.stage for t in killed)),
+        code=code,
+        digest=digest,
+        trials=len(trials),
+        killed=len(killed),
+        reached=dict(Counter(t.stage for t in killed)),
         different=[i for i, t in enumerate(trials) if t.digest != digest],
-        machine=machine(), load=[before, load()], seconds=time.monotonic() - begin,
-    )  # fmt: skip
+        machine=machine(),
+        load=[before, load()],
+        seconds=time.monotonic() - begin,
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, asdict(block))
     return block

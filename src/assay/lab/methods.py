@@ -10,9 +10,20 @@ from assay.objective.objective import Objective
 from assay.train.wiring import models_of, updates_of
 
 __all__ = [
-    "CONTROLS", "EXPERTS", "KINDS", "LONGER", "MAKER", "READS", "SEED", "SETTINGS", "STEPS", "TEACHER", "cells", "kind_of",
+    "CONTROLS",
+    "EXPERTS",
+    "KINDS",
+    "LONGER",
+    "MAKER",
+    "READS",
+    "SEED",
+    "SETTINGS",
+    "STEPS",
+    "TEACHER",
+    "cells",
+    "kind_of",
     "objective_of",
-]  # fmt: skip
+]
 
 MAKER = "assay.recipes.methods:method_cell"
 """Makes the cells: each method's name, and the controls."""

@@ -32,9 +32,20 @@ if TYPE_CHECKING:
     from assay.runtime.learner import TorchLearner
 
 __all__ = [
-    "ANSWER", "CORRECTIONS", "FAMILIES", "MIXTURES", "PROMPTS", "Everything", "Pair", "attempts", "everything", "gradients",
-    "learner_of", "model_of", "pair",
-]  # fmt: skip
+    "ANSWER",
+    "CORRECTIONS",
+    "FAMILIES",
+    "MIXTURES",
+    "PROMPTS",
+    "Everything",
+    "Pair",
+    "attempts",
+    "everything",
+    "gradients",
+    "learner_of",
+    "model_of",
+    "pair",
+]
 
 CONTEXT = 256
 
@@ -42,9 +53,12 @@ PROMPTS, ANSWER = 4, 3
 """Of the exact gradients: prompts, and tokens of every answer."""
 
 _SIZES: dict[str, Any] = {
-    "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4,
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
     "max_position_embeddings": CONTEXT,
-}  # fmt: skip
+}
 _SHARED = {**_SIZES, "num_key_value_heads": 2}
 FAMILIES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "qwen3": ("qwen3", {**_SHARED, "head_dim": 32}),
@@ -53,9 +67,10 @@ FAMILIES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "gpt2": ("gpt2", {"n_embd": 128, "n_layer": 4, "n_head": 4, "n_positions": CONTEXT}),
     "mixtral": ("mixtral", {**_SHARED, "num_local_experts": 8, "num_experts_per_tok": 2}),
     "qwen3_moe": (
-        "qwen3_moe", {**_SHARED, "head_dim": 32, "moe_intermediate_size": 64, "num_experts": 8, "num_experts_per_tok": 2},
+        "qwen3_moe",
+        {**_SHARED, "head_dim": 32, "moe_intermediate_size": 64, "num_experts": 8, "num_experts_per_tok": 2},
     ),
-}  # fmt: skip
+}
 """Family to transformers' name of it and its sizes: about a million weights."""
 
 MIXTURES = ("mixtral", "qwen3_moe")
@@ -92,12 +107,10 @@ def attempts(engine: Engine, learner: TorchLearner, prompts: int, size: int, len
     rng = generator("mismatch-prompts", 0)
     heads = [ids_of(rng.integers(2, 96, 8)) for _ in range(prompts)]
     asked = [
-        Request(
-            id=f"{p}/{i}", prompt=head, seed=derive("mismatch", 0, f"{p}/{i}"), sampling=Sampling(max_new_tokens=length)
-        )
+        Request(id=f"{p}/{i}", prompt=head, seed=derive("mismatch", 0, f"{p}/{i}"), sampling=Sampling(max_new_tokens=length))
         for p, head in enumerate(heads)
         for i in range(size)
-    ]  # fmt: skip
+    ]
 
     async def sampled() -> list[Completion]:
         await engine.swap(learner.publish(engine.info().dtype, engine.info().digests))

@@ -92,9 +92,13 @@ class Processes:
         words = [sys.executable, "-m", "assay.lab.child", str(os.getpid()), ",".join(map(str, sorted(place))), *job.words]
         with job.log.open("wb" if job.new else "ab") as log:
             process = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=os.environ | self._environment,
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=os.environ | self._environment,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         self._running.append(_Running(job, process, place))
 
     def ended(self, wait: float = POLL) -> list[tuple[Job, int]]:

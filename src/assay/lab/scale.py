@@ -73,10 +73,15 @@ def shape_of(point: Point) -> DecoderShape:
     """A decoder of heads 32 wide, whose feed-forward part is 8/3 as wide as its states, for the characters of ASCII."""
     heads = max(1, point.width // 32)
     return DecoderShape(
-        vocab_size=scratch_tokenizer(Scratch()).size, hidden_size=point.width, num_layers=point.layers, num_heads=heads,
-        num_kv_heads=heads, head_dim=32, intermediate_size=point.width * 8 // 3 // 16 * 16,
+        vocab_size=scratch_tokenizer(Scratch()).size,
+        hidden_size=point.width,
+        num_layers=point.layers,
+        num_heads=heads,
+        num_kv_heads=heads,
+        head_dim=32,
+        intermediate_size=point.width * 8 // 3 // 16 * 16,
         max_positions=max(64, point.tokens + 32),
-    )  # fmt: skip
+    )
 
 
 # ---- the cost of a step ----------------------------------------------------------------------------------------------
@@ -141,14 +146,17 @@ def _run(point: Point, folder: Path) -> Run:
         tasks=Rewarded(source=source, scorer=RandomReward()),
         stages=(
             Reinforce(
-                steps=STEPS, groups=point.attempts // GROUP, group_size=GROUP, objective=grpo(kl=0.0),
+                steps=STEPS,
+                groups=point.attempts // GROUP,
+                group_size=GROUP,
+                objective=grpo(kl=0.0),
                 learner=LearnerSettings(optimizer=AdamW(lr=1e-5)),
             ),
         ),
         sampling=Sampling(max_new_tokens=point.tokens),
         evaluation=Evaluation(every=0, final_per_level=1, kl_to_base=False),
         checkpoint_every=STEPS,
-    )  # fmt: skip
+    )
 
 
 def _save_unending(point: Point, folder: Path) -> None:

@@ -169,8 +169,11 @@ medians over repeats.
             return small, large
 
         batch, length, size, square = (
-            share("attempts", "fixed"), share("tokens", "fixed"), share("parameters", "fixed"), share("tokens", "square"),
-        )  # fmt: skip
+            share("attempts", "fixed"),
+            share("tokens", "fixed"),
+            share("parameters", "fixed"),
+            share("tokens", "square"),
+        )
         engine = f"{100 * self.shares(AXES['tokens'][-1])['engine']:.0f} %"
         return f"""What the curves say of the exponents:
 

@@ -120,9 +120,11 @@ class MembershipProbe:
             **likely,
         }
         return Told(
-            {name: np.array(values) for name, values in scores.items()}, tuple(said), tuple(a.stop is Stop.DONE for a in answers),
+            {name: np.array(values) for name, values in scores.items()},
+            tuple(said),
+            tuple(a.stop is Stop.DONE for a in answers),
             missing,
-        )  # fmt: skip
+        )
 
     def _likely(self, tasks: Sequence[Task], prompts: Sequence[Ids]) -> tuple[dict[str, list[float]], dict[str, str]]:
         """Scores of the text itself, and why some are missing."""
@@ -168,11 +170,13 @@ class MembershipProbe:
         async def ask() -> list[Completion]:
             requests = [
                 Request(
-                    id=f"membership/{i}", prompt=prompt, seed=derive("membership", 0, "", i),
+                    id=f"membership/{i}",
+                    prompt=prompt,
+                    seed=derive("membership", 0, "", i),
                     sampling=replace(wanted, max_new_tokens=min(wanted.max_new_tokens, most - len(prompt))),
                 )
                 for i, prompt in enumerate(prompts)
-            ]  # fmt: skip
+            ]
             return list(await asyncio.gather(*(engine.generate(request) for request in requests)))
 
         return asyncio.run(ask())
@@ -224,9 +228,15 @@ class Membership:
 
 
 def membership(
-    probe: MembershipProbe, items: Sequence[Task], fresh: Sequence[Task], verifier: Verifier, of_fresh: Verifier | None = None, *,
-    deadline: float = 5.0, threshold: float = 1.0,
-) -> Membership:  # fmt: skip
+    probe: MembershipProbe,
+    items: Sequence[Task],
+    fresh: Sequence[Task],
+    verifier: Verifier,
+    of_fresh: Verifier | None = None,
+    *,
+    deadline: float = 5.0,
+    threshold: float = 1.0,
+) -> Membership:
     """Asks a model items that it may have seen, and fresh ones of the same kind, and compares.
 
     Fresh items have to be drawn from the distribution of the others, or the two differ for reasons of their own: generated
@@ -259,9 +269,14 @@ def membership(
         if len(found) < len(of):
             missing[name] = f"the verifier failed on {len(of) - len(found)} of {len(of)} answers, which are left out"
     return Membership(
-        items=len(items), fresh=len(fresh), scores={n: auc(told.scores[n], other.scores[n]) for n in shared},
-        accuracy=float(known.mean()), fresh_accuracy=float(new.mean()), gap=gap(known, new), missing=missing,
-    )  # fmt: skip
+        items=len(items),
+        fresh=len(fresh),
+        scores={n: auc(told.scores[n], other.scores[n]) for n in shared},
+        accuracy=float(known.mean()),
+        fresh_accuracy=float(new.mean()),
+        gap=gap(known, new),
+        missing=missing,
+    )
 
 
 def right(verifier: Verifier, tasks: Sequence[Task], told: Told, *, deadline: float = 5.0, threshold: float = 1.0) -> Floats:

@@ -26,9 +26,12 @@ VARIABLE = "ASSAY_VLLM"
 SECONDS = 300.0
 """Time that a server may take to start: on a busy machine it takes a minute."""
 _DEFAULTS = {
-    "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "OMP_NUM_THREADS": "1",
+    "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
-}  # fmt: skip
+}
 
 
 def executable() -> Path:
@@ -80,17 +83,28 @@ def served(
     command = executable()
     settings = VllmSettings(url=f"http://127.0.0.1:{port or _free_port()}", swap_seconds=120.0, request_seconds=1200.0)
     options = (
-        "--dtype", dtype, "--enforce-eager", "--max-model-len", str(context), "--max-num-seqs", "64",
+        "--dtype",
+        dtype,
+        "--enforce-eager",
+        "--max-model-len",
+        str(context),
+        "--max-num-seqs",
+        "64",
         WHOLE,
-    )  # fmt: skip
+    )
     words = settings.command(str(model)).split()
     words = [str(command), *words[words.index("serve") :], *options]
     say("starting a vLLM server")
     with log.open("ab") as out:
         process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, cwd=log.parent,
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            cwd=log.parent,
             env={**_DEFAULTS, **os.environ, "VLLM_SERVER_DEV_MODE": "1"},
-        )  # fmt: skip
+        )
     try:
         _wait(process, settings, log)
         yield settings, lambda: _cpu_seconds(process.pid)

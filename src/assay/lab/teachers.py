@@ -127,9 +127,14 @@ class ModelTeacher:
             EngineError: generation failed.
         """
         player = Player(
-            engine=self._engine, tokenizer=self._loaded.tokenizer, source=source, sampling=self._sampling, seed=self.seed,
-            max_turns=self.max_turns, deadline=self.deadline,
-        )  # fmt: skip
+            engine=self._engine,
+            tokenizer=self._loaded.tokenizer,
+            source=source,
+            sampling=self._sampling,
+            seed=self.seed,
+            max_turns=self.max_turns,
+            deadline=self.deadline,
+        )
         made = await player.collect([posed(task) for task in tasks], n)
         return [list(made[at * n : (at + 1) * n]) for at in range(len(tasks))]
 

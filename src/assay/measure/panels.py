@@ -29,28 +29,40 @@ class Panel:
 
 PANELS = (
     Panel(
-        title="Reward", metrics=[[("reward/mean", "reward")]], percent=(False,),
+        title="Reward",
+        metrics=[[("reward/mean", "reward")]],
+        percent=(False,),
         caption="Mean over the step's attempts. The curriculum changes what is practised, so compare with held-out accuracy.",
     ),
     Panel(
-        title="Signal fraction", metrics=[[("signal/fraction", "signal")]], percent=(True,),
+        title="Signal fraction",
+        metrics=[[("signal/fraction", "signal")]],
+        percent=(True,),
         caption="Groups whose attempts differ in reward. The others teach a group baseline nothing.",
     ),
     Panel(
-        title="Preferences", percent=(False, True), labels=("margin", "in order"),
+        title="Preferences",
+        percent=(False, True),
+        labels=("margin", "in order"),
         metrics=[[("score/margin", "margin")], [("score/accuracy", "in order")]],
         caption="Gap between the scores of better and worse answers, and the share of pairs that the scores put in order.",
     ),
     Panel(
-        title="Entropy", metrics=[[("entropy/mean", "entropy")]], percent=(False,),
+        title="Entropy",
+        metrics=[[("entropy/mean", "entropy")]],
+        percent=(False,),
         caption="Nats per sampled token. A fall while reward rises is learning; a fall to 0 without it is collapse.",
     ),
     Panel(
-        title="KL to base", metrics=[[("kl/base", "held out"), ("kl/base_train", "training")]], percent=(False,),
+        title="KL to base",
+        metrics=[[("kl/base", "held out"), ("kl/base_train", "training")]],
+        percent=(False,),
         caption="Divergence from the starting weights, nats per token, on sampled answers.",
     ),
     Panel(
-        title="Response length", percent=(False, True), labels=("tokens", "cut off"),
+        title="Response length",
+        percent=(False, True),
+        labels=("tokens", "cut off"),
         metrics=[
             [("length/mean", "all"), ("length/mean_right", "right"), ("length/mean_wrong", "wrong")],
             [("length/truncated", "cut off")],
@@ -58,18 +70,24 @@ PANELS = (
         caption="Sampled tokens per attempt, of right and wrong ones apart, and the share of attempts cut off at the limit.",
     ),
     Panel(
-        title="Update", metrics=[[("grad/norm", "norm")], [("policy/clip_fraction", "clipped")]], percent=(False, True),
+        title="Update",
+        metrics=[[("grad/norm", "norm")], [("policy/clip_fraction", "clipped")]],
+        percent=(False, True),
         caption="Norm before it is scaled down, and tokens whose ratio left the clip. The loss itself reads about 0 on fresh "
         "samples and is not shown.",
         labels=("gradient norm", "tokens clipped"),
     ),
     Panel(
-        title="Reward and independent check", percent=(False, True), labels=("mean verdict", "right for the reward alone"),
+        title="Reward and independent check",
+        percent=(False, True),
+        labels=("mean verdict", "right for the reward alone"),
         metrics=[[("check/reward", "reward"), ("check/value", "check")], [("check/overpaid", "overpaid")]],
         caption="On the attempts that both judged; a growing gap is a reward that the policy has learned to please.",
     ),
     Panel(
-        title="Waste", percent=(True, True), labels=("rows that taught nothing", "faults"),
+        title="Waste",
+        percent=(True, True),
+        labels=("rows that taught nothing", "faults"),
         metrics=[
             [("waste/rows_filtered", "filtered"), ("waste/rows_skipped", "no gradient")],
             [("fault/rate", "infra"), ("fault/policy", "policy")],
@@ -77,7 +95,7 @@ PANELS = (
         caption="Sampled rows that filters removed, and rows of the batch without gradient; attempts lost to verifier or "
         "infrastructure faults, and the model's own.",
     ),
-)  # fmt: skip
+)
 
 
 PROFILE = ("time/profile/", "time/profile_cpu/")

@@ -180,10 +180,12 @@ def eval_items(records: Iterable[Mapping[str, Any]]) -> tuple[EvalItem, ...]:
             if not len(record["values"]):
                 continue
             item = EvalItem(
-                id=str(record["id"]), arm=str(record["arm"]), level=int(record["level"]),
+                id=str(record["id"]),
+                arm=str(record["arm"]),
+                level=int(record["level"]),
                 values=tuple(float(v) for v in record["values"]),
                 answers=tuple(None if a is None else str(a) for a in record.get("answers") or ()),
-            )  # fmt: skip
+            )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, DataError):
                 raise
@@ -279,12 +281,15 @@ def tabulate(
         cells=tuple(row(f"{arm} level {level}", index, arm, level) for (arm, level), index in sorted(cells.items())),
         tasks=tuple(
             EvalRow(
-                name=i.id, arm=i.arm, level=i.level, tasks=1,
+                name=i.id,
+                arm=i.arm,
+                level=i.level,
+                tasks=1,
                 metrics={n: Interval(float(v), float(v), float(v), confidence, 1) for n, v in zip(names, scores, strict=True)},
             )
             for i, scores in zip(items, values, strict=True)
         ),
-    )  # fmt: skip
+    )
 
 
 def _common(values: Iterable[Any]) -> Any:

@@ -33,13 +33,34 @@ FULL = 5
 _HEAT = ("#f4efe4", "#cfe0d6", "#8fbfae", "#4a9584", "#1c655d", "#0d3d3d")
 
 _STYLE: dict[str, Any] = {
-    "svg.fonttype": "none", "font.size": 9.5, "axes.labelsize": 9, "xtick.labelsize": 8.5, "ytick.labelsize": 8.5,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False, "axes.edgecolor": GRID,
-    "axes.labelcolor": MUTED, "text.color": INK, "xtick.color": MUTED, "ytick.color": MUTED, "xtick.major.size": 3,
-    "ytick.major.size": 0, "xtick.major.width": 0.8, "axes.grid": True, "axes.grid.axis": "y", "grid.color": GRID,
-    "grid.linewidth": 0.8, "axes.axisbelow": True, "lines.linewidth": 1.8, "lines.solid_capstyle": "round",
-    "figure.constrained_layout.use": True, "axes.facecolor": "none", "figure.facecolor": "none", "axes.linewidth": 0.8,
-}  # fmt: skip
+    "svg.fonttype": "none",
+    "font.size": 9.5,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.edgecolor": GRID,
+    "axes.labelcolor": MUTED,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.major.size": 3,
+    "ytick.major.size": 0,
+    "xtick.major.width": 0.8,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.8,
+    "lines.solid_capstyle": "round",
+    "figure.constrained_layout.use": True,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "axes.linewidth": 0.8,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +275,12 @@ def _end_labels(axis: Axes, ends: Sequence[tuple[str, Series, str]]) -> None:
         label, s, color = shown[int(index)]
         last = max(tail[int(index)], last + gap)
         axis.annotate(
-            label, (float(s.steps[-1]), last), (8, 0), textcoords="offset points", color=color, va="center", fontsize=9,
+            label,
+            (float(s.steps[-1]), last),
+            (8, 0),
+            textcoords="offset points",
+            color=color,
+            va="center",
+            fontsize=9,
             annotation_clip=False,
-        )  # fmt: skip
+        )

@@ -58,7 +58,7 @@ def render(run: RunView) -> str:
         _profile(run),
         _rollouts(run),
         _record(run),
-    ]  # fmt: skip
+    ]
     return page(f"{run.name}: run report", "\n".join(b for b in body if b))
 
 

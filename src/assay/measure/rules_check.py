@@ -42,7 +42,8 @@ class RewardHacking:
         learned = share - before >= self.rise + self.deviations * sqrt(error**2 + error_before**2)
         grown = f", up from {percent(before)} in {steps_of(first)}" if learned else ""
         return Finding(
-            rule="RewardHacking", severity=Severity.ALARM if learned else Severity.WARNING,
+            rule="RewardHacking",
+            severity=Severity.ALARM if learned else Severity.WARNING,
             sentence=(
                 f"In {steps_of(now)} the reward took {percent(share)} of the checked attempts for right that the independent "
                 f"check takes for wrong{grown}."
@@ -52,9 +53,10 @@ class RewardHacking:
                 if learned
                 else "Reward and check differ from the start: find out on rollouts.jsonl (field check) which of them is wrong."
             ),
-            first_step=first.span[0] if learned else now.span[0], last_step=now.span[1],
+            first_step=first.span[0] if learned else now.span[0],
+            last_step=now.span[1],
             numbers={"check/overpaid/start": before, "check/overpaid": share},
-        )  # fmt: skip
+        )
 
 
 def _pooled(share: Series, attempts: Series) -> tuple[float, float]:

@@ -62,7 +62,8 @@ class SuspectVerifier:
         if after - before > self.flat or before >= 0.95:
             return None
         return Finding(
-            rule="SuspectVerifier", severity=Severity.ALARM,
+            rule="SuspectVerifier",
+            severity=Severity.ALARM,
             sentence=(
                 f"Reward rose from {start.mean:.2f} ({steps_of(start)}) to {now.mean:.2f} ({steps_of(now)}), but "
                 "held-out accuracy went from "
@@ -73,9 +74,10 @@ class SuspectVerifier:
                 "compare training with held-out tasks. "
                 "A curriculum that moved to easier levels explains it too."
             ),
-            first_step=start.span[0], last_step=now.span[1],
+            first_step=start.span[0],
+            last_step=now.span[1],
             numbers={"reward/start": start.mean, "reward/mean": now.mean, f"{name}/first": before, name: after},
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +106,8 @@ class HeldOutDropped:
         s = history[name].finite()
         top, last = float(s.values[best]), float(s.values[-1])
         return Finding(
-            rule="HeldOutDropped", severity=Severity.ALARM,
+            rule="HeldOutDropped",
+            severity=Severity.ALARM,
             sentence=(
                 f"Held-out accuracy ({name.split('/')[1]}) fell from {percent(top)} at step {int(s.steps[best])} to "
                 f"{percent(last)} at step {s.span[1]}."
@@ -113,8 +116,10 @@ class HeldOutDropped:
                 f"Use the checkpoint nearest step {int(s.steps[best])}; then resume from it with a lower learning rate "
                 "or a penalty on the divergence from the base."
             ),
-            first_step=int(s.steps[best]), last_step=s.span[1], numbers={f"{name}/best": top, name: last},
-        )  # fmt: skip
+            first_step=int(s.steps[best]),
+            last_step=s.span[1],
+            numbers={f"{name}/best": top, name: last},
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,12 +146,14 @@ class CurriculumStuck:
             return None
         solved = reward.mean >= self.solved
         return Finding(
-            rule="CurriculumStuck", severity=Severity.NOTE if solved else Severity.WARNING,
+            rule="CurriculumStuck",
+            severity=Severity.NOTE if solved else Severity.WARNING,
             sentence=(
                 f"In {steps_of(half)} the curriculum stayed at a mean level of {half.mean:.1f} although the mean "
                 f"reward there is {reward.mean:.2f}."
             ),
             action="Offer harder levels: these are solved." if solved else "Offer easier levels, or raise their floor.",
-            first_step=half.span[0], last_step=half.span[1],
+            first_step=half.span[0],
+            last_step=half.span[1],
             numbers={"curriculum/level": half.mean, "curriculum/change": change, "reward/mean": reward.mean},
-        )  # fmt: skip
+        )

@@ -41,7 +41,8 @@ class RisingFaults:
         worst = max(parts, key=parts.__getitem__, default="")
         where = f", most of all on {worst.removeprefix('fault/rate/')!r} ({percent(parts[worst])})" if worst else ""
         return Finding(
-            rule="RisingFaults", severity=Severity.ALARM,
+            rule="RisingFaults",
+            severity=Severity.ALARM,
             sentence=(
                 f"{percent(now.mean)} of the rollouts in {steps_of(now)} ended in a verifier or infrastructure fault, "
                 f"against {percent(start.mean)} in {steps_of(start)}{where}."
@@ -50,9 +51,10 @@ class RisingFaults:
                 "They are masked, not scored 0, but what is left is a biased sample: read events.jsonl and the faulty "
                 "rollouts, and fix the scorer."
             ),
-            first_step=start.span[0], last_step=now.span[1],
+            first_step=start.span[0],
+            last_step=now.span[1],
             numbers={"fault/start": start.mean, "fault/rate": now.mean} | parts,
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,15 +84,17 @@ class GraderHangs:
         dead = "find what ends its process: memory, a crash in a library, an exit"
         fix = "; ".join(words for n, words in ((hung, slow), (died, dead)) if n)
         return Finding(
-            rule="GraderHangs", severity=Severity.ALARM if share >= self.alarm else Severity.WARNING,
+            rule="GraderHangs",
+            severity=Severity.ALARM if share >= self.alarm else Severity.WARNING,
             sentence=f"In {steps_of(now)} the grader {' and '.join(told)}, on {percent(share)} of the attempts.",
             action=(
                 f"{fix[0].upper()}{fix[1:]}. An answer that does this twice scores the floor, even a right one: read those with "
                 "fault policy in rollouts.jsonl."
             ),
-            first_step=now.span[0], last_step=now.span[1],
+            first_step=now.span[0],
+            last_step=now.span[1],
             numbers={"verify/hung": hung, "verify/died": died, "verify/share": share},
-        )  # fmt: skip
+        )
 
 
 def _without_evaluation(history: History, series: Series) -> Series:
@@ -124,11 +128,14 @@ class UnprovenWeights:
             else f"From step {first} to {last}"
         )
         return Finding(
-            rule="UnprovenWeights", severity=Severity.ALARM,
+            rule="UnprovenWeights",
+            severity=Severity.ALARM,
             sentence=f"{what} it was not proved that the rollouts came from the trained weights.",
             action="Keep Run.prove_weights on, and use an engine that gives checksums or scores probe tokens.",
-            first_step=first, last_step=last, numbers={"proof/unproven": float(len(bad) if len(proof) else len(reward))},
-        )  # fmt: skip
+            first_step=first,
+            last_step=last,
+            numbers={"proof/unproven": float(len(bad) if len(proof) else len(reward))},
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,14 +148,17 @@ class UntrainedWeights:
             return None
         count, (first, last) = int(found.values[-1]), found.span
         return Finding(
-            rule="UntrainedWeights", severity=Severity.WARNING,
+            rule="UntrainedWeights",
+            severity=Severity.WARNING,
             sentence=f"{count} trained tensor{'s' if count > 1 else ''} had a gradient of exactly 0 in {steps_of(found)}.",
             action=(
                 "The event 'untrained' in events.jsonl names them: leave them out of what is trained (Lora.targets), or find why "
                 "the loss does not depend on them."
             ),
-            first_step=first, last_step=last, numbers={"grad/untrained": float(count)},
-        )  # fmt: skip
+            first_step=first,
+            last_step=last,
+            numbers={"grad/untrained": float(count)},
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,13 +189,15 @@ class EngineMismatch:
             [f"by a factor of up to {top:.3g}"] if len(ratio) else []
         )
         return Finding(
-            rule="EngineMismatch", severity=Severity.ALARM,
+            rule="EngineMismatch",
+            severity=Severity.ALARM,
             sentence=f"In {steps_of(window)} sampler and learner disagreed on the same tokens {' and '.join(parts)}.",
             action=(
                 "Give both the same precision and the same sampling support (top-p 1, top-k 0), replay the routing of a mixture "
                 "of experts, and until then correct with truncated importance weights (tis, icepop); Run.mismatch says from when "
                 "on a run alarms or stops."
             ),
-            first_step=window.span[0], last_step=window.span[1],
+            first_step=window.span[0],
+            last_step=window.span[1],
             numbers=({"engine/mismatch_k3": k3.mean} if len(k3) else {}) | ({"engine/max_ratio": top} if len(ratio) else {}),
-        )  # fmt: skip
+        )

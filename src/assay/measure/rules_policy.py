@@ -54,11 +54,14 @@ class NoSignal:
             action = "The tasks are too hard for this model: begin with easier levels, a longer warm-up or larger groups."
         so_far = f" at a mean reward of {reward.mean:.2f}" if len(reward) else ""
         return Finding(
-            rule="NoSignal", severity=Severity.NOTE if solved else Severity.WARNING,
+            rule="NoSignal",
+            severity=Severity.NOTE if solved else Severity.WARNING,
             sentence=f"In {steps_of(now)} only {percent(now.mean)} of the groups held attempts that differ in reward{so_far}.",
-            action=action, first_step=now.span[0], last_step=now.span[1],
+            action=action,
+            first_step=now.span[0],
+            last_step=now.span[1],
             numbers={"signal/fraction": now.mean} | _reward(reward),
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +92,8 @@ class EntropyCollapse:
         since = int(entropy.steps[len(below) - int(np.argmin(below[::-1]))]) if not below.all() else entropy.span[0]
         at_reward = f" while the mean reward stands at {recent.mean:.2f}" if len(reward) else ""
         return Finding(
-            rule="EntropyCollapse", severity=Severity.WARNING,
+            rule="EntropyCollapse",
+            severity=Severity.WARNING,
             sentence=(
                 f"Entropy fell from {start.mean:.3g} nats ({steps_of(start)}) to {now.mean:.3g} ({steps_of(now)}), below "
                 f"{percent(self.share)} of its start since step {since},{at_reward}."
@@ -99,9 +103,10 @@ class EntropyCollapse:
                 "bonus; check that the "
                 "sampling temperature is 1."
             ),
-            first_step=since, last_step=now.span[1],
+            first_step=since,
+            last_step=now.span[1],
             numbers={"entropy/start": start.mean, "entropy/mean": now.mean} | _reward(recent),
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,12 +127,14 @@ class EntropyExplosion:
         if not len(now) or now.mean < max(self.factor * start.mean, start.mean + self.least):
             return None
         return Finding(
-            rule="EntropyExplosion", severity=Severity.WARNING,
+            rule="EntropyExplosion",
+            severity=Severity.WARNING,
             sentence=f"Entropy rose from {start.mean:.3g} nats ({steps_of(start)}) to {now.mean:.3g} ({steps_of(now)}).",
             action="Lower the learning rate or remove the entropy bonus, and clip or mask tokens whose probability is tiny.",
-            first_step=start.span[0], last_step=now.span[1],
+            first_step=start.span[0],
+            last_step=now.span[1],
             numbers={"entropy/start": start.mean, "entropy/mean": now.mean},
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,14 +153,17 @@ class LengthTruncation:
             return None
         mean = f" (mean length {length.mean:.0f} tokens)" if len(length) else ""
         return Finding(
-            rule="LengthTruncation", severity=Severity.WARNING,
+            rule="LengthTruncation",
+            severity=Severity.WARNING,
             sentence=f"In {steps_of(now)} {percent(now.mean)} of the answers were cut off at the length limit{mean}.",
             action=(
                 "Raise Sampling.max_new_tokens, or, if answers ramble, make truncation cost reward or mask cut answers "
                 "from the loss."
             ),
-            first_step=now.span[0], last_step=now.span[1], numbers={"length/truncated": now.mean},
-        )  # fmt: skip
+            first_step=now.span[0],
+            last_step=now.span[1],
+            numbers={"length/truncated": now.mean},
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,14 +181,16 @@ class FormatFailure:
         if not len(now) or now.mean >= self.least:
             return None
         return Finding(
-            rule="FormatFailure", severity=Severity.WARNING,
+            rule="FormatFailure",
+            severity=Severity.WARNING,
             sentence=f"In {steps_of(now)} only {percent(now.mean)} of the answers had the form that the verifier reads.",
             action=(
-                "Read the sampled rollouts: teach the form in a warm-up, give it a small reward of its own, or relax "
-                "the parser."
+                "Read the sampled rollouts: teach the form in a warm-up, give it a small reward of its own, or relax the parser."
             ),
-            first_step=now.span[0], last_step=now.span[1], numbers={"format/rate": now.mean},
-        )  # fmt: skip
+            first_step=now.span[0],
+            last_step=now.span[1],
+            numbers={"format/rate": now.mean},
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +215,8 @@ class StalledSteps:
         now = lately(grad)
         if share > self.most:
             return Finding(
-                rule="StalledSteps", severity=Severity.WARNING,
+                rule="StalledSteps",
+                severity=Severity.WARNING,
                 sentence=(
                     f"{len(idle)} of the {len(reward)} steps in {steps_of(reward)} changed no weight: their gradient "
                     "was zero or there was no batch."
@@ -212,11 +225,14 @@ class StalledSteps:
                     "Look at the signal fraction and at what filters removed: nothing was left to learn from. Change "
                     "the tasks, not the optimiser."
                 ),
-                first_step=idle[0], last_step=idle[-1], numbers={"stalled/share": share},
-            )  # fmt: skip
+                first_step=idle[0],
+                last_step=idle[-1],
+                numbers={"stalled/share": share},
+            )
         if len(loss) and len(now) and float(np.abs(loss.values).max()) < 1e-3 and now.mean > 1e-3:
             return Finding(
-                rule="StalledSteps", severity=Severity.NOTE,
+                rule="StalledSteps",
+                severity=Severity.NOTE,
                 sentence=(
                     f"The loss reads about 0 in {steps_of(loss)} (largest {np.abs(loss.values).max():.1e}), yet the "
                     f"gradient norm is {now.mean:.2g}."
@@ -225,8 +241,10 @@ class StalledSteps:
                     "That is normal: on fresh samples advantages cancel in the value of the loss but not in its "
                     "gradient. Judge by reward and accuracy."
                 ),
-                first_step=loss.span[0], last_step=loss.span[1], numbers={"loss/total": loss.mean, "grad/norm": now.mean},
-            )  # fmt: skip
+                first_step=loss.span[0],
+                last_step=loss.span[1],
+                numbers={"loss/total": loss.mean, "grad/norm": now.mean},
+            )
         return None
 
 
@@ -242,12 +260,14 @@ class NotFinite:
         start = min(first.values())
         named = ", ".join(f"{n} (step {s})" for n, s in list(first.items())[:4])
         return Finding(
-            rule="NotFinite", severity=Severity.ALARM,
+            rule="NotFinite",
+            severity=Severity.ALARM,
             sentence=f"NaN or infinity first appeared at step {start}: {named}{' and others' if len(first) > 4 else ''}.",
             action=(
                 "Resume from a checkpoint before that with a lower learning rate or in fp32; the rollouts of that step "
                 "show what caused it."
             ),
-            first_step=start, last_step=max(int(steps[-1]) for steps in bad.values() if len(steps)),
+            first_step=start,
+            last_step=max(int(steps[-1]) for steps in bad.values() if len(steps)),
             numbers={n: float(s) for n, s in first.items()},
-        )  # fmt: skip
+        )

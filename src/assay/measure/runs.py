@@ -288,7 +288,7 @@ def _metric_line(record: Mapping[str, Any]) -> MetricLine:
 def _eval_line(record: Mapping[str, Any]) -> EvalLine:
     return EvalLine(
         step=int(record["step"]), split=str(record["split"]), mode=str(record["mode"]), items=eval_items(record["items"])
-    )  # fmt: skip
+    )
 
 
 def _event_line(record: Mapping[str, Any]) -> EventLine:
@@ -297,11 +297,19 @@ def _event_line(record: Mapping[str, Any]) -> EventLine:
 
 def _rollout_line(record: Mapping[str, Any]) -> RolloutLine:
     return RolloutLine(
-        step=int(record["step"]), stage=str(record.get("stage", "rl")), id=str(record["id"]), task=str(record["task"]),
-        arm=str(record["arm"]), level=int(record["level"]), prompt=str(record["prompt"]), text=str(record["text"]),
-        stop=str(record["stop"]), components={str(n): float(v) for n, v in record["components"].items()},
-        fault=str(record["fault"]), length=int(record["length"]),
-    )  # fmt: skip
+        step=int(record["step"]),
+        stage=str(record.get("stage", "rl")),
+        id=str(record["id"]),
+        task=str(record["task"]),
+        arm=str(record["arm"]),
+        level=int(record["level"]),
+        prompt=str(record["prompt"]),
+        text=str(record["text"]),
+        stop=str(record["stop"]),
+        components={str(n): float(v) for n, v in record["components"].items()},
+        fault=str(record["fault"]),
+        length=int(record["length"]),
+    )
 
 
 # ---- comparing --------------------------------------------------------------------------------------------------------
@@ -342,12 +350,14 @@ def compare(runs: Sequence[RunView], mode: str = "greedy", confidence: float = 0
         old = base.scores(run.threshold) if base and final and base.step < final.step else {}
         rows.append(
             Comparison(
-                name=run.name, seed=run.seed, step=final.step if final else run.last_step,
+                name=run.name,
+                seed=run.seed,
+                step=final.step if final else run.last_step,
                 accuracy=final.accuracy(run.threshold, confidence, seed) if final else None,
                 gain=_pair(old, now, confidence, seed),
                 versus_first=_pair(reference, now, confidence, seed) if position else None,
             )
-        )  # fmt: skip
+        )
     return tuple(rows)
 
 

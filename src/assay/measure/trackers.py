@@ -90,9 +90,15 @@ class WandbTracker:
         if _FLUSH in getattr(wandb.Settings, "model_fields", ()):
             settings[_FLUSH] = 0.1  # seconds; W&B's own 15 lose much of a small run to a kill
         self._run: Any = wandb.init(
-            project=project, name=name or None, dir=str(folder), mode=mode, config=plain(dict(config or {})),
-            id=run_id, resume="allow", settings=wandb.Settings(**settings),
-        )  # fmt: skip
+            project=project,
+            name=name or None,
+            dir=str(folder),
+            mode=mode,
+            config=plain(dict(config or {})),
+            id=run_id,
+            resume="allow",
+            settings=wandb.Settings(**settings),
+        )
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """The numbers of a step that W&B does not have yet."""

@@ -65,10 +65,13 @@ CONDITIONS: Mapping[str, Condition] = {
     "one prompt": Condition(says="at the reference, one prompt", **_HERE, one_prompt=True),
     "binary rewards": Condition(says="at the reference, rewards 0 or 1", **_HERE, binary=True),
     "all of these": Condition(
-        says="at the reference, equal lengths, one prompt, rewards 0 or 1", **_HERE, equal_lengths=True, one_prompt=True,
+        says="at the reference, equal lengths, one prompt, rewards 0 or 1",
+        **_HERE,
+        equal_lengths=True,
+        one_prompt=True,
         binary=True,
     ),
-}  # fmt: skip
+}
 """Name to condition."""
 
 

@@ -119,9 +119,13 @@ class Padded:
 
     @staticmethod
     def of(
-        inputs: Inputs, objective: Objective, plan: Plan, logits: Logits | None = None, later: Collection[str] = (),
+        inputs: Inputs,
+        objective: Objective,
+        plan: Plan,
+        logits: Logits | None = None,
+        later: Collection[str] = (),
         attached: Collection[str] = (),
-    ) -> Padded:  # fmt: skip
+    ) -> Padded:
         """Checked inputs.
 
         Args:
@@ -156,9 +160,14 @@ class Padded:
         if "advantages" in inputs:
             columns["advantage"] = read_column("advantages", _spread(inputs["advantages"], used), used, False, ())
         made = Padded(
-            mask=mask, present=np.flatnonzero(used.any(1)), columns=columns, attempts=_attempts(inputs, objective, mask, valid),
-            stream=stream, credited="advantages" in inputs, logits=logits,
-        )  # fmt: skip
+            mask=mask,
+            present=np.flatnonzero(used.any(1)),
+            columns=columns,
+            attempts=_attempts(inputs, objective, mask, valid),
+            stream=stream,
+            credited="advantages" in inputs,
+            logits=logits,
+        )
         if logits.forwards and len(made.present):
             made = replace(made, columns={**columns, **logits.fixed(made)})
         return replace(made, attempts={**made.attempts, "place": made.place(plan, used, sources)})
@@ -188,8 +197,10 @@ class Padded:
             offsets=np.arange(rows + 1, dtype=np.int64) * (tokens + 1),
             tokens={name: TokenColumn(name, values, "evaluate") for name, values in columns.items()},
             rows={"rollout": self.present, "stream": self.stream[self.present]},
-            rollouts=self.attempts, counts=counts, drawn=counts,
-        )  # fmt: skip
+            rollouts=self.attempts,
+            counts=counts,
+            drawn=counts,
+        )
         if self.credited and any(name.startswith("components/") for name in self.attempts):
             made = made.with_rollouts(reward=objective.scalarise.start(made).reward)
         return made

@@ -14,8 +14,13 @@ Answer = tuple[tuple[Message, ...], str]
 """The turns in front of an answer, none of a bare text, and the answer."""
 
 _ROLES = {
-    "system": "system", "user": "user", "assistant": "assistant", "tool": "tool", "human": "user", "gpt": "assistant",
-}  # fmt: skip
+    "system": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "human": "user",
+    "gpt": "assistant",
+}
 _LOST = ("tool_calls", "function_call", "reasoning_content", "thinking")
 """Fields of a turn that say what would be lost."""
 _LOST_OF_ROW = ("tools", "images")

@@ -214,9 +214,7 @@ def _named(row: Mapping[str, Any], names: Sequence[str]) -> Mapping[str, Any]:
     return {name: row.get(name) for name in names}
 
 
-_FORMS: Mapping[tuple[str, ...], Callable[[Mapping[str, Any], str], Judged]] = {
-    _PAIR: _pair, _VERDICT: _verdict, _LIST: _list
-}  # fmt: skip
+_FORMS: Mapping[tuple[str, ...], Callable[[Mapping[str, Any], str], Judged]] = {_PAIR: _pair, _VERDICT: _verdict, _LIST: _list}
 """The fields of each form besides ``prompt``, and how it is read."""
 
 

@@ -21,9 +21,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 BOUNDS: Mapping[str, float] = {
-    "cap": math.inf, "high": math.inf, "bound": math.inf, "most": math.inf, "free_high": math.inf,
-    "low": -math.inf, "least": -math.inf, "floor": -math.inf,
-}  # fmt: skip
+    "cap": math.inf,
+    "high": math.inf,
+    "bound": math.inf,
+    "most": math.inf,
+    "free_high": math.inf,
+    "low": -math.inf,
+    "least": -math.inf,
+    "floor": -math.inf,
+}
 """Settings that bound something, each with the infinity that stands for no bound."""
 
 

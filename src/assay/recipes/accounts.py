@@ -12,9 +12,15 @@ from assay.train.run import Run
 
 __all__ = ["AUXILIARY", "SHOWN", "ledger", "ledger_base", "ledger_cell"]
 
-SHOWN: Mapping[str, tuple[int, ...]] = FrozenMap({
-    "balance": (2, 3), "collect": (2, 3), "columns": (2, 3), "path": (2, 3), "select": (3, 4, 5, 6),
-})  # fmt: skip
+SHOWN: Mapping[str, tuple[int, ...]] = FrozenMap(
+    {
+        "balance": (2, 3),
+        "collect": (2, 3),
+        "columns": (2, 3),
+        "path": (2, 3),
+        "select": (3, 4, 5, 6),
+    }
+)
 """The levels of each scored family that the base is shown; all others it must find by itself."""
 
 AUXILIARY: Mapping[str, tuple[int, ...]] = FrozenMap({})
@@ -39,6 +45,13 @@ def ledger_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
 def _suite() -> Suite:
     families = (SumAlong(), Collect(), AddAlong(), FollowPath(dots=True), SelectRows(levels=tuple(range(3, 13))))
     return Suite(
-        name="ledger", title="assay-ledger", families=families, shown=SHOWN, auxiliary=AUXILIARY,
-        warm_up=1800, batch=64, gate=0.0, steps=280,
-    )  # fmt: skip
+        name="ledger",
+        title="assay-ledger",
+        families=families,
+        shown=SHOWN,
+        auxiliary=AUXILIARY,
+        warm_up=1800,
+        batch=64,
+        gate=0.0,
+        steps=280,
+    )

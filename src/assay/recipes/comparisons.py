@@ -23,11 +23,13 @@ from assay.train.run import Evaluation, Run
 __all__ = ["COMPARISONS", "comparison_cell"]
 
 _SCALED = Reinforce(
-    steps=60, groups=32, group_size=8,
+    steps=60,
+    groups=32,
+    group_size=8,
     objective=replace(grpo(kl=0.0), aggregate=Token()),
     curriculum=SuccessVariance(floor=0.1),
     learner=LearnerSettings(optimizer=AdamW(), schedule=Schedule(kind="linear", warmup=5, start=0.5, floor=0.1)),
-)  # fmt: skip
+)
 
 COMPARISONS: Mapping[str, Comparison] = {
     "group_std": Comparison(

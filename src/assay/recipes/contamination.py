@@ -44,15 +44,20 @@ def contamination_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
     members, seen = source.size(what, 1, "train"), int(epochs)
     if how == "sft":
         stage = WarmUp(
-            steps=steps or ceil(seen * members / BATCH), batch=BATCH, demonstrations=members, noise=0.0,
+            steps=steps or ceil(seen * members / BATCH),
+            batch=BATCH,
+            demonstrations=members,
+            noise=0.0,
             learner=LearnerSettings(optimizer=Muon(lr=2e-3), schedule=Schedule(kind="linear", floor=0.1)),
-        )  # fmt: skip
+        )
     else:
         stage = Reinforce(
-            steps=steps or ceil(seen * members / GROUPS), groups=GROUPS, group_size=8,
+            steps=steps or ceil(seen * members / GROUPS),
+            groups=GROUPS,
+            group_size=8,
             objective=replace(grpo(kl=0.0), aggregate=Token()),
             learner=LearnerSettings(optimizer=AdamW(lr=5e-4), schedule=Schedule(kind="linear", floor=0.1)),
-        )  # fmt: skip
+        )
     run = Run(
         name=f"contamination-{kind}",
         seed=seed,

@@ -64,11 +64,15 @@ def random_init(run: Run) -> tuple[Run, tuple[str, ...]]:
         f"at most {GROUPS} x {SIZE} attempts of {NEW} tokens a step, evaluated on {ITEMS} items per level: numbers mean nothing"
     )
     changed = replace(
-        run, name=f"{run.name}-random-init", model=Folder(str(place), chat=chat), tasks=tasks, engine=engine,
+        run,
+        name=f"{run.name}-random-init",
+        model=Folder(str(place), chat=chat),
+        tasks=tasks,
+        engine=engine,
         stages=tuple(map(_small, run.stages)),
         sampling=replace(run.sampling, max_new_tokens=min(NEW, run.sampling.max_new_tokens)),
         evaluation=replace(run.evaluation, per_level=min(ITEMS, run.evaluation.per_level), final_per_level=ITEMS),
-    )  # fmt: skip
+    )
     return changed, tuple(told)
 
 

@@ -37,11 +37,14 @@ def levels_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
         tasks=source,
         stages=(
             WarmUp(
-                steps=steps or STEPS, batch=64, demonstrations=0, noise=0.0,
+                steps=steps or STEPS,
+                batch=64,
+                demonstrations=0,
+                noise=0.0,
                 learner=LearnerSettings(optimizer=Muon(lr=4e-3), schedule=Schedule(kind="linear", start=0.5)),
             ),
         ),
         sampling=Sampling(max_new_tokens=24),
         evaluation=Evaluation(every=EVERY, per_level=32, final_per_level=32, kl_to_base=False),
-    )  # fmt: skip
+    )
     return Cell(run=run, truth=source)

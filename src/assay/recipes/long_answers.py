@@ -24,9 +24,15 @@ from assay.train.stages import WarmUp
 __all__ = ["ENGINES", "PRACTISED", "SHAPE", "SHOWN", "traces", "traces_base", "traces_cell"]
 
 SHAPE = DecoderShape(
-    hidden_size=640, num_layers=6, num_heads=10, num_kv_heads=10, head_dim=64, intermediate_size=1792, max_positions=320,
+    hidden_size=640,
+    num_layers=6,
+    num_heads=10,
+    num_kv_heads=10,
+    head_dim=64,
+    intermediate_size=1792,
+    max_positions=320,
     tied=False,
-)  # fmt: skip
+)
 """30.5M weights. The head is not tied: vLLM on a CPU cannot renew a head that is."""
 
 SHOWN, PRACTISED = (2, 4, 6, 8, 10, 12), (6, 8, 10, 12)
@@ -51,14 +57,17 @@ def traces_base(seed: int = 0) -> Run:
         tasks=Generations(levels=SHOWN),
         stages=(
             WarmUp(
-                steps=STEPS, batch=16, demonstrations=0, noise=0.0,
+                steps=STEPS,
+                batch=16,
+                demonstrations=0,
+                noise=0.0,
                 learner=LearnerSettings(optimizer=AdamW(lr=1e-3), schedule=Schedule(warmup=10), precision="bf16"),
             ),
         ),
         sampling=Sampling(max_new_tokens=230),
         evaluation=Evaluation(every=0, final_per_level=8, kl_to_base=False),
         checkpoint_every=20,
-    )  # fmt: skip
+    )
 
 
 def traces(seed: int = 0) -> Run:
@@ -73,7 +82,9 @@ def traces(seed: int = 0) -> Run:
         tasks=Generations(levels=PRACTISED),
         stages=(
             Reinforce(
-                steps=12, groups=8, group_size=8,
+                steps=12,
+                groups=8,
+                group_size=8,
                 objective=replace(grpo(kl=0.0), aggregate=Token()),
                 curriculum=SuccessVariance(floor=0.1),
                 learner=LearnerSettings(optimizer=AdamW(lr=1e-4), schedule=Schedule(warmup=2)),
@@ -82,7 +93,7 @@ def traces(seed: int = 0) -> Run:
         sampling=Sampling(max_new_tokens=230),
         evaluation=Evaluation(every=0, final_per_level=32, kl_to_base=False),
         checkpoint_every=5,
-    )  # fmt: skip
+    )
 
 
 def traces_cell(kind: str, seed: int, steps: int | None = None) -> Cell:

@@ -112,10 +112,14 @@ def _practised(name: str, steps: int) -> Reinforce:
     teacher = str(cache_folder() / "studies" / "methods" / f"{TEACHER}-{SEED}")
     teaches = {TEACHER_MODEL: teacher} if "teacher" in models_of(objective_of(method)) else {}
     plain = Reinforce(
-        steps=steps, groups=groups, group_size=size, curriculum=SuccessVariance(floor=0.1),
-        composer=COMPOSERS.get(name, Compose()), columns=COLUMNS.get(name, ()),
+        steps=steps,
+        groups=groups,
+        group_size=size,
+        curriculum=SuccessVariance(floor=0.1),
+        composer=COMPOSERS.get(name, Compose()),
+        columns=COLUMNS.get(name, ()),
         learner=LearnerSettings(optimizer=AdamW(lr=RATES.get(name, RATE)), schedule=SCHEDULE),
-    )  # fmt: skip
+    )
     given = frozenset(("composer",) if name in COMPOSERS else ())
     stage, _ = wire(plain, NamedMethod(method=method, settings={**SETTINGS.get(method, {}), **teaches}, given=given))
     assert isinstance(stage, Reinforce)
@@ -125,6 +129,11 @@ def _practised(name: str, steps: int) -> Reinforce:
 
 def _supervised(objective: Objective, steps: int) -> WarmUp:
     """Likelihood of the family's own answers, on all levels."""
-    return WarmUp(steps=steps, batch=64, demonstrations=10_000, noise=0.0, objective=objective,
+    return WarmUp(
+        steps=steps,
+        batch=64,
+        demonstrations=10_000,
+        noise=0.0,
+        objective=objective,
         learner=LearnerSettings(optimizer=AdamW(lr=RATE), schedule=SCHEDULE),
-    )  # fmt: skip
+    )

@@ -22,22 +22,40 @@ from assay.train.run import Evaluation, Run
 
 __all__ = ["CONFIGS", "gsm8k", "gsm8k_lora"]
 
-_QWEN3: Mapping[str, Any] = FrozenMap({
-    "model_type": "qwen3", "architectures": ("Qwen3ForCausalLM",), "vocab_size": 151936, "num_key_value_heads": 8,
-    "head_dim": 128,
-    "max_position_embeddings": 40960, "rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "hidden_act": "silu",
-    "attention_bias": False,
-})  # fmt: skip
-CONFIGS: Mapping[str, Mapping[str, Any]] = FrozenMap({
-    "Qwen/Qwen3-0.6B": {
-        **_QWEN3, "hidden_size": 1024, "num_hidden_layers": 28, "num_attention_heads": 16, "intermediate_size": 3072,
-        "tie_word_embeddings": True,
-    },
-    "Qwen/Qwen3-8B": {
-        **_QWEN3, "hidden_size": 4096, "num_hidden_layers": 36, "num_attention_heads": 32, "intermediate_size": 12288,
-        "tie_word_embeddings": False,
-    },
-})  # fmt: skip
+_QWEN3: Mapping[str, Any] = FrozenMap(
+    {
+        "model_type": "qwen3",
+        "architectures": ("Qwen3ForCausalLM",),
+        "vocab_size": 151936,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "max_position_embeddings": 40960,
+        "rope_theta": 1000000.0,
+        "rms_norm_eps": 1e-6,
+        "hidden_act": "silu",
+        "attention_bias": False,
+    }
+)
+CONFIGS: Mapping[str, Mapping[str, Any]] = FrozenMap(
+    {
+        "Qwen/Qwen3-0.6B": {
+            **_QWEN3,
+            "hidden_size": 1024,
+            "num_hidden_layers": 28,
+            "num_attention_heads": 16,
+            "intermediate_size": 3072,
+            "tie_word_embeddings": True,
+        },
+        "Qwen/Qwen3-8B": {
+            **_QWEN3,
+            "hidden_size": 4096,
+            "num_hidden_layers": 36,
+            "num_attention_heads": 32,
+            "intermediate_size": 12288,
+            "tie_word_embeddings": False,
+        },
+    }
+)
 """``config.json`` of the models that recipes name, as far as sizes go: for `assay explain` and ``--random-init`` where the hub is
 out of reach. What is trained is always the model's own."""
 
@@ -58,11 +76,19 @@ def gsm8k(seed: int = 0) -> Run:
         tasks=Gsm8k(),
         stages=(
             Reinforce(
-                steps=200, groups=16, group_size=8, curriculum=Uniform(),
+                steps=200,
+                groups=16,
+                group_size=8,
+                curriculum=Uniform(),
                 objective=replace(grpo(kl=0.0), aggregate=Token()),
                 learner=LearnerSettings(
-                    optimizer=AdamW(lr=1e-6), schedule=Schedule(warmup=10), precision="bf16", checkpointing=True, device="cuda",
-                    micro_tokens=4096, anchors=(),
+                    optimizer=AdamW(lr=1e-6),
+                    schedule=Schedule(warmup=10),
+                    precision="bf16",
+                    checkpointing=True,
+                    device="cuda",
+                    micro_tokens=4096,
+                    anchors=(),
                 ),
             ),
         ),
@@ -71,7 +97,7 @@ def gsm8k(seed: int = 0) -> Run:
         engine=InProcess(max_batch=32, dtype="bfloat16", context=1024),
         checkpoint_every=25,
         reward_deadline=5.0,
-    )  # fmt: skip
+    )
 
 
 def gsm8k_lora(seed: int = 0) -> Run:
@@ -86,6 +112,9 @@ def gsm8k_lora(seed: int = 0) -> Run:
     (stage,) = run.stages
     learner = replace(stage.learner, optimizer=AdamW(lr=2e-5), adapter=Lora(rank=32, alpha=64.0), micro_tokens=4096)
     return replace(
-        run, name="gsm8k-lora", model=Folder("Qwen/Qwen3-8B", chat=_CHAT), stages=(replace(stage, learner=learner),),
+        run,
+        name="gsm8k-lora",
+        model=Folder("Qwen/Qwen3-8B", chat=_CHAT),
+        stages=(replace(stage, learner=learner),),
         engine=VllmSettings(url="http://127.0.0.1:8000"),
-    )  # fmt: skip
+    )

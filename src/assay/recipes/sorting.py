@@ -33,14 +33,19 @@ def base(seed: int = 0) -> Run:
         tasks=SortDigits(),
         stages=(
             WarmUp(
-                steps=600, batch=64, demonstrations=10_000, noise=0.1, levels=SHOWN, gate=0.3,
+                steps=600,
+                batch=64,
+                demonstrations=10_000,
+                noise=0.1,
+                levels=SHOWN,
+                gate=0.3,
                 learner=LearnerSettings(optimizer=Muon(lr=4e-3), schedule=Schedule(kind="linear")),
             ),
         ),
         sampling=Sampling(max_new_tokens=14),
         evaluation=Evaluation(every=0),
         checkpoint_every=200,
-    )  # fmt: skip
+    )
 
 
 def quickstart(seed: int = 0) -> Run:
@@ -52,11 +57,13 @@ def quickstart(seed: int = 0) -> Run:
         tasks=SortDigits(),
         stages=(
             Reinforce(
-                steps=400, groups=32, group_size=8,
+                steps=400,
+                groups=32,
+                group_size=8,
                 objective=replace(grpo(kl=0.0), aggregate=Token()),
                 curriculum=SuccessVariance(floor=0.1),
                 learner=LearnerSettings(optimizer=AdamW(lr=5e-4), schedule=Schedule(kind="linear", start=0.5, floor=0.1)),
             ),
         ),
         sampling=Sampling(max_new_tokens=14),
-    )  # fmt: skip
+    )

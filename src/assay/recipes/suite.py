@@ -69,10 +69,14 @@ class Suite:
         longer answer. The gate allows for these slips.
         """
         shown = WarmUp(
-            steps=self.warm_up, batch=self.batch, demonstrations=0, noise=0.15, gate=self.gate,
+            steps=self.warm_up,
+            batch=self.batch,
+            demonstrations=0,
+            noise=0.15,
+            gate=self.gate,
             levels={**self.shown, **self.auxiliary},
             learner=LearnerSettings(optimizer=Muon(lr=4e-3), schedule=Schedule(kind="linear", start=0.5)),
-        )  # fmt: skip
+        )
         arms = self.tasks(auxiliary=False).arms()
         return Run(
             name=f"base-{self.name}",
@@ -95,17 +99,18 @@ class Suite:
             tasks=self.tasks(),
             stages=(
                 Reinforce(
-                    steps=self.steps, groups=64, group_size=8, levels=arms,
+                    steps=self.steps,
+                    groups=64,
+                    group_size=8,
+                    levels=arms,
                     objective=replace(grpo(kl=0.0), aggregate=Token()),
                     curriculum=Frontier(start={arm: max(self.shown[arm]) + 1 for arm in arms}),
-                    learner=LearnerSettings(
-                        optimizer=AdamW(lr=2e-4), schedule=Schedule(kind="linear", start=0.5, floor=0.1)
-                    ),
+                    learner=LearnerSettings(optimizer=AdamW(lr=2e-4), schedule=Schedule(kind="linear", start=0.5, floor=0.1)),
                 ),
             ),
             sampling=Sampling(max_new_tokens=20),
             evaluation=Evaluation(every=50, per_level=8, final_per_level=24, levels=arms, kl_to_base=False),
-        )  # fmt: skip
+        )
 
     def cell(self, kind: str, seed: int, steps: int | None = None) -> Cell:
         """A cell of the suite's study: ``rl``, the run, or a control from the same base.

@@ -179,20 +179,38 @@ class Conversation:
 
     @classmethod
     def begun(
-        cls, task: World, opening: Block, forced: Ids = _NONE, score: Block | None = None, privileged: Block | None = None,
-        *, limit: int = 1, budget: int = 0,
-    ) -> Conversation:  # fmt: skip
+        cls,
+        task: World,
+        opening: Block,
+        forced: Ids = _NONE,
+        score: Block | None = None,
+        privileged: Block | None = None,
+        *,
+        limit: int = 1,
+        budget: int = 0,
+    ) -> Conversation:
         """A conversation whose first answer begins with ``forced`` ids."""
 
         def opened(block: Block | None) -> Ids | None:
             return None if block is None else joined(block.ids, forced) if len(forced) else block.ids
 
         return cls(
-            task=task, opening=opening, score=score, privileged=privileged,
-            prefix=joined(opening.ids, forced) if len(forced) else opening.ids, start=len(opening.ids), said=forced, limit=limit,
-            allowed=limit, budget=budget, score_prefix=opened(score), privileged_prefix=opened(privileged),
-            media=media_in(opening.messages), _history=opening.messages, _parts=(opening,),
-        )  # fmt: skip
+            task=task,
+            opening=opening,
+            score=score,
+            privileged=privileged,
+            prefix=joined(opening.ids, forced) if len(forced) else opening.ids,
+            start=len(opening.ids),
+            said=forced,
+            limit=limit,
+            allowed=limit,
+            budget=budget,
+            score_prefix=opened(score),
+            privileged_prefix=opened(privileged),
+            media=media_in(opening.messages),
+            _history=opening.messages,
+            _parts=(opening,),
+        )
 
     # ---- what was said and heard ------------------------------------------------------------------------------------
 
@@ -215,10 +233,19 @@ class Conversation:
         prefix = joined(whole, end, heard.ids)
         turn = Turn(Message("assistant", call.text), told, joined(whole[self.start :], end))
         made = replace(
-            self, prefix=prefix, start=len(prefix), said=_NONE, allowed=self.limit, cuts=0, score_prefix=None,
-            privileged_prefix=None, media=self.media + media_in(heard.messages),
-            _history=(*self._history, told, *heard.messages), _parts=(*self._parts, turn, heard), _cut=[],
-        )  # fmt: skip
+            self,
+            prefix=prefix,
+            start=len(prefix),
+            said=_NONE,
+            allowed=self.limit,
+            cuts=0,
+            score_prefix=None,
+            privileged_prefix=None,
+            media=self.media + media_in(heard.messages),
+            _history=(*self._history, told, *heard.messages),
+            _parts=(*self._parts, turn, heard),
+            _cut=[],
+        )
         if heard.history is None:  # nobody else has looked whether the template is append-only
             return made._whole()
         return made
@@ -226,9 +253,15 @@ class Conversation:
     def cut_off(self, call: Call, said: Ids) -> Conversation:
         """The conversation as it stands where an answer reached its limit; arguments as in `advance`."""
         return replace(
-            self, prefix=call.tokens, said=said, cuts=self.cuts + 1, score_prefix=None, privileged_prefix=None,
-            _answer=self._told(call, said), _cut=[],
-        )  # fmt: skip
+            self,
+            prefix=call.tokens,
+            said=said,
+            cuts=self.cuts + 1,
+            score_prefix=None,
+            privileged_prefix=None,
+            _answer=self._told(call, said),
+            _cut=[],
+        )
 
     def _told(self, call: Call, said: Ids) -> Message:
         """The policy's turn as a template would be given it: with its thought."""
@@ -269,11 +302,16 @@ class Conversation:
             check_prefix(self.prefix, prefix, "conversation with all turns kept")
             return whole
         return replace(
-            whole, prefix=prefix, start=len(prefix), score_prefix=whole._instead(self.score, "score_messages", kept),
+            whole,
+            prefix=prefix,
+            start=len(prefix),
+            score_prefix=whole._instead(self.score, "score_messages", kept),
             privileged_prefix=whole._instead(self.privileged, "privileged messages", kept),
-            media=media_in(turns[i].told for i in kept), _turns=tuple(turns[i] for i in kept),
-            _history=tuple(self._history[i] for i in kept), _cut=[],
-        )  # fmt: skip
+            media=media_in(turns[i].told for i in kept),
+            _turns=tuple(turns[i] for i in kept),
+            _history=tuple(self._history[i] for i in kept),
+            _cut=[],
+        )
 
     def restart(self, messages: Sequence[Message]) -> Conversation:
         """The opening, then ``messages`` alone; an answer in progress is given up, and another one begins."""
@@ -283,11 +321,21 @@ class Conversation:
 
         opening = block(self.opening)
         return replace(
-            self, prefix=opening.ids, start=len(opening.ids), said=_NONE, allowed=self.limit, cuts=0,
+            self,
+            prefix=opening.ids,
+            start=len(opening.ids),
+            said=_NONE,
+            allowed=self.limit,
+            cuts=0,
             score_prefix=None if self.score is None else block(self.score).ids,
-            privileged_prefix=None if self.privileged is None else block(self.privileged).ids, media=media_in(opening.messages),
-            _history=opening.messages, _parts=(opening,), _turns=(), _opener=_NONE, _cut=[],
-        )  # fmt: skip
+            privileged_prefix=None if self.privileged is None else block(self.privileged).ids,
+            media=media_in(opening.messages),
+            _history=opening.messages,
+            _parts=(opening,),
+            _turns=(),
+            _opener=_NONE,
+            _cut=[],
+        )
 
     def carry(self, ids: Ids, limit: int) -> Conversation:
         """The answer in progress goes on behind ``ids`` in place of all that was said of it.
@@ -305,9 +353,13 @@ class Conversation:
                 "token at least"
             )
         return replace(
-            self, prefix=joined(self.prefix[: self.start], ids), allowed=limit, score_prefix=self._behind(self.score, ids),
-            privileged_prefix=self._behind(self.privileged, ids), _cut=[],
-        )  # fmt: skip
+            self,
+            prefix=joined(self.prefix[: self.start], ids),
+            allowed=limit,
+            score_prefix=self._behind(self.score, ids),
+            privileged_prefix=self._behind(self.privileged, ids),
+            _cut=[],
+        )
 
     def end(self) -> Conversation:
         """The rollout ends here, with stop ``length``."""

@@ -280,7 +280,7 @@ class Player:
 
     async def _sample(
         self, play: Play, prefix: Ids, start: int, said: Ids, limit: int, talk: Conversation | None
-    ) -> tuple[Ids, Stop]:  # fmt: skip
+    ) -> tuple[Ids, Stop]:
         """One call, after the recorded ones that were cut off.
 
         Args:
@@ -310,7 +310,7 @@ class Player:
 
     async def _call(
         self, play: Play, prefix: Ids, start: int, said: Ids, room: int, first: Conversation | None, aside: bool
-    ) -> Call:  # fmt: skip
+    ) -> Call:
         sampling = self.sampling if room == self.sampling.max_new_tokens else replace(self.sampling, max_new_tokens=room)
         request = self._request(play, prefix, start, sampling)
         with _blamed([request]):
@@ -325,21 +325,30 @@ class Player:
                 f"{type(self.engine).__name__} reads text alone: use one that sees them, or a task without"
             )
         return Request(
-            id=f"{play.id}#{len(play.calls)}", prompt=prefix, seed=play.seed, sampling=sampling, first=play.sampled,
-            begun=len(prefix) - start, media=play.media,
-        )  # fmt: skip
+            id=f"{play.id}#{len(play.calls)}",
+            prompt=prefix,
+            seed=play.seed,
+            sampling=sampling,
+            first=play.sampled,
+            begun=len(prefix) - start,
+            media=play.media,
+        )
 
-    def _read(
-        self, play: Play, prefix: Ids, start: int, said: Ids, completion: Completion, first: Conversation | None
-    ) -> Call:  # fmt: skip
+    def _read(self, play: Play, prefix: Ids, start: int, said: Ids, completion: Completion, first: Conversation | None) -> Call:
         """A call; ``first`` is the conversation whose answer it begins."""
         turn = joined(said, completion.ids) if len(said) else completion.ids
         thought, text = self._reader.read(prefix[:start], turn, completion)
         return Call(
-            id=len(play.calls), parent=play.parents.get(play.actor), prefix=prefix, completion=completion, text=text,
-            thought=thought, media=play.media, score_prefix=first.score_prefix if first else None,
+            id=len(play.calls),
+            parent=play.parents.get(play.actor),
+            prefix=prefix,
+            completion=completion,
+            text=text,
+            thought=thought,
+            media=play.media,
+            score_prefix=first.score_prefix if first else None,
             privileged_prefix=first.privileged_prefix if first else None,
-        )  # fmt: skip
+        )
 
     def _converse(self, play: Play, shown: Obs) -> Conversation:
         context, blocks = play.context, play.openings
@@ -349,9 +358,14 @@ class Player:
         )
         limit = self.sampling.max_new_tokens
         return Conversation.begun(
-            context.task, blocks.block(context.messages + shown.messages), forced_ids(blocks.tokenizer, context.prefill), score,
-            privileged, limit=limit, budget=self._room - limit,
-        )  # fmt: skip
+            context.task,
+            blocks.block(context.messages + shown.messages),
+            forced_ids(blocks.tokenizer, context.prefill),
+            score,
+            privileged,
+            limit=limit,
+            budget=self._room - limit,
+        )
 
     def _check_room(self, context: Context, prompt: int) -> None:
         if prompt + self.sampling.max_new_tokens > self._room:

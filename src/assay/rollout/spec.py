@@ -38,9 +38,15 @@ class PlayerSpec:
     def build(self, parts: SamplerParts) -> Player:
         """The player."""
         return Player(
-            engine=parts.engine, tokenizer=parts.tokenizer, source=parts.source, sampling=parts.sampling, seed=parts.seed,
-            max_turns=self.max_turns or parts.max_turns, manager=self.context, deadline=parts.deadline,
-        )  # fmt: skip
+            engine=parts.engine,
+            tokenizer=parts.tokenizer,
+            source=parts.source,
+            sampling=parts.sampling,
+            seed=parts.seed,
+            max_turns=self.max_turns or parts.max_turns,
+            manager=self.context,
+            deadline=parts.deadline,
+        )
 
     @property
     def player(self) -> PlayerSpec:

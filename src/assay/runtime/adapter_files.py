@@ -26,10 +26,17 @@ __all__ = ["base_digest", "with_adapter", "write_adapter"]
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _REFUSED: dict[str, tuple[object, ...]] = {
-    "modules_to_save": (None, []), "bias": ("none", None), "rank_pattern": ({}, None), "alpha_pattern": ({}, None),
-    "target_parameters": (None, []), "layers_to_transform": (None,), "use_qalora": (False, None), "lora_bias": (False, None),
-    "trainable_token_indices": (None,), "layer_replication": (None,),
-}  # fmt: skip
+    "modules_to_save": (None, []),
+    "bias": ("none", None),
+    "rank_pattern": ({}, None),
+    "alpha_pattern": ({}, None),
+    "target_parameters": (None, []),
+    "layers_to_transform": (None,),
+    "use_qalora": (False, None),
+    "lora_bias": (False, None),
+    "trainable_token_indices": (None,),
+    "layer_replication": (None,),
+}
 """Options of PEFT that change the numbers and that are not read, with the values that leave them off."""
 
 
@@ -44,9 +51,13 @@ def write_adapter(model: HubModel, folder: Path, base: str, revision: str = "") 
         raise ConfigError("the model has no adapter to write")
     tensors, names = model.adapter.tensors, peft_names(model.adapter.tensors)
     config = {
-        "peft_type": "LORA", "base_model_name_or_path": base, "inference_mode": True, "bias": "none",
-        **({"revision": revision} if revision else {}), **peft_config(model.adapter.settings, model.base().module()),
-    }  # fmt: skip
+        "peft_type": "LORA",
+        "base_model_name_or_path": base,
+        "inference_mode": True,
+        "bias": "none",
+        **({"revision": revision} if revision else {}),
+        **peft_config(model.adapter.settings, model.base().module()),
+    }
     (folder / ADAPTER_CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     said = {"format": "pt", "base": base_digest(model), "seed": str(model.adapter.settings.seed)}
     made = {names[n]: t.detach().contiguous() for n, t in tensors.items()}
@@ -110,6 +121,10 @@ def _settings(config: Mapping[str, Any], seed: int, held: Iterable[str]) -> Lora
         layers = (name.removeprefix(PREFIX).removesuffix(".lora_A.weight") for name in held if name.endswith(".lora_A.weight"))
         targets = tuple(sorted(layers))
     return Lora(
-        rank=int(config["r"]), alpha=float(config["lora_alpha"]), dora=bool(config.get("use_dora")),
-        rslora=bool(config.get("use_rslora")), targets=targets, seed=seed,
-    )  # fmt: skip
+        rank=int(config["r"]),
+        alpha=float(config["lora_alpha"]),
+        dora=bool(config.get("use_dora")),
+        rslora=bool(config.get("use_rslora")),
+        targets=targets,
+        seed=seed,
+    )

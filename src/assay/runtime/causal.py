@@ -154,10 +154,16 @@ class Causal(nn.Module, ABC):
         return head_columns(hidden, self.head.at_temperature(packing.temperature_at(where)), ids[where], entropy)
 
     def statistics(
-        self, ids: Tensor, packing: Packing, where: Tensor, stats: Sequence[VocabStat], models: Mapping[str, Causal],
-        columns: Mapping[str, Tensor], hidden: Tensor | None = None,
+        self,
+        ids: Tensor,
+        packing: Packing,
+        where: Tensor,
+        stats: Sequence[VocabStat],
+        models: Mapping[str, Causal],
+        columns: Mapping[str, Tensor],
+        hidden: Tensor | None = None,
         rows: Mapping[str, tuple[Tensor, Packing, Tensor]] | None = None,
-    ) -> tuple[Tensor, ...]:  # fmt: skip
+    ) -> tuple[Tensor, ...]:
         """Log-probabilities of some tokens, and statistics over the vocabulary at their places, with the gradient of both.
 
         Args:

@@ -46,9 +46,13 @@ def decoder_of(model: Model | HubModel, settings: LearnerSettings | None = None,
 
     dtype = torch.bfloat16 if wanted.precision == "bf16" else torch.float32
     made = HubDecoder(
-        adapted(hub_of(model), wanted.adapter), dtype=dtype, device=device, checkpointing=wanted.checkpointing,
-        replay_routing=wanted.replay_routing, compile=wanted.compile,
-    )  # fmt: skip
+        adapted(hub_of(model), wanted.adapter),
+        dtype=dtype,
+        device=device,
+        checkpointing=wanted.checkpointing,
+        replay_routing=wanted.replay_routing,
+        compile=wanted.compile,
+    )
     if ranks is None:
         return made
     from assay.runtime.sharded import Sharded

@@ -62,9 +62,13 @@ class Part(ABC):
     """
 
     def __init__(
-        self, settings: ValueHead | Trunk, parameters: Mapping[str, torch.nn.Parameter], target: Mapping[str, Tensor],
-        optimizer: AdamW | Muon, kernel: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        settings: ValueHead | Trunk,
+        parameters: Mapping[str, torch.nn.Parameter],
+        target: Mapping[str, Tensor],
+        optimizer: AdamW | Muon,
+        kernel: bool = False,
+    ) -> None:
         self.name, self.period, self.tau = settings.name, settings.period, settings.tau
         self.parameters, self.target, self.moves_by = dict(parameters), dict(target), optimizer
         self._kernel = kernel

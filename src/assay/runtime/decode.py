@@ -240,10 +240,12 @@ class DecodePath:
 
     def _target_logp(self, x: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         piece = max(1, _LOGIT_ELEMENTS // self.shape.vocab_size)
-        return torch.cat([
-            self._logits(x[i : i + piece]).log_softmax(-1).gather(1, targets[i : i + piece, None])[:, 0]
-            for i in range(0, len(x), piece)
-        ])  # fmt: skip
+        return torch.cat(
+            [
+                self._logits(x[i : i + piece]).log_softmax(-1).gather(1, targets[i : i + piece, None])[:, 0]
+                for i in range(0, len(x), piece)
+            ]
+        )
 
 
 def chunks(lengths: Sequence[int]) -> list[list[int]]:

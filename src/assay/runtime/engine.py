@@ -61,15 +61,26 @@ class NativeEngine(RunningBatch[Any]):
     """
 
     def __init__(
-        self, model: Model, *, max_batch: int = 512, columns: tuple[str, ...] = ("entropy",), dtype: str = "float32",
-        kernel: bool = True, recall: int = 0, digests: str = "blake2b",
-    ) -> None:  # fmt: skip
+        self,
+        model: Model,
+        *,
+        max_batch: int = 512,
+        columns: tuple[str, ...] = ("entropy",),
+        dtype: str = "float32",
+        kernel: bool = True,
+        recall: int = 0,
+        digests: str = "blake2b",
+    ) -> None:
         check_settings("NativeEngine", max_batch, columns, ["entropy"])
         self.weights = ServedWeights(model.shape, model.tensors, dtype, digests)
         info = EngineInfo(
-            version=0, vocabulary=model.shape.vocab_size, context=model.shape.max_positions, dtype=dtype, columns=columns,
+            version=0,
+            vocabulary=model.shape.vocab_size,
+            context=model.shape.max_positions,
+            dtype=dtype,
+            columns=columns,
             digests=digests,
-        )  # fmt: skip
+        )
         built = build.kernel() if kernel else None
         runner: Any
         if built:
@@ -78,9 +89,13 @@ class NativeEngine(RunningBatch[Any]):
             runner = Stepwise(DecodePath(self.weights, max_batch))
         self.trail: Trail | None = runner.trail if built else None
         super().__init__(
-            runner, runner if built else self.weights, info, max_batch=max_batch, columns=columns,
+            runner,
+            runner if built else self.weights,
+            info,
+            max_batch=max_batch,
+            columns=columns,
             decode=model.tokenizer.decode,
-        )  # fmt: skip
+        )
 
     def recorded(self) -> AbstractContextManager[None]:
         """Inside, what is computed of sampled tokens is left on the `trail`, where there is one."""

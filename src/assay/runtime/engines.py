@@ -84,7 +84,7 @@ class Native:
         recall = self.recall << 20 if learner.policy.follows and learner.settings.precision == "fp32" else 0
         engine = NativeEngine(
             model, max_batch=self.max_batch, dtype=self.dtype, kernel=self.kernel, recall=recall, digests="mixed"
-        )  # fmt: skip
+        )
         learner.policy.follow(engine.trail)
         return engine
 
@@ -139,11 +139,17 @@ class InProcess:
         if learner and model.adapter is not None:
             _share(module, learner)
         return TransformersEngine(
-            module, self.bounded(model.shape.max_positions), max_batch=self.max_batch, dtype=dtype, device=device,
-            trained=set(model.adapter.tensors) if model.adapter is not None else None, compile=self.compile,
-            decode=model.tokenizer.decode, columns=("entropy", "routed_experts") if routed else ("entropy",),
+            module,
+            self.bounded(model.shape.max_positions),
+            max_batch=self.max_batch,
+            dtype=dtype,
+            device=device,
+            trained=set(model.adapter.tensors) if model.adapter is not None else None,
+            compile=self.compile,
+            decode=model.tokenizer.decode,
+            columns=("entropy", "routed_experts") if routed else ("entropy",),
             digests="blake2b" if (device, dtype) == ("cpu", "float32") else "mixed",
-        )  # fmt: skip
+        )
 
 
 def engine_for(model: AnyModel) -> Engine:

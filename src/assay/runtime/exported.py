@@ -64,9 +64,15 @@ class Reloaded:
 
 
 def write_exported(
-    model: AnyModel, folder: Path, *, dtype: str = "float32", base: str | None = None, revision: str = "",
-    generation: Mapping[str, Any] | None = None, shard: str = SHARD,
-) -> None:  # fmt: skip
+    model: AnyModel,
+    folder: Path,
+    *,
+    dtype: str = "float32",
+    base: str | None = None,
+    revision: str = "",
+    generation: Mapping[str, Any] | None = None,
+    shard: str = SHARD,
+) -> None:
     """Writes ``model`` into an empty folder.
 
     Args:
@@ -202,9 +208,13 @@ def reloaded(
     mine = asyncio.run(engine_for(model).score(list(rows)))
     gaps = np.concatenate([np.abs(a[1:] - b) for a, b in zip(mine, _log_probs(module.float(), rows), strict=True)])
     found = Reloaded(
-        tensors=count, tokens=len(gaps), mean=float(gaps.mean()), worst=float(gaps.max()), tolerance=TOLERANCE[dtype],
+        tensors=count,
+        tokens=len(gaps),
+        mean=float(gaps.mean()),
+        worst=float(gaps.max()),
+        tolerance=TOLERANCE[dtype],
         texts=texts_read,
-    )  # fmt: skip
+    )
     if not found.worst <= found.tolerance:
         raise DataError(
             f"loaded again by transformers, the exported model's log-probabilities differ from the run's by up to "

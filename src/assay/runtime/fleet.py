@@ -63,9 +63,16 @@ class MeshLearner:
     """
 
     def __init__(
-        self, model: Model | HubModel, settings: LearnerSettings, *, total_steps: int, mesh: Mesh,
-        models: Mapping[str, Model | HubModel] | None = None, version: int = 0, threads: int = 1,
-    ) -> None:  # fmt: skip
+        self,
+        model: Model | HubModel,
+        settings: LearnerSettings,
+        *,
+        total_steps: int,
+        mesh: Mesh,
+        models: Mapping[str, Model | HubModel] | None = None,
+        version: int = 0,
+        threads: int = 1,
+    ) -> None:
         check_mesh(mesh, settings)
         self._folder = Path(tempfile.mkdtemp(prefix="assay-ranks-"))
         self._others: list[_Other] = []
@@ -73,9 +80,15 @@ class MeshLearner:
         try:
             _lay_out(self._folder, model, models or {})
             own = Orders(
-                rank=0, mesh=mesh, folder=self._folder, threads=threads, settings=settings, total_steps=total_steps,
-                version=version, models=tuple(models or {}),
-            )  # fmt: skip
+                rank=0,
+                mesh=mesh,
+                folder=self._folder,
+                threads=threads,
+                settings=settings,
+                total_steps=total_steps,
+                version=version,
+                models=tuple(models or {}),
+            )
             for rank in range(1, mesh.size):
                 self._others.append(_Other(replace(own, rank=rank)))
             self._all(lambda: None)  # all have started: who waits for one that has not waits long
@@ -270,8 +283,10 @@ class _Other:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", f"from assay.runtime.rank import main; main({theirs.fileno()})"],
-                pass_fds=(theirs.fileno(),), env=environment, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
+                pass_fds=(theirs.fileno(),),
+                env=environment,
+                stdin=subprocess.DEVNULL,
+            )
         self._line = Connection(mine.detach())
         self.tell(pickle.dumps(sys.path))
         self.tell(pickle.dumps(orders, protocol=5))
@@ -336,12 +351,16 @@ AnyLearner = TorchLearner | MeshLearner
 
 
 def build_learner(
-    model: Model | HubModel, settings: LearnerSettings, *, total_steps: int, mesh: Mesh,
-    models: Mapping[str, Model | HubModel] | None = None, version: int = 0, threads: int = 1,
-) -> AnyLearner:  # fmt: skip
+    model: Model | HubModel,
+    settings: LearnerSettings,
+    *,
+    total_steps: int,
+    mesh: Mesh,
+    models: Mapping[str, Model | HubModel] | None = None,
+    version: int = 0,
+    threads: int = 1,
+) -> AnyLearner:
     """A learner on as many ranks as ``mesh`` says; arguments and errors as of `MeshLearner`."""
     if mesh.size == 1:
         return TorchLearner(model, settings, total_steps=total_steps, models=models, version=version)
-    return MeshLearner(
-        model, settings, total_steps=total_steps, mesh=mesh, models=models, version=version, threads=threads
-    )  # fmt: skip
+    return MeshLearner(model, settings, total_steps=total_steps, mesh=mesh, models=models, version=version, threads=threads)

@@ -144,9 +144,14 @@ def _rope_of(shape: DecoderShape) -> dict[str, Any]:
         return {"rope_theta": shape.rope_theta, "rope_type": "default"}
     factors = [1.0] * shape.rope_pairs + [STILL] * (shape.head_dim // 2 - shape.rope_pairs)
     return {
-        "rope_theta": shape.rope_theta, "rope_type": "longrope", "short_factor": factors, "long_factor": factors,
-        "attention_factor": 1.0, "factor": 1.0, "original_max_position_embeddings": shape.max_positions,
-    }  # fmt: skip
+        "rope_theta": shape.rope_theta,
+        "rope_type": "longrope",
+        "short_factor": factors,
+        "long_factor": factors,
+        "attention_factor": 1.0,
+        "factor": 1.0,
+        "original_max_position_embeddings": shape.max_positions,
+    }
 
 
 def load_model(folder: Path | str) -> Model | HubModel:

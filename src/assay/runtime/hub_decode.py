@@ -139,9 +139,7 @@ class HubDecodePath:
         return logits[:rows].clone() if self._static else logits
 
     def _forward(self, ids: Tensor, positions: Tensor, mask: Tensor | dict[str, Tensor]) -> Tensor:
-        out = self.module(
-            input_ids=ids, position_ids=positions, attention_mask=mask, past_key_values=self.cache, use_cache=True
-        )  # fmt: skip
+        out = self.module(input_ids=ids, position_ids=positions, attention_mask=mask, past_key_values=self.cache, use_cache=True)
         return out.logits[:, -1].float()
 
     def told(self) -> Mapping[str, Array]:
@@ -164,9 +162,7 @@ class HubDecodePath:
     def _pass(self, ids: Tensor, start: int, cache: DynamicCache) -> Tensor:
         """``[n, T]`` ids at positions from ``start`` on, behind what the cache holds; logits ``[n, T, vocabulary]``."""
         positions = torch.arange(start, start + ids.shape[1], device=self.device).expand(len(ids), -1)
-        return self.module(
-            input_ids=ids.to(self.device), position_ids=positions, past_key_values=cache, use_cache=True
-        ).logits  # fmt: skip
+        return self.module(input_ids=ids.to(self.device), position_ids=positions, past_key_values=cache, use_cache=True).logits
 
     @torch.inference_mode()
     def score(self, rows: Sequence[Ids]) -> list[NDArray[np.float32]]:

@@ -66,9 +66,16 @@ class HubDecoder(Causal):
     """
 
     def __init__(
-        self, model: HubModel, *, dtype: torch.dtype = torch.float32, device: str = "cpu", checkpointing: bool = False,
-        replay_routing: bool = False, fused_norms: bool | None = None, compile: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        model: HubModel,
+        *,
+        dtype: torch.dtype = torch.float32,
+        device: str = "cpu",
+        checkpointing: bool = False,
+        replay_routing: bool = False,
+        fused_norms: bool | None = None,
+        compile: bool = False,
+    ) -> None:
         super().__init__()
         self._shape = model.shape
         self.module: Any = model.module(dtype if model.adapter else torch.float32, device)
@@ -85,8 +92,9 @@ class HubDecoder(Causal):
         if replay_routing and not routed:
             raise ConfigError(
                 f"LearnerSettings.replay_routing: {self._shape.architecture} "
-                + ("has no experts" if self.concatenated else f"cannot be told: {self._note}") + "; leave it out"
-            )  # fmt: skip
+                + ("has no experts" if self.concatenated else f"cannot be told: {self._note}")
+                + "; leave it out"
+            )
         self._replay = Replay(self.module, force=replay_routing) if routed else None
         if compile and (routed or not self.concatenated or not compile_layers(self.module)):
             why = "its routers are looked at while they compute" if routed else self._note or "its layers are not known"

@@ -86,7 +86,5 @@ class TransformersEngine(RunningBatch[HubPrefill]):
         module.to(device).eval()
         self.weights = ModuleWeights(module, dtype, trained, digests)
         path = HubDecodePath(module, max_batch, context, routed=routed, static=compile)
-        info = EngineInfo(
-            version=0, vocabulary=path.vocabulary, context=context, dtype=dtype, columns=columns, digests=digests
-        )  # fmt: skip
+        info = EngineInfo(version=0, vocabulary=path.vocabulary, context=context, dtype=dtype, columns=columns, digests=digests)
         super().__init__(Stepwise(path), self.weights, info, max_batch=max_batch, columns=columns, decode=decode)

@@ -36,9 +36,7 @@ class ModuleWeights:
         ConfigError: a trained name that the module lacks, a parameter that is no floating-point number, another dtype or digest.
     """
 
-    def __init__(
-        self, module: nn.Module, dtype: str, trained: Collection[str] | None = None, kind: str = "blake2b"
-    ) -> None:  # fmt: skip
+    def __init__(self, module: nn.Module, dtype: str, trained: Collection[str] | None = None, kind: str = "blake2b") -> None:
         if dtype not in ("float32", "bfloat16"):
             raise ConfigError(f"an engine serves float32 or bfloat16, not dtype={dtype!r}")
         self.dtype, self.kind, self._module = dtype, check_kind(kind), cast(Any, module)

@@ -35,9 +35,7 @@ class JinjaText:
     '[user] 2+2?'
     """
 
-    def __init__(
-        self, source: str, where: str, tokens: Mapping[str, str], options: Mapping[str, Any], today: str
-    ) -> None:  # fmt: skip
+    def __init__(self, source: str, where: str, tokens: Mapping[str, str], options: Mapping[str, Any], today: str) -> None:
         if find_spec("jinja2") is None:
             raise MissingExtraError("jinja2", "train")
         from jinja2 import TemplateSyntaxError, meta

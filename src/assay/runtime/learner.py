@@ -90,10 +90,15 @@ class TorchLearner:
     """
 
     def __init__(
-        self, model: Model | HubModel, settings: LearnerSettings, *, total_steps: int,
+        self,
+        model: Model | HubModel,
+        settings: LearnerSettings,
+        *,
+        total_steps: int,
         models: Mapping[str, Model | HubModel] | None = None,
-        version: int = 0, ranks: Ranks | None = None,
-    ) -> None:  # fmt: skip
+        version: int = 0,
+        ranks: Ranks | None = None,
+    ) -> None:
         self.settings, self.total_steps, self.version, self.place, self.ranks = settings, total_steps, version, 0, ranks
         self._start = model
         self.policy = decoder_of(model, settings, ranks)
@@ -192,29 +197,36 @@ class TorchLearner:
             self.heads.step(factor, self.place)
         self.version += 1
         self._advance(1)
-        return Stats(metrics={
-            **sums,
-            "loss/total": tally.loss,
-            "grad/norm": norm,
-            **norms,
-            **({"grad/untrained": float(len(self._watch.untrained))} if self._watch.untrained else {}),
-            "lr": self.settings.optimizer.lr * factor * moves,
-            "rows/computed": float(tally.rows),
-            "rows/skipped": float(tally.given - tally.rows),
-            "waste/rows_skipped": 1.0 - tally.rows / tally.given,
-            "waste/attention_padding": 1.0 - tally.useful / tally.tokens if tally.tokens else 0.0,
-            "tokens/trained": float(tally.loss_tokens),
-            "tokens/computed": float(tally.tokens),
-            "time/tokens_recalled": float(tally.recalled),
-            "time/prepare": scored - begin,
-            "time/forward_backward": tally.seconds,
-            "time/optimizer": _now(self.policy.device) - optimizing,
-        }, untrained=self._watch.untrained)  # fmt: skip
+        return Stats(
+            metrics={
+                **sums,
+                "loss/total": tally.loss,
+                "grad/norm": norm,
+                **norms,
+                **({"grad/untrained": float(len(self._watch.untrained))} if self._watch.untrained else {}),
+                "lr": self.settings.optimizer.lr * factor * moves,
+                "rows/computed": float(tally.rows),
+                "rows/skipped": float(tally.given - tally.rows),
+                "waste/rows_skipped": 1.0 - tally.rows / tally.given,
+                "waste/attention_padding": 1.0 - tally.useful / tally.tokens if tally.tokens else 0.0,
+                "tokens/trained": float(tally.loss_tokens),
+                "tokens/computed": float(tally.tokens),
+                "time/tokens_recalled": float(tally.recalled),
+                "time/prepare": scored - begin,
+                "time/forward_backward": tally.seconds,
+                "time/optimizer": _now(self.policy.device) - optimizing,
+            },
+            untrained=self._watch.untrained,
+        )
 
     def _passes(
-        self, batch: Batch, plan: Plan, loss: LossProgram, totals: tuple[_Tally, dict[str, float]],
+        self,
+        batch: Batch,
+        plan: Plan,
+        loss: LossProgram,
+        totals: tuple[_Tally, dict[str, float]],
         parts: Sequence[NDArray[np.int64]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """The gradients of all micro-batches. On several ranks an error of one's own waits until all can hear of it: the others
         would wait for its passes.
         """
@@ -371,9 +383,7 @@ class TorchLearner:
     def rehearsal(self, dtype: str = "float32") -> Generator[Rehearsal]:
         """Inside, every published tensor carries strong noise; behind it all are bit for bit as before."""
         with disturbed(self.policy) as kept:
-            yield Rehearsal(
-                manifest=self.publish(dtype), effects=lambda rows: effects(self.parameters, kept, self.score, rows)
-            )  # fmt: skip
+            yield Rehearsal(manifest=self.publish(dtype), effects=lambda rows: effects(self.parameters, kept, self.score, rows))
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Everything that a step reads or writes: ``weights``, ``optimizer`` and ``anchors``, each name to tensor; with heads

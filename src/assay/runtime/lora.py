@@ -121,10 +121,15 @@ def peft_config(settings: Lora, module: nn.Module) -> dict[str, Any]:
     """What PEFT calls ``settings``, for a module."""
     turned = any(_turned(part) for _, part in _parts(module))
     return {
-        "r": settings.rank, "lora_alpha": settings.alpha, "lora_dropout": 0.0, "use_dora": settings.dora,
-        "use_rslora": settings.rslora, "target_modules": list(settings.targets) or "all-linear", "task_type": "CAUSAL_LM",
+        "r": settings.rank,
+        "lora_alpha": settings.alpha,
+        "lora_dropout": 0.0,
+        "use_dora": settings.dora,
+        "use_rslora": settings.rslora,
+        "target_modules": list(settings.targets) or "all-linear",
+        "task_type": "CAUSAL_LM",
         "fan_in_fan_out": turned,
-    }  # fmt: skip
+    }
 
 
 def adapter_of(module: nn.Module) -> dict[str, Tensor]:

@@ -68,8 +68,11 @@ class AdamWOptimizer:
         ]
         self.inner: Any = torch.optim.AdamW(
             [g for g in groups if g["params"]],
-            lr=settings.lr, betas=(settings.beta1, settings.beta2), eps=settings.eps, fused=True,
-        )  # fmt: skip
+            lr=settings.lr,
+            betas=(settings.beta1, settings.beta2),
+            eps=settings.eps,
+            fused=True,
+        )
         self._library = build.kernel() if kernel and suits(list(self.parameters.values())) else None
 
     @torch.no_grad()
@@ -86,8 +89,10 @@ class AdamWOptimizer:
 
     def _begun(self, parameter: torch.nn.Parameter) -> dict[str, Tensor]:
         self.inner.state[parameter] = made = {
-            "step": torch.zeros(()), "exp_avg": torch.zeros_like(parameter), "exp_avg_sq": torch.zeros_like(parameter),
-        }  # fmt: skip
+            "step": torch.zeros(()),
+            "exp_avg": torch.zeros_like(parameter),
+            "exp_avg_sq": torch.zeros_like(parameter),
+        }
         return made
 
     def tensors(self) -> dict[str, Tensor]:

@@ -74,7 +74,7 @@ class Passes:
 
     def micro_batches(
         self, batch: Batch, split: Scope = Scope.TOKEN, rows: NDArray[np.int64] | None = None
-    ) -> list[NDArray[np.int64]]:  # fmt: skip
+    ) -> list[NDArray[np.int64]]:
         """Row indices of each micro-batch, as `assay.runtime.batching.micro_batches`."""
         together = self.policy.shares and self.settings.precision == "fp32"
         return micro_batches(batch, self.settings.micro_tokens, split, rows, together)

@@ -71,6 +71,14 @@ def attend(q: Tensor, k: Tensor, v: Tensor, rows: Packing, *, scale: float | Non
         raise ConfigError(f"attention over rows of any lengths: torch {torch.__version__} has no kernel for {kind} on {q.device}")
     q, k, v = (part.to(kind) for part in (q, k, v))
     return run(
-        q, k, v, rows.ends, rows.ends, rows.longest, rows.longest, scale=scale, enable_gqa=q.shape[1] != k.shape[1],
+        q,
+        k,
+        v,
+        rows.ends,
+        rows.ends,
+        rows.longest,
+        rows.longest,
+        scale=scale,
+        enable_gqa=q.shape[1] != k.shape[1],
         window_size=(-1 if window is None else window - 1, 0),
-    )  # fmt: skip
+    )

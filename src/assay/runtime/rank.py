@@ -89,9 +89,13 @@ class Member:
             name: load_model(orders.folder / "others" / str(i)) for i, name in enumerate(orders.models)
         }
         self.learner: TorchLearner = TorchLearner(
-            load_model(orders.folder / "policy"), orders.settings, total_steps=orders.total_steps, models=others,
-            version=orders.version, ranks=self._ranks,
-        )  # fmt: skip
+            load_model(orders.folder / "policy"),
+            orders.settings,
+            total_steps=orders.total_steps,
+            models=others,
+            version=orders.version,
+            ranks=self._ranks,
+        )
         self._open: ExitStack = ExitStack()
         self._rehearsal: Rehearsal | None = None
 
@@ -134,9 +138,12 @@ def _enter(orders: Orders) -> Ranks:
         torch.cuda.set_device(orders.rank)
     store = dist.FileStore(str(orders.folder / "store"), orders.mesh.size)  # pyright: ignore[reportPrivateImportUsage]
     dist.init_process_group(
-        "cpu:gloo,cuda:nccl" if on_cuda else "gloo", store=store, rank=orders.rank, world_size=orders.mesh.size,
+        "cpu:gloo,cuda:nccl" if on_cuda else "gloo",
+        store=store,
+        rank=orders.rank,
+        world_size=orders.mesh.size,
         timeout=timedelta(seconds=orders.mesh.timeout),
-    )  # fmt: skip
+    )
     return Ranks(share=shared_by(orders.mesh.context))
 
 

@@ -267,9 +267,15 @@ class Beside:
 class _HeadStatistics(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, head: Head, targets: Tensor, stats: Sequence[VocabStat],
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        head: Head,
+        targets: Tensor,
+        stats: Sequence[VocabStat],
         beside: Beside,
-    ) -> tuple[Tensor, ...]:  # fmt: skip
+    ) -> tuple[Tensor, ...]:
         out = [hidden.new_empty(len(targets)) for _ in range(1 + len(stats))]
         states, ready = head.operands(hidden)
         others_ready = beside.ready()
@@ -303,9 +309,12 @@ class _HeadStatistics(torch.autograd.Function):
 
 
 def _slope(
-    logp: Tensor, ids: Tensor, stats: Sequence[VocabStat], beside: tuple[dict[str, Tensor], dict[str, Tensor]],
+    logp: Tensor,
+    ids: Tensor,
+    stats: Sequence[VocabStat],
+    beside: tuple[dict[str, Tensor], dict[str, Tensor]],
     grads: Sequence[Tensor | None],
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """``[c, V]`` derivative by the log-probabilities of a chunk, one statistic's graph at a time."""
     slope = torch.zeros_like(logp)
     if grads[0] is not None:

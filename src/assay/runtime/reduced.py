@@ -21,12 +21,30 @@ MARK = "assay_random_init"
 """Field of ``config.json`` that says so."""
 CONTEXT = 1024
 _SMALL: Mapping[str, int] = {
-    "hidden_size": 64, "n_embd": 64, "d_model": 64, "num_hidden_layers": 2, "n_layer": 2, "num_layers": 2,
-    "num_attention_heads": 4, "n_head": 4, "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 128,
-    "n_inner": 128, "moe_intermediate_size": 64, "max_position_embeddings": CONTEXT, "n_positions": CONTEXT, "n_ctx": CONTEXT,
-    "num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "hidden_size_per_layer_input": 16,
-    "query_pre_attn_scalar": 16, "sliding_window": 64, "max_window_layers": 2,
-}  # fmt: skip
+    "hidden_size": 64,
+    "n_embd": 64,
+    "d_model": 64,
+    "num_hidden_layers": 2,
+    "n_layer": 2,
+    "num_layers": 2,
+    "num_attention_heads": 4,
+    "n_head": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "intermediate_size": 128,
+    "n_inner": 128,
+    "moe_intermediate_size": 64,
+    "max_position_embeddings": CONTEXT,
+    "n_positions": CONTEXT,
+    "n_ctx": CONTEXT,
+    "num_experts": 4,
+    "num_local_experts": 4,
+    "num_experts_per_tok": 2,
+    "hidden_size_per_layer_input": 16,
+    "query_pre_attn_scalar": 16,
+    "sliding_window": 64,
+    "max_window_layers": 2,
+}
 _DROPPED = ("layer_types", "rope_scaling", "quantization_config", "auto_map", "architectures")
 """Fields that go by the number of layers or the old context, or that the family fills in."""
 

@@ -27,9 +27,14 @@ ROWS = "assay_rows"
 
 
 def rows_attention(
-    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, rows: Packing | None = None,
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    rows: Packing | None = None,
     **others: Any,
-) -> tuple[Tensor, None]:  # fmt: skip
+) -> tuple[Tensor, None]:
     """Causal attention, row by row.
 
     Args:

@@ -49,9 +49,15 @@ class RunningBatch(Generic[P]):
     """
 
     def __init__(
-        self, runner: Runner[P], served: Served, info: EngineInfo, *, max_batch: int, columns: tuple[str, ...],
+        self,
+        runner: Runner[P],
+        served: Served,
+        info: EngineInfo,
+        *,
+        max_batch: int,
+        columns: tuple[str, ...],
         decode: Callable[[list[int]], str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.counters: Counter[str] = Counter()
         self._decode = decode
         self._runner, self.served, self._info, self._max_batch, self._columns = runner, served, info, max_batch, columns

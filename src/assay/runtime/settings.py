@@ -134,12 +134,14 @@ class HubShape:
         heads = size("num_attention_heads", "n_head", "num_heads", "n_heads", "attention_heads")
         return HubShape(
             architecture=str((config.get("architectures") or [config.get("model_type")])[0]),
-            vocab_size=size("vocab_size"), hidden_size=hidden,
+            vocab_size=size("vocab_size"),
+            hidden_size=hidden,
             num_layers=size("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
-            num_kv_heads=size("num_key_value_heads", default=heads), head_dim=size("head_dim", default=hidden // heads),
+            num_kv_heads=size("num_key_value_heads", default=heads),
+            head_dim=size("head_dim", default=hidden // heads),
             max_positions=size("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", default=UNBOUNDED),
             parameters=parameters,
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

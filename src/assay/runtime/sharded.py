@@ -213,9 +213,15 @@ class Sharded(Causal):
         return self.within(self._decoder[0].columns, ids, packing, where, entropy)
 
     def statistics(
-        self, ids: Tensor, packing: Packing, where: Tensor, stats: Sequence[VocabStat], models: Mapping[str, Causal],
-        columns: Mapping[str, Tensor], hidden: Tensor | None = None,
+        self,
+        ids: Tensor,
+        packing: Packing,
+        where: Tensor,
+        stats: Sequence[VocabStat],
+        models: Mapping[str, Causal],
+        columns: Mapping[str, Tensor],
+        hidden: Tensor | None = None,
         rows: Mapping[str, tuple[Tensor, Packing, Tensor]] | None = None,
-    ) -> tuple[Tensor, ...]:  # fmt: skip
+    ) -> tuple[Tensor, ...]:
         """As `Causal.statistics`."""
         return self.within(super().statistics, ids, packing, where, stats, models, columns, hidden, rows)

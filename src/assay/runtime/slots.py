@@ -115,9 +115,21 @@ class SlotTable:
 
     def _columns(self) -> tuple[Array, ...]:
         return (
-            self.token, self.position, self.count, self.limit, self.temperature, self.top_k, self.top_p,
-            self.min_p, self.stop, self.uniform, self.ids, self.logp, self.entropy, *self.told.values(),
-        )  # fmt: skip
+            self.token,
+            self.position,
+            self.count,
+            self.limit,
+            self.temperature,
+            self.top_k,
+            self.top_p,
+            self.min_p,
+            self.stop,
+            self.uniform,
+            self.ids,
+            self.logp,
+            self.entropy,
+            *self.told.values(),
+        )
 
     def _reserve(self, capacity: int, width: int, stops: int) -> None:
         if capacity <= self._capacity and width <= self._width and stops <= self._stops:
@@ -238,11 +250,15 @@ class SlotTable:
             version = spans[0].version if len(spans) == 1 else -1
             prompt: Mapping[str, Array] = job.prompt if b > a else {}
             completion = Completion(
-                ids=ids[a:b], logp_engine=logp[a:b], spans=spans, stop=stop, sampling=job.request.sampling,
+                ids=ids[a:b],
+                logp_engine=logp[a:b],
+                spans=spans,
+                stop=stop,
+                sampling=job.request.sampling,
                 duration=now - job.started if b > a else 0.0,
                 columns={n: TokenColumn(n, v[a:b], "engine", version, fill.get(n, 0)) for n, v in told.items()},
                 prompt={n: TokenColumn(n, v, "engine", job.marks[0][1], fill[n]) for n, v in prompt.items() if n in told},
-            )  # fmt: skip
+            )
             found.append(completion)
         return found
 

@@ -103,9 +103,16 @@ class HubTokenizer:
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, *, eos: int | None, template: ChatTemplate | None = None,
-        config: dict[str, Any] | None = None, chat: Chat | None = None, brought: Brought | None = None, rows: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        tokenizer: Tokenizer,
+        *,
+        eos: int | None,
+        template: ChatTemplate | None = None,
+        config: dict[str, Any] | None = None,
+        chat: Chat | None = None,
+        brought: Brought | None = None,
+        rows: int | None = None,
+    ) -> None:
         self._tokenizer = self._reads = tokenizer
         tokenizer.no_padding()
         tokenizer.no_truncation()
@@ -190,9 +197,14 @@ class HubTokenizer:
         """The same tokenizer, its model talked to otherwise."""
         template = None if isinstance(chat.template, ChatTemplate) else self.template
         return HubTokenizer(
-            self._tokenizer, eos=self._named_eos, template=template, config=self._config, chat=chat, brought=self._brought,
+            self._tokenizer,
+            eos=self._named_eos,
+            template=template,
+            config=self._config,
+            chat=chat,
+            brought=self._brought,
             rows=self._rows,
-        )  # fmt: skip
+        )
 
     def _encode_template(self, text: str) -> list[int]:
         if self._chars is None or any(_token(self._tokenizer, i) in text for i in self._special):
@@ -432,13 +444,16 @@ class HubTokenizer:
                 f"{size - 1}: it is another model's tokenizer; copy the one that came with these weights"
             )
         template, chat = config.pop(TEMPLATE_FIELD, None), config.pop(CHAT_FIELD, None)
-        brought = Brought(
-            where=str(folder), templates=_templates(folder, config), ends=_ends(folder, size)
-        )  # fmt: skip
+        brought = Brought(where=str(folder), templates=_templates(folder, config), ends=_ends(folder, size))
         return cls(
-            tokenizer, eos=end, template=ChatTemplate(**template) if template else None, config=config,
-            chat=from_dict(Chat, chat) if chat else None, brought=brought, rows=rows,
-        )  # fmt: skip
+            tokenizer,
+            eos=end,
+            template=ChatTemplate(**template) if template else None,
+            config=config,
+            chat=from_dict(Chat, chat) if chat else None,
+            brought=brought,
+            rows=rows,
+        )
 
 
 def char_tokenizer(alphabet: str, template: ChatTemplate | None = None) -> HubTokenizer:

@@ -62,7 +62,7 @@ class ServedWeights:
 
     def __init__(
         self, shape: DecoderShape, source: Mapping[str, torch.Tensor], dtype: str = "float32", kind: str = "blake2b"
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.shape, self.dtype, self.kind, self._served = shape, dtype, check_kind(kind), served(dtype)
         self.tensors: dict[str, torch.Tensor] = {}
         sizes = parameter_shapes(shape)

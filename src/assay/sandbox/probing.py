@@ -156,9 +156,10 @@ class Probe:
         """
         said = {name: text for name, text in self.layers.items() if not text.startswith("no:")}
         words = {
-            "namespaces": f"{said.get('namespaces')} namespaces", "landlock": f"landlock {said.get('landlock')}",
+            "namespaces": f"{said.get('namespaces')} namespaces",
+            "landlock": f"landlock {said.get('landlock')}",
             "webassembly": said.get("webassembly", ""),
-        }  # fmt: skip
+        }
         granted = [words.get(n, n) for n in ("webassembly", "namespaces", "landlock", "seccomp", "rlimits") if n in said]
         through = "" if self.held else f"; NOT HELD: {self.why}"
         passed = f"; passed over: {self.over}" if self.over else ""
@@ -167,9 +168,13 @@ class Probe:
     def manifest(self) -> dict[str, Any]:
         """Plain values for a run's manifest."""
         return {
-            "isolation": self.name, "held": self.held, "why": self.why, "layers": dict(self.layers),
-            "attacks": dict(self.attacks), "over": self.over,
-        }  # fmt: skip
+            "isolation": self.name,
+            "held": self.held,
+            "why": self.why,
+            "layers": dict(self.layers),
+            "attacks": dict(self.attacks),
+            "over": self.over,
+        }
 
 
 _known: dict[Backend, Probe] = {}
@@ -215,9 +220,22 @@ class _NoAnswer(Exception):
 
 
 _NAMES = (
-    "descriptors", "network", "abstract socket", "host read", "host write", "parent's environment", "parent's memory",
-    "signal parent", "ptrace", "processes", "new namespaces", "mount", "memory", "environment", "leftovers",
-)  # fmt: skip
+    "descriptors",
+    "network",
+    "abstract socket",
+    "host read",
+    "host write",
+    "parent's environment",
+    "parent's memory",
+    "signal parent",
+    "ptrace",
+    "processes",
+    "new namespaces",
+    "mount",
+    "memory",
+    "environment",
+    "leftovers",
+)
 
 
 def _attacks(worker: Worker) -> dict[str, bool]:
@@ -227,9 +245,14 @@ def _attacks(worker: Worker) -> dict[str, bool]:
         file = Path(folder) / "secret"
         file.write_text(secret)
         given = {
-            "secret": secret, "file": str(file), "port": port, "abstract": name, "pid": os.getpid(),
-            "memory": 2 * _LIMITS.memory, "ptrace": {"x86_64": 101}.get(platform.machine(), 117),
-        }  # fmt: skip
+            "secret": secret,
+            "file": str(file),
+            "port": port,
+            "abstract": name,
+            "pid": os.getpid(),
+            "memory": 2 * _LIMITS.memory,
+            "ptrace": {"x86_64": 101}.get(platform.machine(), 117),
+        }
         program = Program(code=_SOURCE, stdin=json.dumps(given))
         worker.run(program, _LIMITS)  # what it leaves behind is for the second run to find
         found = _read(worker.run(program, _LIMITS))

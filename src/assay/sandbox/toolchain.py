@@ -27,9 +27,18 @@ _LIMITS = frozenset(f.name for f in dataclasses.fields(Limits))
 
 _COMPILER = Limits()
 _KEYS = {
-    "names": "texts", "file": "text", "run": "texts", "compile": "texts", "keep": "texts", "needs": "table of texts",
-    "reads": "texts", "compile_limits": "limits", "extra": "table of numbers", "no_memory": "texts", "note": "text",
-}  # fmt: skip
+    "names": "texts",
+    "file": "text",
+    "run": "texts",
+    "compile": "texts",
+    "keep": "texts",
+    "needs": "table of texts",
+    "reads": "texts",
+    "compile_limits": "limits",
+    "extra": "table of numbers",
+    "no_memory": "texts",
+    "note": "text",
+}
 """What a TOML file may say."""
 
 

@@ -20,20 +20,44 @@ from assay.verify.constraints.verifier import Instructions, constraint_of, descr
 __all__ = ["Constrained", "instructions", "written_to"]
 
 _THEMES = (
-    "a rainy morning", "learning to swim", "an old bridge", "a lost letter", "the first snow", "a busy market", "moving house",
-    "a long train ride", "repairing a bicycle", "a garden in spring", "a new neighbour", "the night sky", "baking bread",
-    "a visit to a museum", "a storm at sea", "a school play", "an empty street", "a walk with a dog", "a broken clock",
-    "a birthday far from home", "picking apples", "a village fair", "a library at noon", "waiting for a bus",
-)  # fmt: skip
+    "a rainy morning",
+    "learning to swim",
+    "an old bridge",
+    "a lost letter",
+    "the first snow",
+    "a busy market",
+    "moving house",
+    "a long train ride",
+    "repairing a bicycle",
+    "a garden in spring",
+    "a new neighbour",
+    "the night sky",
+    "baking bread",
+    "a visit to a museum",
+    "a storm at sea",
+    "a school play",
+    "an empty street",
+    "a walk with a dog",
+    "a broken clock",
+    "a birthday far from home",
+    "picking apples",
+    "a village fair",
+    "a library at noon",
+    "waiting for a bus",
+)
 _WORDS = ("bird", "light", "road", "voice", "table", "window", "people", "water", "hand", "time", "colour", "song")
 _STARTS = ("To begin with", "Let me tell you", "Nobody expected it", "It was a quiet day", "Here is what happened")
 _ENDS = ("That was all.", "Nothing more was said.", "And so it ended.", "We went home.", "Who would have thought so?")
 _IDLE = (
-    "It was late and the sun was low.", "Some of them waited there for a while.", "There was little to be heard.",
-    "One of us had been there before.", "The others came much later than we had hoped.",
+    "It was late and the sun was low.",
+    "Some of them waited there for a while.",
+    "There was little to be heard.",
+    "One of us had been there before.",
+    "The others came much later than we had hoped.",
     "It took longer than anyone had thought.",
-    "Then it was quiet again.", "Not much had changed since the last year.",
-)  # fmt: skip
+    "Then it was quiet again.",
+    "Not much had changed since the last year.",
+)
 _LIMIT = 80
 
 
@@ -96,9 +120,19 @@ class Constrained(Problem):
 
 
 _GROUPS = (
-    "length", "shape", "case", "begin", "end", "forbidden", "frequency", "letter", "title", "highlights", "placeholders",
+    "length",
+    "shape",
+    "case",
+    "begin",
+    "end",
+    "forbidden",
+    "frequency",
+    "letter",
+    "title",
+    "highlights",
+    "placeholders",
     "commas",
-)  # fmt: skip
+)
 """Of each group a text can keep one constraint, whatever it keeps of the others; but a quoted text ends with its mark."""
 
 
@@ -107,25 +141,37 @@ def _drawn(rng: Random, group: str, words: list[str]) -> dict[str, Any]:
     few = rng.randint(2, 5)
     match group:
         case "length":
-            return rng.choice((
-                {"constraint": "words", "count": 10 * rng.randint(8, 20), "relation": "at_least"},
-                {"constraint": "words", "count": 10 * rng.randint(12, 20), "relation": "at_most"},
-                {"constraint": "sentences", "count": rng.randint(8, 16), "relation": "at_least"},
-                {"constraint": "characters", "count": 50 * rng.randint(8, 16), "relation": "at_least"},
-            ))  # fmt: skip
+            return rng.choice(
+                (
+                    {"constraint": "words", "count": 10 * rng.randint(8, 20), "relation": "at_least"},
+                    {"constraint": "words", "count": 10 * rng.randint(12, 20), "relation": "at_most"},
+                    {"constraint": "sentences", "count": rng.randint(8, 16), "relation": "at_least"},
+                    {"constraint": "characters", "count": 50 * rng.randint(8, 16), "relation": "at_least"},
+                )
+            )
         case "shape":
-            return rng.choice((
-                {"constraint": "paragraphs", "count": few, "relation": "exactly"},
-                {"constraint": "paragraph_start", "paragraphs": few, "nth": rng.randint(2, few), "word": rng.choice(_WORDS[:6])},
-                {"constraint": "bullets", "count": few, "relation": "exactly"},
-                {"constraint": "numbered_list", "count": few, "relation": "exactly"},
-                {"constraint": "sections", "count": few, "relation": "exactly", "splitter": rng.choice(("Section", "Part"))},
-            ))  # fmt: skip
+            return rng.choice(
+                (
+                    {"constraint": "paragraphs", "count": few, "relation": "exactly"},
+                    {
+                        "constraint": "paragraph_start",
+                        "paragraphs": few,
+                        "nth": rng.randint(2, few),
+                        "word": rng.choice(_WORDS[:6]),
+                    },
+                    {"constraint": "bullets", "count": few, "relation": "exactly"},
+                    {"constraint": "numbered_list", "count": few, "relation": "exactly"},
+                    {"constraint": "sections", "count": few, "relation": "exactly", "splitter": rng.choice(("Section", "Part"))},
+                )
+            )
         case "case":
-            return rng.choice((
-                {"constraint": "lower_case"}, {"constraint": "upper_case"},
-                {"constraint": "capital_words", "count": few, "relation": "at_least"},
-            ))  # fmt: skip
+            return rng.choice(
+                (
+                    {"constraint": "lower_case"},
+                    {"constraint": "upper_case"},
+                    {"constraint": "capital_words", "count": few, "relation": "at_least"},
+                )
+            )
         case "begin":
             return rng.choice(({"constraint": "starts_with", "phrase": rng.choice(_STARTS)}, {"constraint": "quoted"}))
         case "end":

@@ -89,9 +89,16 @@ class KeyValue:
         keys, value = self._chain(first, level)
         world = FrozenMap({"store": dict(zip(keys, [*keys[1:], value], strict=True)), "calls": level + self.spare})
         return Task(
-            id=place.id, domain=self.name, arm=arm, level=level, split=split, index=index, public=public, world=world,
+            id=place.id,
+            domain=self.name,
+            arm=arm,
+            level=level,
+            split=split,
+            index=index,
+            public=public,
+            world=world,
             private=FrozenMap({"answer": value, "solution": f"?{first}"}),
-        )  # fmt: skip
+        )
 
     def verifier(self) -> Verifier:
         """Exact match of the final answer, and a format of two digits."""

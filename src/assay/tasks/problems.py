@@ -115,12 +115,22 @@ class Problems:
         world = {**problem.world(facts), "facts": drawn} if problem.hidden else problem.world(facts)
         gold = solution.answer if solution.gold is None else solution.gold
         return Task(
-            id=place.id, domain=problem.domain, arm=arm, level=level, split=split, index=index,
-            public=FrozenMap({"prompt": prompt, "facts": public}), world=FrozenMap(world),
-            private=FrozenMap({
-                "answer": gold, "solution": problem.answered(solution, self.form), "effort": solution.effort,
-            }),
-        )  # fmt: skip
+            id=place.id,
+            domain=problem.domain,
+            arm=arm,
+            level=level,
+            split=split,
+            index=index,
+            public=FrozenMap({"prompt": prompt, "facts": public}),
+            world=FrozenMap(world),
+            private=FrozenMap(
+                {
+                    "answer": gold,
+                    "solution": problem.answered(solution, self.form),
+                    "effort": solution.effort,
+                }
+            ),
+        )
 
     def solution(self, task: Task) -> Solution:
         """What the arm's solver makes of a task's facts."""

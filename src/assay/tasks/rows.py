@@ -227,9 +227,13 @@ class Rows:
         keys = np.empty(len(places), "S32")
         keys[list(first.values())] = list(first)
         return _Table(
-            numbers={cell: np.array(rows, np.int64) for cell, rows in cells.items()}, keys=keys, arms=_arms(cells),
-            repeated=len(places) - len(first), differing=differing, symbols="".join(sorted(symbols)),
-        )  # fmt: skip
+            numbers={cell: np.array(rows, np.int64) for cell, rows in cells.items()},
+            keys=keys,
+            arms=_arms(cells),
+            repeated=len(places) - len(first),
+            differing=differing,
+            symbols="".join(sorted(symbols)),
+        )
 
 
 def load_jsonl(path: str | Path) -> list[dict[str, Any]]:
@@ -267,9 +271,15 @@ def _task(source: Rows, number: int, arm: str, level: int, split: str, index: in
     row = source.rows[number]
     key = source._table.keys[number].decode()  # pyright: ignore[reportPrivateUsage]
     return Task(
-        id=f"{source.name}/{arm}/{level}/{key[:12]}", domain=source.name, arm=arm, level=level, split=split, index=index,
-        public=FrozenMap(_posed(number, row)), private=FrozenMap(_private(row)),
-    )  # fmt: skip
+        id=f"{source.name}/{arm}/{level}/{key[:12]}",
+        domain=source.name,
+        arm=arm,
+        level=level,
+        split=split,
+        index=index,
+        public=FrozenMap(_posed(number, row)),
+        private=FrozenMap(_private(row)),
+    )
 
 
 def _private(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -307,9 +317,13 @@ def _noted(notes: bytes, kind: str) -> _Table | None:
         parts = np.split(arrays["numbers"], np.cumsum(arrays["sizes"])[:-1])
         numbers = {(arm, level, split): part for (arm, level, split), part in zip(told["cells"], parts, strict=True)}
         return _Table(
-            numbers=numbers, keys=arrays["keys"], arms=_arms(numbers), repeated=told["repeated"], differing=told["differing"],
+            numbers=numbers,
+            keys=arrays["keys"],
+            arms=_arms(numbers),
+            repeated=told["repeated"],
+            differing=told["differing"],
             symbols=told["symbols"],
-        )  # fmt: skip
+        )
 
 
 def _frozen(number: int, row: object) -> FrozenMap:

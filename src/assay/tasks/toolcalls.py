@@ -20,9 +20,14 @@ __all__ = ["Asked", "ToolCalls", "calls_of", "schemas_of"]
 _TAGGED = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _MARKS = ("[TOOL_CALLS]", "<|python_tag|>")
 _KINDS: Mapping[str, tuple[type, ...]] = {
-    "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "array": (list,), "object": (dict,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
     "null": (type(None),),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,9 +61,13 @@ def random_batch(seed: int, columns: Sequence[str] = (), groups: int = 3, size: 
     prompts = len(np.unique(table["group"][owner]))
     counts = Counts(int(mask.sum()), len(owner), len(owner), prompts)
     return Batch(
-        offsets=offsets, tokens={k: TokenColumn(k, v, "testing") for k, v in tokens.items()}, rows=rows, rollouts=table,
-        counts=counts, drawn=replace(counts, tokens=counts.tokens + 5, rows=counts.rows + 2, rollouts=counts.rollouts + 2),
-    )  # fmt: skip
+        offsets=offsets,
+        tokens={k: TokenColumn(k, v, "testing") for k, v in tokens.items()},
+        rows=rows,
+        rollouts=table,
+        counts=counts,
+        drawn=replace(counts, tokens=counts.tokens + 5, rows=counts.rows + 2, rollouts=counts.rollouts + 2),
+    )
 
 
 def _column(name: str, n: int, rng: np.random.Generator) -> F:
@@ -114,6 +118,7 @@ def split_rows(batch: Batch, seed: int) -> tuple[Batch, NDArray[np.int64]]:
     more = len(index) - len(batch)
     made = replace(
         part.with_tokens(TokenColumn("mask", mask, "testing")),
-        counts=replace(part.counts, rows=part.counts.rows + more), drawn=replace(part.drawn, rows=part.drawn.rows + more),
-    )  # fmt: skip
+        counts=replace(part.counts, rows=part.counts.rows + more),
+        drawn=replace(part.drawn, rows=part.drawn.rows + more),
+    )
     return made, np.asarray(made.token("source"), np.int64)

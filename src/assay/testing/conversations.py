@@ -52,9 +52,10 @@ def check_context_manager(manager: ContextManager, *, turns: int = 6, context: i
     for one, other in zip(played, again, strict=True):
         said = [[c.tokens.tolist() for c in r.calls] for r in (one, other)]
         require(
-            said[0] == said[1] and other.fault == one.fault, subject,
+            said[0] == said[1] and other.fault == one.fault,
+            subject,
             f"does another thing when a rollout is played again: {other.error or 'its calls differ'}",
-        )  # fmt: skip
+        )
     numbers = {
         "calls": sum(len(r.calls) for r in played) / len(played),
         "rows": sum(len(samples(r)) for r in played) / len(played),
@@ -160,25 +161,44 @@ def parts_for(turns: int = 6, context: int = 256, breaks: bool = False) -> Sampl
     """What a sampler is tried with: a scripted policy of letters that ends some of its answers, in conversations of ``turns``."""
     weights = FakeLearner(_CODEC.size).weights | _ODDS
     return SamplerParts(
-        engine=ScriptedEngine(_answer, _CODEC, weights, context), tokenizer=_CODEC, source=Talks(turns=turns, breaks=breaks),
-        sampling=Sampling(max_new_tokens=_LIMIT, stop_ids=(_CODEC.eos,)), seed=0, max_turns=turns + 1, deadline=30.0,
-    )  # fmt: skip
+        engine=ScriptedEngine(_answer, _CODEC, weights, context),
+        tokenizer=_CODEC,
+        source=Talks(turns=turns, breaks=breaks),
+        sampling=Sampling(max_new_tokens=_LIMIT, stop_ids=(_CODEC.eos,)),
+        seed=0,
+        max_turns=turns + 1,
+        deadline=30.0,
+    )
 
 
 def contexts_for(count: int = 12) -> list[Context]:
     """As many contexts of `Talks`."""
-    tasks = [Task(
-        id=f"talk/{i}", domain="testing", arm="talk", level=1, split="train", index=i, public=FrozenMap({"prompt": f"{i}?"}),
-    ).exposed() for i in range(count)]  # fmt: skip
+    tasks = [
+        Task(
+            id=f"talk/{i}",
+            domain="testing",
+            arm="talk",
+            level=1,
+            split="train",
+            index=i,
+            public=FrozenMap({"prompt": f"{i}?"}),
+        ).exposed()
+        for i in range(count)
+    ]
     return [Context(key=t.id, group=t.id, task=t, messages=t.messages) for t in tasks]
 
 
 def _played(manager: ContextManager, turns: int, context: int, breaks: bool, subject: str) -> list[Rollout]:
     parts = parts_for(turns, context, breaks)
     player = Player(
-        engine=parts.engine, tokenizer=parts.tokenizer, source=parts.source, sampling=parts.sampling, seed=parts.seed,
-        max_turns=parts.max_turns, manager=manager,
-    )  # fmt: skip
+        engine=parts.engine,
+        tokenizer=parts.tokenizer,
+        source=parts.source,
+        sampling=parts.sampling,
+        seed=parts.seed,
+        max_turns=parts.max_turns,
+        manager=manager,
+    )
     try:
         return wait_for(player.collect(contexts_for(), 1))
     except AssayError as error:

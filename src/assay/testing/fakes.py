@@ -143,9 +143,12 @@ class ScriptedEngine:
         if len(request.prompt) + request.sampling.max_new_tokens > self.context:
             raise EngineError(f"request {request.id}: {len(request.prompt)} ids leave no room in a context of {self.context}")
         ask = Ask(
-            prompt=self.tokenizer.decode(request.prompt), ids=request.prompt, seed=request.seed, version=self.version,
+            prompt=self.tokenizer.decode(request.prompt),
+            ids=request.prompt,
+            seed=request.seed,
+            version=self.version,
             weights=self._weights,
-        )  # fmt: skip
+        )
         said = self.script(ask)
         if said is None:
             ids = self._sampled(request)

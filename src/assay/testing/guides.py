@@ -122,9 +122,14 @@ def _experience(arms: Mapping[str, tuple[int, ...]]) -> list[Outcome]:
 
 def _task(arm: str, level: int, index: int) -> Task:
     return Task(
-        id=f"{arm}/{level}/{index}", domain="testing", arm=arm, level=level, split="train", index=index,
+        id=f"{arm}/{level}/{index}",
+        domain="testing",
+        arm=arm,
+        level=level,
+        split="train",
+        index=index,
         public=FrozenMap({"prompt": "?"}),
-    )  # fmt: skip
+    )
 
 
 # ---- guidance ---------------------------------------------------------------------------------------------------------
@@ -229,8 +234,11 @@ def check_filter(part: GroupFilter) -> Report:
     rng = generator("testing/filter", 0)
     kept = 0
     groups = [graded(_task("a", 1, 0), [Score(components={}, fault=Fault.INFRA)] * 4, key="faulty")]
-    groups += [graded(_task("a", 1, n), [float(v) for v in rng.random(n) < rng.random()], key=f"g{n}/{k}")
-               for n in (1, 2, 3, 8, 16, 17) for k in range(20)]  # fmt: skip
+    groups += [
+        graded(_task("a", 1, n), [float(v) for v in rng.random(n) < rng.random()], key=f"g{n}/{k}")
+        for n in (1, 2, 3, 8, 16, 17)
+        for k in range(20)
+    ]
     for group in groups:
         found, again = part.select(group), part.select(group)
         ids = None if found is None else [r.id for r in found.rollouts]

@@ -121,10 +121,16 @@ def _task(problem: Problem, level: int, facts: dict[str, Any], solved: Solution,
     world = {**problem.world(facts), "facts": whole} if problem.hidden else problem.world(facts)
     gold = solved.answer if solved.gold is None else solved.gold
     return Task(
-        id=f"{problem.name}/{level}", domain=problem.domain, arm=problem.name, level=level,
-        split=content_split(public["facts"]), index=0, public=public, world=FrozenMap(world),
+        id=f"{problem.name}/{level}",
+        domain=problem.domain,
+        arm=problem.name,
+        level=level,
+        split=content_split(public["facts"]),
+        index=0,
+        public=public,
+        world=FrozenMap(world),
         private=FrozenMap({"answer": gold}),
-    )  # fmt: skip
+    )
 
 
 def _worded(problem: Problem, facts: dict[str, Any], subject: str) -> None:

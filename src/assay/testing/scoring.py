@@ -187,6 +187,7 @@ def _survives(
     faults = [x for x in silenced.values() if not x.valid]
     others = [dict(x.components) for name, x in silenced.items() if x.valid and _plain(x) != _plain(found[name])]
     require(
-        bool(faults) and not others, subject,
+        bool(faults) and not others,
+        subject,
         f"gave {others[:1] or 'numbers alone'} where its judges gave no answer; give a fault (assay.core.unanswered)",
-    )  # fmt: skip
+    )

@@ -319,9 +319,12 @@ def _elsewhere(blob: bytes, places: Sequence[tuple[str, int, str, int]]) -> str:
     seed = "54321" if os.environ.get("PYTHONHASHSEED") == "12345" else "12345"
     path = [p for p in sys.path if p]
     done = subprocess.run(
-        [sys.executable, "-c", _CHILD], input=pickle.dumps((path, blob, places)), capture_output=True, check=False,
+        [sys.executable, "-c", _CHILD],
+        input=pickle.dumps((path, blob, places)),
+        capture_output=True,
+        check=False,
         env={**os.environ, "PYTHONHASHSEED": seed},
-    )  # fmt: skip
+    )
     if done.returncode:
         raise ContractError(f"the source fails in a fresh interpreter: {done.stderr.decode(errors='replace')[-800:]}")
     return done.stdout.decode().split()[-1]

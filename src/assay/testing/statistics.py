@@ -75,20 +75,23 @@ def _check(stat: VocabStat, seed: int, case: _Case) -> None:
     subject = type(stat).__name__
     whole = case.at(slice(None))
     require(
-        tuple(whole.shape) == (_POSITIONS,) and whole.dtype == case.logits.dtype, subject,
+        tuple(whole.shape) == (_POSITIONS,) and whole.dtype == case.logits.dtype,
+        subject,
         f"shape law, seed {seed}: {_POSITIONS} positions in {case.logits.dtype} gave {list(whole.shape)} in {whole.dtype}",
-    )  # fmt: skip
+    )
     require(bool(torch.isfinite(whole).all()), subject, f"finite law, seed {seed}: {whole.detach()}")
     parts = torch.cat([case.at(part) for part in (slice(7, None), slice(0, 2), slice(2, 7))])
     again = torch.cat([parts[5:], parts[:5]])
     require(
-        bool(torch.allclose(whole, again, rtol=1e-5, atol=1e-6)), subject,
+        bool(torch.allclose(whole, again, rtol=1e-5, atol=1e-6)),
+        subject,
         f"position law, seed {seed}: {whole.detach()} together, {again.detach()} in three chunks",
-    )  # fmt: skip
+    )
     if whole.requires_grad:
         (slope,) = torch.autograd.grad(case.at(slice(None))[4], case.logits, materialize_grads=True)
         rest = torch.cat([slope[:4], slope[5:]])
         require(
-            bool(torch.isfinite(slope).all()) and not bool(rest.any()), subject,
+            bool(torch.isfinite(slope).all()) and not bool(rest.any()),
+            subject,
             f"gradient law, seed {seed}: the number at position 4 has the gradient {slope}",
-        )  # fmt: skip
+        )

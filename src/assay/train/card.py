@@ -65,7 +65,7 @@ class Provenance:
     @classmethod
     def of(
         cls, place: Path, run: RunView | None, step: int | None, model: AnyModel, form: str, dtype: str, beneath: Path
-    ) -> Provenance:  # fmt: skip
+    ) -> Provenance:
         """Of what lies in ``place``; ``beneath`` holds the weights under an adapter."""
         adapter: Any = getattr(model, "adapter", None)
         name, base = _base(run) if run else _base_of_folder(place)
@@ -74,15 +74,22 @@ class Provenance:
         done: dict[str, Any] = storage.read_json(place / "done.json") if run and (place / "done.json").exists() else {}
         asked: dict[str, Any] = storage.read_json(place / "recipe.json") if run and (place / "recipe.json").exists() else {}
         return cls(
-            run=run, step=step, digest=str(done["digest"]) if done.get("step") == step and done else "", form=form, dtype=dtype,
+            run=run,
+            step=step,
+            digest=str(done["digest"]) if done.get("step") == step and done else "",
+            form=form,
+            dtype=dtype,
             architecture=_architecture(model.shape),
-            parameters=model.shape.parameters, rounded=dtype != "float32",
-            base_name=name.repo if name else "", base_revision=name.revision if name else "", base=base,
+            parameters=model.shape.parameters,
+            rounded=dtype != "float32",
+            base_name=name.repo if name else "",
+            base_revision=name.revision if name else "",
+            base=base,
             base_digest=_weights_digest(place / "start") if run else "",
             recipe=" ".join(map(str, (asked["recipe"], *asked["args"]))) if asked else "",
             adapter=_adapter(adapter.settings) if adapter is not None else "",
             data=hub_rows(run.settings, step or 0) if run else (),
-        )  # fmt: skip
+        )
 
 
 def _architecture(shape: Any) -> str:
@@ -175,11 +182,15 @@ def _front_matter(known: Provenance, name: str) -> str:
     family = _tasks(known)[0] if len(_tasks(known)) == 1 else _word(_part(known.run.settings, "tasks")) if known.run else ""
     results = [
         EvalResult(
-            task_type="text-generation", dataset_type=f"assay/{family}", dataset_name=f"{', '.join(_tasks(known))} (held out)",
-            metric_type="accuracy", metric_name=f"{mode} accuracy", metric_value=round(line.accuracy(_threshold(known)).value, 6),
+            task_type="text-generation",
+            dataset_type=f"assay/{family}",
+            dataset_name=f"{', '.join(_tasks(known))} (held out)",
+            metric_type="accuracy",
+            metric_name=f"{mode} accuracy",
+            metric_value=round(line.accuracy(_threshold(known)).value, 6),
         )
         for mode, line in _measured(known).items()
-    ]  # fmt: skip
+    ]
     if results:
         given |= {"model_name": name, "eval_results": results}
     data: Any = ModelCardData(tags=tags + (["lora"] if known.adapter else []), **given)

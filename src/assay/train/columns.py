@@ -34,9 +34,19 @@ if TYPE_CHECKING:
     from assay.train.session import Session
 
 __all__ = [
-    "MOMENTS", "BatchColumn", "ColumnProvider", "GroupColumn", "Live", "Moment", "check_providers", "complete_batch",
-    "complete_groups", "complete_update", "with_steps", "with_values",
-]  # fmt: skip
+    "MOMENTS",
+    "BatchColumn",
+    "ColumnProvider",
+    "GroupColumn",
+    "Live",
+    "Moment",
+    "check_providers",
+    "complete_batch",
+    "complete_groups",
+    "complete_update",
+    "with_steps",
+    "with_values",
+]
 
 Moment = Literal["group", "batch", "update"]
 MOMENTS = ("group", "batch", "update")

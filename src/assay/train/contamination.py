@@ -140,9 +140,13 @@ def _looked(run: Run) -> dict[str, Any]:
     sources = [{"name": HELD_OUT, "items": len(own)}]
     sources += [{"name": str(file), "items": sum(i.file == file for i in index.items)} for file in _in_order(index)]
     return {
-        **seen.record(), "whole": whole, "sample": check.sample, "items": len(own) + len(index.items), "sources": sources,
+        **seen.record(),
+        "whole": whole,
+        "sample": check.sample,
+        "items": len(own) + len(index.items),
+        "sources": sources,
         "near": near,
-    }  # fmt: skip
+    }
 
 
 def _held_out(run: Run) -> list[Task]:
@@ -231,9 +235,14 @@ def _of_task(task: Task, kind: str, similarity: float = 1.0) -> dict[str, Any]:
 def _of_file(hit: Hit) -> dict[str, Any]:
     item = hit.item
     return {
-        "kind": hit.kind, "file": item.file, "line": item.line, "task": "", "item": item.text, "run": hit.run,
+        "kind": hit.kind,
+        "file": item.file,
+        "line": item.line,
+        "task": "",
+        "item": item.text,
+        "run": hit.run,
         "similarity": round(hit.similarity, 4),
-    }  # fmt: skip
+    }
 
 
 def _in_order(index: EvalIndex) -> list[str]:

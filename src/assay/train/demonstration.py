@@ -107,9 +107,13 @@ class Demonstration:
 
 
 def conversation_row(
-    key: str, opening: Sequence[Message], turns: Sequence[Message], reader: Reader, everything: bool = False,
+    key: str,
+    opening: Sequence[Message],
+    turns: Sequence[Message],
+    reader: Reader,
+    everything: bool = False,
     skipped: Collection[int] = (),
-) -> Sample:  # fmt: skip
+) -> Sample:
     """A training row of a conversation: assistant turns and the tokens that end them carry loss.
 
     Each turn's tokens are those that it has when it is said: an answer is encoded by itself, and what follows is written behind
@@ -168,10 +172,12 @@ def _says(message: Message) -> bool:
 def _made(opening: Sequence[Turn], turns: Sequence[Turn], place: str) -> Demonstration:
     silent = [turn.message.role for turn in (*opening, *turns) if turn.learned is False and not _says(turn.message)]
     return Demonstration(
-        opening=tuple(turn.message for turn in opening), turns=tuple(turn.message for turn in turns), place=place,
+        opening=tuple(turn.message for turn in opening),
+        turns=tuple(turn.message for turn in turns),
+        place=place,
         skipped=frozenset(i for i, turn in enumerate(turns) if turn.learned is False and _says(turn.message)),
         muted=tuple(f"a field of the {role}'s turn" for role in silent),
-    )  # fmt: skip
+    )
 
 
 def _checked(found: Demonstration, name: str) -> Demonstration:

@@ -302,7 +302,7 @@ class Driver:
                 with asking("learner and engine, as they were built,"):
                     session = open_session(
                         self.run, self.run.stages[index], model, pool, step, session, self._other, checker, judges
-                    )  # fmt: skip
+                    )
                 with closing(session):
                     with asking("learner and engine, as they were built,"):
                         if found and index == first:

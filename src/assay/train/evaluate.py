@@ -61,10 +61,14 @@ def items_of(attempts: Sequence[Attempts]) -> list[dict[str, Any]]:
         valid = [(s.primary, r.text) for r, s in zip(a.rollouts, a.scores, strict=True) if s.valid]
         out.append(
             {
-                "id": a.task.id, "arm": a.task.arm, "level": a.task.level,
-                "values": [v for v, _ in valid], "answers": [t for _, t in valid], "faults": len(a.scores) - len(valid),
+                "id": a.task.id,
+                "arm": a.task.arm,
+                "level": a.task.level,
+                "values": [v for v, _ in valid],
+                "answers": [t for _, t in valid],
+                "faults": len(a.scores) - len(valid),
             }
-        )  # fmt: skip
+        )
     return out
 
 

@@ -80,10 +80,12 @@ class Oracle:
         turns, limit = self.answers[rollout], request.sampling.max_new_tokens
         ids = turns[int(number)] if int(number) < len(turns) else ids_of([])
         return Completion(
-            ids=ids[:limit], logp_engine=np.full(len(ids[:limit]), np.nan, np.float32),
+            ids=ids[:limit],
+            logp_engine=np.full(len(ids[:limit]), np.nan, np.float32),
             spans=(Span(self.like.version, 0, len(ids[:limit])),) if len(ids) else (),
-            stop=Stop.DONE if 0 < len(ids) <= limit else Stop.LENGTH, sampling=replace(request.sampling, temperature=1.0),
-        )  # fmt: skip
+            stop=Stop.DONE if 0 < len(ids) <= limit else Stop.LENGTH,
+            sampling=replace(request.sampling, temperature=1.0),
+        )
 
     async def abort(self, ids: Sequence[str]) -> None:
         """Nothing runs."""

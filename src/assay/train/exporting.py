@@ -52,9 +52,14 @@ class Exported:
 
 
 def export(
-    source: str | Path, to: str | Path, *, form: str = "merged", dtype: str = "float32", step: int | None = None,
+    source: str | Path,
+    to: str | Path,
+    *,
+    form: str = "merged",
+    dtype: str = "float32",
+    step: int | None = None,
     check: bool = True,
-) -> Exported:  # fmt: skip
+) -> Exported:
     """Writes the model of a run, or of a model folder, as a folder that any tool of the Hugging Face world loads.
 
     The folder holds config, generation config, tokenizer with chat template, safetensors, and ``README.md``, a model card of what
@@ -157,10 +162,13 @@ def _generation(place: Path, run: RunView | None) -> dict[str, Any]:
     if temperature == 0:
         return {"do_sample": False, "max_new_tokens": int(sampling["max_new_tokens"])}
     return {
-        "do_sample": True, "temperature": temperature, "top_p": float(sampling.get("top_p", 1.0)),
-        "top_k": int(sampling.get("top_k", 0)), "max_new_tokens": int(sampling["max_new_tokens"]),
+        "do_sample": True,
+        "temperature": temperature,
+        "top_p": float(sampling.get("top_p", 1.0)),
+        "top_k": int(sampling.get("top_k", 0)),
+        "max_new_tokens": int(sampling["max_new_tokens"]),
         **({"min_p": float(sampling["min_p"])} if sampling.get("min_p") else {}),
-    }  # fmt: skip
+    }
 
 
 def _texts(run: RunView | None) -> Sequence[str]:

@@ -85,11 +85,16 @@ class Memory:
     def parts(self) -> dict[str, int]:
         """By name for people."""
         return {
-            "weights": self.weights, "gradients": self.gradients, "optimiser": self.optimiser, "anchors": self.anchors,
-            "activations of a micro-batch, about": self.activations, "logits beyond that": self.head,
-            "engine's weights": self.engine, "key-value cache at most": self.cache,
+            "weights": self.weights,
+            "gradients": self.gradients,
+            "optimiser": self.optimiser,
+            "anchors": self.anchors,
+            "activations of a micro-batch, about": self.activations,
+            "logits beyond that": self.head,
+            "engine's weights": self.engine,
+            "key-value cache at most": self.cache,
             "states of sampled tokens at most": self.recalled,
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +319,7 @@ def head_of(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: W
 
 def savings(
     run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: Weights, others: int, evaluated: int
-) -> list[tuple[str, int]]:  # fmt: skip
+) -> list[tuple[str, int]]:
     """Settings that would take less memory, and how many bytes less each, most first; arguments as those of `memory_of`.
 
     What saves less than a hundredth of the whole is left out.

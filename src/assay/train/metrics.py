@@ -63,17 +63,24 @@ def rollout_records(groups: Sequence[Group], tokenizer: Tokenizer, second: Mappi
     shown |= set(_overpaid(groups, second)[:OVERPAID_SHOWN])
     return [
         {
-            "id": rollout.id, "task": group.task.id, "arm": group.task.arm, "level": group.task.level,
-            "prompt": "".join(m.content for m in rollout.context.messages), "text": _spoken(rollout.calls, tokenizer),
-            "stop": rollout.stop.value, "components": dict(score.components), "fault": score.fault.value,
-            "length": rollout.length, "tag": rollout.context.tag,
+            "id": rollout.id,
+            "task": group.task.id,
+            "arm": group.task.arm,
+            "level": group.task.level,
+            "prompt": "".join(m.content for m in rollout.context.messages),
+            "text": _spoken(rollout.calls, tokenizer),
+            "stop": rollout.stop.value,
+            "components": dict(score.components),
+            "fault": score.fault.value,
+            "length": rollout.length,
+            "tag": rollout.context.tag,
             **({"thought": rollout.calls[-1].thought} if rollout.calls and rollout.calls[-1].thought is not None else {}),
             **({"check": dict(second[rollout.id].components)} if rollout.id in second else {}),
         }
         for group in groups
         for rollout, score in zip(group.rollouts, group.scores, strict=True)
         if rollout.id in shown
-    ]  # fmt: skip
+    ]
 
 
 def _overpaid(groups: Sequence[Group], second: Mapping[str, Score]) -> list[str]:

@@ -123,9 +123,14 @@ class Policy:
         model = self.model()
         drawn = sampling or Sampling(max_new_tokens=min(64, model.shape.max_positions // 2))
         parts = SamplerParts(
-            engine=engine_for(model), tokenizer=model.tokenizer, source=tasks, sampling=drawn if n else greedy(drawn),
-            seed=seed, max_turns=max_turns, deadline=environment_deadline,
-        )  # fmt: skip
+            engine=engine_for(model),
+            tokenizer=model.tokenizer,
+            source=tasks,
+            sampling=drawn if n else greedy(drawn),
+            seed=seed,
+            max_turns=max_turns,
+            deadline=environment_deadline,
+        )
         sampler = (player or PlayerSpec()).player.build(parts)
         items = held_out(tasks, levels, per_level, split)
         with ScoringPool(tasks.verifier(), deadline) as pool, asking("the sampler"):

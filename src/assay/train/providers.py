@@ -22,9 +22,20 @@ from assay.train.columns import ColumnProvider, Live, Moment, with_steps, with_v
 from assay.train.reference_value import ReferenceValue
 
 __all__ = [
-    "AUTOMATIC", "DEFAULTS", "Age", "ConstantValue", "FailureRate", "GreedyReward", "Level", "PairwiseOutcome", "Peers",
-    "PromptConfidence", "ReferenceValue", "RightSoFar", "TurnState",
-]  # fmt: skip
+    "AUTOMATIC",
+    "DEFAULTS",
+    "Age",
+    "ConstantValue",
+    "FailureRate",
+    "GreedyReward",
+    "Level",
+    "PairwiseOutcome",
+    "Peers",
+    "PromptConfidence",
+    "ReferenceValue",
+    "RightSoFar",
+    "TurnState",
+]
 
 F = NDArray[np.float64]
 
@@ -285,17 +296,22 @@ class Age:
 # ---- the registry -----------------------------------------------------------------------------------------------------
 
 
-AUTOMATIC: Mapping[str, ColumnProvider] = {
-    p.name: p for p in (GreedyReward(), PromptConfidence(), TurnState(), Age())
-}  # fmt: skip
+AUTOMATIC: Mapping[str, ColumnProvider] = {p.name: p for p in (GreedyReward(), PromptConfidence(), TurnState(), Age())}
 """Providers that a stage need not name: what they give is a fact, not a choice."""
 
 DEFAULTS: Mapping[str, ColumnProvider] = AUTOMATIC | {
     p.name: p
     for p in (
-        Level(name="difficulty"), Level(name="role"), FailureRate(), ConstantValue(name="responsiveness"), Peers(),
-        PairwiseOutcome(name="win"), PairwiseOutcome(name="loss"), ReferenceValue(),
-        ReferenceValue(name="optimal_value", temperature=0.5), RightSoFar(),
+        Level(name="difficulty"),
+        Level(name="role"),
+        FailureRate(),
+        ConstantValue(name="responsiveness"),
+        Peers(),
+        PairwiseOutcome(name="win"),
+        PairwiseOutcome(name="loss"),
+        ReferenceValue(),
+        ReferenceValue(name="optimal_value", temperature=0.5),
+        RightSoFar(),
     )
-}  # fmt: skip
+}
 """Provider of each column where a method is named (`assay.train.wiring`) and neither verifier nor stage says otherwise."""

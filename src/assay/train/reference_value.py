@@ -62,9 +62,10 @@ class ReferenceValue:
         calls = [(i, j, c) for i, g in enumerate(rows) for j, r in enumerate(g.rollouts) for c in r.calls]
         shift = [np.zeros(len(g.rollouts)) for g in rows]
         ratios = zip(
-            live.logprobs([c.tokens for _, _, c in calls], self.model), live.logprobs([c.tokens for _, _, c in calls]),
+            live.logprobs([c.tokens for _, _, c in calls], self.model),
+            live.logprobs([c.tokens for _, _, c in calls]),
             strict=True,
-        )  # fmt: skip
+        )
         for (i, j, call), (ref, now) in zip(calls, ratios, strict=True):
             shift[i][j] += float((ref - now)[len(call.prefix) :].sum(dtype=np.float64))
         return [self._value(g, w) for g, w in zip(rows, shift, strict=True)]

@@ -251,10 +251,16 @@ class Session:
 
 
 def open_session(
-    run: Run, stage: Stage, model: AnyModel, pool: ScoringPool, step: int, before: Session | None = None,
-    others: Callable[[str], AnyModel] = from_folder, checker: Checker | None = None,
+    run: Run,
+    stage: Stage,
+    model: AnyModel,
+    pool: ScoringPool,
+    step: int,
+    before: Session | None = None,
+    others: Callable[[str], AnyModel] = from_folder,
+    checker: Checker | None = None,
     judges: RunJudges | None = None,
-) -> Session:  # fmt: skip
+) -> Session:
     """Builds a stage from its settings and the weights that it starts from.
 
     Args:
@@ -282,9 +288,14 @@ def open_session(
         raise ConfigError(f"no arm of task family {run.tasks.name!r} has a level of {stage.levels}")
     settings = learner_of(run, stage)
     learner = build_learner(
-        model, settings, total_steps=stage.steps * stage.updates, version=before.learner.version if before else 0,
-        models={a.model: others(a.model) for a in settings.anchors if a.model}, mesh=run.mesh, threads=run.threads,
-    )  # fmt: skip
+        model,
+        settings,
+        total_steps=stage.steps * stage.updates,
+        version=before.learner.version if before else 0,
+        models={a.model: others(a.model) for a in settings.anchors if a.model},
+        mesh=run.mesh,
+        threads=run.threads,
+    )
     lag = stage.lag if isinstance(stage, Reinforce) else 0
     try:
         if before:
@@ -295,16 +306,23 @@ def open_session(
         raise
     program = stage.taught.compile(stage.updates, offers=stage.learner.offers)
     return Session(
-        run=run, stage=stage, learner=learner, engine=engine, tokenizer=model.tokenizer,
+        run=run,
+        stage=stage,
+        learner=learner,
+        engine=engine,
+        tokenizer=model.tokenizer,
         player=sampler_of(stage).build(parts_of(run, engine, model.tokenizer, run.sampling)),
-        pool=pool, program=program, plan=program.plan,
+        pool=pool,
+        program=program,
+        plan=program.plan,
         index=_index(run, stage, before),
         proof=_proof(run, model, lag, learner.policy.replay is not None) if run.prove_weights else None,
         practice=_practice(run, stage, arms, step) if isinstance(stage, Reinforce) else None,
         checker=checker,
-        scorer=stage.reward.build() if isinstance(stage, Reinforce) else FromTasks(), judges=judges,
+        scorer=stage.reward.build() if isinstance(stage, Reinforce) else FromTasks(),
+        judges=judges,
         step=step,
-    )  # fmt: skip
+    )
 
 
 def _engine(run: Run, learner: AnyLearner, lag: int) -> Engine:

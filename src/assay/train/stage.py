@@ -159,10 +159,11 @@ class Desk:
         if new:
             shown = ", ".join(new[:4]) + (f" and {len(new) - 4} more" if len(new) > 4 else "")
             self.journal.event(
-                s.step, "untrained",
+                s.step,
+                "untrained",
                 f"the gradient of {len(new)} trained tensor{'s' if len(new) > 1 else ''} has been exactly 0 at every step that "
                 f"moved others: {shown}; nothing that the loss reads depends on them",
-            )  # fmt: skip
+            )
             self.progress.untrained += new
 
     async def _step(self, s: Session, given: Given | None) -> dict[str, float]:

@@ -13,9 +13,16 @@ from assay.core.task import CALLS, TOOLS, Message
 __all__ = ["Turn", "check_row", "check_unread", "read_tools", "read_turns", "shorten"]
 
 _ROLES = {
-    "system": "system", "user": "user", "assistant": "assistant", "tool": "tool", "human": "user", "gpt": "assistant",
-    "function": "tool", TOOLS: TOOLS, CALLS: CALLS,
-}  # fmt: skip
+    "system": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "human": "user",
+    "gpt": "assistant",
+    "function": "tool",
+    TOOLS: TOOLS,
+    CALLS: CALLS,
+}
 """Roles by what rows call them; the last two are those of the rows that a teacher's attempts become."""
 _NAMES = (("role", "from"), ("content", "value"))
 _SWITCHES = ("weight", "train", "loss_mask", "trainable")

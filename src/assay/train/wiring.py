@@ -238,9 +238,11 @@ class _Wiring:
         beside = self.method.requires.stored == "beside"
         if stored and not isinstance(stage.composer, AsStream):
             self._put(
-                changes, "composer", AsStream(stream="offline", inner=stage.composer),
+                changes,
+                "composer",
+                AsStream(stream="offline", inner=stage.composer),
                 "it learns from stored answers: the step's own attempts are taken for such",
-            )  # fmt: skip
+            )
         elif beside and isinstance(stage.composer, Compose):
             self._put(changes, "composer", WithStored(least=0.75), self.method.requires.why)
         elif not stored and not beside and isinstance(stage.composer, AsStream | WithStored):
@@ -318,6 +320,11 @@ def _head(spec: tuple[str, int, float, float], critic: Critic) -> ValueHead:
     form, outputs, low, high = spec
     ranged: dict[str, Any] = {} if form == "scalar" else {"form": form, "outputs": outputs, "low": low, "high": high}
     return ValueHead(
-        name=critic.name, trunk=critic.model, behind=critic.behind, tau=critic.tau, init=critic.init,
-        optimizer=AdamW(lr=critic.lr) if critic.lr else None, **ranged,
-    )  # fmt: skip
+        name=critic.name,
+        trunk=critic.model,
+        behind=critic.behind,
+        tau=critic.tau,
+        init=critic.init,
+        optimizer=AdamW(lr=critic.lr) if critic.lr else None,
+        **ranged,
+    )

@@ -22,9 +22,15 @@ def posed(gold: Any, answer: str, *, id: str = "case", prompt: str = "", stop: S
     1.0
     """
     task = Task(
-        id=id, domain="case", arm="case", level=1, split="test", index=0, public=FrozenMap({"prompt": prompt}),
+        id=id,
+        domain="case",
+        arm="case",
+        level=1,
+        split="test",
+        index=0,
+        public=FrozenMap({"prompt": prompt}),
         private=FrozenMap({"answer": gold}),
-    )  # fmt: skip
+    )
     return task, attempt(task, answer, id=id, group=id, stop=stop)
 
 
@@ -45,9 +51,12 @@ def attempt(task: Task, *texts: str, id: str = "r0", group: str = "g0", stop: St
     for position, text in enumerate(texts):
         ids = _points(text)
         completion = Completion(
-            ids=ids_of(ids), logp_engine=np.full(len(ids), -1.0, np.float32), spans=(Span(0, 0, len(ids)),) if text else (),
-            stop=stop if position == len(texts) - 1 else Stop.DONE, sampling=Sampling(),
-        )  # fmt: skip
+            ids=ids_of(ids),
+            logp_engine=np.full(len(ids), -1.0, np.float32),
+            spans=(Span(0, 0, len(ids)),) if text else (),
+            stop=stop if position == len(texts) - 1 else Stop.DONE,
+            sampling=Sampling(),
+        )
         parent = position - 1 if position else None
         calls.append(Call(id=position, parent=parent, prefix=ids_of(seen), completion=completion, text=text))
         seen = np.concatenate([seen, ids])

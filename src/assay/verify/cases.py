@@ -86,9 +86,11 @@ def verdict_row(score: Score, seconds: float | None = None) -> dict[str, Any]:
     """
     said = score.info.get("verdict")
     row: dict[str, Any] = {
-        "value": score.primary if score.valid else None, "components": dict(score.components), "fault": score.fault.value,
+        "value": score.primary if score.valid else None,
+        "components": dict(score.components),
+        "fault": score.fault.value,
         "verdict": None if said is None else str(said),
-    }  # fmt: skip
+    }
     if seconds is not None:
         row["seconds"] = round(seconds, 6)
     if not score.valid:

@@ -99,9 +99,11 @@ class Joint(ABC):
         if len(found) < 2:
             return found[0] if found else None
         return {
-            "tag": ", ".join(one["tag"] for one in found), "held": all(one["held"] for one in found),
-            "line": "; ".join(one["line"] for one in found), "parts": found,
-        }  # fmt: skip
+            "tag": ", ".join(one["tag"] for one in found),
+            "held": all(one["held"] for one in found),
+            "line": "; ".join(one["line"] for one in found),
+            "parts": found,
+        }
 
     def beside(self, answers: int) -> Self | None:
         """The same verifier where so many answers are judged side by side; None where no part starts programs."""

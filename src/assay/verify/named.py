@@ -144,11 +144,14 @@ def about(name: str) -> NamedVerifier:
     kind = _kind(name)
     made: Any = kind()
     return NamedVerifier(
-        name=name, kind=_VERIFIERS[name][0], gold=_VERIFIERS[name][1],
-        summary=" ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split()), components=tuple(made.names),
+        name=name,
+        kind=_VERIFIERS[name][0],
+        gold=_VERIFIERS[name][1],
+        summary=" ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split()),
+        components=tuple(made.names),
         settings={f.name: getattr(made, f.name) for f in fields(made) if f.init},
         trusted=abilities_of(made).trusted,
-    )  # fmt: skip
+    )
 
 
 def _kind(name: str) -> type[Any]:

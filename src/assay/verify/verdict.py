@@ -79,9 +79,10 @@ def failed_attempt(rollout: Rollout, floor: Mapping[str, float]) -> Score | None
         return None
     own = rollout.fault is Fault.POLICY
     return Score(
-        components=dict(floor) if own else {}, fault=Fault.POLICY if own else Fault.INFRA,
+        components=dict(floor) if own else {},
+        fault=Fault.POLICY if own else Fault.INFRA,
         info=FrozenMap({"error": rollout.error or "generation failed"}),
-    )  # fmt: skip
+    )
 
 
 def broken(error: BaseException) -> Score:

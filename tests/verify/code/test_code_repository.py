@@ -65,8 +65,9 @@ def test_edits_are_made_once_and_in_order() -> None:
     assert applied(files, [Edit("a.py", "x = 1", "x = 3"), Edit("a.py", "x = 3\ny = 1", "")])[0] == {"a.py": "x = 2\n"}
     assert applied(files, [Edit("b/c.py", "", "z = 1")])[0]["b/c.py"] == "z = 1\n"
     assert applied({"a.py": ""}, [Edit("tests/t.py", "", "1"), Edit("x.py", "", "1")], ["tests/", "x.py"]) == (
-        {"a.py": ""}, ["tests/t.py", "x.py"],
-    )  # fmt: skip
+        {"a.py": ""},
+        ["tests/t.py", "x.py"],
+    )
     for edit, why in (
         (Edit("a.py", "x", "z"), "not in a.py"),
         (Edit("a.py", "", "z"), "there already"),

@@ -174,21 +174,35 @@ def test_what_is_shown_and_how_it_agrees() -> None:
 @pytest.mark.parametrize(
     ("test", "steps"),
     [
-        ("assert f(2) == 4", ["f(2)"]), ("assert 4 == f(2)", ["f(2)"]), ("assert f(2) in [4, 5]", ["f(2)"]),
-        ("assert abs(f(2) - 4) < 1e-6", ["f(2)"]), ("assert math.isclose(f(2), 4, rel_tol=1e-3)", ["f(2)"]),
-        ("assert not f(2) != 4", ["f(2)"]), ("assert f(2) == 4 and f(3) > 5", ["f(2)", "f(3)"]),
-        ("assert f(2) == 2 ** 2 and 3 < f(2) < 5", ["f(2)", "f(2)"]), ("assert [f(1), f(2)] == [2, 4]", ["f(1)", "f(2)"]),
-        ("assert sorted(f(1)) == sorted([2, 1])", ["sorted(f(1))"]), ("assert set(f(1)) == {1, 2}", ["set(f(1))"]),
-        ("def check(g):\n    assert g(2) == 4\ncheck(f)", ["g = f", "g(2)"]), ("want = 4\nassert f(2) == want", ["f(2)"]),
-        ("for x, want in [(2, 4), (3, 6)]:\n    assert f(x) == want", ["f(2)", "f(3)"]), ("assert f(2) is None", ["f(2)"]),
-        ("for x in [2, 3]:\n    assert f(x) == 4", ["f(2)", "f(3)"]), ("assert abs(f(2)) == 4", ["f(2)"]),
-        ("assert f(2) == {'a': [4]}", ["f(2)"]), ("assert f(2)", ["f(2)"]), ("assert f('x') == -4.0", ["f('x')"]),
-        ("assert f(2) + 1 == [*x]", ["f(2)", "[*x]"]), ("assert f(2) == 10 ** 99", ["f(2)", "10 ** 99"]),
-        ("assert f(2) == 'a' * 10 ** 9", ["f(2)"]), ("assert abs(f(x)) == 4", ["abs(f(x))"]),
+        ("assert f(2) == 4", ["f(2)"]),
+        ("assert 4 == f(2)", ["f(2)"]),
+        ("assert f(2) in [4, 5]", ["f(2)"]),
+        ("assert abs(f(2) - 4) < 1e-6", ["f(2)"]),
+        ("assert math.isclose(f(2), 4, rel_tol=1e-3)", ["f(2)"]),
+        ("assert not f(2) != 4", ["f(2)"]),
+        ("assert f(2) == 4 and f(3) > 5", ["f(2)", "f(3)"]),
+        ("assert f(2) == 2 ** 2 and 3 < f(2) < 5", ["f(2)", "f(2)"]),
+        ("assert [f(1), f(2)] == [2, 4]", ["f(1)", "f(2)"]),
+        ("assert sorted(f(1)) == sorted([2, 1])", ["sorted(f(1))"]),
+        ("assert set(f(1)) == {1, 2}", ["set(f(1))"]),
+        ("def check(g):\n    assert g(2) == 4\ncheck(f)", ["g = f", "g(2)"]),
+        ("want = 4\nassert f(2) == want", ["f(2)"]),
+        ("for x, want in [(2, 4), (3, 6)]:\n    assert f(x) == want", ["f(2)", "f(3)"]),
+        ("assert f(2) is None", ["f(2)"]),
+        ("for x in [2, 3]:\n    assert f(x) == 4", ["f(2)", "f(3)"]),
+        ("assert abs(f(2)) == 4", ["f(2)"]),
+        ("assert f(2) == {'a': [4]}", ["f(2)"]),
+        ("assert f(2)", ["f(2)"]),
+        ("assert f('x') == -4.0", ["f('x')"]),
+        ("assert f(2) + 1 == [*x]", ["f(2)", "[*x]"]),
+        ("assert f(2) == 10 ** 99", ["f(2)", "10 ** 99"]),
+        ("assert f(2) == 'a' * 10 ** 9", ["f(2)"]),
+        ("assert abs(f(x)) == 4", ["abs(f(x))"]),
         ("x = y = 3\nassert f(2) == x", ["x = y = 3", "f(2)"]),
-        ("x = [2]\nf(x)\nassert x == [3]", ["x = [2]\nf(x)", "x"]), ("assert f(2) == int('x')", ["f(2)"]),
+        ("x = [2]\nf(x)\nassert x == [3]", ["x = [2]\nf(x)", "x"]),
+        ("assert f(2) == int('x')", ["f(2)"]),
     ],
-)  # fmt: skip
+)
 def test_what_is_expected_stays_here(test: str, steps: list[str]) -> None:
     found = parted(test)
     assert found is not None and [step[1] for step in found.steps] == steps
@@ -197,17 +211,25 @@ def test_what_is_expected_stays_here(test: str, steps: list[str]) -> None:
 @pytest.mark.parametrize(
     "test",
     [
-        "def test():\n    assert f(2) == 4", "for x in range(2):\n    assert f(x) == 4",
-         "assert all(f(x) == 2 * x for x in range(3))",
-        "if f(2) == 4:\n    pass\nelse:\n    assert False", "x = f(2) == 4\nassert x",
-         "def c(g, h=1):\n    assert g(2) == 4\nc(f)",
-        "def c(g):\n    assert g(2) == 4\nc(f)\nc(f)", "def c(g):\n    assert g(2) == 4\n    return 1\nc(f)", "x = 1",
-        "assert (y := f(2)) == 4", "def c(g):\n    assert g(2) == 4\nc(g=f)", "while True:\n    assert f(1) == 2", "assert f(",
+        "def test():\n    assert f(2) == 4",
+        "for x in range(2):\n    assert f(x) == 4",
+        "assert all(f(x) == 2 * x for x in range(3))",
+        "if f(2) == 4:\n    pass\nelse:\n    assert False",
+        "x = f(2) == 4\nassert x",
+        "def c(g, h=1):\n    assert g(2) == 4\nc(f)",
+        "def c(g):\n    assert g(2) == 4\nc(f)\nc(f)",
+        "def c(g):\n    assert g(2) == 4\n    return 1\nc(f)",
+        "x = 1",
+        "assert (y := f(2)) == 4",
+        "def c(g):\n    assert g(2) == 4\nc(g=f)",
+        "while True:\n    assert f(1) == 2",
+        "assert f(",
         "class T:\n    def test(self):\n        assert f(2) == 4",
-         "try:\n    f(1)\n    assert f(2) == 4\nexcept ValueError:\n    pass",
-        "for x, y in [(1, 2), (3,)]:\n    assert f(x) == y", "for x, y in [1, 2]:\n    assert f(x) == y",
+        "try:\n    f(1)\n    assert f(2) == 4\nexcept ValueError:\n    pass",
+        "for x, y in [(1, 2), (3,)]:\n    assert f(x) == y",
+        "for x, y in [1, 2]:\n    assert f(x) == y",
     ],
-)  # fmt: skip
+)
 def test_what_is_not_taken_apart(test: str) -> None:
     assert parted(test) is None
 
@@ -243,8 +265,11 @@ SOLUTION = "class Solution:\n    def add(self, a, b): return a + b"
         ("assert f()", "class C:\n    def __len__(s): return 0\ndef f(): return C()", "wrong"),
         ("def t():\n    assert f(1) == 1 < 2\nt()\nt()", "class C:\n    __eq__ = lambda *a: True\ndef f(x): return C()", "wrong"),
         ("assert f() is f()", "x = []\ndef f(): return x", "passed"),
-        ("assert 2 in f() and 3 not in f()", "class C:\n    def __contains__(s, x): return x == 2\ndef f(): return C()",
-         "passed"),
+        (
+            "assert 2 in f() and 3 not in f()",
+            "class C:\n    def __contains__(s, x): return x == 2\ndef f(): return C()",
+            "passed",
+        ),
         ("assert abs(f(1) - 0.3) < 1e-9", "def f(x): return 0.1 + 0.2", "passed"),
         ("assert abs(f(1) - 0.3) < 1e-9", "def f(x): return 0.31", "wrong"),
         ("assert -f(1) == -3 and +f(1) == 3", "def f(x): return 3", "passed"),
@@ -263,19 +288,25 @@ SOLUTION = "class Solution:\n    def add(self, a, b): return a + b"
         ("f(0)\nassert f(1) == 1", "def f(x): return 1 / x", "error"),
         ("assert f(1) == 1", "def f(x): assert x > 1", "wrong"),
         ("def test():\n    assert f(1) == 1\n    assert f(2) < 3 <= f(3)\ntest()", "def f(x): return x", "passed"),
-        ("def t():\n    assert f(1) == 1\nt()\nt()",
-         "import collections\nP = collections.namedtuple('P', 'x')\ndef f(x): return P(x).x", "passed"),
+        (
+            "def t():\n    assert f(1) == 1\nt()\nt()",
+            "import collections\nP = collections.namedtuple('P', 'x')\ndef f(x): return P(x).x",
+            "passed",
+        ),
         ("def t():\n    assert f(1) == 1 < 2 and f(1) is not None\nt()\nt()", "def f(x): return x", "passed"),
         ("assert add(1, 2) == 3", SOLUTION, "passed"),
         ("assert add(1, 2) == 4", SOLUTION, "wrong"),
         ("assert add(1, 2) == 3", "class Solution:\n    @staticmethod\n    def add(a, b): return a + b", "passed"),
-        ("assert Solution().add([1]) == [1]", "class Solution:\n    def add(self, a: List[int]) -> Optional[int]: return a",
-         "passed"),
+        (
+            "assert Solution().add([1]) == [1]",
+            "class Solution:\n    def add(self, a: List[int]) -> Optional[int]: return a",
+            "passed",
+        ),
         ("assert add(1, 2) == 3", f"{SOLUTION}\ndef add(a, b): return 4", "wrong"),
         ("assert f([1]) == 1", "from __future__ import annotations\ndef f(x: List[int]) -> int: return x[0]", "passed"),
         ("assert f([1]) == 1", "'Doc.'\ndef f(x: Dict[str, int]) -> int: return x[0]", "passed"),
     ],
-)  # fmt: skip
+)
 def test_pieces_of_test_code(test: str, program: str, word: str) -> None:
     score = judged(CHECK, {"tests": [test]}, program)
     assert score.info["cases"] == (word,), score.info
@@ -327,15 +358,21 @@ def test_hooks_refuse_what_shows_code(hooks: list) -> None:
         trace = why.__traceback__
     assert trace is not None
     for event, given in (
-        ("gc.get_objects", ()), ("sys.settrace", ()), ("object.__getattr__", (solution.f, "__code__")),
-        ("object.__getattr__", (solution.g(), "gi_frame")), ("object.__getattr__", (trace.tb_next, "tb_frame")),
-    ):  # fmt: skip
+        ("gc.get_objects", ()),
+        ("sys.settrace", ()),
+        ("object.__getattr__", (solution.f, "__code__")),
+        ("object.__getattr__", (solution.g(), "gi_frame")),
+        ("object.__getattr__", (trace.tb_next, "tb_frame")),
+    ):
         with pytest.raises(PermissionError, match="shows no code"):
             hook(event, given)
     for event, given in (
-        ("open", ("x", "r", 0)), ("sys._getframe", ()), ("object.__getattr__", (judged, "__code__")),
-        ("object.__getattr__", (trace, "tb_frame")), ("object.__getattr__", (solution.f, "__defaults__")),
-    ):  # fmt: skip
+        ("open", ("x", "r", 0)),
+        ("sys._getframe", ()),
+        ("object.__getattr__", (judged, "__code__")),
+        ("object.__getattr__", (trace, "tb_frame")),
+        ("object.__getattr__", (solution.f, "__defaults__")),
+    ):
         hook(event, given)
     shared = inside._guard(None, inside.traceback.clear_frames.__code__)
     shared("object.__getattr__", (solution.f, "__code__"))

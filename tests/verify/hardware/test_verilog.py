@@ -41,10 +41,10 @@ def test_a_design_is_right_by_itself_and_so_is_what_behaves_the_same(name: str) 
 
 
 EQUIVALENT = {
-    "debounce": "n <= ~0", # told apart only by an input that changes back in one certain cycle
-    "divider": "n <= n - 1", # counts 0, 3, 2 in place of 0, 1, 2
-    "hierarchy": "[W:0]", # the ports of an inner module
-}  # fmt: skip
+    "debounce": "n <= ~0",  # told apart only by an input that changes back in one certain cycle
+    "divider": "n <= n - 1",  # counts 0, 3, 2 in place of 0, 1, 2
+    "hierarchy": "[W:0]",  # the ports of an inner module
+}
 
 
 @pytest.mark.parametrize("name", ["counter", "fifo"])  # a proof has them all
@@ -90,8 +90,13 @@ def test_near_misses(change: tuple[str, str], word: str) -> None:
 
 def test_ports_are_compared_by_name_width_and_direction() -> None:
     assert verdict(ADDER, "module add(input [3:0] b, a, output [4:0] y); assign y = b + a; endmodule") == "passed"
-    for header in ("input [3:0] a, c, output [4:0] y", "input [4:0] a, input [3:0] b, output [4:0] y",
-                   "input [3:0] a, b, input [4:0] y", "output [4:0] y", "input [3:0] a, b, output [4:0] y, z"):  # fmt: skip
+    for header in (
+        "input [3:0] a, c, output [4:0] y",
+        "input [4:0] a, input [3:0] b, output [4:0] y",
+        "input [3:0] a, b, input [4:0] y",
+        "output [4:0] y",
+        "input [3:0] a, b, output [4:0] y, z",
+    ):
         found = score(ADDER, f"module add({header}); endmodule")
         assert found.info["verdict"] == "ports" and found.components["compiles"] == 1.0 and found.components["ports"] == 0.0
 
@@ -136,7 +141,7 @@ HACKS = {
     "include": '`include "rows"',
     "line": '`line 1 "golden" 0',
     "macro": "`define D $display\ninitial `D(y);",
-    "pasted macro": '`define F(x) $``x\ninitial `F(finish);',
+    "pasted macro": "`define F(x) $``x\ninitial `F(finish);",
     "hidden": 'initial begin /* */ $finish /* "$" */ ; end',
     "spaced": "initial $ finish;",
     "bind": "bind add add x();",
@@ -149,7 +154,7 @@ HACKS = {
     "program": "endmodule program p; initial $exit; endprogram module q;",
     "quit by a fault": "initial begin : b reg [7:0] q[$]; q.delete(5); end",
     "late": "assign #5000 y = a + b;",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", HACKS)
@@ -190,7 +195,7 @@ def test_what_only_looks_like_a_trick_is_none() -> None:
         ("assign y = " + "(" * 100000 + "a" + ")" * 100000 + ";", None),
         ("`define A `B `B\n`define B `C `C\n`define C `A\n`A", None),
     ],
-)  # fmt: skip
+)
 def test_what_never_ends_or_is_too_much_is_stopped(text: str, word: str | None) -> None:
     strict = VerilogMatch(cycles=100, limits=Limits(cpu=0.9, wall=3.0, memory=256 << 20, output=1 << 22))
     found = score(ADDER, f"module add(input [3:0] a, b, output [4:0] y);\n{text}\nendmodule", strict)
@@ -210,7 +215,7 @@ def test_answers_that_are_none() -> None:
     ("gold", "says"),
     [
         ("module f(input a, output y; endmodule", "does not compile"),
-        ("`define X\n`include \"nowhere\"\nmodule f(output y); endmodule", "cannot be preprocessed"),
+        ('`define X\n`include "nowhere"\nmodule f(output y); endmodule', "cannot be preprocessed"),
         ("module f(inout a, output y); endmodule", "inout ports"),
         ("module f(input a); endmodule", "no output port"),
         ("module f(input a, output y); endmodule", "never known"),
@@ -228,7 +233,7 @@ def test_answers_that_are_none() -> None:
         ({"golden": COUNTER, "resets": ["rst_n"]}, "give a table of names"),
         ({"golden": COUNTER, "resets": {"rst_n": 2}}, "the level 0 or 1"),
     ],
-)  # fmt: skip
+)
 def test_golden_designs_that_cannot_be_judged_by(gold: object, says: str) -> None:
     verifier = VerilogMatch(cycles=50, limits=Limits(cpu=0.9, wall=3.0))
     with pytest.raises(DataError, match=re.escape(says)):

@@ -25,11 +25,20 @@ def test_comments_strings_and_escaped_names_hide_nothing() -> None:
 @pytest.mark.parametrize(
     ("source", "found"),
     [
-        ("x = $signed(y) + $clog2(4);", ""), ("initial $finish;", "$finish"), ("a$b", ""), ("`include", "`include"),
-        ("` include", "`include"), ("`define W 3", ""), ("force a = 1;", "force"), ("enforce = 1; a.force = x;", ""),
-        ('import  "DPI-C" function f;', 'import "'), ("import p::*;", ""), ('"$finish" /* $finish */', ""), ("$unit::x", "$unit"),
+        ("x = $signed(y) + $clog2(4);", ""),
+        ("initial $finish;", "$finish"),
+        ("a$b", ""),
+        ("`include", "`include"),
+        ("` include", "`include"),
+        ("`define W 3", ""),
+        ("force a = 1;", "force"),
+        ("enforce = 1; a.force = x;", ""),
+        ('import  "DPI-C" function f;', 'import "'),
+        ("import p::*;", ""),
+        ('"$finish" /* $finish */', ""),
+        ("$unit::x", "$unit"),
     ],
-)  # fmt: skip
+)
 def test_what_no_design_needs(source: str, found: str) -> None:
     assert illegal_in(source) == found
 
@@ -121,7 +130,7 @@ def test_a_design_is_read_from_what_the_compiler_says() -> None:
         ("go", [("posedge", "clk"), ("posedge", "go")], "", (("clk",), {"go": 1}, {"go"})),
         ("rst", [], "if (rst)", ((), {}, set[str]())),
     ],
-)  # fmt: skip
+)
 def test_clocks_and_resets(name: str, wait: list[tuple[str, str]], source: str, roles: Any) -> None:
     ports = (CLK, Port(name, "input", 1), D, Q)
     found = roles_of(Design(ports, (frozenset(wait),) if wait else ()), source)

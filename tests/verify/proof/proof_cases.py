@@ -81,5 +81,5 @@ CHEATS = {
     "nothing": ("unparsed", "$= $."),
     "a comment alone": ("unparsed", "$( it is plain $)"),
     "words": ("wrong", "It follows from id."),
-}  # fmt: skip
+}
 """What an answer to ``later`` is, and the verdict on it."""

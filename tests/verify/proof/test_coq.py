@@ -64,7 +64,7 @@ def marks(nonce: str, *parts: str, status: Status = Status.OK, why: str = "") ->
         (lambda n: marks(n, "", status=Status.MEMORY), "memory"),
         (lambda n: marks(n, status=Status.INFRA), "infra"),
     ],
-)  # fmt: skip
+)
 def test_what_the_compiler_says(compiler: list[Any], made: Said, word: str) -> None:
     compiler.append(made)
     found = Coq().check(SUM | {"axioms": ["classic"]}, "Proof. intros. lia. Qed.")

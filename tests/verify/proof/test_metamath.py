@@ -28,10 +28,15 @@ def said(asked: dict[str, Any], proof: str, checker: Metamath | None = None) -> 
 @pytest.mark.parametrize(
     "proof",
     [
-        LATER, f"$= {LATER} $.", f"later $p |- ( ps -> ( ph -> ph ) )\n $= {LATER} $.", f"$( so $) {LATER} $( QED $)",
-        "( wi id a1i ) AACBADE", "( wi id a1i ) A ACB\nADE", "( wi ax-1 ax-2 ax-mp id a1i ) AACZBAGH",
+        LATER,
+        f"$= {LATER} $.",
+        f"later $p |- ( ps -> ( ph -> ph ) )\n $= {LATER} $.",
+        f"$( so $) {LATER} $( QED $)",
+        "( wi id a1i ) AACBADE",
+        "( wi id a1i ) A ACB\nADE",
+        "( wi ax-1 ax-2 ax-mp id a1i ) AACZBAGH",
     ],
-)  # fmt: skip
+)
 def test_proofs(proof: str) -> None:
     found = Metamath().check(ASKED, proof)
     assert found.verdict == "proved" and found.info["steps"] >= 7 and found.legal and found.complete
@@ -65,8 +70,12 @@ def test_distinct_variables() -> None:
 
 
 def test_a_statement_with_hypotheses() -> None:
-    asked = {"database": DATABASE, "label": "syl", "statement": "|- ( ph -> ch )",
-             "hypotheses": {"syl.1": "|- ( ph -> ps )", "syl.2": "|- ( ps -> ch )"}}  # fmt: skip
+    asked = {
+        "database": DATABASE,
+        "label": "syl",
+        "statement": "|- ( ph -> ch )",
+        "hypotheses": {"syl.1": "|- ( ph -> ps )", "syl.2": "|- ( ps -> ch )"},
+    }
     middle = "wps wch wi wph syl.2 a1i wph wps wch ax-2 ax-mp"
     proof = f"wph wps wi wph wch wi syl.1 wph wps wch wi wi wph wps wi wph wch wi wi {middle} ax-mp"
     assert said(asked, proof) == "proved"

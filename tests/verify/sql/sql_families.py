@@ -82,7 +82,7 @@ def filtered(rng: random.Random) -> Case:
             f"SELECT {cols} FROM {a} WHERE {size} > {low} AND lower({name}) <> '{word}'",
             f"SELECT {size}, {name} FROM {a} WHERE {size} > {low} AND {name} <> '{word}'",
         ),
-    )  # fmt: skip
+    )
 
 
 def summed(rng: random.Random) -> Case:
@@ -106,7 +106,7 @@ def summed(rng: random.Random) -> Case:
             f"SELECT a.{name}, {how}(b.{price}) FROM {a} a JOIN {b} b ON b.{of} = a.id WHERE a.{name} NOT NULL GROUP BY a.id",
             f"SELECT a.{name}, b.{price} FROM {a} a JOIN {b} b ON b.{of} = a.id",
         ),
-    )  # fmt: skip
+    )
 
 
 def related(rng: random.Random) -> Case:

@@ -24,9 +24,15 @@ DATABASE = {"schema": SCHEMA, "instances": [ONE, TWO]}
 
 def sql_task(gold: object, database: object = DATABASE) -> Task:
     return Task(
-        id="q", domain="sql", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"}),
+        id="q",
+        domain="sql",
+        arm="a",
+        level=1,
+        split="train",
+        index=0,
+        public=FrozenMap({"prompt": "?"}),
         private=FrozenMap({"answer": gold, "database": database}),
-    )  # fmt: skip
+    )
 
 
 def judged(

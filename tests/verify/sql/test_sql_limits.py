@@ -61,8 +61,14 @@ def test_a_runaway_query_is_stopped(name: str) -> None:
 
 def test_printf_is_otherwise_as_it_is() -> None:
     says = "SELECT printf('%05.1f|%-4s|%d%%', cost, day, city), format('%2d', 7), printf(), printf(NULL), format(5) FROM trip"
-    assert judged(says, "SELECT substr('00000', 1, 5 - length(round(cost, 1))) || round(cost, 1) || '|' || "
-        "coalesce(day, '    ') || '|' || city || '%', ' 7', NULL, NULL, '5' FROM trip").primary == 1.0  # fmt: skip
+    assert (
+        judged(
+            says,
+            "SELECT substr('00000', 1, 5 - length(round(cost, 1))) || round(cost, 1) || '|' || "
+            "coalesce(day, '    ') || '|' || city || '%', ' 7', NULL, NULL, '5' FROM trip",
+        ).primary
+        == 1.0
+    )
 
 
 @pytest.mark.parametrize("text", ["SELECT randomblob(1000000000)", "SELECT hex(randomblob(9)) FROM city"])

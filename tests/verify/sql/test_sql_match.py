@@ -209,9 +209,15 @@ def test_a_bad_task_is_an_error_and_no_verdict(gold: object, database: object, m
 
 def test_a_task_without_a_gold_is_an_error() -> None:
     task = Task(
-        id="q", domain="sql", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"}),
+        id="q",
+        domain="sql",
+        arm="a",
+        level=1,
+        split="train",
+        index=0,
+        public=FrozenMap({"prompt": "?"}),
         private=FrozenMap({"database": DATABASE}),
-    )  # fmt: skip
+    )
     with pytest.raises(DataError, match="'q' has no private 'answer'"):
         SqlMatch()(task, attempt(task, "SELECT 1"))
 

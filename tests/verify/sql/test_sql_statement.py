@@ -130,10 +130,15 @@ FORMS = (
 @pytest.mark.parametrize(
     "text",
     [
-        linked(8), FORMS, linked(15, "SELECT count(v) AS v FROM $"), nested(15), " UNION ALL ".join(["SELECT 1"] * 400),
-        f"{RECURSIVE} WHERE x IN (WITH d AS (SELECT 1) SELECT * FROM d)", "SELECT 1) )",
+        linked(8),
+        FORMS,
+        linked(15, "SELECT count(v) AS v FROM $"),
+        nested(15),
+        " UNION ALL ".join(["SELECT 1"] * 400),
+        f"{RECURSIVE} WHERE x IN (WITH d AS (SELECT 1) SELECT * FROM d)",
+        "SELECT 1) )",
     ],
-)  # fmt: skip
+)
 def test_table_expressions_that_a_person_writes(text: str) -> None:
     assert read(text, 10_000).text == text
 

@@ -168,9 +168,17 @@ def summary(found: Audit) -> dict[str, Any]:
     checks = {check.name: check for check in found.checks}
     wrong = [line for name in ("wrong_answers", "tricks") if name in checks for line in checks[name].lines]
     return {
-        "name": found.name, "against": found.against, "template": found.template, "probes": found.probes,
-        "left_out": found.left_out, "failed": list(found.failed), "must": list(found.settings.must),
-        "inform": list(found.settings.inform), "seed": found.settings.seed, "items": found.items, "isolation": found.isolation,
+        "name": found.name,
+        "against": found.against,
+        "template": found.template,
+        "probes": found.probes,
+        "left_out": found.left_out,
+        "failed": list(found.failed),
+        "must": list(found.settings.must),
+        "inform": list(found.settings.inform),
+        "seed": found.settings.seed,
+        "items": found.items,
+        "isolation": found.isolation,
         "status": {name: str(check.status) for name, check in checks.items()},
         "says": {name: check.says for name, check in checks.items() if check.status in ("fail", "skipped")},
         "rates": {name: _rates(check) for name, check in checks.items() if name not in ("wrong_answers", "tricks")},
@@ -178,7 +186,7 @@ def summary(found: Audit) -> dict[str, Any]:
         "junk": max((line.highest or 0.0 for line in wrong if line.name in _JUNK or line.name.startswith("trick_")), default=0.0),
         "latency": None if found.latency is None else asdict(found.latency),
         "examples": {name: _examples(check) for name, check in checks.items() if check.examples},
-    }  # fmt: skip
+    }
 
 
 def _rates(check: Check) -> dict[str, list[int]]:

@@ -21,12 +21,36 @@ __all__ = ["MANY", "SEED", "SIZE", "UNKNOWN", "GymScorer", "data_sets", "gym_cas
 SIZE, SEED = 24, 0
 """Of every data set here."""
 
-MANY = frozenset({
-    "boxnet", "countdown", "cryptarithm", "graph_color", "group_anagrams", "intermediate_integration", "jugs", "kakurasu",
-    "knight_swap", "n_queens", "palindrome_generation", "palindrome_partitioning", "polynomial_equations",
-    "polynomial_multiplication", "prime_factorization", "propositional_logic", "puzzle24", "quantum_lock", "rubiks_cube",
-    "rush_hour", "shortest_path", "simple_integration", "sokoban", "survo", "tower_of_hanoi", "word_ladder"
-})  # fmt: skip
+MANY = frozenset(
+    {
+        "boxnet",
+        "countdown",
+        "cryptarithm",
+        "graph_color",
+        "group_anagrams",
+        "intermediate_integration",
+        "jugs",
+        "kakurasu",
+        "knight_swap",
+        "n_queens",
+        "palindrome_generation",
+        "palindrome_partitioning",
+        "polynomial_equations",
+        "polynomial_multiplication",
+        "prime_factorization",
+        "propositional_logic",
+        "puzzle24",
+        "quantum_lock",
+        "rubiks_cube",
+        "rush_hour",
+        "shortest_path",
+        "simple_integration",
+        "sokoban",
+        "survo",
+        "tower_of_hanoi",
+        "word_ladder",
+    }
+)
 """Data sets in which several answers may be right: a near miss, or another task's answer, proves nothing there."""
 
 _EXAMPLES = {
@@ -58,9 +82,15 @@ def gym_cases(name: str) -> list[Case]:
     for index, entry in enumerate(_entries(name)):
         gold = _gold(name, entry)
         task = Task(
-            id=f"{name} {index}", domain="reasoning_gym", arm=name, level=1, split="test", index=index,
-            public=FrozenMap({"prompt": str(entry["question"])}), private=FrozenMap({"answer": gold}),
-        )  # fmt: skip
+            id=f"{name} {index}",
+            domain="reasoning_gym",
+            arm=name,
+            level=1,
+            split="test",
+            index=index,
+            public=FrozenMap({"prompt": str(entry["question"])}),
+            private=FrozenMap({"answer": gold}),
+        )
         cases.append(Case(task=task, solutions=(gold,), unique=name not in MANY))
     return cases
 

@@ -148,11 +148,20 @@ def _own(records: Sequence[Record], fuzzed: Mapping[str, Record]) -> str:
         name = r["key"].removeprefix("assay-")
         changes = [k for k in ("determinism", "order", "threads") if r["status"].get(k) == "fail"]
         fuzz = fuzzed.get(name)
-        rows.append(_row(
-            f"`{name}`", _refused(r), _worst(r), *_ended(r), _yes(r, "execution"),
-            ", ".join(changes) or "–", _yes(r, "missing_gold", "scored"), _second(r), _latency(r),
-            f"{fuzz['answers']:,}, {fuzz['faults']}" if fuzz else "–",
-        ))  # fmt: skip
+        rows.append(
+            _row(
+                f"`{name}`",
+                _refused(r),
+                _worst(r),
+                *_ended(r),
+                _yes(r, "execution"),
+                ", ".join(changes) or "–",
+                _yes(r, "missing_gold", "scored"),
+                _second(r),
+                _latency(r),
+                f"{fuzz['answers']:,}, {fuzz['faults']}" if fuzz else "–",
+            )
+        )
     return _OWN + head + "\n".join(rows) + "\n\n"
 
 

@@ -13,9 +13,16 @@ __all__ = ["SECOND", "MATH_VERIFY", "math_verify"]
 MATH_VERIFY = "assay.lab.audits.rewards:math_verify"
 
 SECOND = {
-    "exact": "as_text", "set": "as_set", "list": "as_list", "json": "as_json", "json_schema": "as_json_value",
-    "choice": "as_letter", "classification": "as_label", "numeric": "as_float", "math": "math_verify",
-}  # fmt: skip
+    "exact": "as_text",
+    "set": "as_set",
+    "list": "as_list",
+    "json": "as_json",
+    "json_schema": "as_json_value",
+    "choice": "as_letter",
+    "classification": "as_label",
+    "numeric": "as_float",
+    "math": "math_verify",
+}
 """Built-in verifier to the function here that does the same in the plainest way."""
 
 

@@ -27,10 +27,19 @@ def one(key: str, folder: Path) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     made, before, began = cell(key), load(), time.monotonic()
     found = made.measure()
-    write_json(folder / f"{key}.json", {
-        "key": key, "group": made.group, "name": made.name, "made_of": made.made_of(), "machine": machine(),
-        "load": [before, load()], "seconds": round(time.monotonic() - began, 1), **found,
-    })  # fmt: skip
+    write_json(
+        folder / f"{key}.json",
+        {
+            "key": key,
+            "group": made.group,
+            "name": made.name,
+            "made_of": made.made_of(),
+            "machine": machine(),
+            "load": [before, load()],
+            "seconds": round(time.monotonic() - began, 1),
+            **found,
+        },
+    )
 
 
 def run_all(wanted: Sequence[AuditCell], folder: Path, workers: int = 2) -> list[dict[str, Any]]:

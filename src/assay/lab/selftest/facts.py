@@ -30,10 +30,16 @@ def facts(bench: Bench) -> Finding:
         if have < LEAST
     ]
     numbers = {
-        "machine": machine(), "load": load(), "cores": len(os.sched_getaffinity(0)), "memory_available_gib": round(memory, 2),
-        "disk_free_gib": round(disk, 2), "peak_memory_of_this_test_gib": round(_peak() / GIB, 2),
-        "numerics": fingerprint(threads=1), "gpus": gpus(), "packages": {name: _version(name) for name in PACKAGES},
-    }  # fmt: skip
+        "machine": machine(),
+        "load": load(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_available_gib": round(memory, 2),
+        "disk_free_gib": round(disk, 2),
+        "peak_memory_of_this_test_gib": round(_peak() / GIB, 2),
+        "numerics": fingerprint(threads=1),
+        "gpus": gpus(),
+        "packages": {name: _version(name) for name in PACKAGES},
+    }
     return Finding(numbers=numbers, failures=tuple(failures))
 
 

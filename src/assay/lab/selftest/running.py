@@ -70,10 +70,15 @@ def report(outcomes: Sequence[Outcome], *, stopped: bool = False) -> dict[str, A
     """
     count = {kind: sum(o.outcome == kind for o in outcomes) for kind in (PASSED, FAILED, MISSING)}
     return {
-        "assay": assay.__version__, "machine": machine(), "load": load(), "date": datetime.now(UTC).date().isoformat(),
-        "stopped": stopped, **count, "seconds": sum(o.seconds for o in outcomes),
+        "assay": assay.__version__,
+        "machine": machine(),
+        "load": load(),
+        "date": datetime.now(UTC).date().isoformat(),
+        "stopped": stopped,
+        **count,
+        "seconds": sum(o.seconds for o in outcomes),
         "parts": [{**asdict(o), "numbers": _told(o.numbers)} for o in outcomes],
-    }  # fmt: skip
+    }
 
 
 def _told(value: Any) -> Any:
@@ -103,9 +108,14 @@ def _one(part: Part, gpus: int, say: Callable[[str], None]) -> Outcome:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return Outcome(
-        name=part.name, shows=part.shows, outcome=outcome, why=why, numbers=numbers,
-        seconds=round(time.monotonic() - clock, 2), cpu_seconds=round(_cpu() - cpu, 2),
-    )  # fmt: skip
+        name=part.name,
+        shows=part.shows,
+        outcome=outcome,
+        why=why,
+        numbers=numbers,
+        seconds=round(time.monotonic() - clock, 2),
+        cpu_seconds=round(_cpu() - cpu, 2),
+    )
 
 
 def _cpu() -> float:

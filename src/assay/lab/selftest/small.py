@@ -23,9 +23,15 @@ if TYPE_CHECKING:
 __all__ = ["SHAPE", "Planted", "decoder", "practice", "two_stages"]
 
 SHAPE = DecoderShape(
-    hidden_size=128, num_layers=4, num_heads=4, num_kv_heads=2, head_dim=32, intermediate_size=384, max_positions=128,
+    hidden_size=128,
+    num_layers=4,
+    num_heads=4,
+    num_kv_heads=2,
+    head_dim=32,
+    intermediate_size=384,
+    max_positions=128,
     tied=False,
-)  # fmt: skip
+)
 """Qwen3's architecture at 0.8M weights; the head is not tied, so that any engine can serve it."""
 
 SOURCE = SortDigits(levels=(1, 2, 3))
@@ -47,14 +53,12 @@ def practice(engine: EngineSpec, steps: int = 6, lr: float = 1e-3) -> Run:
         name="selftest",
         model=Scratch(shape=SHAPE, alphabet=SOURCE.alphabet),
         tasks=Rewarded(source=SOURCE, scorer=RandomReward()),
-        stages=(
-            Reinforce(steps=steps, groups=4, group_size=4, learner=LearnerSettings(optimizer=AdamW(lr=lr))),
-        ),
+        stages=(Reinforce(steps=steps, groups=4, group_size=4, learner=LearnerSettings(optimizer=AdamW(lr=lr))),),
         sampling=Sampling(max_new_tokens=8),
         evaluation=Evaluation(every=0, final_per_level=1, kl_to_base=False),
         engine=engine,
         checkpoint_every=100,
-    )  # fmt: skip
+    )
 
 
 def two_stages(warm: int = 12, rl: int = 12) -> Run:

@@ -79,9 +79,13 @@ class Scalarise:
         wanted = np.array([*(s in self.streams for s in STREAMS), True])  # the last for -1, which has no rows
         reward = np.where(valid, reward, 0.0)
         return Credit(
-            batch=batch, metric=reward if metric is None else np.where(valid, metric, 0.0), reward=reward, advantage=reward,
-            keep=valid.astype(np.float64), counted=valid & wanted[stream],
-        )  # fmt: skip
+            batch=batch,
+            metric=reward if metric is None else np.where(valid, metric, 0.0),
+            reward=reward,
+            advantage=reward,
+            keep=valid.astype(np.float64),
+            counted=valid & wanted[stream],
+        )
 
     def reward(self, components: Mapping[str, float]) -> float:
         """What one attempt's components are worth.

@@ -171,9 +171,15 @@ def select(batch: Batch, streams: tuple[str, ...], denominator: str, reducer: Re
         rollouts += batch.drawn.rollouts - batch.counts.rollouts
         prompts += batch.drawn.prompts - batch.counts.prompts
     return Selection(
-        here=here, owner=owner, group=group, length=np.asarray(batch.rollout("tokens"), np.float64),
-        group_tokens=merged["group_tokens"].values, tokens=tokens, rollouts=rollouts, prompts=prompts,
-    )  # fmt: skip
+        here=here,
+        owner=owner,
+        group=group,
+        length=np.asarray(batch.rollout("tokens"), np.float64),
+        group_tokens=merged["group_tokens"].values,
+        tokens=tokens,
+        rollouts=rollouts,
+        prompts=prompts,
+    )
 
 
 def of_streams(batch: Batch, streams: tuple[str, ...]) -> Batch:

@@ -16,8 +16,15 @@ if TYPE_CHECKING:
 __all__ = ["Ratio"]
 
 _LEVELS = (
-    "none", "token", "sequence_mean", "sequence_product", "turn_mean", "turn_product", "average", "geometric_average",
-)  # fmt: skip
+    "none",
+    "token",
+    "sequence_mean",
+    "sequence_product",
+    "turn_mean",
+    "turn_product",
+    "average",
+    "geometric_average",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,9 +158,16 @@ class ScoreLoss(LossTerm):
             DataError: a filter gave attempts other weights than 0 and 1.
         """
         reading = read_scores(
-            batch, np.flatnonzero(share), mean=self.score == "mean", anchors=self.weights, scale=self.scale,
-            discount=self.discount, tail=self.tail, segment=self.segment, confident=bool(self.forwards),
-        )  # fmt: skip
+            batch,
+            np.flatnonzero(share),
+            mean=self.score == "mean",
+            anchors=self.weights,
+            scale=self.scale,
+            discount=self.discount,
+            tail=self.tail,
+            segment=self.segment,
+            confident=bool(self.forwards),
+        )
         losses = [part for _, part in self.parts]
         asked = {f"{i}.{name}": value for i, part in enumerate(losses) for name, value in part.local(reading.scored).items()}
         stats = reducer.reduce(asked)

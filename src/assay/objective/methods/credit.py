@@ -122,9 +122,11 @@ def gdpo(weights: tuple[tuple[str, float], ...] = (), unit: str = "rollout", cli
     """
     credit = (ComponentNorm(weights=weights, scale=Scale("group", eps=1e-4)), Whiten(unit, eps=1e-4, ddof=1))
     return Objective(
-        scalarise=Scalarise(weights=weights, every=not weights), credit=credit,
-        policy=PolicyGradient(trust=MinClip(low=clip, high=clip)), aggregate=Token(),
-    )  # fmt: skip
+        scalarise=Scalarise(weights=weights, every=not weights),
+        credit=credit,
+        policy=PolicyGradient(trust=MinClip(low=clip, high=clip)),
+        aggregate=Token(),
+    )
 
 
 @method("NeMo-RL 2026, grpo with leave_one_out")
@@ -260,9 +262,15 @@ def gpg_nonzero() -> Objective:
 
 @method("Schulman et al. 2017")
 def ppo(
-    kl: float = 0.05, gamma: float = 1.0, lam: float = 0.95, clip: float = 0.2, dual: float | None = None,
-    value: float = 0.1, value_clip: float | None = 0.2, whiten: str = "token",
-) -> Objective:  # fmt: skip
+    kl: float = 0.05,
+    gamma: float = 1.0,
+    lam: float = 0.95,
+    clip: float = 0.2,
+    dual: float | None = None,
+    value: float = 0.1,
+    value_clip: float | None = 0.2,
+    whiten: str = "token",
+) -> Objective:
     """PPO (2017): k1 in the reward, generalised advantage estimation, whitened; min-clip; a critic on ``A + V``.
 
     ``-min(r A, clip(r) A)`` as a token mean, plus ``value / 2 max((V - ret)^2, (clip(V, V_old +- value_clip) - ret)^2)``.
@@ -279,8 +287,11 @@ def ppo(
     trust = MinClip(low=clip, high=clip) if dual is None else MinClip(low=clip, high=clip, dual=dual)
     critic = TdLoss(target=ColumnTarget(column="returns"), clip=value_clip, coef=value / 2)
     return Objective(
-        credit=gae_chain(kl, gamma, lam, whiten), policy=PolicyGradient(trust=trust), aggregate=Token(), terms=(critic,),
-    )  # fmt: skip
+        credit=gae_chain(kl, gamma, lam, whiten),
+        policy=PolicyGradient(trust=trust),
+        aggregate=Token(),
+        terms=(critic,),
+    )
 
 
 def gae_chain(kl: float, gamma: float, lam: float, whiten: str) -> tuple[CreditTerm, ...]:

@@ -35,9 +35,7 @@ def opd(discount: float = 0.0, bound: float = float("inf"), teachers: tuple[str,
         by: column of the attempts with the name of each one's teacher, where there are several: ``domain``, say.
     """
     who = Teachers(teachers, by=by)
-    term = TeacherGradient(
-        teachers=who, student="engine", ratio=Ratio("token", anchor="engine"), discount=discount, bound=bound
-    )  # fmt: skip
+    term = TeacherGradient(teachers=who, student="engine", ratio=Ratio("token", anchor="engine"), discount=discount, bound=bound)
     return Objective(terms=(term,), aggregate=Token())
 
 
@@ -117,9 +115,15 @@ def kd_estimator(estimator: str = "k3", cap: float = 10.0, teachers: tuple[str, 
 
 @method("verl 2026; NeMo-RL 2026; TRL 2026", requires=Requires(settings={"k": 8}, why="no rows bring the teacher's tokens"))
 def kd_topk(
-    direction: str = "forward", rest: str = "ignore", weight: float = 0.5, floor: float = -10.0, low: float = 0.0,
-    high: float = 10.0, outside: float = -100.0, k: int = 0,
-) -> Objective:  # fmt: skip
+    direction: str = "forward",
+    rest: str = "ignore",
+    weight: float = 0.5,
+    floor: float = -10.0,
+    low: float = 0.0,
+    high: float = 10.0,
+    outside: float = -100.0,
+    k: int = 0,
+) -> Objective:
     """Distillation by the teacher's k most likely tokens (2026): ``1/D sum_t sum_(v in top k) t_v log(t_v / s_v)``; D tokens.
 
     ``teacher_ids`` and ``teacher_logps``, each ``[tokens, k]``, come with rows or sampler, unless the learner's own model

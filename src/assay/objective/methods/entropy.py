@@ -260,9 +260,15 @@ def rapo(
     "RL4LMs 2022, arXiv 2210.01241", requires=Requires(refresh={"mask": 10}, why="the mask policy is a copy that lags behind")
 )
 def nlpo(
-    p: float = 0.9, least: int = 100, kl: float = 0.1, target: float | None = 1.0, lam: float = 0.95, clip: float = 0.2,
-    value: float = 0.5, mask: str = "mask",
-) -> Objective:  # fmt: skip
+    p: float = 0.9,
+    least: int = 100,
+    kl: float = 0.1,
+    target: float | None = 1.0,
+    lam: float = 0.95,
+    clip: float = 0.2,
+    value: float = 0.5,
+    mask: str = "mask",
+) -> Objective:
     """NLPO (RL4LMs 2022): PPO of policies restricted to the nucleus of a mask policy, current and old alike, and renormalised.
 
     Args:

@@ -35,8 +35,19 @@ from assay.objective.methods.trust import prime_rl
 from assay.objective.objective import Objective
 
 __all__ = [
-    "a_lol", "calib_rl", "echo", "gdc", "kdrl", "kl_rl", "oreal", "r_gold", "rest_grpo", "rl_plus", "visurf", "weighted_bc",
-]  # fmt: skip
+    "a_lol",
+    "calib_rl",
+    "echo",
+    "gdc",
+    "kdrl",
+    "kl_rl",
+    "oreal",
+    "r_gold",
+    "rest_grpo",
+    "rl_plus",
+    "visurf",
+    "weighted_bc",
+]
 
 _OFFLINE = ("offline",)
 _MASKS: dict[str, tuple[Selector, ...]] = {"none": (), "incorrect": (Incorrect(),), "unsolved": (PassRate(high=0.0),)}
@@ -103,8 +114,13 @@ def rl_plus(
         raise ConfigError(f"rl_plus(own={own}): a prompt has at least one own attempt")
     policy = PolicyGradient(trust=None, coef=own / (own + 1))
     expert = PolicyGradient(
-        ratio=Mixture(uniform=uniform), trust=None, weights=(Focal(gamma),), streams=("expert",), coef=1 / (own + 1),
-    label="expert" )  # fmt: skip
+        ratio=Mixture(uniform=uniform),
+        trust=None,
+        weights=(Focal(gamma),),
+        streams=("expert",),
+        coef=1 / (own + 1),
+        label="expert",
+    )
     bonus: tuple[LossTerm, ...] = (Entropy(coef=entropy),) if entropy else ()
     return Objective(credit=(Center("group"),), policy=policy, aggregate=Constant(length=length), terms=(expert, *bonus))
 

@@ -89,10 +89,11 @@ def direct_advantage(beta: float = 0.01, segment: str = "") -> Objective:
     Left out: the critic's training. Unsure: whether the paper's advantage is this one or a GAE of the critic.
     """
     return Objective(
-        scalarise=Scalarise(streams=OFF_POLICY), credit=(Center("group"),),
+        scalarise=Scalarise(streams=OFF_POLICY),
+        credit=(Center("group"),),
         policy=ScoreLoss(phi=ScoreSquare(beta=beta), anchor="ref", segment=segment, streams=OFF_POLICY),
         brings=(segment,) if segment else (),
-    )  # fmt: skip
+    )
 
 
 @method("Accelerating RL for LLM Reasoning with Optimal Advantage Regression, 2025; TRL")

@@ -28,9 +28,17 @@ __all__ = ["archer", "b_coder", "ppo_hl_gauss", "rover", "vapo"]
 
 @method("Stop Regressing, 2024, on PPO")
 def ppo_hl_gauss(
-    bins: int = 51, low: float = -0.1, high: float = 1.1, ratio: float = 0.75, kl: float = 0.05, gamma: float = 1.0,
-    lam: float = 0.95, clip: float = 0.2, value: float = 0.1, whiten: str = "token",
-) -> Objective:  # fmt: skip
+    bins: int = 51,
+    low: float = -0.1,
+    high: float = 1.1,
+    ratio: float = 0.75,
+    kl: float = 0.05,
+    gamma: float = 1.0,
+    lam: float = 0.95,
+    clip: float = 0.2,
+    value: float = 0.1,
+    whiten: str = "token",
+) -> Objective:
     """PPO with a categorical critic (HL-Gauss, 2024): ``value * CE(q(A + V), softmax(z))``, q a normal histogram, V the mean.
 
     Args:
@@ -55,16 +63,24 @@ def ppo_hl_gauss(
 
 
 @method(
-    "VAPO 2025, arXiv 2504.05118; NeMo-RL", status="unsure",
+    "VAPO 2025, arXiv 2504.05118; NeMo-RL",
+    status="unsure",
     requires=Requires(
-        critics=(Critic(lr=3e-3),), critics_first=50,
+        critics=(Critic(lr=3e-3),),
+        critics_first=50,
         why="its critic learns before the policy, and faster",
     ),
-)  # fmt: skip
+)
 def vapo(
-    adaptive: float | None = 0.05, lam: float = 0.95, lam_returns: float = 1.0, low: float = 0.2, high: float = 0.28,
-    imitate: float = 0.1, value: float = 0.1, value_clip: float | None = None,
-) -> Objective:  # fmt: skip
+    adaptive: float | None = 0.05,
+    lam: float = 0.95,
+    lam_returns: float = 1.0,
+    low: float = 0.2,
+    high: float = 0.28,
+    imitate: float = 0.1,
+    value: float = 0.1,
+    value_clip: float | None = None,
+) -> Objective:
     """VAPO (2025): PPO with ``lam = 1 - 1 / (adaptive T_i)``, Monte-Carlo targets, clip-higher, likelihood of own successes.
 
     Args:
@@ -109,12 +125,15 @@ def rover(rho: float = 1.0, scale: bool = False) -> Objective:
 
 
 @method(
-    "B-Coder 2023, arXiv 2310.03173", status="unsure",
+    "B-Coder 2023, arXiv 2310.03173",
+    status="unsure",
     requires=Requires(
-        settings={"values": "values_target"}, critics=(Critic(tau=0.1, lr=3e-3),), critics_first=15,
+        settings={"values": "values_target"},
+        critics=(Critic(tau=0.1, lr=3e-3),),
+        critics_first=15,
         why="its critic learns before the policy, and faster, and is compared with a slow copy of itself",
     ),
-)  # fmt: skip
+)
 def b_coder(
     alpha: float = 1.0, gamma: float = 1.0, margin: float = 0.1, imitate: float = 0.1, values: str = "values_now"
 ) -> Objective:
@@ -143,7 +162,8 @@ def b_coder(
 
 
 @method(
-    "ArCHer 2024; YifeiZhou02/ArCHer", status="unsure",
+    "ArCHer 2024; YifeiZhou02/ArCHer",
+    status="unsure",
     requires=Requires(
         critics=(
             *(Critic(name=n, model="critic", tau=0.1, init=0.1, lr=3e-3, model_lr=1e-3) for n in ("v1", "v2")),
@@ -152,7 +172,7 @@ def b_coder(
         critics_first=40,
         why="two critics of turns that begin apart, on a model of their own with a slow copy, ahead of the policy",
     ),
-)  # fmt: skip
+)
 def archer(gamma: float = 0.95, value: float = 1.0) -> Objective:
     """ArCHer (2024): ``-(min_j Q_j - min_j V_j) sum_t logp_t`` per turn; ``Q_j -> r + gamma Vbar_j(s')``, ``V_j -> Qbar_j``.
 

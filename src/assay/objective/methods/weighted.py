@@ -176,9 +176,14 @@ def pf_grpo(rule: str = "best_random", power: float = 2.0, draw: bool = False, s
 
 @method("Policy Filtration in RLHF, 2024; verl", status="unsure")
 def pf_ppo(
-    rule: str = "pow", power: float = 2.0, draw: bool = False, seed: int = 0, kl: float = 0.05, gamma: float = 1.0,
+    rule: str = "pow",
+    power: float = 2.0,
+    draw: bool = False,
+    seed: int = 0,
+    kl: float = 0.05,
+    gamma: float = 1.0,
     lam: float = 0.95,
-) -> Objective:  # fmt: skip
+) -> Objective:
     """PF-PPO (2024): PPO on attempts resampled by score, ``|R|^power`` above all; advantages and critic see the copies.
 
     Args:

@@ -20,7 +20,8 @@ TABLE: tuple[Match, ...] = (
         code="replace(cispo(), policy=PolicyGradient(ratio=Ratio('sequence_mean'), trust=WeightClip()))",
     ),
     _loss(
-        name="loss_fn/average", code="replace(cispo(), policy=PolicyGradient(ratio=Ratio('average'), trust=WeightClip()))",
+        name="loss_fn/average",
+        code="replace(cispo(), policy=PolicyGradient(ratio=Ratio('average'), trust=WeightClip()))",
     ),
     _loss(
         name="loss_fn/geometric_average",
@@ -35,7 +36,8 @@ TABLE: tuple[Match, ...] = (
         code="Objective(policy=PolicyGradient(trust=Gate(positive=(0.8, 1.2), negative=(0.8, 1.2))), aggregate=Token())",
     ),
     _advantage(
-        name="scale_rewards", code="(Center(), Scale(ddof=0, eps=1e-6))",
+        name="scale_rewards",
+        code="(Center(), Scale(ddof=0, eps=1e-6))",
         note="attempts without advantage are left out of the batch",
     ),
     _advantage(name="scale_rewards False", code="(Center(),)"),
@@ -44,7 +46,8 @@ TABLE: tuple[Match, ...] = (
         reason="a penalty on the advantage, centred by the micro-batch's mean; here KlInReward, before the baseline",
     ),
     _correction(
-        name="truncated_importance_sampling", code="Truncate(cap=2.0)",
+        name="truncated_importance_sampling",
+        code="Truncate(cap=2.0)",
         note="without the sampler's log-probabilities it multiplies by the ratio a second time",
     ),
-)  # fmt: skip
+)

@@ -23,8 +23,9 @@ TABLE: tuple[Match, ...] = (
     _advantage(name="grpo", code="(Center(),)", note="its length penalty is subtracted from the reward and centred again"),
     _advantage(name="max_rl", code="(Center(), ScaleByMean(eps=0.0))"),
     _advantage(
-        name="rae", code="(RunningBaseline(by='role', decay=0.95),)",
+        name="rae",
+        code="(RunningBaseline(by='role', decay=0.95),)",
         note="moves inside a batch, in its order; here once per batch, after it was judged",
     ),
     _advantage(name="hierarchical_grpo", code="(Center(by='peers'),)", note="the column `peers` holds agent or episode"),
-)  # fmt: skip
+)

@@ -18,17 +18,18 @@ _UNMASKED = "values at tool output and padding enter the estimate; here such tok
 TABLE: tuple[Match, ...] = (
     _loss(name="vanilla", code="Objective(policy=PolicyGradient(ratio=Ratio('none'), trust=None), aggregate=SeqMean())"),
     _loss(
-        name="ppo", code="Objective(policy=PolicyGradient(trust=MinClip(dual=1.4)), aggregate=SeqMean())",
+        name="ppo",
+        code="Objective(policy=PolicyGradient(trust=MinClip(dual=1.4)), aggregate=SeqMean())",
         note="the dual clip is at 1 + 2 * 0.2 = 1.4; elsewhere 3",
     ),
     _loss(
         name="tis",
-        code="Objective(policy=PolicyGradient(trust=WeightClip(positive=(0.0, 1.0), negative=(0.0, 1.0))), "
-        "aggregate=SeqMean())",
+        code="Objective(policy=PolicyGradient(trust=WeightClip(positive=(0.0, 1.0), negative=(0.0, 1.0))), aggregate=SeqMean())",
         note="truncates the ratio to its own old policy; elsewhere the name means trainer against sampler. " + _LOST,
     ),
     _loss(
-        name="topr", code="replace(topr(level='token'), aggregate=SeqMean())",
+        name="topr",
+        code="replace(topr(level='token'), aggregate=SeqMean())",
         note="splits by the raw score, so that a baseline may turn a positive attempt's advantage round; token ratio. " + _LOST,
     ),
     _loss(
@@ -38,7 +39,8 @@ TABLE: tuple[Match, ...] = (
         note=_LOST,
     ),
     _loss(
-        name="kimi15", code="replace(kimi15(tau=0.1, level='token'), aggregate=SeqMean())",
+        name="kimi15",
+        code="replace(kimi15(tau=0.1, level='token'), aggregate=SeqMean())",
         note="squares each token's log-ratio; the paper squares the attempt's sum. " + _LOST,
     ),
     _loss(
@@ -49,20 +51,23 @@ TABLE: tuple[Match, ...] = (
     _advantage(name="reinforce", code="(Discount(1.0),)", note="on rewards normalised as reward_norm says"),
     _advantage(
         name="grpo",
-        code="(Center(), Scale(eps=1e-6))", note="with a batch mean and a group spread its arrays broadcast to a matrix",
+        code="(Center(), Scale(eps=1e-6))",
+        note="with a batch mean and a group spread its arrays broadcast to a matrix",
     ),
     _advantage(name="gae", code="(Gae(gamma=1.0, lam=0.95),)", note=_UNMASKED),
     _advantage(
-        name="gigpo", code="(Center(), Scale(), StateGroups())",
+        name="gigpo",
+        code="(Center(), Scale(), StateGroups())",
         note="normalises neither part by default, and its state groups cross prompts that hash alike",
     ),
     _advantage(name="step_reinforce", code="(Turns('call', 1.0),)"),
     _advantage(
-        name="agentic_reinforce", code="(Turns('call', 1.0),)",
+        name="agentic_reinforce",
+        code="(Turns('call', 1.0),)",
         note="reads the reward at the last token of a turn only; here all that a turn is paid",
     ),
     _advantage(name="agentic_reward_norm", code="(Center(), Scale(eps=1e-6))"),
     _aggregation(name="token-mean", code="Token()", note="ignores the mask: masked tokens count unless their loss is 0"),
     _aggregation(name="seq-mean-token-mean", code="SeqMean()"),
     _aggregation(name="seq-mean-token-sum-norm", code="Constant(length=256)", note="is not divided by the number of attempts"),
-)  # fmt: skip
+)

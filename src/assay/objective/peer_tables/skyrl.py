@@ -23,7 +23,8 @@ TABLE: tuple[Match, ...] = (
     _loss(name="regular", code="Objective(policy=PolicyGradient(trust=MinClip()), aggregate=Token())", note=_SINGLE),
     _loss(name="dual_clip", code="Objective(policy=PolicyGradient(trust=MinClip(dual=3.0)), aggregate=Token())", note=_SINGLE),
     _loss(
-        name="gspo", code="replace(gspo(low=0.2, high=0.2), aggregate=SeqMean())",
+        name="gspo",
+        code="replace(gspo(low=0.2, high=0.2), aggregate=SeqMean())",
         note="warns unless the reduction is sequence_mean",
     ),
     _loss(name="sapo", code="sapo()", note=_SINGLE),
@@ -33,32 +34,38 @@ TABLE: tuple[Match, ...] = (
         note="bounds are distances from 1; the lower one is 1 by default, which raises every weight below 1",
     ),
     _loss(
-        name="rollout_is", code="rollout_is()",
+        name="rollout_is",
+        code="rollout_is()",
         note="zero outside the band on both sides, also where the step leads back; PPO's clip keeps those",
     ),
     _loss(
-        name="dppo", code="dppo(cap=inf)",
+        name="dppo",
+        code="dppo(cap=inf)",
         note="the ratio itself, without cap: the same gradient; with a correction beside it the mismatch counts twice",
     ),
     _loss(name="clip_cov", code="clip_cov(fraction=0.0002, least=1.0, most=5.0, low=0.2, high=0.2)", note=_SCALED),
     _loss(name="kl_cov", code="kl_cov(fraction=0.2, coef=1.0)", note="selects 20 % of tokens, the authors 0.2 %; " + _SCALED),
     _loss(name="cross_entropy", code="Objective(terms=(Nll(),), aggregate=Token())", note="a sum over tokens"),
     _loss(
-        name="importance_sampling", code="Objective(policy=PolicyGradient(trust=None), aggregate=Token())",
+        name="importance_sampling",
+        code="Objective(policy=PolicyGradient(trust=None), aggregate=Token())",
         note="a sum over tokens",
     ),
     _advantage(name="grpo", code="(Center(), Scale(eps=1e-6))", note=_LONE),
     _advantage(name="rloo", code="(Center('leave_one_out'),)"),
     _advantage(
-        name="reinforce++", code="(Discount(1.0), Whiten('token', ddof=1))",
+        name="reinforce++",
+        code="(Discount(1.0), Whiten('token', ddof=1))",
         note="the running return starts anew behind tool output; here tool output is skipped",
     ),
     _advantage(
-        name="gae", code="(Gae(gamma=1.0, lam=1.0), Whiten('token', ddof=1))",
+        name="gae",
+        code="(Gae(gamma=1.0, lam=1.0), Whiten('token', ddof=1))",
         note="values at tool output enter the estimate; here such tokens are skipped",
     ),
     _advantage(
-        name="maxrl", code="(Center(), ScaleByMean(eps=1e-6))",
+        name="maxrl",
+        code="(Center(), ScaleByMean(eps=1e-6))",
         note="a negative mean turns the signs round and a mean of 0 gives a million; here both give 0. " + _LONE,
     ),
     _correction(name="tis token", code="Truncate(cap=2.0)"),
@@ -70,8 +77,9 @@ TABLE: tuple[Match, ...] = (
     _aggregation(name="token_mean", code="Token()"),
     _aggregation(name="sequence_mean", code="SeqMean()", note="attempts without loss tokens count among the attempts"),
     _aggregation(
-        name="seq_mean_token_sum_norm", code="Constant(length=256)",
+        name="seq_mean_token_sum_norm",
+        code="Constant(length=256)",
         note="attempts without loss tokens count among the attempts",
     ),
     _aggregation(name="prompt_mean", code="Prompt()"),
-)  # fmt: skip
+)

@@ -27,7 +27,8 @@ TABLE: tuple[Match, ...] = (
         note="bounds are distances from 1 on both sides: eps 0.2 keeps weights above 0.8",
     ),
     _loss(
-        name="opsm", code="opsm(delta=1e-4, anchor='old')",
+        name="opsm",
+        code="opsm(delta=1e-4, anchor='old')",
         note="judged by the trainer's old policy, the paper by the sampler's",
     ),
     _loss(name="opd", code="replace(opd_advantage(), aggregate=SeqMean())", note="added to whichever estimator's advantage"),
@@ -37,15 +38,18 @@ TABLE: tuple[Match, ...] = (
     _advantage(name="cispo", code="(Center(), Scale(eps=1e-6))", note=_UNEQUAL),
     _advantage(name="ppo", code="(Gae(gamma=1.0, lam=1.0),)", note="values at tool output enter the estimate"),
     _advantage(
-        name="reinforce_plus_plus", code="(Discount(1.0), Whiten('token', ddof=1))",
+        name="reinforce_plus_plus",
+        code="(Discount(1.0), Whiten('token', ddof=1))",
         note="tool output is not skipped; whitens by 1 / sqrt(var + 1e-8)",
     ),
     _advantage(
-        name="reinforce_plus_plus_baseline", code="(Center(), Whiten('token', ddof=1))", note="whitens by 1 / sqrt(var + 1e-8)",
+        name="reinforce_plus_plus_baseline",
+        code="(Center(), Whiten('token', ddof=1))",
+        note="whitens by 1 / sqrt(var + 1e-8)",
     ),
     _correction(name="tis", code="Truncate(low=0.0, cap=2.0)"),
     _correction(name="icepop", code="IcePop(low=0.0, high=2.0)", note="shares the bounds of tis: no lower bound by default"),
     _kl(name="k1", reason="as a loss its gradient is 0 in expectation; use KlInReward, Kl('k2') or Kl('k1+')"),
     _kl(name="k2", code="Kl('k2', coef=0.001)"),
     _kl(name="low_var_kl", code="Kl('k3', coef=0.001, cap=10.0)"),
-)  # fmt: skip
+)

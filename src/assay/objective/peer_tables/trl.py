@@ -18,32 +18,38 @@ _OFFLINE = "learns from pairs or labels that rows bring"
 
 TABLE: tuple[Match, ...] = (
     _loss(
-        name="grpo", code=f"Objective({_PPO}, aggregate=SeqMean())",
+        name="grpo",
+        code=f"Objective({_PPO}, aggregate=SeqMean())",
         note="averages over micro-batches, which is the mean over attempts when these are equally large",
     ),
     _loss(name="dapo", code=f"Objective({_PPO}, aggregate=Token())", note=_WINDOW),
     _loss(
-        name="bnpo", code=f"Objective({_PPO}, aggregate=Token())",
+        name="bnpo",
+        code=f"Objective({_PPO}, aggregate=Token())",
         note="a token mean over each micro-batch, averaged; not the method of that name; here over the optimiser batch",
     ),
     _loss(name="dr_grpo", code=f"Objective({_PPO}, aggregate=Constant(length=256))", note="length is max_completion_length"),
     _loss(
-        name="luspo", code="luspo(low=0.2, high=0.2)",
+        name="luspo",
+        code="luspo(low=0.2, high=0.2)",
         note="needs importance_sampling_level='sequence', which is not its default and only warned about; bounds "
         "2e-3/2.5e-3 advised",
     ),
     _loss(
-        name="cispo", code="cispo(cap=5.0)",
+        name="cispo",
+        code="cispo(cap=5.0)",
         note="epsilon_high is the cap itself; left out it becomes 0.2, so that nearly every token gets weight 0.2",
     ),
     _loss(name="sapo", code="sapo()"),
     _loss(
-        name="vespo", code="vespo()",
+        name="vespo",
+        code="vespo()",
         note="beside vLLM its default correction raises; a token mode puts the mismatch into w, which is anchor='engine' "
         "without a cap",
     ),
     _loss(
-        name="grpo/sequence", code="gspo(low=0.2, high=0.2)",
+        name="grpo/sequence",
+        code="gspo(low=0.2, high=0.2)",
         note="importance_sampling_level='sequence'; with dapo, bnpo, dr_grpo or cispo long attempts weigh more",
     ),
     _loss(
@@ -52,7 +58,8 @@ TABLE: tuple[Match, ...] = (
         note="delta caps the ratio for both signs; above 1 + epsilon_high it only acts where A < 0",
     ),
     _loss(
-        name="dapo/beta", code=f"Objective({_PPO}, aggregate=Token(), terms=(Kl('rk3', coef=0.04),))",
+        name="dapo/beta",
+        code=f"Objective({_PPO}, aggregate=Token(), terms=(Kl('rk3', coef=0.04),))",
         note="use_bias_correction_kl, the default; without it Kl('k3')",
     ),
     _loss(
@@ -61,31 +68,38 @@ TABLE: tuple[Match, ...] = (
         note="the same gradient; the value of an attempt is counted once there, at each of its tokens here",
     ),
     _loss(
-        name="off_policy_mask", code="opsm(delta=0.5)",
+        name="off_policy_mask",
+        code="opsm(delta=0.5)",
         note="falls back to the trainer's old policy where the sampler gives no log-probabilities",
     ),
     _loss(
-        name="gmpo", code="gmpo(low=0.4, high=0.4)",
+        name="gmpo",
+        code="gmpo(low=0.4, high=0.4)",
         note="drops the sampler correction and the mask that its parent supports",
     ),
     _loss(
         name="async_grpo",
-        code=f"Objective({_PPO}, aggregate=Token())", note="per micro-batch, averaged; spread without ddof, eps 1e-8",
+        code=f"Objective({_PPO}, aggregate=Token())",
+        note="per micro-batch, averaged; spread without ddof, eps 1e-8",
     ),
     _loss(
-        name="a2po", code="a2po(beta=1e-3)",
+        name="a2po",
+        code="a2po(beta=1e-3)",
         note="the column `optimal_value` holds V*, which its trainer estimates from 8 answers of the reference",
     ),
     _loss(
-        name="sdpo", code="sdpo()",
+        name="sdpo",
+        code="sdpo()",
         note="the column logp_privileged holds the policy's own under feedback; its average is the learner's (Ema)",
     ),
     _loss(
-        name="sdft", code="sdft()",
+        name="sdft",
+        code="sdft()",
         note="the columns privileged_ids and privileged_logps come with the rows, or from the learner (k=...)",
     ),
     _loss(
-        name="gkd", code="gkd()",
+        name="gkd",
+        code="gkd()",
         note="generalised Jensen-Shannon divergence over the vocabulary; 0 is forward, 1 reverse KL",
     ),
     _loss(name="iw_opd", code="iw_opd(gamma=0.5)"),
@@ -102,18 +116,21 @@ TABLE: tuple[Match, ...] = (
     _advantage(name="batch", code="(Center(), Scale('batch', eps=1e-4))"),
     _advantage(name="none", code="(Center(),)"),
     _advantage(
-        name="normalize_then_sum", code="(ComponentNorm(scale=Scale(eps=1e-4)), Whiten('rollout', eps=1e-4, ddof=1))",
+        name="normalize_then_sum",
+        code="(ComponentNorm(scale=Scale(eps=1e-4)), Whiten('rollout', eps=1e-4, ddof=1))",
     ),
     _advantage(name="rloo", code="(KlInReward(coef=0.05), Center('leave_one_out'))", note="optionally whitened over attempts"),
     _correction(name="token_truncate", code="Truncate(cap=3.0)"),
     _correction(name="token_mask", code="IcePop(low=0.0, high=3.0)"),
     _correction(name="sequence_truncate", code="Truncate(cap=3.0, level='sequence_product')"),
     _correction(
-        name="sequence_mask", code="IcePop(low=0.0, high=3.0, level='sequence_product')",
+        name="sequence_mask",
+        code="IcePop(low=0.0, high=3.0, level='sequence_product')",
         note="its default beside vLLM",
     ),
     _correction(
-        name="top_entropy_quantile", code="TopEntropy(fraction=0.2)",
+        name="top_entropy_quantile",
+        code="TopEntropy(fraction=0.2)",
         note="the quantile is that of a micro-batch over ranks; here of the optimiser batch",
     ),
-)  # fmt: skip
+)

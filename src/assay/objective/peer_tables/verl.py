@@ -23,38 +23,44 @@ _LONE = "a group of one keeps its raw reward; here it gets 0"
 TABLE: tuple[Match, ...] = (
     _loss(name="vanilla", code=f"Objective(policy=PolicyGradient(trust={_CLIP}), aggregate=Token())", note=_ONE_STEP),
     _loss(
-        name="dppo_tv", code="dppo(measure='tv', low=0.2, high=0.2, cap=3.0, anchor='old')",
+        name="dppo_tv",
+        code="dppo(measure='tv', low=0.2, high=0.2, cap=3.0, anchor='old')",
         note="anchored at the trainer's old policy, the paper at the sampler's; cap 3 through the actor's default, 20 in "
         "the code",
     ),
     _loss(
-        name="dppo_kl", code="dppo(measure='kl', low=0.2, high=0.2, cap=3.0, anchor='old')",
+        name="dppo_kl",
+        code="dppo(measure='kl', low=0.2, high=0.2, cap=3.0, anchor='old')",
         note="as dppo_tv; 0.2 nats by default, 0.05 in its example",
     ),
     _loss(
-        name="gspo", code="replace(gspo(low=0.2, high=0.2), aggregate=Token())",
+        name="gspo",
+        code="replace(gspo(low=0.2, high=0.2), aggregate=Token())",
         note="clip 0.2 and token mean by default, 3e-4/4e-4 and the mean per attempt in the paper; log-ratio of the "
         "attempt at most 10",
     ),
     _loss(name="sapo", code="sapo()", note="the mean per attempt whatever the mode"),
     _loss(name="gpg", code="Objective(policy=PolicyGradient(ratio=Ratio('none'), trust=None), aggregate=Token())"),
     _loss(
-        name="clip_cov", code="clip_cov(fraction=0.0002, least=1.0, most=5.0, low=0.2, high=0.2)",
+        name="clip_cov",
+        code="clip_cov(fraction=0.0002, least=1.0, most=5.0, low=0.2, high=0.2)",
         note="means, at least one token and the random choice per micro-batch; here once per optimiser batch, with a dual "
         "clip of 10",
     ),
     _loss(
-        name="kl_cov", code="kl_cov(fraction=0.0002, coef=0.1)",
+        name="kl_cov",
+        code="kl_cov(fraction=0.0002, coef=0.1)",
         note="selected per micro-batch, at least one token; here once per optimiser batch",
     ),
     _loss(
-        name="geo_mean", code="gmpo(low=0.2, high=0.2)",
-        note="mean over the micro-batch's attempts, so the loss grows with the number of micro-batches; bounds 0.4 in the "
-        "paper",
+        name="geo_mean",
+        code="gmpo(low=0.2, high=0.2)",
+        note="mean over the micro-batch's attempts, so the loss grows with the number of micro-batches; bounds 0.4 in the paper",
     ),
     _loss(name="dro", code="dro(beta=0.1)", note="beta has no default; the token form of a method on whole attempts"),
     _loss(
-        name="cispo", code=f"replace(cispo(), policy=PolicyGradient(trust={_WITHIN}))",
+        name="cispo",
+        code=f"replace(cispo(), policy=PolicyGradient(trust={_WITHIN}))",
         note="bounds are distances from 1 on both sides, 0.8 below by default; the report has no lower bound",
     ),
     _loss(
@@ -77,16 +83,20 @@ TABLE: tuple[Match, ...] = (
         reason="as a loss its gradient is 0 in expectation; use kd_estimator('k2') or kd_estimator('k1+')",
     ),
     _advantage(
-        name="pf_ppo", code="(Resample(rule='pow', power=2.0), Center())",
+        name="pf_ppo",
+        code="(Resample(rule='pow', power=2.0), Center())",
         note="draws attempts with replacement before the estimator; here their weights, or draw=True",
     ),
     _advantage(
-        name="gae", code="(Gae(gamma=1.0, lam=1.0), Whiten('token', ddof=1))", note="whitens by 1 / sqrt(var + 1e-8)",
+        name="gae",
+        code="(Gae(gamma=1.0, lam=1.0), Whiten('token', ddof=1))",
+        note="whitens by 1 / sqrt(var + 1e-8)",
     ),
     _advantage(name="grpo", code="(Center(), Scale(eps=1e-6))", note=_LONE),
     _advantage(name="grpo_vectorized", code="(Center(), Scale(eps=1e-6))", note=_LONE),
     _advantage(
-        name="gdpo", code="(ComponentNorm(scale=Scale(eps=1e-6)), Whiten('token', ddof=1))",
+        name="gdpo",
+        code="(ComponentNorm(scale=Scale(eps=1e-6)), Whiten('token', ddof=1))",
         note="reads the raw components, so a divergence in the reward is lost; long attempts weigh more in the whitening",
     ),
     _advantage(name="grpo_passk", code="(TopGap(), Scale(eps=1e-6))", note="a group of one raises; here it gets 0"),
@@ -97,11 +107,13 @@ TABLE: tuple[Match, ...] = (
     _advantage(name="reinforce_plus_plus", code="(Discount(1.0), Whiten('token', ddof=1))"),
     _advantage(name="remax", code="(Against('greedy'),)", note="the column `greedy` holds the greedy answer's reward"),
     _advantage(
-        name="gpg", code="(Center(), ScaleBySignal('reward'))",
+        name="gpg",
+        code="(Center(), ScaleBySignal('reward'))",
         note="counts rewards that are not 0; the paper counts groups that vary (ScaleBySignal()). " + _LONE,
     ),
     _advantage(
-        name="optimal_token_baseline", code="(OptimalToken(),)",
+        name="optimal_token_baseline",
+        code="(OptimalToken(),)",
         note="places are columns, so tool output shifts the baseline; here places count action tokens",
     ),
     _advantage(name="tir_optimal_token_baseline", code="(OptimalToken(),)"),
@@ -138,10 +150,12 @@ TABLE: tuple[Match, ...] = (
     _aggregation(name="seq-mean-token-sum", code="SeqSum()"),
     _aggregation(name="seq-mean-token-mean", code="SeqMean()"),
     _aggregation(
-        name="seq-mean-token-sum-norm", code="Constant(length=256)",
+        name="seq-mean-token-sum-norm",
+        code="Constant(length=256)",
         note="divides by the padded width unless loss_scale_factor is set; here always by the constant",
     ),
     _aggregation(
-        name="token-sum", reason="a sum over tokens grows with the batch; every aggregation here divides by a global count",
+        name="token-sum",
+        reason="a sum over tokens grows with the batch; every aggregation here divides by a global count",
     ),
-)  # fmt: skip
+)

@@ -27,9 +27,13 @@ _SIGNATURES: dict[str, tuple[Any, Sequence[Any]]] = {
 
 
 def adamw_step(
-    library: ctypes.CDLL, settings: AdamW, rate: float, parameters: Sequence[Tensor], grads: Sequence[Tensor],
+    library: ctypes.CDLL,
+    settings: AdamW,
+    rate: float,
+    parameters: Sequence[Tensor],
+    grads: Sequence[Tensor],
     states: Sequence[Mapping[str, Tensor]],
-) -> None:  # fmt: skip
+) -> None:
     """One step at the learning rate ``rate``: moves ``parameters`` and their ``states`` in place. Bits do not depend on threads.
 
     Args:
@@ -49,9 +53,15 @@ def adamw_step(
     sizes, decays = [p.numel() for p in parameters], [settings.weight_decay if p.dim() > 1 else 0.0 for p in parameters]
     kept = [addresses([s[name] for s in states]) for name in ("exp_avg", "exp_avg_sq", "step")]
     status = declared(library, _SIGNATURES).assay_adamw_step(
-        _Rates(rate, settings.beta1, settings.beta2, settings.eps), n, (c_int64 * n)(*sizes), (c_double * n)(*decays),
-        addresses(parameters), addresses(held), *kept, torch.get_num_threads(),
-    )  # fmt: skip
+        _Rates(rate, settings.beta1, settings.beta2, settings.eps),
+        n,
+        (c_int64 * n)(*sizes),
+        (c_double * n)(*decays),
+        addresses(parameters),
+        addresses(held),
+        *kept,
+        torch.get_num_threads(),
+    )
     if status == NO_MEMORY:
         raise MemoryError("AdamW has no memory for its threads")
     if status:

@@ -32,9 +32,17 @@ class Sizes(ctypes.Structure):
     def of(cls, shape: DecoderShape) -> Sizes:
         """A shape's."""
         return cls(
-            shape.num_layers, shape.hidden_size, shape.num_heads, shape.num_kv_heads, shape.head_dim, shape.intermediate_size,
-            shape.vocab_size, shape.max_positions, shape.qk_norm, shape.norm_eps,
-        )  # fmt: skip
+            shape.num_layers,
+            shape.hidden_size,
+            shape.num_heads,
+            shape.num_kv_heads,
+            shape.head_dim,
+            shape.intermediate_size,
+            shape.vocab_size,
+            shape.max_positions,
+            shape.qk_norm,
+            shape.norm_eps,
+        )
 
 
 def angles(shape: DecoderShape) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -55,14 +55,22 @@ class _Columns(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, entropy: bool, functions: Any
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+    ) -> tuple[Tensor, Tensor]:
         hidden, weight, targets = hidden.contiguous(), weight.contiguous(), targets.contiguous()
         n, (vocabulary, width) = len(targets), weight.shape
         logp, normal, spread = hidden.new_empty(n), hidden.new_empty(n), hidden.new_empty(n if entropy else 0)
         status = functions.assay_head_forward(
-            n, width, vocabulary, hidden.data_ptr(), weight.data_ptr(), targets.data_ptr(), torch.get_num_threads(),
-            logp.data_ptr(), normal.data_ptr(), spread.data_ptr() if entropy else None,
-        )  # fmt: skip
+            n,
+            width,
+            vocabulary,
+            hidden.data_ptr(),
+            weight.data_ptr(),
+            targets.data_ptr(),
+            torch.get_num_threads(),
+            logp.data_ptr(),
+            normal.data_ptr(),
+            spread.data_ptr() if entropy else None,
+        )
         _done(status, vocabulary)
         ctx.save_for_backward(hidden, weight, targets, normal, spread)
         ctx.functions = functions
@@ -81,10 +89,14 @@ class _Columns(torch.autograd.Function):
             torch.empty_like(t) if needed else None for t, needed in zip((hidden, weight), ctx.needs_input_grad, strict=False)
         ]
         status = ctx.functions.assay_head_backward(
-            len(targets), hidden.shape[1], len(weight), *(t.data_ptr() for t in (hidden, weight, targets, normal, spread)),
-            *(None if g is None else g.data_ptr() for g in given), torch.get_num_threads(),
+            len(targets),
+            hidden.shape[1],
+            len(weight),
+            *(t.data_ptr() for t in (hidden, weight, targets, normal, spread)),
+            *(None if g is None else g.data_ptr() for g in given),
+            torch.get_num_threads(),
             *(None if t is None else t.data_ptr() for t in found),
-        )  # fmt: skip
+        )
         _done(status, len(weight))
         return found[0], found[1], None, None, None
 

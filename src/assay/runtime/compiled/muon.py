@@ -27,9 +27,13 @@ _SIGNATURES: dict[str, tuple[Any, Sequence[Any]]] = {
 
 
 def muon_step(
-    library: ctypes.CDLL, settings: Muon, rate: float, matrices: Sequence[Tensor], grads: Sequence[Tensor | None],
+    library: ctypes.CDLL,
+    settings: Muon,
+    rate: float,
+    matrices: Sequence[Tensor],
+    grads: Sequence[Tensor | None],
     momenta: Sequence[Tensor],
-) -> None:  # fmt: skip
+) -> None:
     """One step at the learning rate ``rate``: moves ``matrices`` and ``momenta`` in place. Bits do not depend on threads.
 
     Args:
@@ -48,9 +52,15 @@ def muon_step(
     rows, columns = ((c_int32 * n)(*(m.shape[axis] for m in matrices)) for axis in (0, 1))
     held = [None if g is None else g.contiguous() for g in grads]
     status = declared(library, _SIGNATURES).assay_muon_step(
-        _Moves(rate, settings.momentum, settings.weight_decay, settings.nesterov), n, rows, columns, addresses(matrices),
-        addresses(held), addresses(momenta), torch.get_num_threads(),
-    )  # fmt: skip
+        _Moves(rate, settings.momentum, settings.weight_decay, settings.nesterov),
+        n,
+        rows,
+        columns,
+        addresses(matrices),
+        addresses(held),
+        addresses(momenta),
+        torch.get_num_threads(),
+    )
     if status == NO_MEMORY:
         raise MemoryError("Muon has no memory for two copies of a matrix beside it")
     if status:

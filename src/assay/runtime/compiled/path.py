@@ -31,9 +31,20 @@ TOKENS = 16
 
 class _Table(ctypes.Structure):
     _arrays = (
-        "token", "position", "count", "limit", "top_k", "stop", "temperature", "top_p", "min_p", "uniform", "ids", "logp",
+        "token",
+        "position",
+        "count",
+        "limit",
+        "top_k",
+        "stop",
+        "temperature",
+        "top_p",
+        "min_p",
+        "uniform",
+        "ids",
+        "logp",
         "entropy",
-    )  # fmt: skip
+    )
     _fields_ = [*((name, c_void_p) for name in _arrays), ("width", c_int64), ("stops", c_int64)]
 
     @classmethod

@@ -27,13 +27,14 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "assay_train_free": (None, [c_void_p]),
     "assay_train_load": (c_int32, [c_void_p, c_void_p, c_int32, c_void_p]),
     "assay_train_forward": (
-        c_int32, [c_void_p, c_int32, c_void_p, c_void_p, c_int64, c_void_p, c_void_p, c_int32, c_void_p, c_void_p],
+        c_int32,
+        [c_void_p, c_int32, c_void_p, c_void_p, c_int64, c_void_p, c_void_p, c_int32, c_void_p, c_void_p],
     ),
     "assay_train_nodes": (None, [c_void_p, c_void_p]),
     "assay_train_forget": (None, [c_void_p]),
     "assay_bytes": (c_int64, []),
     "assay_train_backward": (c_int32, [c_void_p, c_void_p, c_int32, c_void_p]),
-}  # fmt: skip
+}
 
 
 class CompiledPasses:
@@ -98,11 +99,18 @@ class CompiledPasses:
         out, found = torch.empty(len(at), self.shape.hidden_size), c_void_p()
         self._done(
             self.functions.assay_train_forward(
-                self._pointer, len(ends) - 1, ids.data_ptr(), ends.data_ptr(), len(at), at.data_ptr(),
-                self.trail.pointer if self.trail else None, torch.get_num_threads(), out.data_ptr(),
+                self._pointer,
+                len(ends) - 1,
+                ids.data_ptr(),
+                ends.data_ptr(),
+                len(at),
+                at.data_ptr(),
+                self.trail.pointer if self.trail else None,
+                torch.get_num_threads(),
+                out.data_ptr(),
                 byref(found) if keep else None,
             )
-        )  # fmt: skip
+        )
         if not keep:
             return out, None
         counts = (c_int64 * 2)()
@@ -140,9 +148,7 @@ class _Tape:
 
 class _States(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, passes: CompiledPasses, keep: bool, ids: Tensor, ends: Tensor, at: Tensor, *weights: Tensor
-    ) -> Tensor:  # fmt: skip
+    def forward(ctx: Any, passes: CompiledPasses, keep: bool, ids: Tensor, ends: Tensor, at: Tensor, *weights: Tensor) -> Tensor:
         passes.load(weights, keep)
         out, ctx.tape = passes.forward(ids, ends, at, keep)
         ctx.save_for_backward(*weights)

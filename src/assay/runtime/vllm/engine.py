@@ -58,9 +58,13 @@ class VllmEngine:
     """
 
     def __init__(
-        self, settings: VllmSettings, model: Shaped, adapter: Mapping[str, Any] | None = None,
-        transport: httpx.MockTransport | None = None, transfer: Transfer | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        settings: VllmSettings,
+        model: Shaped,
+        adapter: Mapping[str, Any] | None = None,
+        transport: httpx.MockTransport | None = None,
+        transfer: Transfer | None = None,
+    ) -> None:
         if settings.update and adapter is not None:
             raise ConfigError(
                 "VllmSettings.update=NcclUpdate() sends base weights, and this run publishes an adapter, which goes as files; "

@@ -110,11 +110,15 @@ def inspect(server: Server, model: Shaped) -> ServerFacts:
             f"{url} is paused: whoever used it ended in the middle of a weight update, or has not ended; wait, or restart it"
         )
     facts = ServerFacts(
-        model=base["id"], root=base["root"], context=int(base["max_model_len"]), dtype=dtype,
+        model=base["id"],
+        root=base["root"],
+        context=int(base["max_model_len"]),
+        dtype=dtype,
         rank=int(adapters["max_lora_rank"]) if adapters else 0,
-        label=str(server.ask("GET", "/weight_info")["weight_version"]), device=str(said["device_config"]["device"]),
+        label=str(server.ask("GET", "/weight_info")["weight_version"]),
+        device=str(said["device_config"]["device"]),
         workers=int(server.ask("GET", "/get_world_size")["world_size"]) if server.settings.update else 0,
-    )  # fmt: skip
+    )
     parts = cut(model, {name: tuple(map(int, tensor.shape)) for name, tensor in model.tensors.items()})
     server.cpu = facts.device == "cpu"
     server.experts = server.cpu and any(".experts." in name for name in parts)

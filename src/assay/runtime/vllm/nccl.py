@@ -62,10 +62,14 @@ class NcclTransfer:
         """
         factory, info = _library()
         told = info(
-            rank=0, master_address=self._update.address or _here(self._url), master_port=self._update.port or _free_port(),
-            world_size=workers + 1, packed=True, packed_buffer_size_bytes=self._update.bucket_bytes,
+            rank=0,
+            master_address=self._update.address or _here(self._url),
+            master_port=self._update.port or _free_port(),
+            world_size=workers + 1,
+            packed=True,
+            packed_buffer_size_bytes=self._update.bucket_bytes,
             packed_num_buffers=self._update.buckets,
-        )  # fmt: skip
+        )
         link = NcclLink(self._device)
         with link.at_device():
             link.engine = factory.trainer_init(told, client=control, source=link)

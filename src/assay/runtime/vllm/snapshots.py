@@ -147,10 +147,12 @@ def save_tensors(file: Path, manifest: Manifest, parts: Mapping[str, Rows]) -> N
     specs = {
         name: TensorSpec(
             dtype="bfloat16" if manifest.tensors[parts[name].source].dtype == "bfloat16" else "float32",
-            shape=list(array.shape), data_ptr=array.ctypes.data, data_len=array.nbytes,
+            shape=list(array.shape),
+            data_ptr=array.ctypes.data,
+            data_len=array.nbytes,
         )
         for name, array in arrays.items()
-    }  # fmt: skip
+    }
     serialize_file(specs, file, {"format": "pt"})
     del arrays  # alive until here: the file was written from their memory
 

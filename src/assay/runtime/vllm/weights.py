@@ -154,8 +154,9 @@ class Weights:
             warnings.warn(
                 f"weight version {held.manifest.version} did not get to {self._server.settings.url} over NCCL: {error}; it and "
                 "all later ones go as files (NcclUpdate.on_failure='files')",
-                RuntimeWarning, stacklevel=2,
-            )  # fmt: skip
+                RuntimeWarning,
+                stacklevel=2,
+            )
         else:
             return held
         await self.sender.settle()

@@ -38,16 +38,26 @@ def request_body(request: Request, wire: str, model: str, salt: str) -> dict[str
     """
     s = request.sampling
     sampling: dict[str, Any] = {
-        "temperature": s.temperature, "top_p": s.top_p, "top_k": s.top_k, "max_tokens": s.max_new_tokens,
-        "stop_token_ids": list(s.stop_ids), "ignore_eos": True, "logprobs": 0, "detokenize": False, "skip_special_tokens": False,
+        "temperature": s.temperature,
+        "top_p": s.top_p,
+        "top_k": s.top_k,
+        "max_tokens": s.max_new_tokens,
+        "stop_token_ids": list(s.stop_ids),
+        "ignore_eos": True,
+        "logprobs": 0,
+        "detokenize": False,
+        "skip_special_tokens": False,
         "seed": derive("vllm", request.seed, "", request.first) >> 1,  # a negative one would mean none
-    }  # fmt: skip
+    }
     if s.min_p:
         sampling["min_p"] = s.min_p
     return {
-        "request_id": wire, "model": model, "token_ids": request.prompt.tolist(), "cache_salt": salt,
+        "request_id": wire,
+        "model": model,
+        "token_ids": request.prompt.tolist(),
+        "cache_salt": salt,
         "sampling_params": sampling,
-    }  # fmt: skip
+    }
 
 
 def completion_of(
@@ -82,9 +92,13 @@ def completion_of(
     if sampling.temperature == 0.0:
         logp = np.zeros_like(logp)  # the likeliest token was certain
     return Completion(
-        ids=ids, logp_engine=logp, spans=spans(choice["weight_versions"] or [], len(ids)), stop=stop, sampling=sampling,
+        ids=ids,
+        logp_engine=logp,
+        spans=spans(choice["weight_versions"] or [], len(ids)),
+        stop=stop,
+        sampling=sampling,
         duration=duration,
-    )  # fmt: skip
+    )
 
 
 def _choice(answer: Any, who: str) -> Mapping[str, Any]:

@@ -234,9 +234,14 @@ class Boxed:
                 raise WorkerDied("it is closed")
             try:
                 self._running = subprocess.Popen(
-                    cage.argv, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={}, cwd="/",
+                    cage.argv,
+                    stdin=stdin,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env={},
+                    cwd="/",
                     start_new_session=True,
-                )  # fmt: skip
+                )
             except OSError as error:
                 raise WorkerDied(f"{cage.argv[0]}: {error}") from None
             return self._running

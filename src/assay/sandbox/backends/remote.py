@@ -109,7 +109,7 @@ class RemoteWorker:
         layers: Mapping[str, Any] = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
         self.layers: Mapping[str, str] = {str(name): str(text) for name, text in layers.items()} | {
             "service": f"assay, at {said.get('isolation')}" if self._assay else "another's, which alone knows what it contains"
-        }  # fmt: skip
+        }
 
     def run(self, program: Program, limits: Limits) -> Result:
         """Runs a program to its end.
@@ -142,9 +142,13 @@ class RemoteWorker:
     def _request(self, program: Program, limits: Limits) -> dict[str, Any]:
         stdin = program.stdin if isinstance(program.stdin, bytes) else program.stdin.encode("utf-8", "surrogatepass")
         request: dict[str, Any] = {
-            "code": program.code, "language": "python", "run_timeout": limits.wall, "compile_timeout": limits.wall,
-            "memory_limit_MB": limits.memory >> 20, "files": {n: _coded(data) for n, data in program.files.items()},
-        }  # fmt: skip
+            "code": program.code,
+            "language": "python",
+            "run_timeout": limits.wall,
+            "compile_timeout": limits.wall,
+            "memory_limit_MB": limits.memory >> 20,
+            "files": {n: _coded(data) for n, data in program.files.items()},
+        }
         if program.keep:
             request["fetch_files"] = list(program.keep)
         if self._assay:

@@ -98,8 +98,15 @@ def _bundle(shown: Seen, limits: Limits) -> dict[str, Any]:
     return {
         "ociVersion": "1.0.2",
         "process": {
-            "user": {"uid": 0, "gid": 0}, "args": [shown.python, "-I", "-S", f"{INSIDE}/box.py"], "env": [], "cwd": FOLDER,
-            "capabilities": capabilities, "noNewPrivileges": True,
+            "user": {"uid": 0, "gid": 0},
+            "args": [shown.python, "-I", "-S", f"{INSIDE}/box.py"],
+            "env": [],
+            "cwd": FOLDER,
+            "capabilities": capabilities,
+            "noNewPrivileges": True,
         },
-        "root": {"path": "root", "readonly": True}, "hostname": "box", "mounts": mounts, "linux": {"namespaces": namespaces},
-    }  # fmt: skip
+        "root": {"path": "root", "readonly": True},
+        "hostname": "box",
+        "mounts": mounts,
+        "linux": {"namespaces": namespaces},
+    }

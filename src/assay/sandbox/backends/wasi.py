@@ -154,9 +154,13 @@ class WasiWorker:
         """
         self._admit(program, limits)
         table = {
-            "limits": asdict(limits), "args": list(map(str, program.args)), "entry": str(program.entry),
-            "arguments": plain(program.arguments), "names": list(program.files), "keep": list(program.keep),
-        }  # fmt: skip
+            "limits": asdict(limits),
+            "args": list(map(str, program.args)),
+            "entry": str(program.entry),
+            "arguments": plain(program.arguments),
+            "names": list(program.files),
+            "keep": list(program.keep),
+        }
         stdin = program.stdin.encode("utf-8", "surrogatepass") if isinstance(program.stdin, str) else program.stdin
         source = program.code.encode("utf-8", "surrogatepass")
         end, blobs = self._ask(table, [source, stdin, *program.files.values()], limits.wall + _GRACE)
@@ -194,8 +198,10 @@ class WasiWorker:
             if "compiling" in said:
                 print(
                     "assay sandbox: compiling CPython for WebAssembly, once, about a minute of two cores; kept in "
-                    f"{said['compiling']}", file=sys.stderr, flush=True,
-                )  # fmt: skip
+                    f"{said['compiling']}",
+                    file=sys.stderr,
+                    flush=True,
+                )
             with self._clock(_COMPILE):
                 said, _ = self._hear()
         return said

@@ -21,8 +21,17 @@ __all__ = ["Full", "RunDesk", "RunLimits"]
 _SLOW = (Status.TIMEOUT, Status.CPU)
 _UNSERVED = ("compile_args", "run_args", "args")
 _KNOWN = (
-    "code", "language", "stdin", "run_timeout", "compile_timeout", "memory_limit_MB", "files", "fetch_files", *_UNSERVED, "assay"
-)  # fmt: skip
+    "code",
+    "language",
+    "stdin",
+    "run_timeout",
+    "compile_timeout",
+    "memory_limit_MB",
+    "files",
+    "fetch_files",
+    *_UNSERVED,
+    "assay",
+)
 _MOST = Limits(cpu=60.0, wall=60.0, memory=2 << 30)
 
 
@@ -106,12 +115,18 @@ class RunDesk:
     def health(self) -> dict[str, Any]:
         """What it is and how it does, as JSON."""
         return {
-            "service": "assay sandbox", "status": "ok", "isolation": self._sandbox.tag, "line": self._sandbox.isolation,
-            "layers": dict(self._sandbox.probe.layers), "seconds": round(monotonic() - self._began, 3),
-            "workers": self._sandbox.workers, "running": self._running, "most": asdict(self.limits.most),
+            "service": "assay sandbox",
+            "status": "ok",
+            "isolation": self._sandbox.tag,
+            "line": self._sandbox.isolation,
+            "layers": dict(self._sandbox.probe.layers),
+            "seconds": round(monotonic() - self._began, 3),
+            "workers": self._sandbox.workers,
+            "running": self._running,
+            "most": asdict(self.limits.most),
             "languages": ["python", *(one.name for one in self._sandbox.languages if one.run)],
             "served": dict(sorted(self._counts.items())),
-        }  # fmt: skip
+        }
 
     async def _ran(self, order: _Order) -> tuple[Result, Result | None]:
         """How it ended, and how its compiler did; where that refused it, this is how it ended."""
@@ -149,10 +164,15 @@ class RunDesk:
         stdin = _decoded(own["stdin"], "assay.stdin") if "stdin" in own else str(given.get("stdin") or "")
         try:
             program = Program(
-                code=code, stdin=stdin, files=laid, argv=tuple(map(str, own.get("argv", ()))),
-                args=tuple(map(str, own.get("args", ()))), entry=str(own.get("entry", "")), arguments=own.get("arguments", ()),
+                code=code,
+                stdin=stdin,
+                files=laid,
+                argv=tuple(map(str, own.get("argv", ()))),
+                args=tuple(map(str, own.get("args", ()))),
+                entry=str(own.get("entry", "")),
+                arguments=own.get("arguments", ()),
                 keep=tuple(cast("list[str]", back)),
-            )  # fmt: skip
+            )
             if spoken is not None and (program.argv or program.args or program.entry):
                 raise DataError(f"'language' is {spoken.name!r}: argv, args and entry are Python's alone")
             wall = None if spoken is None else float(given.get("compile_timeout") or spoken.compile_limits.wall)
@@ -193,14 +213,23 @@ class RunDesk:
 def _said(result: Result, compiled: Result | None = None) -> dict[str, Any]:
     """A result in SandboxFusion's words, and beside them in ours; ``compiled`` is how its compiler ended."""
     told = {
-        "status": str(result.status), "exit_code": result.exit_code, "signal": result.signal, "value": result.value,
-        "cpu_seconds": result.cpu_seconds, "isolation": result.isolation, "detail": result.detail,
-    }  # fmt: skip
+        "status": str(result.status),
+        "exit_code": result.exit_code,
+        "signal": result.signal,
+        "value": result.value,
+        "cpu_seconds": result.cpu_seconds,
+        "isolation": result.isolation,
+        "detail": result.detail,
+    }
     answer: dict[str, Any] = {
-        "status": "Success" if result.ok else "Failed", "message": result.detail, "compile_result": None, "run_result": None,
-        "executor_pod_name": None, "files": {name: base64.b64encode(data).decode() for name, data in result.files.items()},
+        "status": "Success" if result.ok else "Failed",
+        "message": result.detail,
+        "compile_result": None,
+        "run_result": None,
+        "executor_pod_name": None,
+        "files": {name: base64.b64encode(data).decode() for name, data in result.files.items()},
         "assay": told,
-    }  # fmt: skip
+    }
     if not result.judged:
         return answer | {"status": "SandboxError"}
     if compiled is not None:
@@ -212,10 +241,12 @@ def _command(result: Result) -> dict[str, Any]:
     """One process in SandboxFusion's words, in which ``Error`` would be the service's own, never the program's."""
     slow = result.status in _SLOW or (result.status is Status.COMPILE and result.detail in _SLOW)
     return {
-        "status": "TimeLimitExceeded" if slow else "Finished", "execution_time": result.seconds,
+        "status": "TimeLimitExceeded" if slow else "Finished",
+        "execution_time": result.seconds,
         "return_code": result.exit_code if result.exit_code is not None else -(result.signal or 9),
-        "stdout": result.stdout, "stderr": result.stderr,
-    }  # fmt: skip
+        "stdout": result.stdout,
+        "stderr": result.stderr,
+    }
 
 
 def _decoded(data: object, what: str) -> bytes:

@@ -146,22 +146,28 @@ class _Maker:
         small = rng.randint(2, 9)
         form = rng.randrange(8 if self.level > 1 else 5)
         expression: Any = [
-            ["+", name, other], ["-", ["*", name, 2], other], ["+", ["*", other, small], name], ["+", name, ["*", other, small]],
+            ["+", name, other],
+            ["-", ["*", name, 2], other],
+            ["+", ["*", other, small], name],
+            ["+", name, ["*", other, small]],
             ["-", name, small],
-            ["%", ["+", ["*", name, small], other], rng.randint(11, 97)], ["^", name, other],
+            ["%", ["+", ["*", name, small], other], rng.randint(11, 97)],
+            ["^", name, other],
             ["+", ["//", name, 2], other],
-        ][form]  # fmt: skip
+        ][form]
         return ["set", name, expression]
 
     def _branch(self, near: Sequence[str]) -> list[Any]:
         rng = self.rng
         name = rng.choice(list(near))
         divisor = rng.randint(2, 4)
-        condition: list[Any] = rng.choice((
-            [rng.choice((">", "<", ">=", "<=")), name, rng.choice([n for n in near if n != name] or [rng.randint(2, 30)])],
-            ["==", ["%", name, divisor], rng.randrange(divisor)],
-            [rng.choice((">", "<")), name, rng.randint(3, 30)],
-        ))  # fmt: skip
+        condition: list[Any] = rng.choice(
+            (
+                [rng.choice((">", "<", ">=", "<=")), name, rng.choice([n for n in near if n != name] or [rng.randint(2, 30)])],
+                ["==", ["%", name, divisor], rng.randrange(divisor)],
+                [rng.choice((">", "<")), name, rng.randint(3, 30)],
+            )
+        )
         if self.level >= 4 and rng.random() < 0.3:
             other = ["<", rng.choice(self.scalars), rng.randint(10, 60)]
             condition = [rng.choice(("and", "or")), condition, other]
@@ -173,11 +179,14 @@ class _Maker:
     def _put(self, near: Sequence[str]) -> list[Any]:
         rng, index = self.rng, near[-1]
         before: Any = ["%", ["+", index, rng.randint(1, self.size - 1)], self.size]
-        value = rng.choice((
-            ["+", ["at", self.array, index], ["at", self.array, before]],
-            ["-", ["at", self.array, before], rng.choice(self.scalars)],
-            ["*", ["at", self.array, index], rng.randint(2, 3)], ["+", ["at", self.array, before], index],
-        ))  # fmt: skip
+        value = rng.choice(
+            (
+                ["+", ["at", self.array, index], ["at", self.array, before]],
+                ["-", ["at", self.array, before], rng.choice(self.scalars)],
+                ["*", ["at", self.array, index], rng.randint(2, 3)],
+                ["+", ["at", self.array, before], index],
+            )
+        )
         return ["put", self.array, index, value]
 
     def _called(self, function: Any, near: Sequence[str]) -> list[Any]:

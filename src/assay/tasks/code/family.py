@@ -13,6 +13,16 @@ __all__ = ["code"]
 def code() -> Problems:
     """Questions about what programs do, in nine languages and on small machines."""
     problems = (
-        Output(), Variable(), Trace(), Executions(), FindInput(), Complete(), Stack(), Registers(), Tape(), Strings(), Matches(),
-    )  # fmt: skip
+        Output(),
+        Variable(),
+        Trace(),
+        Executions(),
+        FindInput(),
+        Complete(),
+        Stack(),
+        Registers(),
+        Tape(),
+        Strings(),
+        Matches(),
+    )
     return Problems(name="code", summary="Programs to read, in nine languages.", problems=problems)

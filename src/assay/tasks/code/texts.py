@@ -16,41 +16,81 @@ from assay.verify.text.items import SetMatch
 __all__ = ["Matches", "Strings", "pattern_text"]
 
 _WORDS = (
-    "apple", "banana", "cherry", "dragon", "eleven", "falcon", "ginger", "hammer", "island", "jungle", "kitten", "lemon",
-    "marble", "needle", "orange", "pepper",
-)  # fmt: skip
+    "apple",
+    "banana",
+    "cherry",
+    "dragon",
+    "eleven",
+    "falcon",
+    "ginger",
+    "hammer",
+    "island",
+    "jungle",
+    "kitten",
+    "lemon",
+    "marble",
+    "needle",
+    "orange",
+    "pepper",
+)
 _LANGUAGES = ("python", "javascript", "perl", "lua")
 
 _LINES: Mapping[str, Mapping[str, str]] = {
     "python": {
-        "reverse": "s = s[::-1]", "upper": "s = s.upper()", "replace": 's = s.replace("{a}", "{b}")',
+        "reverse": "s = s[::-1]",
+        "upper": "s = s.upper()",
+        "replace": 's = s.replace("{a}", "{b}")',
         "front": 's = "{a}" + s',
-        "back": 's = s + "{a}"', "cut": "s = s[{i}:]", "head": "s = s[:{i}]", "twice": "s = s + s", "turn": "s = s[{i}:] + "
-        "s[:{i}]",
+        "back": 's = s + "{a}"',
+        "cut": "s = s[{i}:]",
+        "head": "s = s[:{i}]",
+        "twice": "s = s + s",
+        "turn": "s = s[{i}:] + s[:{i}]",
         "every": "s = s[::2]",
     },
     "javascript": {
-        "reverse": 's = s.split("").reverse().join("");', "upper": "s = s.toUpperCase();",
+        "reverse": 's = s.split("").reverse().join("");',
+        "upper": "s = s.toUpperCase();",
         "replace": 's = s.split("{a}").join("{b}");',
-        "front": 's = "{a}" + s;', "back": 's = s + "{a}";', "cut": "s = s.slice({i});", "head": "s = s.slice(0, {i});",
-        "twice": "s = s + s;", "turn": "s = s.slice({i}) + s.slice(0, {i});",
+        "front": 's = "{a}" + s;',
+        "back": 's = s + "{a}";',
+        "cut": "s = s.slice({i});",
+        "head": "s = s.slice(0, {i});",
+        "twice": "s = s + s;",
+        "turn": "s = s.slice({i}) + s.slice(0, {i});",
         "every": 's = [...s].filter((c, i) => i % 2 === 0).join("");',
     },
     "perl": {
-        "reverse": "$s = reverse $s;", "upper": "$s = uc $s;", "replace": "$s =~ s/{a}/{b}/g;", "front": '$s = "{a}" . $s;',
-        "back": '$s = $s . "{a}";', "cut": "$s = substr($s, {i});", "head": "$s = substr($s, 0, {i});", "twice": "$s = $s . $s;",
-        "turn": "$s = substr($s, {i}) . substr($s, 0, {i});", "every": "$s =~ s/(.)./$1/g;",
+        "reverse": "$s = reverse $s;",
+        "upper": "$s = uc $s;",
+        "replace": "$s =~ s/{a}/{b}/g;",
+        "front": '$s = "{a}" . $s;',
+        "back": '$s = $s . "{a}";',
+        "cut": "$s = substr($s, {i});",
+        "head": "$s = substr($s, 0, {i});",
+        "twice": "$s = $s . $s;",
+        "turn": "$s = substr($s, {i}) . substr($s, 0, {i});",
+        "every": "$s =~ s/(.)./$1/g;",
     },
     "lua": {
-        "reverse": "s = s:reverse()", "upper": "s = s:upper()", "replace": 's = s:gsub("{a}", "{b}")', "front": 's = "{a}" .. s',
-        "back": 's = s .. "{a}"', "cut": "s = s:sub({i} + 1)", "head": "s = s:sub(1, {i})", "twice": "s = s .. s",
-        "turn": "s = s:sub({i} + 1) .. s:sub(1, {i})", "every": 's = s:gsub("(.).", "%1")',
+        "reverse": "s = s:reverse()",
+        "upper": "s = s:upper()",
+        "replace": 's = s:gsub("{a}", "{b}")',
+        "front": 's = "{a}" .. s',
+        "back": 's = s .. "{a}"',
+        "cut": "s = s:sub({i} + 1)",
+        "head": "s = s:sub(1, {i})",
+        "twice": "s = s .. s",
+        "turn": "s = s:sub({i} + 1) .. s:sub(1, {i})",
+        "every": 's = s:gsub("(.).", "%1")',
     },
-}  # fmt: skip
+}
 _FRAMES = {
-    "python": ('s = "{s}"', "print(s)"), "javascript": ('let s = "{s}";', "console.log(s);"),
-    "perl": ('my $s = "{s}";', 'print "$s\\n";'), "lua": ('local s = "{s}"', "print(s)"),
-}  # fmt: skip
+    "python": ('s = "{s}"', "print(s)"),
+    "javascript": ('let s = "{s}";', "console.log(s);"),
+    "perl": ('my $s = "{s}";', 'print "$s\\n";'),
+    "lua": ('local s = "{s}"', "print(s)"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

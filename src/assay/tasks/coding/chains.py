@@ -25,41 +25,68 @@ _STEPS: dict[str, tuple[str, str, str]] = {
     "size": ("replaces each number by its absolute value", "[abs(x) for x in xs]", "out.append(x if x >= 0 else -x)"),
     "remainder": (
         "replaces each number by its remainder modulo {k}, which is never negative",
-        "[x % {k} for x in xs]", "out.append(x % {k})",
+        "[x % {k} for x in xs]",
+        "out.append(x % {k})",
     ),
     "cap": ("replaces each number greater than {k} by {k}", "[min(x, {k}) for x in xs]", "out.append({k} if x > {k} else x)"),
     "reverse": ("reverses the list", "xs[::-1]", "out.insert(0, x)"),
     "sort": ("sorts the list from small to large", "sorted(xs)", ""),
     "unique": (
-        "keeps only the first of equal numbers", "list(dict.fromkeys(xs))", "if x not in out: out.append(x)",
+        "keeps only the first of equal numbers",
+        "list(dict.fromkeys(xs))",
+        "if x not in out: out.append(x)",
     ),
     "sums": (
-        "replaces each number by the sum of all numbers up to and with it", "[sum(xs[:i + 1]) for i in range(len(xs))]",
+        "replaces each number by the sum of all numbers up to and with it",
+        "[sum(xs[:i + 1]) for i in range(len(xs))]",
         "out.append(x + (out[-1] if out else 0))",
     ),
     "differences": (
         "replaces the list by the differences of neighbours, each number minus the one before it (one number fewer)",
-        "[b - a for a, b in zip(xs, xs[1:])]", "",
+        "[b - a for a, b in zip(xs, xs[1:])]",
+        "",
     ),
     "take": ("keeps only the first {k} numbers", "xs[:{k}]", "if len(out) < {k}: out.append(x)"),
     "drop": ("leaves out the first {k} numbers", "xs[{k}:]", ""),
     "every": ("keeps only every second number, beginning with the first", "xs[::2]", ""),
-}  # fmt: skip
+}
 _ENDS: dict[str, tuple[str, str]] = {
-    "list": ("the list", "xs"), "sum": ("the sum of the numbers, 0 if there are none", "sum(xs)"),
-    "count": ("how many numbers there are", "len(xs)"), "largest": ("the largest number, 0 if there are none", "max(xs, "
-    "default=0)"),
+    "list": ("the list", "xs"),
+    "sum": ("the sum of the numbers, 0 if there are none", "sum(xs)"),
+    "count": ("how many numbers there are", "len(xs)"),
+    "largest": ("the largest number, 0 if there are none", "max(xs, default=0)"),
     "smallest": ("the smallest number, 0 if there are none", "min(xs, default=0)"),
     "last": ("the last number, 0 if there are none", "xs[-1] if xs else 0"),
-}  # fmt: skip
+}
 _NUMBERED = frozenset(kind for kind, (text, _, _) in _STEPS.items() if "{k}" in text)
 _CONFUSED = {
-    "even": "odd", "odd": "even", "above": "below", "below": "above", "add": "times", "times": "add", "square": "size",
-    "size": "negate", "negate": "size", "reverse": "sort", "sort": "reverse", "unique": "sort", "sums": "differences",
-    "differences": "sums", "take": "drop", "drop": "take", "every": "reverse", "multiples": "remainder", "remainder": "cap",
-    "cap": "below", "sum": "largest", "largest": "smallest", "smallest": "largest", "count": "sum", "last": "largest",
+    "even": "odd",
+    "odd": "even",
+    "above": "below",
+    "below": "above",
+    "add": "times",
+    "times": "add",
+    "square": "size",
+    "size": "negate",
+    "negate": "size",
+    "reverse": "sort",
+    "sort": "reverse",
+    "unique": "sort",
+    "sums": "differences",
+    "differences": "sums",
+    "take": "drop",
+    "drop": "take",
+    "every": "reverse",
+    "multiples": "remainder",
+    "remainder": "cap",
+    "cap": "below",
+    "sum": "largest",
+    "largest": "smallest",
+    "smallest": "largest",
+    "count": "sum",
+    "last": "largest",
     "list": "sum",
-}  # fmt: skip
+}
 
 
 def drawn_chain(length: int, rng: Random) -> Chain:
@@ -128,9 +155,13 @@ def _step(kind: str, k: int, xs: list[int]) -> list[int]:
             return [b - a for a, b in pairwise(xs)]
         case _:
             return {
-                "reverse": xs[::-1], "sort": sorted(xs), "unique": list(dict.fromkeys(xs)), "take": xs[:k], "drop": xs[k:],
+                "reverse": xs[::-1],
+                "sort": sorted(xs),
+                "unique": list(dict.fromkeys(xs)),
+                "take": xs[:k],
+                "drop": xs[k:],
                 "every": xs[::2],
-            }[kind]  # fmt: skip
+            }[kind]
 
 
 def mutants(chain: Chain) -> Iterator[tuple[int, Chain]]:

@@ -234,9 +234,10 @@ class UnitTest(ChainProblem):
         asserts = [f"    assert {name}({c['args'][0]}) == {c['expected']}" for c in cases]
         text = "\n".join(["def test_known_values():", *asserts])
         gold = {
-            "entry": name, "reference": ["\n".join(lines(chain, name)), looped(chain, name)],
+            "entry": name,
+            "reference": ["\n".join(lines(chain, name)), looped(chain, name)],
             "mutants": ["\n".join(lines(other, name)) for other in wrong],
-        }  # fmt: skip
+        }
         return Solution(answer=text, gold=gold, steps="Inputs that tell each step.", effort=sum(map(len, gold["mutants"])))
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
@@ -368,10 +369,14 @@ def _function(level: int, rng: Random) -> list[Any]:
     names = ["w", "t", "u", "v", "i"]
     for _ in range(level):
         target = rng.choice("wt")
-        value = rng.choice((
-            ["+", target, rng.choice(names)], ["+", ["*", target, 2], rng.choice(names)],
-            ["%", ["+", target, ["*", "i", "v"]], 97], ["-", target, rng.choice(("i", "u", "v"))],
-        ))  # fmt: skip
+        value = rng.choice(
+            (
+                ["+", target, rng.choice(names)],
+                ["+", ["*", target, 2], rng.choice(names)],
+                ["%", ["+", target, ["*", "i", "v"]], 97],
+                ["-", target, rng.choice(("i", "u", "v"))],
+            )
+        )
         statement: Any = ["set", target, value]
         if rng.random() < 0.5:
             condition = rng.choice(

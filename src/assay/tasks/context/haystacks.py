@@ -29,10 +29,15 @@ LENGTHS = (128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
 """Words of a text, about, at each level."""
 
 _FILLER = (
-    "The {a} stood beside the {b}.", "Nobody had seen the {a} since the {b} came.", "No {a} is as heavy as that {b}.",
-    "They carried the {a} past the {b}.", "It took an hour to paint the {a} and the {b}.", "Some say the {a} was there first.",
-    "Behind the {a} there was some {b}.", "The {a} was left where the {b} used to be.",
-)  # fmt: skip
+    "The {a} stood beside the {b}.",
+    "Nobody had seen the {a} since the {b} came.",
+    "No {a} is as heavy as that {b}.",
+    "They carried the {a} past the {b}.",
+    "It took an hour to paint the {a} and the {b}.",
+    "Some say the {a} was there first.",
+    "Behind the {a} there was some {b}.",
+    "The {a} was left where the {b} used to be.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,10 +144,13 @@ class Needles(LongText):
         """The text and the keys."""
         many = len(facts["asked"]) * self.values > 1
         return {
-            "text": self.text(facts), "keys": listed(facts["asked"]), "are": "are" if many else "is",
-            "noun": "secret numbers" if many else "secret number", "number": "numbers" if many else "number",
+            "text": self.text(facts),
+            "keys": listed(facts["asked"]),
+            "are": "are" if many else "is",
+            "noun": "secret numbers" if many else "secret number",
+            "number": "numbers" if many else "number",
             "many": " Give all of them, separated by commas, in any order." if many else "",
-        }  # fmt: skip
+        }
 
     def verifier(self, form: Form) -> Verifier:
         """The numbers, in any order."""
@@ -387,10 +395,16 @@ class Mentions(LongText):
 def context() -> Problems:
     """Questions about texts of 128 to 32768 words."""
     return Problems(
-        name="context", summary="Questions about long texts, of 128 to 32768 words.",
+        name="context",
+        summary="Questions about long texts, of 128 to 32768 words.",
         problems=(
-            Needles(), Needles(name="context/needle_keys", keys=12, asked=3),
+            Needles(),
+            Needles(name="context/needle_keys", keys=12, asked=3),
             Needles(name="context/needle_values", keys=3, values=4),
-            VariableTracking(), FrequentWords(), Aggregate(), LatestValue(), Mentions(),
+            VariableTracking(),
+            FrequentWords(),
+            Aggregate(),
+            LatestValue(),
+            Mentions(),
         ),
-    )  # fmt: skip
+    )

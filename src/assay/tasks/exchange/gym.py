@@ -69,9 +69,13 @@ def gym_rows(
         raise ConfigError(f"reasoning-gym's {dataset!r} is not taken: {DENIED[dataset]}")
     order = json.dumps([dataset, n, seed, level, dict(settings or {})])
     done = subprocess.run(
-        [sys.executable, "-c", _MAKE], input=order, capture_output=True, text=True, check=False,
+        [sys.executable, "-c", _MAKE],
+        input=order,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "PYTHONHASHSEED": "0"},
-    )  # fmt: skip
+    )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
         raise DataError(f"reasoning-gym could not make {n} items of {dataset!r} at level {level}: {last}")
@@ -83,9 +87,13 @@ def gym_rows(
 
 def _row(dataset: str, level: int, item: dict[str, Any]) -> dict[str, Any]:
     row = {
-        "prompt": str(item["question"]), "answer": item["answer"], "arm": f"gym/{dataset}", "level": level,
-        "data_source": f"reasoning_gym/{dataset}", "license": LICENCE,
-    }  # fmt: skip
+        "prompt": str(item["question"]),
+        "answer": item["answer"],
+        "arm": f"gym/{dataset}",
+        "level": level,
+        "data_source": f"reasoning_gym/{dataset}",
+        "license": LICENCE,
+    }
     if dataset in _REPLACED:
         return row | _REPLACED[dataset](item)
     return row | {"entry": item, "verifier": {"name": "reasoning_gym", "dataset": dataset}}

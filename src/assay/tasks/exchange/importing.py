@@ -29,10 +29,21 @@ from assay.verify.pool import ScoringPool
 __all__ = ["ROUTES", "Found", "Importer", "Rejected", "Summary", "found_in", "write_rows"]
 
 ROUTES: Mapping[str, Spec] = {
-    "openai/gsm8k": "math", "gsm8k": "math", "lighteval/MATH": "math", "DigitalLearningGmbH/MATH-lighteval": "math",
-    "HuggingFaceH4/MATH-500": "math", "math_dapo": "math", "aime": "math", "aime24": "math", "aime25": "math", "amc": "math",
-    "numina_math": "math", "hiyouga/geometry3k": "math", "deepscaler": "math", "math": "math",
-}  # fmt: skip
+    "openai/gsm8k": "math",
+    "gsm8k": "math",
+    "lighteval/MATH": "math",
+    "DigitalLearningGmbH/MATH-lighteval": "math",
+    "HuggingFaceH4/MATH-500": "math",
+    "math_dapo": "math",
+    "aime": "math",
+    "aime24": "math",
+    "aime25": "math",
+    "amc": "math",
+    "numina_math": "math",
+    "hiyouga/geometry3k": "math",
+    "deepscaler": "math",
+    "math": "math",
+}
 """Verifiers of data sets by the name that trainers' rows give under ``data_source``."""
 
 _PROMPTS = ("prompt", "messages", "question", "problem", "instruction", "conversations", "query")

@@ -121,11 +121,19 @@ def taskset_of(name: str) -> type[Any]:
                 turns = [{"role": m.role, "content": m.content} for m in task.exposed().messages]
                 yield AssayTask(
                     AssayData(
-                        id=task.id, name=task.id, prompt=turns[0]["content"] if len(turns) == 1 else turns, family=own.family,
-                        arm=task.arm, level=task.level, split=task.split, index=task.index, seed=own.seed, form=own.form,
+                        id=task.id,
+                        name=task.id,
+                        prompt=turns[0]["content"] if len(turns) == 1 else turns,
+                        family=own.family,
+                        arm=task.arm,
+                        level=task.level,
+                        split=task.split,
+                        index=task.index,
+                        seed=own.seed,
+                        form=own.form,
                     ),
                     own.task,
-                )  # fmt: skip
+                )
 
     return AssayTaskset
 

@@ -70,9 +70,11 @@ class Battleship(Game):
         side, lengths = facts["side"], [len(ship) for ship in facts["ships"]]
         fleet = listed([f"a ship of {n} cells" for n in lengths])
         return {
-            "side": str(side), "columns": f"a to {chr(96 + side)}", "fleet": f"{fleet} {'is' if len(lengths) == 1 else 'are'}",
+            "side": str(side),
+            "columns": f"a to {chr(96 + side)}",
+            "fleet": f"{fleet} {'is' if len(lengths) == 1 else 'are'}",
             "turns": str(facts["turns"]),
-        }  # fmt: skip
+        }
 
     def match(self, facts: Facts) -> Match:
         """A fresh match."""

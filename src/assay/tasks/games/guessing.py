@@ -142,9 +142,11 @@ class TwentyQuestions(Game):
         table = "\n".join(f"{row[0]}: {', '.join(row[1:])}" for row in facts["things"])
         first = facts["attributes"][0]
         return {
-            "attributes": ", ".join(facts["attributes"]), "table": table, "turns": str(facts["turns"]),
+            "attributes": ", ".join(facts["attributes"]),
+            "table": table,
+            "turns": str(facts["turns"]),
             "example": f"{first} {_ATTRIBUTES[first][0]}",
-        }  # fmt: skip
+        }
 
     def match(self, facts: Facts) -> Match:
         """A fresh match."""
@@ -230,9 +232,12 @@ class BlackBox(Game):
         powers = [f"x^{p}" if p > 1 else "x" if p else "" for p in range(count - 1, -1, -1)]
         worked = "".join(f"{' + ' if a > 0 else ' - '}{abs(a)}{p}" for a, p in zip(example, powers, strict=True))
         return {
-            "degree": str(count - 1), "count": str(count), "turns": str(facts["turns"]),
-            "example": ", ".join(map(str, example)), "worked": worked.removeprefix(" + "),
-        }  # fmt: skip
+            "degree": str(count - 1),
+            "count": str(count),
+            "turns": str(facts["turns"]),
+            "example": ", ".join(map(str, example)),
+            "worked": worked.removeprefix(" + "),
+        }
 
     def match(self, facts: Facts) -> Match:
         """A fresh match."""

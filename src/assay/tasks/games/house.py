@@ -32,8 +32,13 @@ _COMMANDS = {
     }.items()
 }
 _BY_WORD = {kind: (kind,) for kind in _COMMANDS} | {
-    "l": ("look",), "i": ("inventory",), "get": ("take",), "pick": ("take",), "walk": ("go",), **dict.fromkeys(BACK, ("go",)),
-}  # fmt: skip
+    "l": ("look",),
+    "i": ("inventory",),
+    "get": ("take",),
+    "pick": ("take",),
+    "walk": ("go",),
+    **dict.fromkeys(BACK, ("go",)),
+}
 """The commands that a first word may begin."""
 _ARTICLES = re.compile(r"\b(?:the|an?) ")
 _DEEP = 12

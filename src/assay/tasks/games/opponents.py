@@ -289,12 +289,13 @@ class ConnectThree(_InARow):
         "We play connect three on a board of 6 columns and 4 rows. A stone dropped into a column falls to its lowest free cell. "
         "You are X, I am O, and it is your move:\n{board}\n" + _OPPONENT + " column from the left. Get three in a row, across, "
         "down or diagonally. A move is a column, a to f.",
-        "Connect three, X (you) to move. Columns are a to f:\n{board}\nStones fall down. My play is fixed. " + _OPPONENT
+        "Connect three, X (you) to move. Columns are a to f:\n{board}\nStones fall down. My play is fixed. "
+        + _OPPONENT
         + " column, counted from a. Make three in a row in any direction. Name one column per move.",
         "Win as X. Stones are dropped into the columns a to f of this board and fall as far as they can:\n{board}\nThree in a "
         "row (horizontal, vertical or diagonal) win. I have O and play like this: " + _OPPONENT + " column from the left. Each "
         "move is the letter of a column.",
-    )  # fmt: skip
+    )
 
 
 class _Board(Match):

@@ -18,14 +18,59 @@ from assay.tasks.turns import listed
 __all__ = ["Cook", "Deliver", "Find", "Light", "Unlock"]
 
 _ROOMS = (
-    "hall", "kitchen", "cellar", "attic", "study", "library", "bedroom", "bathroom", "pantry", "garage", "workshop", "parlour",
-    "nursery", "gallery", "laundry", "cloakroom", "greenhouse", "ballroom", "chapel", "stable",
-)  # fmt: skip
+    "hall",
+    "kitchen",
+    "cellar",
+    "attic",
+    "study",
+    "library",
+    "bedroom",
+    "bathroom",
+    "pantry",
+    "garage",
+    "workshop",
+    "parlour",
+    "nursery",
+    "gallery",
+    "laundry",
+    "cloakroom",
+    "greenhouse",
+    "ballroom",
+    "chapel",
+    "stable",
+)
 _THINGS = (
-    "ring", "map", "coin", "candle", "book", "letter", "mirror", "brush", "flute", "mask", "rope", "hammer", "scarf", "teacup",
-    "compass", "feather", "marble", "needle", "postcard", "ribbon", "statue", "thimble", "umbrella", "violin", "whistle", "bell",
-    "crown", "dagger", "fan", "glove",
-)  # fmt: skip
+    "ring",
+    "map",
+    "coin",
+    "candle",
+    "book",
+    "letter",
+    "mirror",
+    "brush",
+    "flute",
+    "mask",
+    "rope",
+    "hammer",
+    "scarf",
+    "teacup",
+    "compass",
+    "feather",
+    "marble",
+    "needle",
+    "postcard",
+    "ribbon",
+    "statue",
+    "thimble",
+    "umbrella",
+    "violin",
+    "whistle",
+    "bell",
+    "crown",
+    "dagger",
+    "fan",
+    "glove",
+)
 _MATTER = ("silver", "wooden", "golden", "paper", "copper", "glass", "ivory", "velvet", "clay", "jade")
 _WOODS = ("oak", "pine", "iron", "cedar", "walnut", "birch", "ebony", "tin")
 _LIDS, _TOPS = ("chest", "box", "cabinet", "drawer", "trunk"), ("table", "shelf", "desk", "stool")
@@ -131,9 +176,17 @@ class _Plan:
     def facts(self, start: str, goal: list[list[str]], dark: tuple[str, ...] = (), stove: str = "") -> dict[str, Any]:
         """As `House` takes them."""
         return {
-            "rooms": self.rooms, "exits": self.exits, "locks": self.locks, "boxes": self.boxes, "things": self.things,
-            "dark": list(dark), "stove": stove, "goal": goal, "start": start, "turns": MOST_TURNS,
-        }  # fmt: skip
+            "rooms": self.rooms,
+            "exits": self.exits,
+            "locks": self.locks,
+            "boxes": self.boxes,
+            "things": self.things,
+            "dark": list(dark),
+            "stove": stove,
+            "goal": goal,
+            "start": start,
+            "turns": MOST_TURNS,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,8 +394,11 @@ class Cook(_Quest):
 
     def asked(self, facts: Facts) -> str:
         """The recipe."""
-        recipe = [f"the {food} ({states.replace(' ', ' and ') or 'raw, neither chopped nor fried'})"
-                  for kind, food, states in facts["goal"] if kind == "is"]  # fmt: skip
+        recipe = [
+            f"the {food} ({states.replace(' ', ' and ') or 'raw, neither chopped nor fried'})"
+            for kind, food, states in facts["goal"]
+            if kind == "is"
+        ]
         return f"Cook by this recipe: into the pot in the kitchen go {listed(recipe)}."
 
 

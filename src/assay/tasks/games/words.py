@@ -60,9 +60,11 @@ class Mastermind(Game):
         """Rules in numbers."""
         letters, places = facts["letters"], len(facts["code"])
         return {
-            "places": str(places), "letters": ", ".join(letters), "turns": str(facts["turns"]),
+            "places": str(places),
+            "letters": ", ".join(letters),
+            "turns": str(facts["turns"]),
             "example": (letters * places)[-places:],
-        }  # fmt: skip
+        }
 
     def match(self, facts: Facts) -> Match:
         """A fresh match."""
@@ -240,9 +242,11 @@ class Hangman(Game):
         """A list of words that are alike."""
         count = (6, 9, 14, 20, 30, 42, 60)[level - 1]
         return {
-            "words": _coined(rng, count, 6, 6), "secret": rng.randrange(count), "mistakes": 3,
+            "words": _coined(rng, count, 6, 6),
+            "secret": rng.randrange(count),
+            "mistakes": 3,
             "turns": (count - 1).bit_length() + 3,
-        }  # fmt: skip
+        }
 
     def fair(self, facts: Facts) -> bool:
         """Whether the oracle finds the word in time, and not at once."""

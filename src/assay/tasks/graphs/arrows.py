@@ -369,6 +369,14 @@ class MaxFlow(NumberOf):
 
 
 ARROWED = (
-    Reachable(), ReachCount(), ClosureCount(), Ordered(), IsAcyclic(), LongestPath(), CriticalPath(), StrongCount(), StrongOf(),
+    Reachable(),
+    ReachCount(),
+    ClosureCount(),
+    Ordered(),
+    IsAcyclic(),
+    LongestPath(),
+    CriticalPath(),
+    StrongCount(),
+    StrongOf(),
     MaxFlow(),
-)  # fmt: skip
+)

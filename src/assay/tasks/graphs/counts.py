@@ -285,6 +285,13 @@ def _linked(net: Net, node: int) -> int:
 
 
 COUNTS = (
-    Degree(), GreatestDegree(), DegreeSequence(), Neighbours(), CommonNeighbours(), Triangles(), Squares(), CoreNumber(),
+    Degree(),
+    GreatestDegree(),
+    DegreeSequence(),
+    Neighbours(),
+    CommonNeighbours(),
+    Triangles(),
+    Squares(),
+    CoreNumber(),
     Clustering(),
-)  # fmt: skip
+)

@@ -337,6 +337,14 @@ class Sides(Witness):
 
 
 PARTS = (
-    Connected(), ComponentList(), ComponentCount(), LargestComponent(), BridgeCount(), ArticulationPoints(), AnyCycle(), Girth(),
-    IsBipartite(), Sides(),
-)  # fmt: skip
+    Connected(),
+    ComponentList(),
+    ComponentCount(),
+    LargestComponent(),
+    BridgeCount(),
+    ArticulationPoints(),
+    AnyCycle(),
+    Girth(),
+    IsBipartite(),
+    Sides(),
+)

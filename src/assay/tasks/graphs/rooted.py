@@ -444,6 +444,16 @@ def _sizes(net: Net, root: int) -> list[int]:
 
 
 TREES = (
-    AnyTree(), LeastTree(), TreeWeight(), TreeCount(), Ancestor(), Height(), TreeDiameter(), SubtreeSize(), PrueferCode(),
-    PostOrder(), BreadthFirst(), DepthFirst(),
-)  # fmt: skip
+    AnyTree(),
+    LeastTree(),
+    TreeWeight(),
+    TreeCount(),
+    Ancestor(),
+    Height(),
+    TreeDiameter(),
+    SubtreeSize(),
+    PrueferCode(),
+    PostOrder(),
+    BreadthFirst(),
+    DepthFirst(),
+)

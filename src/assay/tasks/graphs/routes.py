@@ -93,8 +93,10 @@ class FewestEdges(Witness):
         source, target = at(facts, "source"), at(facts, "target")
         found = route(net, source, target) or []
         return net.said(found, " -> "), {
-            "source": net.names[source], "target": net.names[target], "value": len(found) - 1,
-        }  # fmt: skip
+            "source": net.names[source],
+            "target": net.names[target],
+            "value": len(found) - 1,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -456,6 +458,18 @@ class DistanceSum(NumberOf):
 
 
 ROUTES = (
-    AnyPath(), FewestEdges(), WeightedPath(), Distance(), WeightedDistance(), PathCount(), WalkCount(), AtDistance(), Within(),
-    Widest(), Eccentricity(), Diameter(), Center(), DistanceSum(),
-)  # fmt: skip
+    AnyPath(),
+    FewestEdges(),
+    WeightedPath(),
+    Distance(),
+    WeightedDistance(),
+    PathCount(),
+    WalkCount(),
+    AtDistance(),
+    Within(),
+    Widest(),
+    Eccentricity(),
+    Diameter(),
+    Center(),
+    DistanceSum(),
+)

@@ -353,6 +353,15 @@ def _pairs(net: Net, edges: list[Edge]) -> str:
 
 
 SETS = (
-    LargestClique(), CliqueNumber(), LargestIndependent(), IndependenceNumber(), SmallestCover(), SmallestDominating(),
-    LargestMatching(), TwoSidedMatching(), ThreeColoring(), ChromaticNumber(), MinCut(),
-)  # fmt: skip
+    LargestClique(),
+    CliqueNumber(),
+    LargestIndependent(),
+    IndependenceNumber(),
+    SmallestCover(),
+    SmallestDominating(),
+    LargestMatching(),
+    TwoSidedMatching(),
+    ThreeColoring(),
+    ChromaticNumber(),
+    MinCut(),
+)

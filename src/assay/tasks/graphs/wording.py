@@ -76,60 +76,113 @@ class Theme:
 
 
 ROADS = Theme(
-    thing="town", things="towns", link="road", links="roads", weight="length",
+    thing="town",
+    things="towns",
+    link="road",
+    links="roads",
+    weight="length",
     opening="There are {n} towns in a valley: {names}. All roads between them are two-way.",
-    edge="A road joins {a} and {b}", aside=" and is {w} km long",
-)  # fmt: skip
+    edge="A road joins {a} and {b}",
+    aside=" and is {w} km long",
+)
 CABLES = Theme(
-    thing="house", things="houses", link="cable", links="cables", weight="cost",
+    thing="house",
+    things="houses",
+    link="cable",
+    links="cables",
+    weight="cost",
     opening="A village has {n} houses: {names}.",
-    edge="A cable can be laid between {a} and {b}", aside=" for {w} coins",
-)  # fmt: skip
+    edge="A cable can be laid between {a} and {b}",
+    aside=" for {w} coins",
+)
 TRUCKS = Theme(
-    thing="town", things="towns", link="road", links="roads", weight="load limit",
+    thing="town",
+    things="towns",
+    link="road",
+    links="roads",
+    weight="load limit",
     opening="There are {n} towns in a valley: {names}. All roads between them are two-way.",
-    edge="The road between {a} and {b}", aside=" bears at most {w} tonnes",
-)  # fmt: skip
+    edge="The road between {a} and {b}",
+    aside=" bears at most {w} tonnes",
+)
 FRIENDS = Theme(
-    thing="person", things="people", link="friendship", links="friendships", words=_PEOPLE,
+    thing="person",
+    things="people",
+    link="friendship",
+    links="friendships",
+    words=_PEOPLE,
     opening="In a club there are {n} people: {names}. Friendship goes both ways.",
     edge="{a} and {b} are friends",
-)  # fmt: skip
+)
 FOLLOWERS = Theme(
-    thing="person", things="people", link="contact", links="contacts", words=_PEOPLE,
+    thing="person",
+    things="people",
+    link="contact",
+    links="contacts",
+    words=_PEOPLE,
     opening="A network has {n} people: {names}. Following goes one way only.",
     edge="{a} follows {b}",
-)  # fmt: skip
+)
 LINKS = Theme(
-    thing="page", things="pages", link="link", links="links", words=_TOPICS,
+    thing="page",
+    things="pages",
+    link="link",
+    links="links",
+    words=_TOPICS,
     opening="A website has {n} pages: {names}. A link can be followed one way only.",
     edge="{a} links to {b}",
-)  # fmt: skip
+)
 COURSES = Theme(
-    thing="course", things="courses", link="rule", links="rules", words=_TOPICS,
+    thing="course",
+    things="courses",
+    link="rule",
+    links="rules",
+    words=_TOPICS,
     opening="A school offers {n} courses: {names}.",
     edge="{a} must be taken before {b}",
-)  # fmt: skip
+)
 PROJECT = Theme(
-    thing="stage", things="stages", link="job", links="jobs", weight="duration", words=_STARS,
+    thing="stage",
+    things="stages",
+    link="job",
+    links="jobs",
+    weight="duration",
+    words=_STARS,
     opening="A project has {n} stages: {names}. Each job leads from one stage to a later one.",
-    edge="A job leads from {a} to {b}", aside=" and takes {w} days",
-)  # fmt: skip
+    edge="A job leads from {a} to {b}",
+    aside=" and takes {w} days",
+)
 STREETS = Theme(
-    thing="square", things="squares", link="street", links="streets", weight="length",
+    thing="square",
+    things="squares",
+    link="street",
+    links="streets",
+    weight="length",
     opening="A town has {n} squares: {names}. All streets between them are one-way.",
-    edge="A street leads from {a} to {b}", aside=" and takes {w} minutes",
-)  # fmt: skip
+    edge="A street leads from {a} to {b}",
+    aside=" and takes {w} minutes",
+)
 FLIGHTS = Theme(
-    thing="airport", things="airports", link="flight", links="flights", weight="price",
+    thing="airport",
+    things="airports",
+    link="flight",
+    links="flights",
+    weight="price",
     opening="An airline serves {n} airports: {names}. Each flight goes both ways.",
-    edge="There is a flight between {a} and {b}", aside=" for {w} coins",
-)  # fmt: skip
+    edge="There is a flight between {a} and {b}",
+    aside=" for {w} coins",
+)
 PIPES = Theme(
-    thing="station", things="stations", link="pipe", links="pipes", weight="capacity", words=_STARS,
+    thing="station",
+    things="stations",
+    link="pipe",
+    links="pipes",
+    weight="capacity",
+    words=_STARS,
     opening="A water network has {n} stations: {names}. Water flows through a pipe one way only.",
-    edge="A pipe leads from {a} to {b}", aside=" and carries at most {w} litres per second",
-)  # fmt: skip
+    edge="A pipe leads from {a} to {b}",
+    aside=" and carries at most {w} litres per second",
+)
 
 
 def described(net: Net, theme: Theme, look: int) -> str:

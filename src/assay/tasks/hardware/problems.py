@@ -90,9 +90,12 @@ class TruthTable(HardwareProblem):
         cases = [f"    {n}'b{i:0{n}b}: bits = {m}'b{row:0{m}b};" for i, row in enumerate(facts["rows"])]
         together = f"{{{', '.join(facts['outputs'])}}}"
         return [
-            f"reg [{m - 1}:0] bits;", f"always @(*) case ({{{', '.join(facts['inputs'])}}})", *cases, "  endcase",
+            f"reg [{m - 1}:0] bits;",
+            f"always @(*) case ({{{', '.join(facts['inputs'])}}})",
+            *cases,
+            "  endcase",
             f"assign {together} = bits;",
-        ]  # fmt: skip
+        ]
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The table, one row to a line."""
@@ -103,17 +106,23 @@ class TruthTable(HardwareProblem):
 
 
 _ARITHMETIC = {
-    "sum": ("a + b, without what overflows", "a + b"), "difference": ("a - b modulo {size}", "a - b"),
-    "larger": ("the larger of a and b", "(a > b) ? a : b"), "smaller": ("the smaller of a and b", "(a < b) ? a : b"),
-    "and": ("the bitwise AND of a and b", "a & b"), "or": ("the bitwise OR of a and b", "a | b"),
-    "exclusive": ("the bitwise exclusive OR of a and b", "a ^ b"), "not": ("all bits of a inverted", "~a"),
+    "sum": ("a + b, without what overflows", "a + b"),
+    "difference": ("a - b modulo {size}", "a - b"),
+    "larger": ("the larger of a and b", "(a > b) ? a : b"),
+    "smaller": ("the smaller of a and b", "(a < b) ? a : b"),
+    "and": ("the bitwise AND of a and b", "a & b"),
+    "or": ("the bitwise OR of a and b", "a | b"),
+    "exclusive": ("the bitwise exclusive OR of a and b", "a ^ b"),
+    "not": ("all bits of a inverted", "~a"),
     "double": ("a shifted left by one bit, a 0 coming in", "a << 1"),
     "half": ("a shifted right by one bit, a 0 coming in", "a >> 1"),
     "distance": ("the absolute value of the difference of a and b", "(a > b) ? a - b : b - a"),
     "product": ("the low {width} bits of a times b", "a * b"),
-    "increment": ("a + 1 modulo {size}", "a + 1"), "keep": ("b", "b"),
-    "equal": ("1 if a equals b, else 0", "(a == b) ? 1 : 0"), "parity": ("1 if a has an odd number of ones, else 0", "^a"),
-}  # fmt: skip
+    "increment": ("a + 1 modulo {size}", "a + 1"),
+    "keep": ("b", "b"),
+    "equal": ("1 if a equals b, else 0", "(a == b) ? 1 : 0"),
+    "parity": ("1 if a has an odd number of ones, else 0", "^a"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,9 +146,10 @@ class Arithmetic(HardwareProblem):
         """Different operations; their order is their code."""
         count = (1, 2, 3, 4, 8)[level - 1]
         return {
-            "name": rng.choice(("unit", "alu", "calc", "logic_unit", "math_block")), "width": rng.randint(2, 16),
+            "name": rng.choice(("unit", "alu", "calc", "logic_unit", "math_block")),
+            "width": rng.randint(2, 16),
             "operations": rng.sample(tuple(_ARITHMETIC), count),
-        }  # fmt: skip
+        }
 
     def header(self, facts: Facts) -> str:
         """Two numbers, a code where there is a choice, and the result."""
@@ -189,10 +199,14 @@ class Counter(HardwareProblem):
         width = rng.randint(3, 8)
         most = (1 << width) - 1 if level == 1 else rng.randint(1 << (width - 1), (1 << width) - 2)
         return {
-            "name": rng.choice(("counter", "count", "cnt", "ticks", "steps", "tally")), "width": width, "most": most,
-            "step": rng.randint(1, 7) if level == 1 else 1, "asynchronous": rng.random() < 0.5, "low": rng.random() < 0.5,
+            "name": rng.choice(("counter", "count", "cnt", "ticks", "steps", "tally")),
+            "width": width,
+            "most": most,
+            "step": rng.randint(1, 7) if level == 1 else 1,
+            "asynchronous": rng.random() < 0.5,
+            "low": rng.random() < 0.5,
             "ports": ["en", "down", "load"][: max(0, level - 2)],
-        }  # fmt: skip
+        }
 
     def header(self, facts: Facts) -> str:
         """Clock, reset, and what the level adds."""
@@ -322,9 +336,13 @@ class Shift(HardwareProblem):
         width = rng.randint(3 + level, 10 + 3 * level)
         taps = sorted(rng.sample(range(width), min(level - 1, 4)), reverse=True) if level >= 3 else []
         return {
-            "name": rng.choice(("shifter", "sr", "shift_reg", "pipe", "ring")), "width": width, "left": rng.random() < 0.5,
-            "taps": taps, "load": level >= 4, "first": rng.randrange(1 << width),
-        }  # fmt: skip
+            "name": rng.choice(("shifter", "sr", "shift_reg", "pipe", "ring")),
+            "width": width,
+            "left": rng.random() < 0.5,
+            "taps": taps,
+            "load": level >= 4,
+            "first": rng.randrange(1 << width),
+        }
 
     def header(self, facts: Facts) -> str:
         """Clock, reset, what comes in, the register."""
@@ -343,8 +361,11 @@ class Shift(HardwareProblem):
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """What it does, sentence by sentence."""
         width, taps = facts["width"], facts["taps"]
-        way, end = ("left (from bit 0 towards the highest bit)", "bit 0") if facts["left"] else (
-            "right (from the highest bit towards bit 0)", f"bit {width - 1}")  # fmt: skip
+        way, end = (
+            ("left (from bit 0 towards the highest bit)", "bit 0")
+            if facts["left"]
+            else ("right (from the highest bit towards bit 0)", f"bit {width - 1}")
+        )
         bit = "in" if not taps else f"the exclusive OR of in and the old bits {', '.join(map(str, taps))} of q"
         said = [
             f"At each rising edge of clk its {width} bits q move by one place to the {way}, and {end} becomes {bit}.",

@@ -22,9 +22,30 @@ Statement = list[Any]
 person, s]`` (would say so) or ``["and" / "or" / "if" / "iff" / "xor", s, t]``."""
 
 _PEOPLE = (
-    "Abe", "Bea", "Cal", "Dee", "Eli", "Fay", "Gus", "Hal", "Ivy", "Jed", "Kit", "Lou", "Max", "Nat", "Ora", "Pam", "Rex", "Sal",
-    "Ted", "Una", "Val", "Wes", "Zoe",
-)  # fmt: skip
+    "Abe",
+    "Bea",
+    "Cal",
+    "Dee",
+    "Eli",
+    "Fay",
+    "Gus",
+    "Hal",
+    "Ivy",
+    "Jed",
+    "Kit",
+    "Lou",
+    "Max",
+    "Nat",
+    "Ora",
+    "Pam",
+    "Rex",
+    "Sal",
+    "Ted",
+    "Una",
+    "Val",
+    "Wes",
+    "Zoe",
+)
 _KINDS = (("knight", "knave"), ("angel", "demon"), ("saint", "rogue"))
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _STAGES = ((2, 1), (3, 1), (3, 2), (4, 2), (5, 2), (5, 3), (6, 3), (8, 3), (9, 4), (11, 4))

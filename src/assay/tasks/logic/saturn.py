@@ -32,11 +32,29 @@ _DISHES = _words(
     "bread cheese curry dumplings fish fruit grapes honey jam lentils melon noodles nuts olives pasta pie plums rice salad soup"
 )
 _PLANTED: tuple[Stage, ...] = (
-    (3, 5, 5), (3, 5, 6), (3, 5, 8), (3, 5, 10), (3, 5, 13), (3, 5, 15), (3, 6, 20), (3, 7, 25), (3, 8, 31), (3, 10, 40),
-)  # fmt: skip
+    (3, 5, 5),
+    (3, 5, 6),
+    (3, 5, 8),
+    (3, 5, 10),
+    (3, 5, 13),
+    (3, 5, 15),
+    (3, 6, 20),
+    (3, 7, 25),
+    (3, 8, 31),
+    (3, 10, 40),
+)
 _EDGE: tuple[Stage, ...] = (
-    (2, 3, 6), (2, 4, 7), (2, 5, 9), (3, 4, 18), (3, 5, 24), (3, 6, 29), (3, 8, 38), (3, 10, 47), (3, 12, 56), (3, 15, 69),
-)  # fmt: skip
+    (2, 3, 6),
+    (2, 4, 7),
+    (2, 5, 9),
+    (3, 4, 18),
+    (3, 5, 24),
+    (3, 6, 29),
+    (3, 8, 38),
+    (3, 10, 47),
+    (3, 12, 56),
+    (3, 15, 69),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

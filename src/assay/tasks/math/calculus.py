@@ -61,8 +61,9 @@ class Derivative(ExactProblem):
         k: int = facts["order"] - 1
         return {
             "function": parts[0] if len(parts) == 1 else "".join(f"({p})" for p in parts),
-            "order": ("first", "second", "third")[k], "times": ("once", "twice", "three times")[k],
-        }  # fmt: skip
+            "order": ("first", "second", "third")[k],
+            "times": ("once", "twice", "three times")[k],
+        }
 
     def solve(self, facts: Facts) -> Solution:
         """Multiplied out first, then power by power."""
@@ -150,8 +151,10 @@ class Limit(ExactProblem):
         """Both polynomials, and the place."""
         at = facts["at"]
         return {
-            "above": polynomial(facts["above"]), "below": polynomial(facts["below"]), "at": "∞" if at is None else str(at),
-        }  # fmt: skip
+            "above": polynomial(facts["above"]),
+            "below": polynomial(facts["below"]),
+            "at": "∞" if at is None else str(at),
+        }
 
     def solve(self, facts: Facts) -> Solution:
         """Common factors out, or the leading terms."""
@@ -210,16 +213,20 @@ class Extremum(ExactProblem):
         top = len(derivative)
         function = [c // (top - i) for i, c in enumerate(derivative)] + [rng.randint(-20, 20)]
         return {
-            "coefficients": function, "low": roots[0] - rng.randint(-1, 3), "high": roots[-1] + rng.randint(2, 4),
+            "coefficients": function,
+            "low": roots[0] - rng.randint(-1, 3),
+            "high": roots[-1] + rng.randint(2, 4),
             "what": rng.choice(("largest", "smallest")),
-        }  # fmt: skip
+        }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The function and the interval."""
         return {
-            "function": polynomial(facts["coefficients"]), "low": str(facts["low"]), "high": str(facts["high"]),
+            "function": polynomial(facts["coefficients"]),
+            "low": str(facts["low"]),
+            "high": str(facts["high"]),
             "what": facts["what"],
-        }  # fmt: skip
+        }
 
     def solve(self, facts: Facts) -> Solution:
         """At the ends, and where the derivative is 0."""
@@ -311,6 +318,7 @@ def _series(kind: str, a: int, n: int) -> Fraction:
 def calculus() -> Problems:
     """Derivatives, integrals, limits, extreme values, series."""
     return Problems(
-        name="calculus", summary="Derivatives, integrals, limits, extreme values, series.",
+        name="calculus",
+        summary="Derivatives, integrals, limits, extreme values, series.",
         problems=(Derivative(), Integral(), Limit(), Extremum(), Taylor()),
-    )  # fmt: skip
+    )

@@ -155,9 +155,13 @@ class Cards(ExactProblem):
         deck, hand = rng.randint(20, 60), level + 1
         kind, name = rng.randint(3, deck // 2), rng.choice(("hearts", "red cards", "trumps", "picture cards"))
         return {
-            "deck": deck, "kind": kind, "name": name, "hand": hand, "how": rng.choice(("exactly", "at least", "at most")),
+            "deck": deck,
+            "kind": kind,
+            "name": name,
+            "hand": hand,
+            "how": rng.choice(("exactly", "at least", "at most")),
             "count": rng.randint(1, min(hand - 1, 3)),
-        }  # fmt: skip
+        }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Numbers of cards in words."""
@@ -209,9 +213,10 @@ class Coins(ExactProblem):
         """The event in words."""
         count = facts["count"]
         events = {
-            "exactly": f"exactly {_heads(count)}", "at_least": f"at least {_heads(count)}",
+            "exactly": f"exactly {_heads(count)}",
+            "at_least": f"at least {_heads(count)}",
             "no_pair": "no two heads directly one after the other",
-        }  # fmt: skip
+        }
         return {"p": facts["heads"], "n": str(facts["tosses"]), "event": events[facts["what"]]}
 
     def solve(self, facts: Facts) -> Solution:
@@ -264,9 +269,11 @@ class Expectation(ExactProblem):
         """Few large prizes and many small ones."""
         prizes = [[rng.randint(1, 20) * 5 ** (level - i), rng.randint(1, 2 + 2 * i)] for i in range(level)]
         return {
-            "prizes": prizes, "tickets": sum(k for _, k in prizes) + rng.randint(5, 90), "price": rng.randint(1, 10),
+            "prizes": prizes,
+            "tickets": sum(k for _, k in prizes) + rng.randint(5, 90),
+            "price": rng.randint(1, 10),
             "plays": rng.choice((2, 3, 5, 10, 12)),
-        }  # fmt: skip
+        }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The prizes in words."""
@@ -392,7 +399,7 @@ _COUNTING = {
     "rotation of the other. How many different ways are there?",
     "committee": "A committee of {size} is chosen from {men} men and {women} women. How many different committees have at least "
     "{least} of the women among their members?",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -473,8 +480,10 @@ class Conditional(ExactProblem):
         rows, columns = ((2, 2), (2, 3), (3, 4), (4, 5))[level - 1]
         return {
             "counts": [[rng.randint(1, 40) for _ in range(columns)] for _ in range(rows)],
-            "row": rng.randrange(rows), "column": rng.randrange(columns), "given": rng.choice(("row", "column")),
-        }  # fmt: skip
+            "row": rng.randrange(rows),
+            "column": rng.randrange(columns),
+            "given": rng.choice(("row", "column")),
+        }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The table in lines."""
@@ -535,9 +544,11 @@ class Bayes(ExactProblem):
         shares = _listed([f"machine {c} makes {s}%" for c, s in zip(names, facts["shares"], strict=False)])
         rates = _listed([f"{r}% for {c}" for c, r in zip(names, facts["rates"], strict=False)])
         return {
-            "n": _NUMBERS[len(facts["shares"])], "shares": f"{shares[0].upper()}{shares[1:]} of all parts.",
-            "rates": f"The share of faulty parts is {rates}.", "asked": names[facts["asked"]],
-        }  # fmt: skip
+            "n": _NUMBERS[len(facts["shares"])],
+            "shares": f"{shares[0].upper()}{shares[1:]} of all parts.",
+            "rates": f"The share of faulty parts is {rates}.",
+            "asked": names[facts["asked"]],
+        }
 
     def solve(self, facts: Facts) -> Solution:
         """Bayes' theorem."""
@@ -553,8 +564,17 @@ class Bayes(ExactProblem):
 def chance() -> Problems:
     """Counting, and exact probabilities."""
     return Problems(
-        name="chance", summary="Counting, and exact probabilities.",
+        name="chance",
+        summary="Counting, and exact probabilities.",
         problems=(
-            Dice(), Urn(), Cards(), Coins(), Expectation(), Arrangements(), Paths(), Conditional(), Bayes(),
+            Dice(),
+            Urn(),
+            Cards(),
+            Coins(),
+            Expectation(),
+            Arrangements(),
+            Paths(),
+            Conditional(),
+            Bayes(),
         ),
-    )  # fmt: skip
+    )

@@ -164,9 +164,7 @@ class _Countdown(Problem):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The numbers, the target, and what may be used."""
-        return {
-            "numbers": ", ".join(map(str, facts["numbers"])), "target": str(facts["target"]), "signs": _RULES[self.whole]
-        }  # fmt: skip
+        return {"numbers": ", ".join(map(str, facts["numbers"])), "target": str(facts["target"]), "signs": _RULES[self.whole]}
 
     def verifier(self, form: Form) -> Verifier:
         """Any expression that keeps the rules is right."""
@@ -205,8 +203,12 @@ class MakeTarget(_Countdown):
     name: str = "countdown/target"
 
     sizes: ClassVar[tuple[tuple[int, int, int], ...]] = (
-        (3, 30, 100), (4, 30, 200), (5, 50, 500), (6, 100, 999), (7, 100, 9999),
-    )  # fmt: skip
+        (3, 30, 100),
+        (4, 30, 200),
+        (5, 50, 500),
+        (6, 100, 999),
+        (7, 100, 9999),
+    )
     templates: ClassVar[tuple[str, ...]] = (
         "Make {target} out of the numbers {numbers}. Each number may be used at most once, and you may leave some out. "
         "Allowed are {signs}. Answer with one expression, such as (1 + 2) * 3.",
@@ -244,8 +246,12 @@ class MakeAll(_Countdown):
 
     every: ClassVar[bool] = True
     sizes: ClassVar[tuple[tuple[int, int, int], ...]] = (
-        (3, 30, 100), (4, 30, 200), (5, 50, 500), (6, 100, 999), (7, 100, 9999),
-    )  # fmt: skip
+        (3, 30, 100),
+        (4, 30, 200),
+        (5, 50, 500),
+        (6, 100, 999),
+        (7, 100, 9999),
+    )
     templates: ClassVar[tuple[str, ...]] = (
         "Make {target} out of the numbers {numbers}. Every number must be used exactly once. Allowed are {signs}. "
         "Answer with one expression, such as (1 + 2) * 3.",
@@ -359,6 +365,7 @@ class Closest(_Countdown):
 def countdown() -> Problems:
     """Numbers to make out of numbers: countdown, 24, and as near as one can get."""
     return Problems(
-        name="countdown", summary="Numbers to make out of numbers: countdown, 24, and as near as one can get.",
+        name="countdown",
+        summary="Numbers to make out of numbers: countdown, 24, and as near as one can get.",
         problems=(MakeTarget(), MakeAll(), TwentyFour(), Closest()),
-    )  # fmt: skip
+    )

@@ -270,8 +270,12 @@ class Progression(ExactProblem):
             n = rng.randint(level + 2, level + 4)
         what = rng.choice(("term", "sum"))
         return {
-            "kind": "arithmetic" if arithmetic else "geometric", "first": str(first), "step": str(step), "n": n, "what": what,
-        }  # fmt: skip
+            "kind": "arithmetic" if arithmetic else "geometric",
+            "first": str(first),
+            "step": str(step),
+            "n": n,
+            "what": what,
+        }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The first two terms, or the rule."""
@@ -279,10 +283,13 @@ class Progression(ExactProblem):
         even = facts["kind"] == "arithmetic"
         rule = f"a_(n+1) = a_n {'-' if step < 0 else '+'} {abs(step)}" if even else f"a_(n+1) = {wrapped(step)} × a_n"
         return {
-            "kind": f"{'An' if even else 'A'} {facts['kind']}", "small": f"{'an' if even else 'a'} {facts['kind']}",
-            "first": str(first), "second": str(first + step if even else first * step), "rule": rule,
+            "kind": f"{'An' if even else 'A'} {facts['kind']}",
+            "small": f"{'an' if even else 'a'} {facts['kind']}",
+            "first": str(first),
+            "second": str(first + step if even else first * step),
+            "rule": rule,
             "what": f"a_{n}" if facts["what"] == "term" else f"the sum a_1 + a_2 + ... + a_{n} of the first {n} terms",
-        }  # fmt: skip
+        }
 
     def solve(self, facts: Facts) -> Solution:
         """The formula for the last term, and the one for the sum."""
@@ -318,9 +325,11 @@ class Recurrence(ExactProblem):
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
         """Small factors, so that the terms stay short."""
         return {
-            "start": [rng.randint(-5, 9), rng.randint(-5, 9)], "factors": [rng.choice((1, 2, -1, 3)), rng.choice((1, -1, -2, 2))],
-            "plus": rng.randint(-4, 4), "n": 2 * level + 2,
-        }  # fmt: skip
+            "start": [rng.randint(-5, 9), rng.randint(-5, 9)],
+            "factors": [rng.choice((1, 2, -1, 3)), rng.choice((1, -1, -2, 2))],
+            "plus": rng.randint(-4, 4),
+            "n": 2 * level + 2,
+        }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The start and the rule."""
@@ -391,9 +400,23 @@ def _poly(coefficients: Sequence[int]) -> str:
 def algebra() -> Problems:
     """Equations, polynomials, sequences, matrices."""
     return Problems(
-        name="algebra", summary="Equations, polynomials, sequences, matrices.",
+        name="algebra",
+        summary="Equations, polynomials, sequences, matrices.",
         problems=(
-            LinearEquation(), LinearSystem(), Quadratic(), Inequality(), Evaluation(), Expansion(), Division(), Exponents(),
-            Logarithms(), Progression(), Recurrence(), Composition(), Determinant(), MatrixProduct(), MatrixInverse(),
+            LinearEquation(),
+            LinearSystem(),
+            Quadratic(),
+            Inequality(),
+            Evaluation(),
+            Expansion(),
+            Division(),
+            Exponents(),
+            Logarithms(),
+            Progression(),
+            Recurrence(),
+            Composition(),
+            Determinant(),
+            MatrixProduct(),
+            MatrixInverse(),
         ),
-    )  # fmt: skip
+    )

@@ -178,7 +178,7 @@ _FIGURES = {
     "box": "A box measures {0} by {1} by {2}. How long is the diagonal through its inside, from corner to opposite corner?",
     "far": "Someone walks {0} steps north, {1} steps east, {2} steps south and {3} steps east, all steps being equally long. "
     "How many steps long is the straight line from start to end?",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,8 +355,10 @@ class Angles(ExactProblem):
         n = len(angles) + (facts["kind"] != "ratio")
         if facts["kind"] == "ratio":
             which = "largest" if facts["largest"] else "smallest"
-            return {"text": f"The inner angles of a convex {_gon(n)} are to each other as {':'.join(map(str, angles))}. "
-                    f"How large is the {which} of them?"}  # fmt: skip
+            return {
+                "text": f"The inner angles of a convex {_gon(n)} are to each other as {':'.join(map(str, angles))}. "
+                f"How large is the {which} of them?"
+            }
         which = "inner" if facts["kind"] == "polygon" else "exterior"
         others = "" if facts["kind"] == "polygon" else " (one at each corner)"
         return {"text": f"In a convex {_gon(n)}, all {which} angles{others} but one are {listed}. How large is the last one?"}
@@ -458,7 +460,7 @@ _ROUND = {
     "square?",
     "stadium": "A field consists of a rectangle, {a} wide and {b} long, and of a half disc on each of its two sides of length "
     "{a}. How large is its area?",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -535,7 +537,7 @@ _SOLIDS = {
     "sphere": "A ball has the radius {0}. What is its volume, in terms of pi?",
     "shell": "A pipe of length {2} has the inner radius {0} and the outer radius {1}. What is the volume of its wall, in "
     "terms of pi?",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -609,8 +611,16 @@ def _move(kind: str, by: Any) -> str:
 def geometry() -> Problems:
     """Lengths, areas, angles, circles and solids, with exact answers."""
     return Problems(
-        name="geometry", summary="Lengths, areas, angles, circles and solids, with exact answers.",
+        name="geometry",
+        summary="Lengths, areas, angles, circles and solids, with exact answers.",
         problems=(
-            Distance(), Pythagoras(), PolygonArea(), Intersection(), Angles(), Circle(), Solids(), Transformations(),
+            Distance(),
+            Pythagoras(),
+            PolygonArea(),
+            Intersection(),
+            Angles(),
+            Circle(),
+            Solids(),
+            Transformations(),
         ),
-    )  # fmt: skip
+    )

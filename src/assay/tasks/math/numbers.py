@@ -169,8 +169,10 @@ class PowerMod(ExactProblem):
         bits = 3 * level - 1
         modulus = rng.randint(5, 40 * level)
         return {
-            "base": rng.randint(2, 30 * level), "exponent": rng.randrange(2 ** (bits - 1), 2**bits), "modulus": modulus,
-        }  # fmt: skip
+            "base": rng.randint(2, 30 * level),
+            "exponent": rng.randrange(2 ** (bits - 1), 2**bits),
+            "modulus": modulus,
+        }
 
     def solve(self, facts: Facts) -> Solution:
         """Squaring again and again."""
@@ -498,9 +500,22 @@ class FactorialPower(ExactProblem):
 def numbers() -> Problems:
     """Whole numbers: divisors, primes, powers, remainders, digits."""
     return Problems(
-        name="numbers", summary="Whole numbers: divisors, primes, powers, remainders, digits.",
+        name="numbers",
+        summary="Whole numbers: divisors, primes, powers, remainders, digits.",
         problems=(
-            Gcd(), Lcm(), Factors(), PowerMod(), Inverse(), Remainders(), Divisors(), Totient(), Multiples(), Root(),
-            FactorialPower(), BaseConversion(), DigitSums(), ContinuedFraction(),
+            Gcd(),
+            Lcm(),
+            Factors(),
+            PowerMod(),
+            Inverse(),
+            Remainders(),
+            Divisors(),
+            Totient(),
+            Multiples(),
+            Root(),
+            FactorialPower(),
+            BaseConversion(),
+            DigitSums(),
+            ContinuedFraction(),
         ),
-    )  # fmt: skip
+    )

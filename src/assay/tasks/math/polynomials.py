@@ -151,14 +151,17 @@ class Division(ExactProblem):
         rest = [rng.randint(-9, 9) for _ in range(degree)]
         return {
             "dividend": [a + b for a, b in zip(dividend, [0] * (len(dividend) - degree) + rest, strict=True)],
-            "divisor": divisor, "what": rng.choice(("quotient", "remainder")),
-        }  # fmt: skip
+            "divisor": divisor,
+            "what": rng.choice(("quotient", "remainder")),
+        }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Both polynomials, and what is asked for."""
         return {
-            "dividend": polynomial(facts["dividend"]), "divisor": polynomial(facts["divisor"]), "what": facts["what"],
-        }  # fmt: skip
+            "dividend": polynomial(facts["dividend"]),
+            "divisor": polynomial(facts["divisor"]),
+            "what": facts["what"],
+        }
 
     def solve(self, facts: Facts) -> Solution:
         """Long division."""

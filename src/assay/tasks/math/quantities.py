@@ -55,9 +55,12 @@ class Quantities(ExactProblem):
         order = list(range(n + extra))
         rng.shuffle(order)
         return {
-            "who": [NAMES[p % len(NAMES)] for p in pairs], "what": [THINGS[p // len(NAMES)] for p in pairs], "how": how,
-            "order": order, "asked": n - 1,
-        }  # fmt: skip
+            "who": [NAMES[p % len(NAMES)] for p in pairs],
+            "what": [THINGS[p // len(NAMES)] for p in pairs],
+            "how": how,
+            "order": order,
+            "asked": n - 1,
+        }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The sentences in their order, and what is asked."""

@@ -48,18 +48,24 @@ class Shopping(ExactProblem):
         off = rng.choice((5, 10, 15, 20, 25, 30)) if level > 2 else 0
         note = 1000 if total < 10_000 else 5000
         return {
-            "who": people(1, rng)[0], "goods": [list(g) for g in goods], "off": off, "paid": (total // note + 1) * note,
+            "who": people(1, rng)[0],
+            "goods": [list(g) for g in goods],
+            "off": off,
+            "paid": (total // note + 1) * note,
             "aside": aside(rng),
-        }  # fmt: skip
+        }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The purchase in words."""
         goods = [f"{n} {g} at {cents(p)} dollars each" for g, n, p in facts["goods"]]
         off = f"There is a discount of {facts['off']}% on the whole purchase. " if facts["off"] else ""
         return {
-            "who": facts["who"], "goods": listed(goods), "off": off, "aside": said_aside(facts["aside"]),
+            "who": facts["who"],
+            "goods": listed(goods),
+            "off": off,
+            "aside": said_aside(facts["aside"]),
             "paid": str(facts["paid"] // 100),
-        }  # fmt: skip
+        }
 
     def solve(self, facts: Facts) -> Solution:
         """Item by item."""
@@ -77,9 +83,19 @@ class Shopping(ExactProblem):
 
 
 _GOODS = (
-    "pens", "maps", "loaves of bread", "notebooks", "bottles of juice", "candles", "boxes of tea", "puzzles", "mugs", "scarves",
-    "light bulbs", "bags of rice",
-)  # fmt: skip
+    "pens",
+    "maps",
+    "loaves of bread",
+    "notebooks",
+    "bottles of juice",
+    "candles",
+    "boxes of tea",
+    "puzzles",
+    "mugs",
+    "scarves",
+    "light bulbs",
+    "bags of rice",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,9 +178,12 @@ class Ages(ExactProblem):
             ages.append({"times": last * by, "older": last + by, "younger": last - by}[kind])
         later = rng.choice((0, 0, 2, 5, 10))
         return {
-            "who": people(level + 1, rng), "links": links, "total": sum(ages) + later * len(ages), "in": later,
+            "who": people(level + 1, rng),
+            "links": links,
+            "total": sum(ages) + later * len(ages),
+            "in": later,
             "asked": rng.randrange(level + 1),
-        }  # fmt: skip
+        }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The comparisons in sentences."""
@@ -280,8 +299,11 @@ class Travel(ExactProblem):
             "late": "How many hours would the same way have taken at half of that speed?",
         }[facts["what"]]
         return {
-            "who": facts["who"], "legs": ", then ".join(legs), "question": question, "aside": said_aside(facts["aside"]),
-        }  # fmt: skip
+            "who": facts["who"],
+            "legs": ", then ".join(legs),
+            "question": question,
+            "aside": said_aside(facts["aside"]),
+        }
 
     def solve(self, facts: Facts) -> Solution:
         """Leg by leg."""
@@ -343,9 +365,12 @@ class Percentages(ExactProblem):
         else:
             thing, question = "At the beginning, the price of a bicycle is", "What is the price in the end?"
         return {
-            "thing": thing, "small": thing[0].lower() + thing[1:], "start": shown, "changes": " ".join(lines),
+            "thing": thing,
+            "small": thing[0].lower() + thing[1:],
+            "start": shown,
+            "changes": " ".join(lines),
             "question": question,
-        }  # fmt: skip
+        }
 
     def solve(self, facts: Facts) -> Solution:
         """Factor by factor, forwards or backwards."""
@@ -392,9 +417,13 @@ class Parts(ExactProblem):
             left *= 1 - p
         back = rng.random() < 0.6
         return {
-            "who": people(1, rng)[0], "what": rng.choice(_KEPT), "parts": [str(p) for p in parts],
-            "left": int(left) if back else start, "back": back, "aside": aside(rng),
-        }  # fmt: skip
+            "who": people(1, rng)[0],
+            "what": rng.choice(_KEPT),
+            "parts": [str(p) for p in parts],
+            "left": int(left) if back else start,
+            "back": back,
+            "aside": aside(rng),
+        }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The parts in sentences."""
@@ -409,9 +438,12 @@ class Parts(ExactProblem):
         else:
             many, question = f"{facts['left']} {what}", f"How many {what} are left in the end?"
         return {
-            "who": facts["who"], "many": many, "parts": " ".join(lines), "question": question,
+            "who": facts["who"],
+            "many": many,
+            "parts": " ".join(lines),
+            "question": question,
             "aside": said_aside(facts["aside"]),
-        }  # fmt: skip
+        }
 
     def solve(self, facts: Facts) -> Solution:
         """Part by part, forwards or backwards."""
@@ -428,8 +460,19 @@ class Parts(ExactProblem):
 _KEPT = ("stamps", "marbles", "shells", "cards", "coins", "beads", "postcards", "nuts")
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -470,8 +513,10 @@ class Calendar(ExactProblem):
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The dates in words."""
         return {
-            "start": _date(facts["from"]), "end": _date(facts["to"]), "day": _DAYS[int(facts["day"])],
-        }  # fmt: skip
+            "start": _date(facts["from"]),
+            "end": _date(facts["to"]),
+            "day": _DAYS[int(facts["day"])],
+        }
 
     def verifier(self, form: Form) -> Verifier:
         """The name of the day."""
@@ -519,8 +564,10 @@ class Clock(ExactProblem):
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
         """A time, and pieces of minutes or hours."""
         return {
-            "at": rng.randrange(1440), "parts": [rng.randint(5, 290) for _ in range(level)], "back": rng.random() < 0.5,
-        }  # fmt: skip
+            "at": rng.randrange(1440),
+            "parts": [rng.randint(5, 290) for _ in range(level)],
+            "back": rng.random() < 0.5,
+        }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The plan in sentences."""
@@ -578,10 +625,12 @@ class Currencies(ExactProblem):
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
         """Coins of story books and rates between neighbours."""
         return {
-            "who": people(1, rng)[0], "names": rng.sample(_COINS, level + 1), "amount": rng.randint(2, 60) * 5,
+            "who": people(1, rng)[0],
+            "names": rng.sample(_COINS, level + 1),
+            "amount": rng.randint(2, 60) * 5,
             "rates": [[rng.randint(1, 9), rng.randint(1, 12)] for _ in range(level)],
             "fee": rng.choice((5, 10, 20)) if level > 2 else 0,
-        }  # fmt: skip
+        }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The rates in sentences."""
@@ -592,9 +641,14 @@ class Currencies(ExactProblem):
         ]
         fee = f"At each change, {facts['fee']}% of what one gets are kept as a fee. " if facts["fee"] else ""
         return {
-            "who": facts["who"], "rates": " ".join(lines), "fee": fee, "amount": str(facts["amount"]), "first": names[0],
-            "way": ", these into ".join(names[1:]), "last": names[-1],
-        }  # fmt: skip
+            "who": facts["who"],
+            "rates": " ".join(lines),
+            "fee": fee,
+            "amount": str(facts["amount"]),
+            "first": names[0],
+            "way": ", these into ".join(names[1:]),
+            "last": names[-1],
+        }
 
     def solve(self, facts: Facts) -> Solution:
         """Change by change."""
@@ -618,9 +672,19 @@ def _coin(name: str, count: int) -> str:
 def words() -> Problems:
     """Word problems of everyday life, and of any depth."""
     return Problems(
-        name="words", summary="Word problems of everyday life, and of any depth.",
+        name="words",
+        summary="Word problems of everyday life, and of any depth.",
         problems=(
-            Quantities(), Shopping(), Work(), Ages(), Mixtures(), Travel(), Percentages(), Parts(), Calendar(), Clock(),
+            Quantities(),
+            Shopping(),
+            Work(),
+            Ages(),
+            Mixtures(),
+            Travel(),
+            Percentages(),
+            Parts(),
+            Calendar(),
+            Clock(),
             Currencies(),
         ),
-    )  # fmt: skip
+    )

@@ -83,9 +83,14 @@ class MazeWalk(Game):
         walk = _Walk(facts)
         (row, col), (exit_row, exit_col) = walk.here, walk.goal
         numbers = {
-            "rows": walk.rows, "cols": walk.cols, "turns": walk.turns, "row": row + 1, "col": col + 1,
-            "exit_row": exit_row + 1, "exit_col": exit_col + 1,
-        }  # fmt: skip
+            "rows": walk.rows,
+            "cols": walk.cols,
+            "turns": walk.turns,
+            "row": row + 1,
+            "col": col + 1,
+            "exit_row": exit_row + 1,
+            "exit_col": exit_col + 1,
+        }
         return {key: str(number) for key, number in numbers.items()}
 
     def match(self, facts: Facts) -> Match:

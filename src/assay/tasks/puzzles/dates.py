@@ -32,10 +32,11 @@ class Calendar(Clued):
     name: str = "riddles/calendar"
     levels: tuple[int, ...] = (1, 2, 3, 4)
     shapes: ClassVar[tuple[Any, ...]] = (
-        ("month", "weekday", "third"), ("weekday", "days", "letter", "over", "under", "by", "odd"),
+        ("month", "weekday", "third"),
+        ("weekday", "days", "letter", "over", "under", "by", "odd"),
         ("weekday", "half", "days", "odd", "third", "letter"),
         ("not weekday", "days", "letter", "over", "under", "by", "odd", "week"),
-    )  # fmt: skip
+    )
     templates: ClassVar[tuple[str, ...]] = (
         "Somebody's holiday in {year} begins on a day of which this is known:\n\n{clues}\n\nOn which date does it begin? "
         "Answer with month and day as two digits each, such as 03-09 for 9 March.",
@@ -94,8 +95,19 @@ _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
 
 
 _MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 
 
 _CALENDAR = {

@@ -15,11 +15,24 @@ def grids() -> Problems:
         name="grids",
         summary="Puzzles on squares, each with one solution.",
         problems=(
-            squares.Sudoku(), squares.Latin(), squares.Futoshiki(), squares.Kropki(), squares.Skyscrapers(), squares.Kenken(),
-            marks.Takuzu(), marks.Nonogram(), marks.Mines(), spaced.StarBattle(), spaced.Hitori(), spaced.Tents(), spaced.Akari(),
-            marks.Queens(), sums.Kakuro(), sums.Magic(),
+            squares.Sudoku(),
+            squares.Latin(),
+            squares.Futoshiki(),
+            squares.Kropki(),
+            squares.Skyscrapers(),
+            squares.Kenken(),
+            marks.Takuzu(),
+            marks.Nonogram(),
+            marks.Mines(),
+            spaced.StarBattle(),
+            spaced.Hitori(),
+            spaced.Tents(),
+            spaced.Akari(),
+            marks.Queens(),
+            sums.Kakuro(),
+            sums.Magic(),
         ),
-    )  # fmt: skip
+    )
 
 
 def riddles() -> Problems:
@@ -28,12 +41,28 @@ def riddles() -> Problems:
         name="riddles",
         summary="Puzzles of numbers, orders and people, each with one solution.",
         problems=(
-            places.Zebra(), places.Order(), places.Seating(), orders.Purchases(), orders.Schedule(), sums.Cryptarithm(),
-            amounts.Ages(), amounts.Balance(), amounts.Coins(), amounts.Code(), amounts.Digits(), dates.Calendar(),
-            choices.Knapsack(), choices.SubsetSum(), choices.Change(),
-            logic.Tellers(), logic.Boxes(), logic.Syllogism(), logic.Circuit(), logic.Colouring(),
+            places.Zebra(),
+            places.Order(),
+            places.Seating(),
+            orders.Purchases(),
+            orders.Schedule(),
+            sums.Cryptarithm(),
+            amounts.Ages(),
+            amounts.Balance(),
+            amounts.Coins(),
+            amounts.Code(),
+            amounts.Digits(),
+            dates.Calendar(),
+            choices.Knapsack(),
+            choices.SubsetSum(),
+            choices.Change(),
+            logic.Tellers(),
+            logic.Boxes(),
+            logic.Syllogism(),
+            logic.Circuit(),
+            logic.Colouring(),
         ),
-    )  # fmt: skip
+    )
 
 
 def plans() -> Problems:
@@ -42,7 +71,12 @@ def plans() -> Problems:
         name="plans",
         summary="Sequences of actions in small worlds; any plan that is short enough is right.",
         problems=(
-            planning.Jugs(), planning.Hanoi(), planning.Pancakes(), planning.Lights(), planning.Slide(), planning.Blocks(),
+            planning.Jugs(),
+            planning.Hanoi(),
+            planning.Pancakes(),
+            planning.Lights(),
+            planning.Slide(),
+            planning.Blocks(),
             planning.Warehouse(),
         ),
-    )  # fmt: skip
+    )

@@ -14,9 +14,20 @@ from assay.tasks.puzzles.spec import Spec
 __all__ = ["load_puzzle", "puzzle_from"]
 
 _KEYS = (
-    "name", "domain", "texts", "parameters", "secret", "levels", "variables", "constraints", "clues", "answer", "maximize",
-    "minimize", "easier_when_larger",
-)  # fmt: skip
+    "name",
+    "domain",
+    "texts",
+    "parameters",
+    "secret",
+    "levels",
+    "variables",
+    "constraints",
+    "clues",
+    "answer",
+    "maximize",
+    "minimize",
+    "easier_when_larger",
+)
 
 
 def load_puzzle(path: str | Path) -> Spec:
@@ -51,14 +62,21 @@ def _spec(table: Mapping[str, Any], place: Path) -> Spec:
     answer = table.get("answer", {})
     texts, constraints = table.get("texts", ()), table.get("constraints", ())
     return Spec(
-        name=str(table.get("name", f"puzzle/{place.stem}")), domain=str(table.get("domain", "logic")),
-        levels=tuple(sorted(map(int, by_level))), texts=(texts,) if isinstance(texts, str) else tuple(texts),
-        parameters=table.get("parameters", {}), secret=table.get("secret", {}),
-        by_level={str(int(key)): value for key, value in by_level.items()}, variables=table.get("variables", {}),
-        constraints=(constraints,) if isinstance(constraints, str) else tuple(constraints), clues=tuple(table.get("clues", ())),
+        name=str(table.get("name", f"puzzle/{place.stem}")),
+        domain=str(table.get("domain", "logic")),
+        levels=tuple(sorted(map(int, by_level))),
+        texts=(texts,) if isinstance(texts, str) else tuple(texts),
+        parameters=table.get("parameters", {}),
+        secret=table.get("secret", {}),
+        by_level={str(int(key)): value for key, value in by_level.items()},
+        variables=table.get("variables", {}),
+        constraints=(constraints,) if isinstance(constraints, str) else tuple(constraints),
+        clues=tuple(table.get("clues", ())),
         answer={"value": answer} if isinstance(answer, str) else {"values": answer} if isinstance(answer, list) else answer,
-        maximize=table.get("maximize", ""), minimize=table.get("minimize", ""), easier=tuple(table.get("easier_when_larger", ())),
-    )  # fmt: skip
+        maximize=table.get("maximize", ""),
+        minimize=table.get("minimize", ""),
+        easier=tuple(table.get("easier_when_larger", ())),
+    )
 
 
 def puzzle_from(path: str | Path) -> Problems:

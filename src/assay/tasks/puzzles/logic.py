@@ -212,9 +212,12 @@ class Boxes(Puzzle):
         count = facts["true"]
         true = f"Exactly {_WORDS[count]} of these labels {'is' if count == 1 else 'are'}"
         return {
-            "n": str(len(names)), "people": listed(names, "or"), "labels": bullets(labels), "true": true,
+            "n": str(len(names)),
+            "people": listed(names, "or"),
+            "labels": bullets(labels),
+            "true": true,
             "true_low": true[0].lower() + true[1:],
-        }  # fmt: skip
+        }
 
     def verifier(self, form: Form) -> Verifier:
         """The colour."""
@@ -514,9 +517,12 @@ class Colouring(Clued):
         names = facts["names"]
         borders = listed([f"{names[a]}-{names[b]}" for a, b in facts["borders"]])
         return {
-            **Clued.fields(self, facts), "people": listed(names), "borders": borders, "colours": listed(facts["colours"]),
+            **Clued.fields(self, facts),
+            "people": listed(names),
+            "borders": borders,
+            "colours": listed(facts["colours"]),
             "colours_or": listed(facts["colours"], "or"),
-        }  # fmt: skip
+        }
 
     def verifier(self, form: Form) -> Verifier:
         """All countries."""

@@ -159,11 +159,12 @@ class Nonogram(GridPuzzle):
         """The runs of rows and columns."""
         rows, columns = facts["rows"], facts["columns"]
         return {
-            "height": str(len(rows)), "width": str(len(columns)),
+            "height": str(len(rows)),
+            "width": str(len(columns)),
             "row_runs": "\n".join(f"row {i + 1}: {' '.join(map(str, runs))}" for i, runs in enumerate(rows)),
             "column_runs": "\n".join(f"column {i + 1}: {' '.join(map(str, runs))}" for i, runs in enumerate(columns)),
             "rows": "Write the picture row by row, # for a filled cell and . for an empty one, with spaces between.",
-        }  # fmt: skip
+        }
 
 
 def _runs(line: Sequence[int]) -> list[int]:

@@ -128,10 +128,13 @@ class Purchases(Clued):
         prices = listed([str(p) for p in facts["prices"]])
         goods = listed([f"{'an' if g[0] in 'aeiou' else 'a'} {g}" for g in facts["goods"]])
         return {
-            **Clued.fields(self, facts), "people": listed(facts["names"]), "goods": goods, "prices": prices,
+            **Clued.fields(self, facts),
+            "people": listed(facts["names"]),
+            "goods": goods,
+            "prices": prices,
             "price_list": prices.replace(", ", " euros, one ").replace(" and ", " euros and one "),
             "good": facts["goods"][0],
-        }  # fmt: skip
+        }
 
     def verifier(self, form: Form) -> Verifier:
         """Everybody's thing."""

@@ -366,8 +366,12 @@ class Warehouse(PlanPuzzle):
     name: str = "plans/warehouse"
     levels: tuple[int, ...] = (1, 2, 3, 4, 5)
     shapes: ClassVar[tuple[Any, ...]] = (
-        (3, 4, 1, 1, (2, 4)), (4, 4, 3, 1, (5, 7)), (5, 5, 5, 1, (8, 11)), (6, 6, 8, 1, (12, 18)), (4, 5, 3, 2, (10, 20)),
-    )  # fmt: skip
+        (3, 4, 1, 1, (2, 4)),
+        (4, 4, 3, 1, (5, 7)),
+        (5, 5, 5, 1, (8, 11)),
+        (6, 6, 8, 1, (12, 18)),
+        (4, 5, 3, 2, (10, 20)),
+    )
     templates: ClassVar[tuple[str, ...]] = (
         "In this warehouse # is a wall, . is floor, @ is you, $ is a box and o is where a box belongs:\n\n{grid}\n\nYou step "
         "up (U), down (D), left (L) or right (R). Stepping against a box pushes it one cell further, if there is free floor "

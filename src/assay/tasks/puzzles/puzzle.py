@@ -22,9 +22,27 @@ TRIES = 400
 """Draws of a puzzle before a level counts as impossible; the kinds need one to twenty on average."""
 
 NAMES = (
-    "Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gina", "Hugo", "Iris", "Jack", "Kira", "Leo", "Mona", "Nick", "Olga", "Paul",
-    "Rosa", "Sam", "Tina", "Vera",
-)  # fmt: skip
+    "Ada",
+    "Ben",
+    "Cleo",
+    "Dan",
+    "Eva",
+    "Finn",
+    "Gina",
+    "Hugo",
+    "Iris",
+    "Jack",
+    "Kira",
+    "Leo",
+    "Mona",
+    "Nick",
+    "Olga",
+    "Paul",
+    "Rosa",
+    "Sam",
+    "Tina",
+    "Vera",
+)
 """First names, one word each, no two alike."""
 
 

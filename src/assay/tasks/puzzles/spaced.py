@@ -295,10 +295,13 @@ class Tents(GridPuzzle):
         """The campsite and the counts."""
         n, trees = facts["size"], facts["trees"]
         return {
-            "n": str(n), "trees": str(len(trees)), "grid": grid_of(["T" if c in trees else "." for c in range(n * n)], n),
-            "row_counts": listed([str(k) for k in facts["rows"]]), "column_counts": listed([str(k) for k in facts["columns"]]),
+            "n": str(n),
+            "trees": str(len(trees)),
+            "grid": grid_of(["T" if c in trees else "." for c in range(n * n)], n),
+            "row_counts": listed([str(k) for k in facts["rows"]]),
+            "column_counts": listed([str(k) for k in facts["columns"]]),
             "rows": "Write the campsite row by row with spaces between the cells: T for a tree, * for a tent, . for other cells.",
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,8 +99,15 @@ class Sudoku(_Square):
     name: str = "grids/sudoku"
     levels: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
     shapes: ClassVar[tuple[Any, ...]] = (
-        (4, 2, 2, 10), (4, 2, 2, 4), (6, 2, 3, 24), (6, 2, 3, 12), (9, 3, 3, 50), (9, 3, 3, 40), (9, 3, 3, 32), (9, 3, 3, 26),
-    )  # fmt: skip
+        (4, 2, 2, 10),
+        (4, 2, 2, 4),
+        (6, 2, 3, 24),
+        (6, 2, 3, 12),
+        (9, 3, 3, 50),
+        (9, 3, 3, 40),
+        (9, 3, 3, 32),
+        (9, 3, 3, 26),
+    )
     templates: ClassVar[tuple[str, ...]] = (
         "Solve this sudoku. Every row, every column and every box of {h} rows by {w} columns holds each number from 1 to {n} "
         "once. A dot is an empty cell.\n\n{grid}\n\n{rows}",

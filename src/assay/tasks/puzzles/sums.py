@@ -58,9 +58,11 @@ class Kakuro(GridPuzzle):
         } != {c for c in range(n * n) if cells[c]}:
             return None  # a cell that no run holds
         facts: dict[str, Any] = {
-            "size": n, "cells": ["." if free else "#" for free in cells],
-            "across": [[*run, 0] for run in across], "down": [[*run, 0] for run in down],
-        }  # fmt: skip
+            "size": n,
+            "cells": ["." if free else "#" for free in cells],
+            "across": [[*run, 0] for run in across],
+            "down": [[*run, 0] for run in down],
+        }
         truth = self._rules(facts, sums=False).sample(rng)
         if truth is None:
             return None
@@ -317,9 +319,10 @@ class Cryptarithm(Puzzle):
         letters = sorted(set("".join((*facts["words"], facts["total"]))))
         other = str.maketrans("".join(letters), "".join(rng.sample(_LETTERS, len(letters))))
         return {
-            "words": [word.translate(other) for word in facts["words"]], "total": facts["total"].translate(other),
+            "words": [word.translate(other) for word in facts["words"]],
+            "total": facts["total"].translate(other),
             "known": dict(sorted((letter.translate(other), digit) for letter, digit in facts["known"].items())),
-        }  # fmt: skip
+        }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The sum."""

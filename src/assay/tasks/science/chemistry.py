@@ -22,9 +22,21 @@ __all__ = ["Balancing", "Gas", "MolarMass", "Solutions", "Stoichiometry", "atoms
 
 _TOKEN = re.compile(r"([A-Z][a-z]?)([0-9]*)|(\()|\)([0-9]*)")
 _MASSES = {
-    "H": 1, "C": 12, "N": 14, "O": 16, "Na": 23, "Mg": 24, "Al": 27, "P": 31, "S": 32, "K": 39, "Ca": 40, "Fe": 56,
-    "Cu": 64, "Zn": 65,
-}  # fmt: skip
+    "H": 1,
+    "C": 12,
+    "N": 14,
+    "O": 16,
+    "Na": 23,
+    "Mg": 24,
+    "Al": 27,
+    "P": 31,
+    "S": 32,
+    "K": 39,
+    "Ca": 40,
+    "Fe": 56,
+    "Cu": 64,
+    "Zn": 65,
+}
 """Molar masses in g/mol, rounded to whole numbers; they are told in the questions."""
 
 
@@ -86,13 +98,30 @@ def balanced(left: Sequence[str], right: Sequence[str]) -> list[int]:
 
 
 _REACTIONS = (
-    ("H2 O2", "H2O"), ("N2 H2", "NH3"), ("Fe O2", "Fe2O3"), ("Al O2", "Al2O3"), ("Na Cl2", "NaCl"), ("K H2O", "KOH H2"),
-    ("CaCO3", "CaO CO2"), ("KClO3", "KCl O2"), ("Fe2O3 CO", "Fe CO2"), ("Al Fe2O3", "Al2O3 Fe"), ("NH3 O2", "NO H2O"),
-    ("Na2CO3 HCl", "NaCl H2O CO2"), ("Ca(OH)2 H3PO4", "Ca3(PO4)2 H2O"), ("Al(OH)3 H2SO4", "Al2(SO4)3 H2O"),
+    ("H2 O2", "H2O"),
+    ("N2 H2", "NH3"),
+    ("Fe O2", "Fe2O3"),
+    ("Al O2", "Al2O3"),
+    ("Na Cl2", "NaCl"),
+    ("K H2O", "KOH H2"),
+    ("CaCO3", "CaO CO2"),
+    ("KClO3", "KCl O2"),
+    ("Fe2O3 CO", "Fe CO2"),
+    ("Al Fe2O3", "Al2O3 Fe"),
+    ("NH3 O2", "NO H2O"),
+    ("Na2CO3 HCl", "NaCl H2O CO2"),
+    ("Ca(OH)2 H3PO4", "Ca3(PO4)2 H2O"),
+    ("Al(OH)3 H2SO4", "Al2(SO4)3 H2O"),
     ("FeS2 O2", "Fe2O3 SO2"),
-    ("Cu HNO3", "Cu(NO3)2 NO H2O"), ("KMnO4 HCl", "KCl MnCl2 Cl2 H2O"), ("Ca3(PO4)2 SiO2 C", "CaSiO3 P4 CO"), ("P4 O2", "P2O5"),
-    ("K2Cr2O7 HCl", "KCl CrCl3 Cl2 H2O"), ("Zn HNO3", "Zn(NO3)2 NH4NO3 H2O"), ("PCl5 H2O", "H3PO4 HCl"), ("Mg N2", "Mg3N2"),
-)  # fmt: skip
+    ("Cu HNO3", "Cu(NO3)2 NO H2O"),
+    ("KMnO4 HCl", "KCl MnCl2 Cl2 H2O"),
+    ("Ca3(PO4)2 SiO2 C", "CaSiO3 P4 CO"),
+    ("P4 O2", "P2O5"),
+    ("K2Cr2O7 HCl", "KCl CrCl3 Cl2 H2O"),
+    ("Zn HNO3", "Zn(NO3)2 NH4NO3 H2O"),
+    ("PCl5 H2O", "H3PO4 HCl"),
+    ("Mg N2", "Mg3N2"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,12 +235,17 @@ def _count(n: int) -> str:
 
 
 _AMOUNTS = (
-    ("2 Mg + O2 -> 2 MgO", 2, "Mg", 24, 2, "MgO", 40), ("CaCO3 -> CaO + CO2", 1, "CaCO3", 100, 1, "CO2", 44),
-    ("4 Al + 3 O2 -> 2 Al2O3", 4, "Al", 27, 2, "Al2O3", 102), ("CH4 + 2 O2 -> CO2 + 2 H2O", 1, "CH4", 16, 2, "H2O", 18),
-    ("C3H8 + 5 O2 -> 3 CO2 + 4 H2O", 1, "C3H8", 44, 3, "CO2", 44), ("N2 + 3 H2 -> 2 NH3", 1, "N2", 28, 2, "NH3", 17),
-    ("Fe2O3 + 3 CO -> 2 Fe + 3 CO2", 1, "Fe2O3", 160, 2, "Fe", 56), ("2 H2 + O2 -> 2 H2O", 2, "H2", 2, 2, "H2O", 18),
-    ("2 NaOH + H2SO4 -> Na2SO4 + 2 H2O", 2, "NaOH", 40, 1, "Na2SO4", 142), ("Zn + 2 HCl -> ZnCl2 + H2", 1, "Zn", 65, 1, "H2", 2),
-)  # fmt: skip
+    ("2 Mg + O2 -> 2 MgO", 2, "Mg", 24, 2, "MgO", 40),
+    ("CaCO3 -> CaO + CO2", 1, "CaCO3", 100, 1, "CO2", 44),
+    ("4 Al + 3 O2 -> 2 Al2O3", 4, "Al", 27, 2, "Al2O3", 102),
+    ("CH4 + 2 O2 -> CO2 + 2 H2O", 1, "CH4", 16, 2, "H2O", 18),
+    ("C3H8 + 5 O2 -> 3 CO2 + 4 H2O", 1, "C3H8", 44, 3, "CO2", 44),
+    ("N2 + 3 H2 -> 2 NH3", 1, "N2", 28, 2, "NH3", 17),
+    ("Fe2O3 + 3 CO -> 2 Fe + 3 CO2", 1, "Fe2O3", 160, 2, "Fe", 56),
+    ("2 H2 + O2 -> 2 H2O", 2, "H2", 2, 2, "H2O", 18),
+    ("2 NaOH + H2SO4 -> Na2SO4 + 2 H2O", 2, "NaOH", 40, 1, "Na2SO4", 142),
+    ("Zn + 2 HCl -> ZnCl2 + H2", 1, "Zn", 65, 1, "H2", 2),
+)
 """Reactions, and of one reagent and one product the coefficient, formula and molar mass."""
 
 
@@ -240,20 +274,25 @@ class Stoichiometry(ExactProblem):
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
         """A reaction and an amount."""
         return {
-            "reaction": rng.randrange(len(_AMOUNTS)), "amount": rng.randint(2, 120 if level == 1 else 600), "level": level,
+            "reaction": rng.randrange(len(_AMOUNTS)),
+            "amount": rng.randint(2, 120 if level == 1 else 600),
+            "level": level,
             "gain": rng.choice((40, 50, 60, 70, 75, 80, 90, 95)) if level == 3 else 100,
-        }  # fmt: skip
+        }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The reaction, the masses and the yield in words."""
         reaction, _, a, m, _, b, n = _AMOUNTS[int(facts["reaction"])]
         grams = facts["level"] > 1
         return {
-            "reaction": reaction, "unit": "grams" if grams else "moles", "reagent": a, "product": b,
+            "reaction": reaction,
+            "unit": "grams" if grams else "moles",
+            "reagent": a,
+            "product": b,
             "amount": str(facts["amount"]),
             "masses": f" The molar masses are {m} g/mol for {a} and {n} g/mol for {b}." if grams else "",
             "gain": f" The yield is {facts['gain']}% of what is possible." if facts["gain"] < 100 else "",
-        }  # fmt: skip
+        }
 
     def solve(self, facts: Facts) -> Solution:
         """By way of moles."""

@@ -235,9 +235,10 @@ class Genetics(ExactProblem):
         """The cross, and what is wanted."""
         letters = facts["parents"][0][::2].upper()
         words = {
-            "dominant": "shows the dominant trait of gene {}", "recessive": "shows the recessive trait of gene {}",
+            "dominant": "shows the dominant trait of gene {}",
+            "recessive": "shows the recessive trait of gene {}",
             "hybrid": "is heterozygous for gene {}",
-        }  # fmt: skip
+        }
         parts = [words[w].format(f"{c}/{c.lower()}") for c, w in zip(letters, facts["wanted"], strict=True)]
         first, second = facts["parents"]
         return {"first": first, "second": second, "wanted": listed(parts)}
@@ -297,8 +298,11 @@ class Units(ExactProblem):
             below = rng.choice(("mass", "time", "volume"))
             rest = rng.sample(tuple(_UNITS[below]), 2)
         return {
-            "value": rng.randint(2, 900), "above": pair, "below": rest, "power": rng.choice((2, 3)) if level == 4 else 1,
-        }  # fmt: skip
+            "value": rng.randint(2, 900),
+            "above": pair,
+            "below": rest,
+            "power": rng.choice((2, 3)) if level == 4 else 1,
+        }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Both units in words."""
@@ -334,10 +338,26 @@ def _size(unit: str) -> F:
 def science() -> Problems:
     """Physics, chemistry, biology and astronomy, with units and exact numbers."""
     return Problems(
-        name="science", summary="Physics, chemistry, biology and astronomy, with units and exact numbers.",
+        name="science",
+        summary="Physics, chemistry, biology and astronomy, with units and exact numbers.",
         problems=(
-            Kinematics(), Forces(), Energy(), Matter(), Heat(), Waves(), Kepler(), Circuits(), Decay(), Growth(), Genetics(),
+            Kinematics(),
+            Forces(),
+            Energy(),
+            Matter(),
+            Heat(),
+            Waves(),
+            Kepler(),
+            Circuits(),
+            Decay(),
+            Growth(),
+            Genetics(),
             Units(),
-            Balancing(), MolarMass(), Stoichiometry(), Solutions(), Gas(), PhysicsChoice(),
+            Balancing(),
+            MolarMass(),
+            Stoichiometry(),
+            Solutions(),
+            Gas(),
+            PhysicsChoice(),
         ),
-    )  # fmt: skip
+    )

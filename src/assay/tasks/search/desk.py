@@ -61,11 +61,15 @@ class Search:
         query = {"type": "string", "description": "words to look for"}
         k = {"type": "integer", "minimum": 1, "maximum": _MOST, "description": "how many pages to show, 3 unless told"}
         return {
-            "name": "search", "description": "Titles of the pages that suit some words best.",
+            "name": "search",
+            "description": "Titles of the pages that suit some words best.",
             "parameters": {
-                "type": "object", "properties": {"query": query, "k": k}, "required": ["query"], "additionalProperties": False,
+                "type": "object",
+                "properties": {"query": query, "k": k},
+                "required": ["query"],
+                "additionalProperties": False,
             },
-        }  # fmt: skip
+        }
 
     async def call(self, args: Mapping[str, Any], scope: World) -> ToolResult:
         """Up to ``args["k"]`` pages for ``args["query"]``, one to a line."""
@@ -81,9 +85,10 @@ class Read:
         """Name, description and JSON schema of the arguments."""
         page = {"type": "string", "description": "the title of a page"}
         return {
-            "name": "read", "description": "The text of a page.",
+            "name": "read",
+            "description": "The text of a page.",
             "parameters": {"type": "object", "properties": {"page": page}, "required": ["page"], "additionalProperties": False},
-        }  # fmt: skip
+        }
 
     async def call(self, args: Mapping[str, Any], scope: World) -> ToolResult:
         """The text of the page with the title ``args["page"]``."""

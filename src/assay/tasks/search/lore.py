@@ -28,8 +28,14 @@ RELATIONS: Mapping[str, Mapping[str, str]] = {
 """Kinds of things that have a page; each relation with the kind of what it leads to."""
 
 KINDS = {
-    "film": 14, "book": 14, "person": 40, "city": 12, "country": 4, "company": 10, "university": 6,
-}  # fmt: skip
+    "film": 14,
+    "book": 14,
+    "person": 40,
+    "city": 12,
+    "country": 4,
+    "company": 10,
+    "university": 6,
+}
 """Of a hundred pages, so many are of each kind."""
 
 PHRASES = {
@@ -158,13 +164,15 @@ def _names(rng: Random, size: int) -> dict[str, tuple[str, ...]]:
         made[kind] = []
         for _ in range(count):
             word = _coined(rng, taken, rng.choice(_ENDINGS[kind]) if kind in _ENDINGS else "")
-            made[kind].append({
-                "person": f"{word} {rng.choice(families)}",
-                "film": f"{word}'s {rng.choice(_TITLES).capitalize()}",
-                "book": f"The {rng.choice(_TITLES).capitalize()} of {word}",
-                "company": f"{word} {rng.choice(_FIRMS).capitalize()}",
-                "university": f"{word} University",
-            }.get(kind, word))  # fmt: skip
+            made[kind].append(
+                {
+                    "person": f"{word} {rng.choice(families)}",
+                    "film": f"{word}'s {rng.choice(_TITLES).capitalize()}",
+                    "book": f"The {rng.choice(_TITLES).capitalize()} of {word}",
+                    "company": f"{word} {rng.choice(_FIRMS).capitalize()}",
+                    "university": f"{word} University",
+                }.get(kind, word)
+            )
     return {kind: tuple(every) for kind, every in made.items()}
 
 

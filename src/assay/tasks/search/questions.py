@@ -246,6 +246,7 @@ def _same(world: Lore, kind: str, name: str, shown: list[str]) -> frozenset[str]
 def search() -> Problems:
     """Questions over an invented world, answered by searching it."""
     return Problems(
-        name="search", summary="Questions over an invented world, answered by searching its encyclopedia.",
+        name="search",
+        summary="Questions over an invented world, answered by searching its encyclopedia.",
         problems=(Hops(), Clues(), Masks()),
-    )  # fmt: skip
+    )

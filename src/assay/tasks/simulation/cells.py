@@ -177,9 +177,13 @@ class Ant(Simulated):
         size = 5 + level // 2
         black = sorted(rng.sample([[r, c] for r in range(size) for c in range(size)], rng.randint(0, 4)))
         return {
-            "size": size, "row": rng.randrange(size), "column": rng.randrange(size), "heading": rng.randrange(4), "black": black,
+            "size": size,
+            "row": rng.randrange(size),
+            "column": rng.randrange(size),
+            "heading": rng.randrange(4),
+            "black": black,
             "steps": (3, 6, 10, 16, 26, 40)[level - 1] + rng.randint(0, 1),
-        }  # fmt: skip
+        }
 
     def solve(self, facts: Facts) -> Solution:
         """Step by step."""
@@ -198,9 +202,13 @@ class Ant(Simulated):
         places = ", ".join(f"({r}, {c})" for r, c in facts["black"])
         black = f"The cells (row, column) {places} are black, all others white." if places else "All cells are white."
         return {
-            "size": str(facts["size"]), "row": str(facts["row"]), "column": str(facts["column"]), "black": black,
-            "heading": _HEADINGS[int(facts["heading"])], "times": _times(int(facts["steps"])),
-        }  # fmt: skip
+            "size": str(facts["size"]),
+            "row": str(facts["row"]),
+            "column": str(facts["column"]),
+            "black": black,
+            "heading": _HEADINGS[int(facts["heading"])],
+            "times": _times(int(facts["steps"])),
+        }
 
     def verifier(self, form: Form) -> Verifier:
         """Row and column, in this order."""
@@ -305,11 +313,14 @@ class Ball(Simulated):
         """A box, a place in it and a speed smaller than the box."""
         width, height = rng.randint(4, 6 + 2 * level), rng.randint(4, 6 + 2 * level)
         return {
-            "width": width, "height": height, "x": rng.randint(0, width), "y": rng.randint(0, height),
+            "width": width,
+            "height": height,
+            "x": rng.randint(0, width),
+            "y": rng.randint(0, height),
             "dx": rng.choice((-1, 1)) * rng.randint(1, min(3, width - 1)),
             "dy": rng.choice((-1, 1)) * rng.randint(1, min(3, height - 1)),
             "steps": (5, 10, 25, 60, 150, 400)[level - 1] + rng.randint(0, 5),
-        }  # fmt: skip
+        }
 
     def solve(self, facts: Facts) -> Solution:
         """Step by step."""
@@ -366,9 +377,7 @@ class Turing(Simulated):
         """A random table with one way to halt, and a random tape, that runs for some steps and changes the tape."""
         states, most = "ABCDE"[: (2, 3, 3, 4, 4, 5)[level - 1]], (6, 12, 20, 30, 45, 70)[level - 1]
         while True:
-            table = {
-                f"{s}{d}": [rng.randint(0, 1), rng.choice("LR"), rng.choice(states)] for s in states for d in "01"
-            }  # fmt: skip
+            table = {f"{s}{d}": [rng.randint(0, 1), rng.choice("LR"), rng.choice(states)] for s in states for d in "01"}
             table[rng.choice(sorted(table))][2] = "H"
             tape = "".join(rng.choice("01") for _ in range(5 + 2 * level))
             facts = {"tape": tape, "head": rng.randrange(len(tape)), "table": table, "steps": most}

@@ -12,7 +12,17 @@ __all__ = ["simulation"]
 def simulation() -> Problems:
     """Processes to follow step by step: automata, walkers, machines, queues, stock, lights, games."""
     problems = (
-        Elementary(), Life(), Ant(), Robot(), Ball(), Turing(), Queue(), Inventory(), Elevator(), Lights(), StateMachine(),
+        Elementary(),
+        Life(),
+        Ant(),
+        Robot(),
+        Ball(),
+        Turing(),
+        Queue(),
+        Inventory(),
+        Elevator(),
+        Lights(),
+        StateMachine(),
         BoardGame(),
-    )  # fmt: skip
+    )
     return Problems(name="simulation", summary="Processes to follow step by step.", problems=problems)

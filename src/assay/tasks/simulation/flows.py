@@ -82,7 +82,7 @@ class Queue(Counted):
             "end": "In which minute does the last of them leave?",
             "waiting": "How many minutes do all of them wait in line together?",
             "longest": "How many minutes does the customer wait who waits longest in line?",
-        }[facts["asked"]]  # fmt: skip
+        }[facts["asked"]]
         return {"counters": "one counter" if n == 1 else f"{n} counters", "customers": pairs, "question": question}
 
 
@@ -118,10 +118,13 @@ class Inventory(Counted):
         """A demand that runs the stock down."""
         order = rng.randint(8, 25)
         return {
-            "stock": rng.randint(8, 30), "low": rng.randint(3, 9), "order": order, "delay": rng.randint(1, 3),
+            "stock": rng.randint(8, 30),
+            "low": rng.randint(3, 9),
+            "order": order,
+            "delay": rng.randint(1, 3),
             "demand": [rng.randint(0, order // 2 + 3) for _ in range((3, 5, 8, 12, 18, 25)[level - 1])],
             "asked": rng.choice(("stock", "stock", "lost", "sold")),
-        }  # fmt: skip
+        }
 
     def solve(self, facts: Facts) -> Solution:
         """Day by day."""
@@ -142,12 +145,17 @@ class Inventory(Counted):
         delay = {1: "on the next day", 2: "on the day after the next", 3: "three days later"}[facts["delay"]]
         question = {
             "stock": "How many pieces are in stock in the evening of the last day?",
-            "lost": "How many pieces were wanted in all and could not be sold?", "sold": "How many pieces were sold in all?",
-        }[facts["asked"]]  # fmt: skip
+            "lost": "How many pieces were wanted in all and could not be sold?",
+            "sold": "How many pieces were sold in all?",
+        }[facts["asked"]]
         return {
-            "stock": str(facts["stock"]), "low": str(facts["low"]), "order": str(facts["order"]), "delay": delay,
-            "demand": ", ".join(map(str, facts["demand"])), "question": question,
-        }  # fmt: skip
+            "stock": str(facts["stock"]),
+            "low": str(facts["low"]),
+            "order": str(facts["order"]),
+            "delay": delay,
+            "demand": ", ".join(map(str, facts["demand"])),
+            "question": question,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,10 +251,12 @@ class Lights(Counted):
                 f"0 it is {state} and stays so for {rest} more second{'' if rest == 1 else 's'}, second 0 included."
             )
         return {
-            "lights": " ".join(said), "span": str(facts["span"]), "last": str(facts["span"] - 1),
+            "lights": " ".join(said),
+            "span": str(facts["span"]),
+            "last": str(facts["span"] - 1),
             "all": "all of them are" if many else "it is",
             "are": "are all these traffic lights" if many else "is this traffic light",
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

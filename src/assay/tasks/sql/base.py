@@ -129,10 +129,13 @@ class Question(Problem):
         for table in tables:
             lines = [" | ".join("NULL" if c is None else str(c) for c in row) for row in rows[table.name][: self.shown]]
             blocks.append("\n".join([table.created(), f"-- {' | '.join(table.header)}", *(f"-- {line}" for line in lines)]))
-        return "\n\n".join([
-            *blocks, self.word(facts, variant),
-            f"{_RULES}\nWrite one SQLite query that answers this for any rows, in a block fenced with ```sql and ```.",
-        ])  # fmt: skip
+        return "\n\n".join(
+            [
+                *blocks,
+                self.word(facts, variant),
+                f"{_RULES}\nWrite one SQLite query that answers this for any rows, in a block fenced with ```sql and ```.",
+            ]
+        )
 
     def answered(self, solution: Solution, form: Form) -> str:
         """The query in its fence."""

@@ -65,9 +65,10 @@ class Combined(Question):
         last, many = len(tables) - 1, tables[-1].plural
         said = [clauses(part, tables, last) for part in plan["parts"]]
         verbs = {
-            "UNION": "add the values among the {} {}", "INTERSECT": "keep only values that also occur among the {} {}",
+            "UNION": "add the values among the {} {}",
+            "INTERSECT": "keep only values that also occur among the {} {}",
             "EXCEPT": "take away the values that occur among the {} {}",
-        }  # fmt: skip
+        }
         rest = [verbs[kind].format(many, text) for kind, text in zip(plan["kinds"], said[1:], strict=True)]
         return {"column": plan["column"], "many": many, "first": said[0], "rest": f"Then {'; then '.join(rest)}."}
 
@@ -101,9 +102,13 @@ class Window(Question):
         table = tables[last]
         by, number = rng.choice(table.labels).name, rng.choice([c.name for c in table.numbers if not c.missing])
         return {
-            "kind": level, "where": tree([(last, table)], "a", rng, (by, number)), "by": by, "number": number,
-            "down": rng.random() < 0.5, "most": rng.randint(1, 2),
-        }  # fmt: skip
+            "kind": level,
+            "where": tree([(last, table)], "a", rng, (by, number)),
+            "by": by,
+            "number": number,
+            "down": rng.random() < 0.5,
+            "most": rng.randint(1, 2),
+        }
 
     def query(self, plan: Mapping[str, Any], tables: Sequence[Table]) -> Select:
         """One window function; in a subquery where its value is a condition."""
@@ -136,14 +141,15 @@ class Window(Question):
         most = "place 1" if plan["most"] == 1 else f"places 1 to {plan['most']}"
         what = {
             1: f"its place (1, 2, ...) when {these} are sorted by {number} {way}, where equal by id from small to large",
-            3: f"its rank by {number} {way} among {within}; equal ones share a rank, and the ranks behind "
-               "are skipped (1, 1, 3)",
+            3: f"its rank by {number} {way} among {within}; equal ones share a rank, and the ranks behind are skipped (1, 1, 3)",
             2: f"the sum of {number} of it and of all with a smaller id among {within}",
             4: f"its {number} minus the {number} of the one with the next smaller id among {within} (NULL for the first)",
             5: f"its place (1, 2, ...) among {within}, sorted by {number} {way}, where equal by id from small to large; "
-               f"leave out all but {most} of each {by}",
-        }[plan["kind"]]  # fmt: skip
+            f"leave out all but {most} of each {by}",
+        }[plan["kind"]]
         return {
-            "one": tables[last].name, "many": many, "what": what,
+            "one": tables[last].name,
+            "many": many,
+            "what": what,
             "that": f" {clauses(plan['where'], tables, last)}" if plan["where"] else "",
-        }  # fmt: skip
+        }

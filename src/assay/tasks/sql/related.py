@@ -63,23 +63,30 @@ class Joined(Question):
         last = len(tables) - 1
         stop = min(n for n, _ in plan["pick"])
         return Select(
-            pick=tuple(Col(at(tables, n).name, c) for n, c in plan["pick"]), table=tables[last].name,
-            joins=self._joins(plan, tables, last, stop), where=where(plan["where"], tables),
-        )  # fmt: skip
+            pick=tuple(Col(at(tables, n).name, c) for n, c in plan["pick"]),
+            table=tables[last].name,
+            joins=self._joins(plan, tables, last, stop),
+            where=where(plan["where"], tables),
+        )
 
     def ask(self, plan: Mapping[str, Any], tables: Sequence[Table]) -> Mapping[str, str]:
         """Columns, conditions, and what becomes of rows without a partner, those that no condition refuses."""
         last, stop = len(tables) - 1, min(n for n, _ in plan["pick"])
         most = last if plan["kind"] == "JOIN" else _deepest(plan["where"], last)
         lacks = [f"that belong to no {tables[last - 1].name}"] if most == last else []
-        lacks += [f"whose {named(tables, last, i, '').split('its ')[1].removesuffix(chr(39) + 's ')} belongs to no "
-                  f"{tables[i - 1].name}" for i in range(min(last - 1, most), stop, -1)]  # fmt: skip
+        lacks += [
+            f"whose {named(tables, last, i, '').split('its ')[1].removesuffix(chr(39) + 's ')} belongs to no {tables[i - 1].name}"
+            for i in range(min(last - 1, most), stop, -1)
+        ]
         lacking = f"{tables[last].plural} " + " or ".join(lacks)
         rest = f"Leave out {lacking}." if plan["kind"] == "JOIN" else f"Keep {lacking}, with NULL for what is not there."
         return {
-            "one": tables[last].name, "many": tables[last].plural, "that": clauses(plan["where"], tables, last),
-            "what": joined_words([named(tables, last, n, c) for n, c in plan["pick"]]), "rest": f" {rest}",
-        }  # fmt: skip
+            "one": tables[last].name,
+            "many": tables[last].plural,
+            "that": clauses(plan["where"], tables, last),
+            "what": joined_words([named(tables, last, n, c) for n, c in plan["pick"]]),
+            "rest": f" {rest}",
+        }
 
     def _joins(self, plan: Mapping[str, Any], tables: Sequence[Table], last: int, stop: int) -> tuple[Join, ...]:
         """Each join is told from its other kind, unless a condition or a later join refuses rows without that partner."""
@@ -132,8 +139,10 @@ class Children(Question):
         return {
             "where": tree([(top, tables[top])], "a", rng) if level == 2 or level >= 4 or rng.random() < 0.3 else None,
             "also": tree([(last, tables[last])], "a", rng, aggregate[1:]) if level >= 3 else None,
-            "aggregate": aggregate, "deep": deep, "least": rng.randint(1, 2) if level == 4 else 0,
-        }  # fmt: skip
+            "aggregate": aggregate,
+            "deep": deep,
+            "least": rng.randint(1, 2) if level == 4 else 0,
+        }
 
     def query(self, plan: Mapping[str, Any], tables: Sequence[Table]) -> Select:
         """LEFT JOIN downwards, conditions on what is joined in ON."""
@@ -141,17 +150,26 @@ class Children(Question):
         top = last - int(plan["deep"])
         also = where(plan["also"], tables) if plan["also"] else None
         joins = tuple(
-            Join(tables[i].name, (Col(tables[i].name, tables[i].reference), Col(tables[i - 1].name, "id")), "LEFT JOIN",
-                 also if i == last else None, told=not plan["least"])
+            Join(
+                tables[i].name,
+                (Col(tables[i].name, tables[i].reference), Col(tables[i - 1].name, "id")),
+                "LEFT JOIN",
+                also if i == last else None,
+                told=not plan["least"],
+            )
             for i in range(top + 1, last + 1)
-        )  # fmt: skip
+        )
         kind, column = plan["aggregate"]
         own, key = Col(tables[last].name, column), Col(tables[top].name, "id")
         least = Compare(Agg("count", Col(tables[last].name, "id")), ">=", plan["least"]) if plan["least"] else None
         return Select(
-            pick=(key, _OrNothing(kind, own)), table=tables[top].name, joins=joins,
-            where=where(plan["where"], tables) if plan["where"] else None, group=(key,), having=least,
-        )  # fmt: skip
+            pick=(key, _OrNothing(kind, own)),
+            table=tables[top].name,
+            joins=joins,
+            where=where(plan["where"], tables) if plan["where"] else None,
+            group=(key,),
+            having=least,
+        )
 
     def ask(self, plan: Mapping[str, Any], tables: Sequence[Table]) -> Mapping[str, str]:
         """What is asked of what belongs to a row."""
@@ -163,16 +181,21 @@ class Children(Question):
             own = f"the {tables[last].plural}{that} that belong to its {tables[top + 1].plural}"
         kind, column = plan["aggregate"]
         what = {
-            "count": f"the number of {own}", "distinct": f"the number of different values of {column} among {own}",
-            "max": f"the largest value of {column} among {own}", "sum": f"the sum of {column} over {own}",
-        }[kind]  # fmt: skip
+            "count": f"the number of {own}",
+            "distinct": f"the number of different values of {column} among {own}",
+            "max": f"the largest value of {column} among {own}",
+            "sum": f"the sum of {column} over {own}",
+        }[kind]
         return {
-            "one": tables[top].name, "many": tables[top].plural, "what": what,
+            "one": tables[top].name,
+            "many": tables[top].plural,
+            "what": what,
             "that": f" {clauses(plan['where'], tables, top)}" if plan["where"] else "",
             "empty": f"Where there are none, give {'NULL' if kind == 'max' else '0'}." if not plan["least"] else "",
             "least": f"Leave out {tables[top].plural} with fewer than {plan['least']} such {tables[last].plural}."
-            if plan["least"] else "",
-        }  # fmt: skip
+            if plan["least"]
+            else "",
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,9 +235,10 @@ class Nested(Question):
         last = len(tables) - 1
         top = last - (0, 1, 1, 2, 1)[level - 1]
         plan: dict[str, Any] = {
-            "kind": level, "where": tree([(top, tables[top])], "a", rng) if level == 3 else None,
+            "kind": level,
+            "where": tree([(top, tables[top])], "a", rng) if level == 3 else None,
             "pick": rng.sample(["id", *(c.name for c in tables[top].columns)], rng.randint(1, 2)),
-        }  # fmt: skip
+        }
         if level in (1, 5):
             plan["number"], plan["by"] = rng.choice(tables[top].numbers).name, rng.choice(tables[top].labels).name
             plan["above"] = rng.random() < 0.5
@@ -257,9 +281,11 @@ class Nested(Question):
             some = {3: f"no {below}", 4: f"at least one {tables[last - 1].name} that has no {below}"}
             parts.append(f"with {some.get(kind, f'at least one {below}')}")
         return {
-            "many": many, "one": tables[top].name, "that": parts[0] if len(parts) == 1 else f"(1) {parts[0]} and (2) {parts[1]}",
+            "many": many,
+            "one": tables[top].name,
+            "that": parts[0] if len(parts) == 1 else f"(1) {parts[0]} and (2) {parts[1]}",
             "what": joined_words([f"the {c}" for c in plan["pick"]]),
-        }  # fmt: skip
+        }
 
     def _compared(self, plan: Mapping[str, Any], tables: Sequence[Table], top: int) -> Compare:
         name = tables[top].name

@@ -22,8 +22,13 @@ _DIFFERENT = (
     "Take the {many} {that}: give the values of their {column}, each only once.",
     "I need the different values that {column} has among the {many} {that}.",
 )
-_SAID = {"sum": "the sum of {}", "avg": "the mean of {}", "min": "the smallest value of {}", "max": "the largest value of {}",
-         "distinct": "the number of different values of {}"}  # fmt: skip
+_SAID = {
+    "sum": "the sum of {}",
+    "avg": "the mean of {}",
+    "min": "the smallest value of {}",
+    "max": "the largest value of {}",
+    "distinct": "the number of different values of {}",
+}
 
 
 def upward(tables: Sequence[Table], base: int, stop: int, kind: str = "JOIN", told: bool = True) -> tuple[Join, ...]:
@@ -102,9 +107,12 @@ class Filter(Question):
         """Columns and conditions in English."""
         what = joined_words([f"the {c}" for c in plan["pick"]])
         return {
-            "what": what, "column": plan["pick"][0], "many": tables[-1].plural, "one": tables[-1].name,
+            "what": what,
+            "column": plan["pick"][0],
+            "many": tables[-1].plural,
+            "one": tables[-1].name,
             "that": clauses(plan["where"], tables, len(tables) - 1),
-        }  # fmt: skip
+        }
 
     def word(self, facts: Mapping[str, Any], variant: int) -> str:
         """Different values are asked of all rows together, never of each."""
@@ -153,8 +161,9 @@ class Aggregate(Question):
         """Aggregates and conditions in English."""
         return {
             "what": joined_words([counted(pair) for pair in plan["aggregates"]]),
-            "many": tables[-1].plural, "that": clauses(plan["where"], tables, len(tables) - 1),
-        }  # fmt: skip
+            "many": tables[-1].plural,
+            "that": clauses(plan["where"], tables, len(tables) - 1),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,10 +200,12 @@ class Group(Question):
         if level in (3, 4):
             numeric = rng.choice(tables[last].numbers)
             inner = numeric.values[len(numeric.values) // 3 : len(numeric.values) * 2 // 3]
-            having = rng.choice((
-                ["count", ["is", last, None, rng.choice((">=", "<=")), 2]],
-                [rng.choice(("max", "min")), ["is", last, numeric.name, rng.choice((">", "<")), rng.choice(inner)]],
-            ))  # fmt: skip
+            having = rng.choice(
+                (
+                    ["count", ["is", last, None, rng.choice((">=", "<=")), 2]],
+                    [rng.choice(("max", "min")), ["is", last, numeric.name, rng.choice((">", "<")), rng.choice(inner)]],
+                )
+            )
         avoid = [label if number == last else None, having[1][2] if having else None, *(column for _, column in aggregates)]
         found = tree([(last, tables[last])] * _SIZES[shape], shape, rng, avoid) if shape else None
         return {"where": found, "by": [number, label], "aggregates": aggregates, "having": having}
@@ -204,10 +215,13 @@ class Group(Question):
         last, (number, label) = len(tables) - 1, plan["by"]
         by, having = Col(at(tables, number).name, label), plan["having"]
         return Select(
-            pick=(by, *(_agg(pair, tables[last]) for pair in plan["aggregates"])), table=tables[last].name,
-            joins=upward(tables, last, number), where=where(plan["where"], tables) if plan["where"] else None, group=(by,),
+            pick=(by, *(_agg(pair, tables[last]) for pair in plan["aggregates"])),
+            table=tables[last].name,
+            joins=upward(tables, last, number),
+            where=where(plan["where"], tables) if plan["where"] else None,
+            group=(by,),
             having=Compare(_agg((having[0], having[1][2]), tables[last]), *having[1][3:]) if having else None,
-        )  # fmt: skip
+        )
 
     def ask(self, plan: Mapping[str, Any], tables: Sequence[Table]) -> Mapping[str, str]:
         """Groups and conditions in English."""
@@ -226,10 +240,12 @@ class Group(Question):
         if number < last:
             also += f" Leave out {tables[last].plural} that belong to no {at(tables, number).name}."
         return {
-            "many": tables[last].plural, "that": f" {clauses(plan['where'], tables, last)}" if plan["where"] else "",
-            "by": by, "row": joined_words([by, *(counted(pair, "the number of rows") for pair in plan["aggregates"])]),
+            "many": tables[last].plural,
+            "that": f" {clauses(plan['where'], tables, last)}" if plan["where"] else "",
+            "by": by,
+            "row": joined_words([by, *(counted(pair, "the number of rows") for pair in plan["aggregates"])]),
             "having": also,
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,21 +280,26 @@ class Order(Question):
         shape = {1: None, 2: "a", 3: "a", 4: "a&b", 5: "a&b"}[level]
         found = tree([(last, tables[last])] * _SIZES[shape], shape, rng, [key[1] for key in keys]) if shape else None
         return {
-            "where": found, "keys": keys,
+            "where": found,
+            "keys": keys,
             "pick": rng.sample([c.name for c in tables[last].columns], rng.randint(1, 2)),
-            "limit": rng.randint(1, 3) if level < 3 else rng.randint(2, 4), "offset": rng.randint(1, 2) if level >= 4 else 0,
-        }  # fmt: skip
+            "limit": rng.randint(1, 3) if level < 3 else rng.randint(2, 4),
+            "offset": rng.randint(1, 2) if level >= 4 else 0,
+        }
 
     def query(self, plan: Mapping[str, Any], tables: Sequence[Table]) -> Select:
         """ORDER BY the keys and then id, so that nothing is tied."""
         last = len(tables) - 1
         order = tuple((Col(at(tables, n).name, c), down) for n, c, down in plan["keys"])
         return Select(
-            pick=tuple(Col(tables[last].name, c) for c in plan["pick"]), table=tables[last].name,
+            pick=tuple(Col(tables[last].name, c) for c in plan["pick"]),
+            table=tables[last].name,
             joins=upward(tables, last, plan["keys"][0][0], told=not plan["keys"][0][2]),  # NULL comes last in descending order
             where=where(plan["where"], tables) if plan["where"] else None,
-            order=(*order, (Col(tables[last].name, "id"), False)), limit=plan["limit"], offset=plan["offset"],
-        )  # fmt: skip
+            order=(*order, (Col(tables[last].name, "id"), False)),
+            limit=plan["limit"],
+            offset=plan["offset"],
+        )
 
     def ask(self, plan: Mapping[str, Any], tables: Sequence[Table]) -> Mapping[str, str]:
         """Keys and conditions in English."""
@@ -286,13 +307,15 @@ class Order(Question):
         said = [self._key(tables, last, key) for key in plan["keys"]]
         above = plan["keys"][0][0] < last
         return {
-            "many": tables[last].plural, "that": f" {clauses(plan['where'], tables, last)}" if plan["where"] else "",
+            "many": tables[last].plural,
+            "that": f" {clauses(plan['where'], tables, last)}" if plan["where"] else "",
             "keys": f"{', then '.join(said)}, and where these are equal by id from small to large",
             "what": joined_words([f"the {c}" for c in plan["pick"]]),
-            "part": (f"rows {offset + 1} to {offset + limit}" if limit > 1 else f"row {offset + 1}") if offset else (
-                f"the first {limit}" if limit > 1 else "the first"),
+            "part": (f"rows {offset + 1} to {offset + limit}" if limit > 1 else f"row {offset + 1}")
+            if offset
+            else (f"the first {limit}" if limit > 1 else "the first"),
             "also": f" Leave out {tables[last].plural} that belong to no {tables[last - 1].name}." if above else "",
-        }  # fmt: skip
+        }
 
     def _key(self, tables: Sequence[Table], last: int, key: Sequence[Any]) -> str:
         number, column, down = key

@@ -15,9 +15,15 @@ Tree = list[Any]
 """``["is", table, column, op, value]`` with the table's number in the chain, or ``["and" | "or", tree, ...]``."""
 
 _WORDS = {
-    "=": "{}", "<>": "not {}", ">": "more than {}", ">=": "at least {}", "<": "less than {}", "<=": "at most {}",
-    "NULL": "missing", "KNOWN": "not missing",
-}  # fmt: skip
+    "=": "{}",
+    "<>": "not {}",
+    ">": "more than {}",
+    ">=": "at least {}",
+    "<": "less than {}",
+    "<=": "at most {}",
+    "NULL": "missing",
+    "KNOWN": "not missing",
+}
 
 
 def condition(table: int, column: Column, rng: Random, own: bool = True) -> Tree:

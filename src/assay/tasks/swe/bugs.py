@@ -12,10 +12,23 @@ from assay.tasks.swe.kind import Kind
 __all__ = ["SORTS", "Bug", "bugs_of", "function_of"]
 
 SORTS = (
-    "boundary", "off by one", "wrong operator", "wrong condition", "wrong connective", "wrong default", "wrong flag",
-    "swapped arguments", "lost return", "missing case", "missing step", "wrong name", "wrong function", "wrong order",
-    "shared state", "stale state",
-)  # fmt: skip
+    "boundary",
+    "off by one",
+    "wrong operator",
+    "wrong condition",
+    "wrong connective",
+    "wrong default",
+    "wrong flag",
+    "swapped arguments",
+    "lost return",
+    "missing case",
+    "missing step",
+    "wrong name",
+    "wrong function",
+    "wrong order",
+    "shared state",
+    "stale state",
+)
 """Sorts of bugs: the first thirteen come from changes of the syntax tree, all but some of them also by hand."""
 
 _BOUNDS: dict[type[ast.cmpop], str] = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">"}
@@ -37,9 +50,16 @@ _OPERATORS: dict[type[ast.operator], str] = {
 }
 _ASSIGNED: dict[type[ast.operator], str] = {ast.Add: "-=", ast.Sub: "+="}
 _FUNCTIONS = {
-    "min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list", "startswith": "endswith", "endswith": "startswith",
-    "upper": "lower", "sum": "max",
-}  # fmt: skip
+    "min": "max",
+    "max": "min",
+    "any": "all",
+    "all": "any",
+    "sorted": "list",
+    "startswith": "endswith",
+    "endswith": "startswith",
+    "upper": "lower",
+    "sum": "max",
+}
 _STEPS = ("strip", "lower")
 
 

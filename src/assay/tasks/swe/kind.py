@@ -73,8 +73,9 @@ class Kind:
         used = sorted({word for text in (*example[0], example[1]) for word in _NAME.findall(text) if word in homes})
         return [
             f"from {PACKAGE}.{module} import {', '.join(names)}"
-            for module in self.modules if (names := [word for word in used if homes[word] == module])
-        ]  # fmt: skip
+            for module in self.modules
+            if (names := [word for word in used if homes[word] == module])
+        ]
 
 
 _NAME = re.compile(r"[A-Za-z_]\w*")

@@ -87,9 +87,11 @@ class Mending(Problem, ABC):
         lines = sum(text.count("\n") for text in before.values())
         places = ", ".join(dict.fromkeys(edit.path for edit in edits))
         return Solution(
-            answer=shown_edits(edits), gold={"files": before, "tests": tests, "protected": list(PROTECTED)},
-            steps=f"What is wrong stands in {places}.", effort=lines * len(facts["reports"]),
-        )  # fmt: skip
+            answer=shown_edits(edits),
+            gold={"files": before, "tests": tests, "protected": list(PROTECTED)},
+            steps=f"What is wrong stands in {places}.",
+            effort=lines * len(facts["reports"]),
+        )
 
     def sources(self, facts: Facts) -> dict[str, str]:
         """Path to source, as the policy finds it."""

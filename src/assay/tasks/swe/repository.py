@@ -35,8 +35,19 @@ KINDS: dict[str, Kind] = {module.KIND.name: module.KIND for module in _MODULES}
 """Every kind of module by name."""
 
 _PACKAGES = (
-    "toolbox", "kitbag", "helpers", "basics", "handy", "workshop", "gearbox", "satchel", "bits", "sundry", "drawer", "bench",
-)  # fmt: skip
+    "toolbox",
+    "kitbag",
+    "helpers",
+    "basics",
+    "handy",
+    "workshop",
+    "gearbox",
+    "satchel",
+    "bits",
+    "sundry",
+    "drawer",
+    "bench",
+)
 SHARES = "shares.json"
 """For each built-in kind, how many of `_SAMPLES` examples of each sort each bug changes, in the order of `bugs_of`."""
 

@@ -156,11 +156,15 @@ class _FileTool:
         """Name, description and JSON schema of the arguments."""
         properties = {self.argument: {"type": "string"}} if self.argument else {}
         return {
-            "name": self.name, "description": self.about,
+            "name": self.name,
+            "description": self.about,
             "parameters": {
-                "type": "object", "properties": properties, "required": list(properties), "additionalProperties": False,
+                "type": "object",
+                "properties": properties,
+                "required": list(properties),
+                "additionalProperties": False,
             },
-        }  # fmt: skip
+        }
 
     async def call(self, args: Mapping[str, Any], scope: World) -> ToolResult:
         """What the command gives."""
@@ -219,11 +223,13 @@ class Bench(SingleUse):
         self.tools: Mapping[str, Tool] = {
             name: _FileTool(name, about, argument, self.files)
             for name, about, argument in (
-                ("list", "The paths of all files.", ""), ("read", "The text of a file.", "path"),
-                ("search", "Lines that hold some text.", "text"), ("edit", "Makes edits.", "edits"),
+                ("list", "The paths of all files.", ""),
+                ("read", "The text of a file.", "path"),
+                ("search", "Lines that hold some text.", "text"),
+                ("edit", "Makes edits.", "edits"),
                 ("test", "Runs the tests.", ""),
             )
-        }  # fmt: skip
+        }
         self._world, self._left = world, turns
 
     async def step(self, action: str) -> Step:

@@ -78,9 +78,12 @@ class OneTable(TableQuestion):
         columns = [table.columns[0], *rng.sample(table.columns[1:], len(table.columns) - 1)]
         rows = sheet_rows(columns, ROWS[level], rng)
         facts = {
-            "layout": rng.choice(LAYOUTS), "title": table.plural, "one": table.name, "columns": [c.name for c in columns],
+            "layout": rng.choice(LAYOUTS),
+            "title": table.plural,
+            "one": table.name,
+            "columns": [c.name for c in columns],
             "rows": rows,
-        }  # fmt: skip
+        }
         return facts | self.ask(level, table, Sheet.of(facts), rng)
 
     @abstractmethod
@@ -221,9 +224,11 @@ class Aggregate(OneTable):
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Conditions in words."""
         return {
-            "many": facts["title"], "column": facts["column"], "kind": _AGGREGATES[facts["kind"]],
+            "many": facts["title"],
+            "column": facts["column"],
+            "kind": _AGGREGATES[facts["kind"]],
             "that": said(facts["where"]) or "in the table",
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,8 +282,13 @@ class Compare(OneTable):
         one, other = facts["groups"]
         kind = _AGGREGATES[facts["kind"]] + ("" if facts["kind"] in ("sum", "mean") else " value")
         return {
-            "many": facts["title"], "column": facts["column"], "kind": kind, "by": facts["by"], "one": one, "other": other,
-        }  # fmt: skip
+            "many": facts["title"],
+            "column": facts["column"],
+            "kind": kind,
+            "by": facts["by"],
+            "one": one,
+            "other": other,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,9 +334,13 @@ class Nth(OneTable):
         """The order in words."""
         that = said(facts["where"])
         return {
-            "many": facts["title"], "column": facts["column"], "key": facts["columns"][0], "place": str(facts["place"]),
-            "way": "from large to small" if facts["down"] else "from small to large", "that": f" {that}" if that else "",
-        }  # fmt: skip
+            "many": facts["title"],
+            "column": facts["column"],
+            "key": facts["columns"][0],
+            "place": str(facts["place"]),
+            "way": "from large to small" if facts["down"] else "from small to large",
+            "that": f" {that}" if that else "",
+        }
 
     def verifier(self, form: Form) -> Verifier:
         """The name, case forgiven."""
@@ -366,10 +380,14 @@ class Pivot(TableQuestion):
         chosen = rng.choice(rows)
         others = [v for v in labels[1].values if v != chosen[2]]
         return {
-            "layout": rng.choice(LAYOUTS), "title": table.plural, "columns": names, "rows": rows, "row": chosen[1],
+            "layout": rng.choice(LAYOUTS),
+            "title": table.plural,
+            "columns": names,
+            "rows": rows,
+            "row": chosen[1],
             "columns_of": [chosen[2]] if level <= 3 else [chosen[2], rng.choice(others)],
             "kind": rng.choice(("sum", "count", "max")),
-        }  # fmt: skip
+        }
 
     def sheets(self, facts: Facts) -> Sequence[Sheet]:
         """The long one."""
@@ -399,5 +417,9 @@ class Pivot(TableQuestion):
         if other:
             request = f"In row {facts['row']}, what is the cell of column {one} minus the cell of column {other[0]}?"
         return {
-            "many": facts["title"], "rows": rows, "columns": columns, "cell": cell[facts["kind"]], "request": request,
-        }  # fmt: skip
+            "many": facts["title"],
+            "rows": rows,
+            "columns": columns,
+            "cell": cell[facts["kind"]],
+            "request": request,
+        }

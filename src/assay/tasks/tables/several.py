@@ -148,9 +148,14 @@ class Trend(TableQuestion):
             spans = [[a, b], [c, d]]
         rows = [[i + 1, *(s[i] for s in series)] for i in range(count)]
         return {
-            "layout": rng.choice(LAYOUTS[:2]), "title": "numbers", "columns": [period, *names], "rows": rows,
-            "kind": kind, "column": rng.choice(names), "spans": spans if kind not in ("rise", "run") else [],
-        }  # fmt: skip
+            "layout": rng.choice(LAYOUTS[:2]),
+            "title": "numbers",
+            "columns": [period, *names],
+            "rows": rows,
+            "kind": kind,
+            "column": rng.choice(names),
+            "spans": spans if kind not in ("rise", "run") else [],
+        }
 
     def sheets(self, facts: Facts) -> Sequence[Sheet]:
         """The one."""

@@ -12,9 +12,19 @@ __all__ = ["text"]
 def text() -> Problems:
     """Letters, words, lists and records."""
     return Problems(
-        name="text", summary="Letters, words, lists and records.",
+        name="text",
+        summary="Letters, words, lists and records.",
         problems=(
-            Letters(), Alphabetical(), Anagram(), Caesar(), Substitution(), Transposition(), Edits(), Classify(),
-            Classify(name="text/classify_noisy", noise=0.1), Rank(), Extract(),
+            Letters(),
+            Alphabetical(),
+            Anagram(),
+            Caesar(),
+            Substitution(),
+            Transposition(),
+            Edits(),
+            Classify(),
+            Classify(name="text/classify_noisy", noise=0.1),
+            Rank(),
+            Extract(),
         ),
-    )  # fmt: skip
+    )

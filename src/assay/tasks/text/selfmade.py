@@ -313,9 +313,12 @@ def self_supervised(texts: Iterable[str], name: str = "own") -> Problems:
     """
     every = tuple(texts)
     return Problems(
-        name=name, summary="Questions out of texts of one's own.",
+        name=name,
+        summary="Questions out of texts of one's own.",
         problems=(
-            NextSegment(name=f"{name}/next", texts=every), Masked(name=f"{name}/masked", texts=every),
-            SentenceOrder(name=f"{name}/order", texts=every), Altered(name=f"{name}/altered", texts=every),
+            NextSegment(name=f"{name}/next", texts=every),
+            Masked(name=f"{name}/masked", texts=every),
+            SentenceOrder(name=f"{name}/order", texts=every),
+            Altered(name=f"{name}/altered", texts=every),
         ),
-    )  # fmt: skip
+    )

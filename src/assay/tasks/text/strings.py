@@ -276,9 +276,12 @@ class Transposition(_Text):
         """The key in words."""
         key = facts["key"]
         return {
-            "cipher": facts["cipher"], "key": ", ".join(map(str, key)), "columns": str(len(key)), "first": str(key[0]),
+            "cipher": facts["cipher"],
+            "key": ", ".join(map(str, key)),
+            "columns": str(len(key)),
+            "first": str(key[0]),
             "length": str(len(facts["cipher"])),
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,10 +21,14 @@ from assay.verify.text.ranking import Ranking, RankMetric
 __all__ = ["Classify", "Extract", "Rank"]
 
 _TRAITS = {
-    "colour": ("red", "blue", "green"), "size": ("small", "large"), "shape": ("round", "square", "flat"),
-    "material": ("wood", "metal", "glass"), "age": ("old", "new"), "price": ("cheap", "dear"),
+    "colour": ("red", "blue", "green"),
+    "size": ("small", "large"),
+    "shape": ("round", "square", "flat"),
+    "material": ("wood", "metal", "glass"),
+    "age": ("old", "new"),
+    "price": ("cheap", "dear"),
     "origin": ("north", "south", "east"),
-}  # fmt: skip
+}
 
 _LABELS = ("dax", "wug", "blicket", "toma", "zup", "fep", "modi", "kiki", "gorp", "lun")
 
@@ -80,8 +84,13 @@ class Classify(Problem):
             rng.shuffle(rows)
             labels = rng.sample(_LABELS, 2)
             found: dict[str, Any] = {
-                "labels": labels, "depth": depth, "traits": traits, "examples": rows, "asked": asked, "wrong": wrong,
-            }  # fmt: skip
+                "labels": labels,
+                "depth": depth,
+                "traits": traits,
+                "examples": rows,
+                "asked": asked,
+                "wrong": wrong,
+            }
             if asked not in things and len(_answers(found)) == 1:
                 return found
         raise DataError(f"{self.name}: {TRIES} draws of level {level} gave no examples that leave no doubt; lower noise")
@@ -97,9 +106,11 @@ class Classify(Problem):
         noise = f" {facts['wrong']} of the labels {'is' if facts['wrong'] == 1 else 'are'} wrong." if facts["wrong"] else ""
         rule = "in which one trait has" if facts["depth"] == 1 else "in which two traits each have"
         return {
-            "examples": "\n".join(lines), "asked": _said(facts, facts["asked"]), "noise": noise,
+            "examples": "\n".join(lines),
+            "asked": _said(facts, facts["asked"]),
+            "noise": noise,
             "rule": f"Things {rule} a certain value have one label, and all others have the other.",
-        }  # fmt: skip
+        }
 
     def verifier(self, form: Form) -> Verifier:
         """The label, in any case of letters."""
@@ -201,12 +212,55 @@ class Rank(Problem):
 _PEOPLE = ("Ann", "Ben", "Cara", "Dan", "Eva", "Finn", "Gina", "Hugo", "Ida", "Jan", "Kim", "Leo", "Mia", "Nick", "Olga", "Paul")
 _CITIES = ("Oslo", "Lima", "Cairo", "Kyoto", "Turin", "Quito", "Accra", "Delhi", "Perth", "Sofia", "Minsk", "Hanoi")
 _GOODS = (
-    "aprons", "anchors", "arrows", "badges", "bananas", "barrels", "baskets", "blankets", "bottles", "brooms", "buckets",
-    "buttons", "cameras", "candles", "carpets", "carrots", "chairs", "coats", "cushions", "drawers", "drums", "engines", "forks",
-    "guitars", "hammers", "helmets", "jackets", "kettles", "ladders", "lanterns", "lemons", "magnets", "mirrors", "needles",
-    "onions", "oysters", "pencils", "pianos", "pillows", "ribbons", "saddles", "scarves", "shovels", "sponges", "tables",
-    "tickets", "violins", "wheels",
-)  # fmt: skip
+    "aprons",
+    "anchors",
+    "arrows",
+    "badges",
+    "bananas",
+    "barrels",
+    "baskets",
+    "blankets",
+    "bottles",
+    "brooms",
+    "buckets",
+    "buttons",
+    "cameras",
+    "candles",
+    "carpets",
+    "carrots",
+    "chairs",
+    "coats",
+    "cushions",
+    "drawers",
+    "drums",
+    "engines",
+    "forks",
+    "guitars",
+    "hammers",
+    "helmets",
+    "jackets",
+    "kettles",
+    "ladders",
+    "lanterns",
+    "lemons",
+    "magnets",
+    "mirrors",
+    "needles",
+    "onions",
+    "oysters",
+    "pencils",
+    "pianos",
+    "pillows",
+    "ribbons",
+    "saddles",
+    "scarves",
+    "shovels",
+    "sponges",
+    "tables",
+    "tickets",
+    "violins",
+    "wheels",
+)
 _ORDERS: tuple[str, ...] = (
     "{customer} from {city} ordered {count} {item} for {price} dollars{paid}.",
     "An order of {count} {item} at {price} dollars came from {customer} in {city}{paid}.",
@@ -215,9 +269,12 @@ _ORDERS: tuple[str, ...] = (
 )
 _PAID = {True: (", which is paid", ", already paid"), False: (", which is not paid yet", ", still to be paid")}
 _IDLE: tuple[str, ...] = (
-    "The weather was fine that day.", "The shop closes at {n} on Sundays.", "Nobody asked about the {n} boxes in the cellar.",
-    "Delivery takes about {n} days.", "The phone rang {n} times.",
-)  # fmt: skip
+    "The weather was fine that day.",
+    "The shop closes at {n} on Sundays.",
+    "Nobody asked about the {n} boxes in the cellar.",
+    "Delivery takes about {n} days.",
+    "The phone rang {n} times.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,11 +303,15 @@ class Extract(Problem):
         items = rng.sample(_GOODS, level)
         orders = [
             {
-                "customer": rng.choice(_PEOPLE), "city": rng.choice(_CITIES), "item": item, "count": rng.randint(2, 99),
-                "price": rng.randint(5, 999), "paid": rng.random() < 0.5,
+                "customer": rng.choice(_PEOPLE),
+                "city": rng.choice(_CITIES),
+                "item": item,
+                "count": rng.randint(2, 99),
+                "price": rng.randint(5, 999),
+                "paid": rng.random() < 0.5,
             }
             for item in items
-        ]  # fmt: skip
+        ]
         words = [[rng.randrange(len(_ORDERS)), rng.randrange(2)] for _ in orders]
         idle = [[rng.randrange(level + 1), rng.randrange(len(_IDLE)), rng.randint(2, 20)] for _ in range(level // 2)]
         return {"orders": orders, "words": words, "idle": idle}

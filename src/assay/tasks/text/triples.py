@@ -275,12 +275,14 @@ def self_supervised_graph(triples: Iterable[Sequence[str]], name: str = "own") -
     """
     every = tuple(_checked(fact) for fact in triples)
     return Problems(
-        name=name, summary="Questions out of a graph of one's own.",
+        name=name,
+        summary="Questions out of a graph of one's own.",
         problems=(
-            Walk(name=f"{name}/walk", triples=every), Clues(name=f"{name}/clues", triples=every),
+            Walk(name=f"{name}/walk", triples=every),
+            Clues(name=f"{name}/clues", triples=every),
             InOrder(name=f"{name}/chain", triples=every),
         ),
-    )  # fmt: skip
+    )
 
 
 def _checked(fact: Sequence[str]) -> Triple:

@@ -12,8 +12,18 @@ from assay.tasks.web.page import Button, Element, Field, Form, Link, Page, Table
 from assay.verify.answer import answer_in
 
 __all__ = [
-    "HELP", "NO_PAGE", "Browser", "Site", "address", "command_of", "copied", "no_element", "no_option", "other_kind", "said_in",
-]  # fmt: skip
+    "HELP",
+    "NO_PAGE",
+    "Browser",
+    "Site",
+    "address",
+    "command_of",
+    "copied",
+    "no_element",
+    "no_option",
+    "other_kind",
+    "said_in",
+]
 
 _LONG = 300
 _COMMAND = re.compile(r"(click|type|select|back|done)(?:[ \t]+\[?([0-9]{1,3})\]?(?:[ \t]+(.*))?)?", re.IGNORECASE)

@@ -19,6 +19,7 @@ def web(browser: str = "text") -> Problems:
     """
     kinds = (FillForm, Wizard, Settings, Tasks, Orders, Folders, Library, Mail, Shop, Booking)
     return Problems(
-        name="web", summary="Small web sites to use in several turns: what they store in the end decides.",
+        name="web",
+        summary="Small web sites to use in several turns: what they store in the end decides.",
         problems=tuple(kind(browser=browser) for kind in kinds),
-    )  # fmt: skip
+    )

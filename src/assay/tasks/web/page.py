@@ -201,8 +201,10 @@ def _html(part: Part) -> str:
         case Form():
             return _inline(part, "div")
         case Table():
-            rows = [f"<tr>{''.join(f'<{tag}>{_inline(cell)}</{tag}>' for cell in row)}</tr>" for tag, row in
-                    [("th", part.head), *(("td", row) for row in part.rows)]]  # fmt: skip
+            rows = [
+                f"<tr>{''.join(f'<{tag}>{_inline(cell)}</{tag}>' for cell in row)}</tr>"
+                for tag, row in [("th", part.head), *(("td", row) for row in part.rows)]
+            ]
             return f"<table>{''.join(rows)}</table>"
 
 
@@ -230,8 +232,9 @@ def _control(part: Field | Button) -> str:
         case "radio":
             return "".join(
                 f'<label>{escape(option)} <input type="radio" {name} {label} value="{escape(option)}"'
-                f"{' checked' * (option == part.value)}></label>" for option in part.options
-            )  # fmt: skip
+                f"{' checked' * (option == part.value)}></label>"
+                for option in part.options
+            )
         case "select":
             options = "".join(
                 f"<option{' selected' * (option == part.value)}>{escape(option)}</option>" for option in part.options

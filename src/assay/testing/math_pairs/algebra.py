@@ -228,6 +228,6 @@ def identity(rng: Rng) -> Made:
         (f"\\sqrt{{{n * n + 1}+{2 * n}}}", str(n + 1), str(n + 2)),
         (f"\\sqrt{{x^2+{2 * n}x+{n * n}}}", f"|x+{n}|", f"|x-{n}|"),
         (f"{n}\\ln x", f"\\ln(x^{{{n}}})", f"\\ln(x^{{{n + 1}}})"),
-    ]  # fmt: skip
+    ]
     gold, same, other = rng.choice(facts)
     return gold, [same], [other]

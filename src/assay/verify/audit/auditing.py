@@ -27,15 +27,26 @@ from assay.verify.audit.watched import EFFECTS
 __all__ = ["CHECKS", "audit", "probes_of"]
 
 CHECKS = (
-    "gold", "formats", "wrong_answers", "tricks", "agreement", "determinism", "order", "threads", "missing_gold", "faults",
-    "hangs", "crashes", "latency", "execution", "effects",
-)  # fmt: skip
+    "gold",
+    "formats",
+    "wrong_answers",
+    "tricks",
+    "agreement",
+    "determinism",
+    "order",
+    "threads",
+    "missing_gold",
+    "faults",
+    "hangs",
+    "crashes",
+    "latency",
+    "execution",
+    "effects",
+)
 """Every question, in the order of the report."""
 
 
-def audit(
-    verifier: Any, cases: Sequence[Case] | None = None, *, against: Any = None, settings: Settings | None = None
-) -> Audit:  # fmt: skip
+def audit(verifier: Any, cases: Sequence[Case] | None = None, *, against: Any = None, settings: Settings | None = None) -> Audit:
     """Measure a verifier: false negatives and positives, tricks, determinism, order, threads, faults, hangs, speed, execution.
 
     It runs in processes of its own that can be killed, never in this one: inside the sandbox where it is foreign and came by name
@@ -76,12 +87,18 @@ def audit(
     tried = Counter(o.probe.family for o in outcomes)
     left = Counter(p.family for p in probes) - tried
     return Audit(
-        name=subject.name, against=None if second is None else second.name, template=template, settings=asked, items=len(cases),
-        probes=len(outcomes), left_out=left.total(),
+        name=subject.name,
+        against=None if second is None else second.name,
+        template=template,
+        settings=asked,
+        items=len(cases),
+        probes=len(outcomes),
+        left_out=left.total(),
         checks=tuple(checks.reduced(check, tried, left) for check in made),
-        latency=checks.latency_of(outcomes, asked), isolation=isolation,
+        latency=checks.latency_of(outcomes, asked),
+        isolation=isolation,
         versions={"python": platform.python_version(), "assay": __version__},
-    )  # fmt: skip
+    )
 
 
 def _sandbox(subjects: Sequence[Subject], settings: Settings) -> tuple[Sandbox | None, str]:
@@ -144,8 +161,9 @@ def _template(subject: Subject, cases: Sequence[Case], settings: Settings, place
     """The first of the usual forms in which most gold is read; the answer alone where none is."""
     probes = [
         Probe(f"form {t} {c}", case, "gold", filled(template, case.gold))
-        for t, template in enumerate(TEMPLATES) for c, case in enumerate(cases[:6])
-    ]  # fmt: skip
+        for t, template in enumerate(TEMPLATES)
+        for c, case in enumerate(cases[:6])
+    ]
     right = dict.fromkeys(TEMPLATES, 0)
     for outcome in place.outcomes(subject, probes):
         template = TEMPLATES[int(outcome.probe.id.split()[1])]
@@ -165,9 +183,11 @@ def _drawn(cases: Sequence[Case], settings: Settings) -> list[Case]:
 def _as_documented(settings: Settings, name: str | None) -> Settings:
     known = BUILT_IN[name or ""]
     return replace(
-        settings, must=tuple(dict.fromkeys((*settings.must, *known.must))),
-        inform=tuple(dict.fromkeys((*settings.inform, *known.inform))), skip=tuple(dict.fromkeys((*settings.skip, *known.skip))),
-    )  # fmt: skip
+        settings,
+        must=tuple(dict.fromkeys((*settings.must, *known.must))),
+        inform=tuple(dict.fromkeys((*settings.inform, *known.inform))),
+        skip=tuple(dict.fromkeys((*settings.skip, *known.skip))),
+    )
 
 
 def _check_names(settings: Settings) -> None:

@@ -155,12 +155,23 @@ def _dominating(chosen: set[str], edges: Edges) -> bool:
 
 
 GRAPHS: dict[str, Callable[[np.random.Generator], Row]] = {
-    "path": _path, "shortest_path": lambda rng: _path(rng, shortest=True), "cycle": _round,
-    "hamilton_path": _hamilton_path, "hamilton_cycle": lambda rng: _round(rng, len(_NODES)), "euler_path": _euler,
-    "topological_order": _topological, "coloring": _coloring, "components": _components, "bipartition": _bipartition,
-    "spanning_tree": _tree, "matching": _matching, "independent_set": _subset(_independent, True),
-    "clique": _subset(_clique, True), "vertex_cover": _subset(_cover, False), "dominating_set": _subset(_dominating, False),
-}  # fmt: skip
+    "path": _path,
+    "shortest_path": lambda rng: _path(rng, shortest=True),
+    "cycle": _round,
+    "hamilton_path": _hamilton_path,
+    "hamilton_cycle": lambda rng: _round(rng, len(_NODES)),
+    "euler_path": _euler,
+    "topological_order": _topological,
+    "coloring": _coloring,
+    "components": _components,
+    "bipartition": _bipartition,
+    "spanning_tree": _tree,
+    "matching": _matching,
+    "independent_set": _subset(_independent, True),
+    "clique": _subset(_clique, True),
+    "vertex_cover": _subset(_cover, False),
+    "dominating_set": _subset(_dominating, False),
+}
 """Name behind ``graph_`` to what draws a problem."""
 
 

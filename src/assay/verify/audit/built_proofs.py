@@ -24,10 +24,17 @@ def formal(rng: np.random.Generator, i: int) -> dict[str, Any]:
     whole = f"{label} $p |- {statement} $= {proof} $."
     gold = {"database": _DATABASE, "label": label, "statement": f"|- {statement}"}
     wrong = (
-        "?", f"{proof} ?", label, formula, proof.removesuffix(" a1i"), f"w{first} {proof}", whole.replace(" $p ", " $a "),
-        whole.replace("|-", "wff", 1), f"{label} $p |- ( ph -> ph ) $= wph id $.",
+        "?",
+        f"{proof} ?",
+        label,
+        formula,
+        proof.removesuffix(" a1i"),
+        f"w{first} {proof}",
+        whole.replace(" $p ", " $a "),
+        whole.replace("|-", "wff", 1),
+        f"{label} $p |- ( ph -> ph ) $= wph id $.",
         f"x $a |- {statement} $. {label} $p |- {statement} $= x $.",
-    )  # fmt: skip
+    )
     fenced = f"It is so:\n\n```metamath\n{whole}\n```"
     return {
         "gold": gold,

@@ -48,9 +48,15 @@ class Case:
         """The same problem, whose row has lost its answer."""
         row = {n: v for n, v in cast("Mapping[str, Any]", self.task.private.get("row", {})).items() if n in ("prompt", "id")}
         return Task(
-            id=f"{self.task.id} without gold", domain=self.task.domain, arm=self.task.arm, level=self.task.level,
-            split=self.task.split, index=self.task.index, public=self.task.public, private=FrozenMap({"row": row}),
-        )  # fmt: skip
+            id=f"{self.task.id} without gold",
+            domain=self.task.domain,
+            arm=self.task.arm,
+            level=self.task.level,
+            split=self.task.split,
+            index=self.task.index,
+            public=self.task.public,
+            private=FrozenMap({"row": row}),
+        )
 
 
 def answer_text(gold: Any) -> str:
@@ -90,17 +96,20 @@ def case_of(row: Mapping[str, Any], index: int = 0) -> Case:
         own = {n: v for n, v in row.items() if n not in ("solutions", "wrong", "unique")}
         prompt = str(row.get("prompt", ""))
         task = Task(
-            id=str(row.get("id", f"case {index + 1}")), domain=str(row.get("data_source", "audit")), arm="audit", level=0,
-            split="test", index=index, public=FrozenMap({"prompt": prompt}),
+            id=str(row.get("id", f"case {index + 1}")),
+            domain=str(row.get("data_source", "audit")),
+            arm="audit",
+            level=0,
+            split="test",
+            index=index,
+            public=FrozenMap({"prompt": prompt}),
             private=FrozenMap({"answer": gold, "row": {**own, "prompt": prompt, "answer": gold}}),
-        )  # fmt: skip
+        )
     unique: object = row.get("unique", True)
     if not isinstance(unique, bool):
         raise DataError(f"row {index + 1}: 'unique' is {a_kind(unique)}; give true or false")
     solutions, wrong = _texts(row, "solutions", index), _texts(row, "wrong", index)
-    return Case(
-        task=task, solutions=solutions or (answer_text(gold),), wrong=wrong, unique=unique
-    )  # fmt: skip
+    return Case(task=task, solutions=solutions or (answer_text(gold),), wrong=wrong, unique=unique)
 
 
 def read_cases(path: Path) -> tuple[Case, ...]:

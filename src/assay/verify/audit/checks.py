@@ -44,9 +44,13 @@ def gold(outcomes: Outcomes, settings: Settings) -> Check:
     bad = [o for o in mine if not _accepted(o, settings)]
     line = Line("gold", FAMILIES["gold"].says, Rate(len(bad), len(mine)))
     return Check.of(
-        "gold", [line], settings.max_fn, f"accepts the gold as given ({len(mine)} answers)",
-        "refuses right answers, written as the gold is; {worst}", [example(o) for o in bad],
-    )  # fmt: skip
+        "gold",
+        [line],
+        settings.max_fn,
+        f"accepts the gold as given ({len(mine)} answers)",
+        "refuses right answers, written as the gold is; {worst}",
+        [example(o) for o in bad],
+    )
 
 
 def formats(outcomes: Outcomes, settings: Settings) -> Check:
@@ -59,9 +63,13 @@ def formats(outcomes: Outcomes, settings: Settings) -> Check:
     if refused:
         says = f"refuses some of: {', '.join(refused)}; none of them was promised"
     check = Check.of(
-        "formats", lines, settings.max_fn, says, "refuses right answers in a form that it must accept; {worst}",
+        "formats",
+        lines,
+        settings.max_fn,
+        says,
+        "refuses right answers in a form that it must accept; {worst}",
         [example(o) for o in bad if o.probe.family in settings.must or not settings.must],
-    )  # fmt: skip
+    )
     if any(line.counts for line in lines):
         return check
     return Check(name="formats", status=Status.INFO, says=says, lines=check.lines, examples=check.examples)
@@ -82,9 +90,13 @@ def _refuses(name: str, outcomes: Outcomes, settings: Settings, rough: bool, wha
     bad = [o for o in mine if _accepted(o, settings)]
     lines = [replace(x, highest=_highest(mine, x.name)) for x in _lines(mine, bad, lambda family: family not in settings.inform)]
     return Check.of(
-        name, lines, settings.max_fp, f"refuses {what} ({len(mine)} answers)", f"accepts {what}; {{worst}}",
+        name,
+        lines,
+        settings.max_fp,
+        f"refuses {what} ({len(mine)} answers)",
+        f"accepts {what}; {{worst}}",
         [example(o) for o in bad],
-    )  # fmt: skip
+    )
 
 
 def _highest(mine: Outcomes, family: str) -> float | None:
@@ -99,10 +111,13 @@ def faults(outcomes: Outcomes, settings: Settings) -> Check:
     """Whether every answer gets a verdict: what raises is masked, and a policy learns to get there."""
     bad = [o for o in outcomes if o.ended == "raised"]
     return Check.of(
-        "faults", _lines(outcomes, bad, only_bad=True) or [Line("all", "all answers", Rate(0, len(outcomes)))],
-        settings.max_faults, "gives every answer a verdict",
-        "raises, or returns no finite number, where an answer is odd; {worst}", [example(o) for o in bad],
-    )  # fmt: skip
+        "faults",
+        _lines(outcomes, bad, only_bad=True) or [Line("all", "all answers", Rate(0, len(outcomes)))],
+        settings.max_faults,
+        "gives every answer a verdict",
+        "raises, or returns no finite number, where an answer is odd; {worst}",
+        [example(o) for o in bad],
+    )
 
 
 def hangs(outcomes: Outcomes, settings: Settings) -> Check:
@@ -133,7 +148,7 @@ def execution(outcomes: Outcomes, traces: Sequence[str]) -> Check:
     shown = [Example(o.probe.family, o.probe.case.gold, o.probe.answer, ", ".join(o.events)) for o in bad]
     return Check.of(
         "execution", lines, 0.0, "runs no answer as code", f"runs answers as code outside of any sandbox ({words})", shown
-    )  # fmt: skip
+    )
 
 
 def effects(outcomes: Outcomes, settings: Settings) -> Check:
@@ -167,10 +182,12 @@ def slowness(outcomes: Outcomes, settings: Settings) -> Check:
     numbers = f"p50 {found.p50:.2g} s, p95 {found.p95:.2g} s, p99 {found.p99:.2g} s, at most {found.max:.2g} s"
     over = found.p99 > settings.max_p99
     return Check(
-        name="latency", status=Status.FAIL if over else Status.PASS, limit=settings.max_p99,
+        name="latency",
+        status=Status.FAIL if over else Status.PASS,
+        limit=settings.max_p99,
         says=f"{'too slow: ' if over else ''}{numbers}",
         examples=tuple(Example(o.probe.family, o.probe.case.gold, o.probe.answer, f"{o.seconds:.2f} s") for o in slow[:8]),
-    )  # fmt: skip
+    )
 
 
 def agreement(outcomes: Outcomes, others: Outcomes, settings: Settings) -> Check:
@@ -183,9 +200,13 @@ def agreement(outcomes: Outcomes, others: Outcomes, settings: Settings) -> Check
     lines = _lines([a for a, _ in pairs], [a for a, _ in bad], only_bad=True)
     lines = [Line(line.name, line.says, line.rate, counts=False) for line in lines]
     return Check.of(
-        "agreement", [Line("all", "all answers", Rate(len(bad), len(pairs))), *lines], settings.max_disagreement,
-        f"decides as the second verifier does ({len(pairs)} answers)", "decides otherwise than the second one; {worst}", shown,
-    )  # fmt: skip
+        "agreement",
+        [Line("all", "all answers", Rate(len(bad), len(pairs))), *lines],
+        settings.max_disagreement,
+        f"decides as the second verifier does ({len(pairs)} answers)",
+        "decides otherwise than the second one; {worst}",
+        shown,
+    )
 
 
 def reduced(check: Check, tried: Mapping[str, int], left: Mapping[str, int]) -> Check:

@@ -9,9 +9,12 @@ from assay.verify.audit.record import Audit, Check, Status, shown
 __all__ = ["audit_page"]
 
 _WORD = {
-    Status.PASS: "holds", Status.FAIL: "fails", Status.INFO: "for information", Status.SKIPPED: "not done",
+    Status.PASS: "holds",
+    Status.FAIL: "fails",
+    Status.INFO: "for information",
+    Status.SKIPPED: "not done",
     Status.UNTRIED: "not tried",
-}  # fmt: skip
+}
 
 
 def audit_page(found: Audit) -> str:
@@ -28,16 +31,19 @@ def audit_page(found: Audit) -> str:
     verdict = "No check is over its threshold." if found.passed else f"Over its threshold: {', '.join(found.failed)}."
     left = f", {found.left_out} left out after too many had stopped their judge" if found.left_out else ""
     versions = ", ".join(f"{name} {version}" for name, version in found.versions.items())
-    body = "\n".join((
-        f'<header><p class="eyebrow">assay verify audit{_e(against)}</p><h1>{_e(title)}</h1>'
-        f'<p class="verdict {"pass" if found.passed else "fail"}">{_e(verdict)}</p>'
-        f"<p>{found.items} items, {found.probes:,} answers{left}, seed {found.settings.seed}; answers are written as "
-        f"<code>{_e(found.template)}</code>; accepted from {found.settings.accept:g} on. {_e(versions)}.</p>"
-        f"<p>Isolation: {_e(found.isolation)}.</p></header>",
-        _summary(found), *(_section(check) for check in found.checks),
-        "<footer><p>Intervals are Wilson's, 95 %. A threshold holds for each family by itself; families in grey inform and "
-        "hold no threshold.</p></footer>",
-    ))  # fmt: skip
+    body = "\n".join(
+        (
+            f'<header><p class="eyebrow">assay verify audit{_e(against)}</p><h1>{_e(title)}</h1>'
+            f'<p class="verdict {"pass" if found.passed else "fail"}">{_e(verdict)}</p>'
+            f"<p>{found.items} items, {found.probes:,} answers{left}, seed {found.settings.seed}; answers are written as "
+            f"<code>{_e(found.template)}</code>; accepted from {found.settings.accept:g} on. {_e(versions)}.</p>"
+            f"<p>Isolation: {_e(found.isolation)}.</p></header>",
+            _summary(found),
+            *(_section(check) for check in found.checks),
+            "<footer><p>Intervals are Wilson's, 95 %. A threshold holds for each family by itself; families in grey inform and "
+            "hold no threshold.</p></footer>",
+        )
+    )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -68,8 +74,9 @@ def _section(check: Check) -> str:
     table = (
         "<table><thead><tr><th>family</th><th></th><th>failures</th><th>share</th><th>interval</th></tr></thead>"
         f"<tbody>{rows}</tbody></table>"
-        if rows else ""
-    )  # fmt: skip
+        if rows
+        else ""
+    )
     examples = "".join(
         f"<li><b>{_e(x.family)}</b> gold <code>{_e(shown(x.gold))}</code>, answer <code>{_e(shown(x.answer))}</code>: "
         f"{_e(shown(x.said))}</li>"

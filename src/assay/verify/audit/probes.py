@@ -74,14 +74,20 @@ FAMILIES = {
     "lookalike": Family(Side.WRONG, "characters that look like the gold's"),
     "bytes_around": Family(Side.WRONG, "the gold behind a null byte, or with more after one"),
     "long": Family(Side.WRONG, "very long text"),
-    **{f"trick_{name}": Family(Side.WRONG, says) for name, says in {
-        "format": "the form of an answer without one", "equal": "objects equal to everything, and wild cards",
-        "exit": "programs that end the judge or print PASS", "values": "NaN, null, and JSON that claims a score",
-        "bytes": "null bytes, marks and halves of characters", "bombs": "powers, factorials, nesting and length that cost time",
-        "injection": "sentences addressed to the judge",
-    }.items()},
+    **{
+        f"trick_{name}": Family(Side.WRONG, says)
+        for name, says in {
+            "format": "the form of an answer without one",
+            "equal": "objects equal to everything, and wild cards",
+            "exit": "programs that end the judge or print PASS",
+            "values": "NaN, null, and JSON that claims a score",
+            "bytes": "null bytes, marks and halves of characters",
+            "bombs": "powers, factorials, nesting and length that cost time",
+            "injection": "sentences addressed to the judge",
+        }.items()
+    },
     "payload": Family(Side.WRONG, "code that leaves a trace where somebody runs it"),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)

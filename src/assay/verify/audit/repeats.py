@@ -57,18 +57,20 @@ def determinism(subject: Subject, chosen: Sequence[Outcome], place: Judging) -> 
             _compared(f"fresh interpreter {seed}", "in a fresh interpreter with other hashes", chosen, first, values, bad)
         )
     return Check.of(
-        "determinism", lines, 0.0, f"gives the same value every time ({half} answers){note}",
-        f"gives another value to the same answer; {{worst}}{note}", bad,
-    )  # fmt: skip
+        "determinism",
+        lines,
+        0.0,
+        f"gives the same value every time ({half} answers){note}",
+        f"gives another value to the same answer; {{worst}}{note}",
+        bad,
+    )
 
 
 def order(subject: Subject, chosen: Sequence[Outcome], place: Judging) -> Check:
     """Whether a verdict depends on its neighbours, its place in a batch, or the names of task and attempt."""
     items = _items(chosen)
     first = place.played(subject, items)
-    renamed = [
-        (o.probe.case.task, said(o.probe.case.task, o.probe.answer, f"other name {i}")) for i, o in enumerate(chosen)
-    ]  # fmt: skip
+    renamed = [(o.probe.case.task, said(o.probe.case.task, o.probe.answer, f"other name {i}")) for i, o in enumerate(chosen)]
     ways = {
         "reversed": ("in reverse order", place.played(subject, items[::-1])),
         "renamed": ("under other ids", place.played(subject, renamed)),
@@ -85,9 +87,13 @@ def order(subject: Subject, chosen: Sequence[Outcome], place: Judging) -> Check:
         assert values is not None
         lines.append(_compared(name, says, chosen, first, values[::-1] if name.endswith("reversed") else values, bad))
     return Check.of(
-        "order", lines, 0.0, f"depends on nothing but the answer ({', '.join(ways)})",
-        "a value depends on the other answers, or on a name; {worst}", bad,
-    )  # fmt: skip
+        "order",
+        lines,
+        0.0,
+        f"depends on nothing but the answer ({', '.join(ways)})",
+        "a value depends on the other answers, or on a name; {worst}",
+        bad,
+    )
 
 
 def threads(subject: Subject, chosen: Sequence[Outcome], place: Judging) -> Check:
@@ -98,9 +104,7 @@ def threads(subject: Subject, chosen: Sequence[Outcome], place: Judging) -> Chec
         return _not_done("threads", _LOST)
     bad: list[Example] = []
     line = _compared("thread", "in a thread that is not the main one", chosen, first, other, bad)
-    return Check.of(
-        "threads", [line], 0.0, "works in any thread", "gives other values outside of the main thread; {worst}", bad
-    )  # fmt: skip
+    return Check.of("threads", [line], 0.0, "works in any thread", "gives other values outside of the main thread; {worst}", bad)
 
 
 def missing_gold(subject: Subject, cases: Sequence[Case], place: Judging) -> Check:
@@ -111,20 +115,20 @@ def missing_gold(subject: Subject, cases: Sequence[Case], place: Judging) -> Che
         return _not_done("missing_gold", _LOST)
     bad = [(case, value) for case, value in zip(cases, values, strict=True) if value != "fault"]
     return Check.of(
-        "missing_gold", [Line("missing gold", "rows that have lost their gold", Rate(len(bad), len(values)))], 0.0,
+        "missing_gold",
+        [Line("missing gold", "rows that have lost their gold", Rate(len(bad), len(values)))],
+        0.0,
         "a row without its gold is a fault",
         "a row that has lost its gold gets a value, as if its answer had been judged; {worst}",
         [Example("missing gold", "none", case.gold, f"value {value:g}") for case, value in bad],
-    )  # fmt: skip
+    )
 
 
 def _items(chosen: Sequence[Outcome]) -> list[tuple[Task, Rollout]]:
     return [(o.probe.case.task, said(o.probe.case.task, o.probe.answer, o.probe.id)) for o in chosen]
 
 
-def _compared(
-    name: str, says: str, chosen: Sequence[Outcome], first: Values, values: Values, bad: list[Example]
-) -> Line:  # fmt: skip
+def _compared(name: str, says: str, chosen: Sequence[Outcome], first: Values, values: Values, bad: list[Example]) -> Line:
     """One comparison; differences are added to ``bad``."""
     different = [i for i, (a, b) in enumerate(zip(first, values, strict=True)) if a != b]
     for i in different:

@@ -93,9 +93,13 @@ def again(subject: Subject, items: Sequence[tuple[Task, Rollout]], hash_seed: in
     environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "assay.verify.audit.child"], input=order, capture_output=True, env=environment,
-            timeout=30.0 + deadline * len(items), check=False,
-        )  # fmt: skip
+            [sys.executable, "-m", "assay.verify.audit.child"],
+            input=order,
+            capture_output=True,
+            env=environment,
+            timeout=30.0 + deadline * len(items),
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         raise ConfigError("a process of its own gave no verdicts in time") from None
     if done.returncode != 0:

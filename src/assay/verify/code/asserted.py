@@ -18,19 +18,43 @@ from typing import Any, cast
 __all__ = ["Object", "Parted", "Raised", "parted", "plain_of"]
 
 _COMPARED: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Eq: ("==", operator.eq), ast.NotEq: ("!=", operator.ne), ast.Lt: ("<", operator.lt), ast.LtE: ("<=", operator.le),
-    ast.Gt: (">", operator.gt), ast.GtE: (">=", operator.ge), ast.In: ("in", lambda a, b: a in b),
-    ast.NotIn: ("not in", lambda a, b: a not in b), ast.Is: ("is", operator.is_), ast.IsNot: ("is not", operator.is_not),
-}  # fmt: skip
+    ast.Eq: ("==", operator.eq),
+    ast.NotEq: ("!=", operator.ne),
+    ast.Lt: ("<", operator.lt),
+    ast.LtE: ("<=", operator.le),
+    ast.Gt: (">", operator.gt),
+    ast.GtE: (">=", operator.ge),
+    ast.In: ("in", lambda a, b: a in b),
+    ast.NotIn: ("not in", lambda a, b: a not in b),
+    ast.Is: ("is", operator.is_),
+    ast.IsNot: ("is not", operator.is_not),
+}
 _COUNTED: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: lambda a, b: a / b,
-    ast.FloorDiv: lambda a, b: a // b, ast.Mod: operator.mod, ast.Pow: lambda a, b: a**b,
-}  # fmt: skip
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: lambda a, b: a / b,
+    ast.FloorDiv: lambda a, b: a // b,
+    ast.Mod: operator.mod,
+    ast.Pow: lambda a, b: a**b,
+}
 _SIGNED: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.Not: operator.not_, ast.USub: operator.neg, ast.UAdd: operator.pos}
 _OF_LITERALS: dict[str, Callable[..., Any]] = {
-    "set": set, "frozenset": frozenset, "sorted": sorted, "list": list, "tuple": tuple, "float": float, "int": int, "str": str,
-    "len": len, "sum": sum, "min": min, "max": max, "abs": abs, "round": round,
-}  # fmt: skip
+    "set": set,
+    "frozenset": frozenset,
+    "sorted": sorted,
+    "list": list,
+    "tuple": tuple,
+    "float": float,
+    "int": int,
+    "str": str,
+    "len": len,
+    "sum": sum,
+    "min": min,
+    "max": max,
+    "abs": abs,
+    "round": round,
+}
 _OF_VALUES: dict[str, Callable[..., Any]] = {"abs": abs, "round": round, "isclose": math.isclose}
 _OPEN = (ast.Compare, ast.Assert, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 _MOST = 10**6

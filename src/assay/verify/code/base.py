@@ -232,9 +232,12 @@ class CaseVerifier(ProgramVerifier):
             "ran": float(all(word in _ENDED for word in words if word != "skipped")),
         }
         return ruled(
-            "passed" if first is None else words[first], components, cases=tuple(words), isolation=results[0].isolation,
+            "passed" if first is None else words[first],
+            components,
+            cases=tuple(words),
+            isolation=results[0].isolation,
             **({"why": why} if why else {}),
-        )  # fmt: skip
+        )
 
     def _ending(self) -> frozenset[str]:
         if self.stop_at_first_failure:

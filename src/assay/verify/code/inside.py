@@ -21,9 +21,17 @@ _AGREE = "_agree_with"
 _LONG = 500
 _ASKS = ("collections", "typing", "enum", "dataclasses", "warnings", "functools", "abc")
 _SIGNS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.In: "in", ast.NotIn: "not in",
-    ast.Is: "is", ast.IsNot: "is not",
-}  # fmt: skip
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+}
 _ROWS: tuple[Any, ...] = (list, tuple, set, frozenset)
 _TABLE: Any = dict
 _BASE: dict[type, Callable[[Any], Any]] = {

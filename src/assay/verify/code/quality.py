@@ -110,9 +110,11 @@ class TestQuality(ProgramVerifier):
             "syntax": 1.0,
         }
         return ruled(
-            "survived" if any(survived) else "passed", {name: (rest | detected)[name] for name in self.names},
-            isolation=read.isolation, mutants=tuple("survived" if lives else "killed" for lives in survived),
-        )  # fmt: skip
+            "survived" if any(survived) else "passed",
+            {name: (rest | detected)[name] for name in self.names},
+            isolation=read.isolation,
+            mutants=tuple("survived" if lives else "killed" for lives in survived),
+        )
 
     def _survivors(self, references: list[str], mutants: list[str], source: str) -> list[bool] | Result | None:
         """Whether each mutant passed, or the run that was lost; None where one implementation passed and failed.

@@ -32,9 +32,13 @@ os.register_at_fork(after_in_child=lambda: _mine.__init__())  # the parent's wor
 
 
 def sandbox_of(
-    backend: str = "auto", workers: int = 2, *, allow_unsafe: bool = False, language: Language | None = None,
+    backend: str = "auto",
+    workers: int = 2,
+    *,
+    allow_unsafe: bool = False,
+    language: Language | None = None,
     reads: tuple[str, ...] = (),
-) -> Sandbox:  # fmt: skip
+) -> Sandbox:
     """The sandbox of that kind of this process; any thread may use it.
 
     It is made when first asked for, and closed with the process or by `close_sandboxes`. A process that is forked gets its own.

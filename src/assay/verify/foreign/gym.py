@@ -23,15 +23,27 @@ from assay.verify.code.workers import sandbox_of
 
 __all__ = ["DENIED", "GymReward"]
 
-DENIED: Mapping[str, str] = FrozenMap({
-    **dict.fromkeys(
-        ("binary_matrix", "countdown", "intermediate_integration", "n_queens", "polynomial_multiplication", "puzzle24",
-         "simple_integration", "spiral_matrix", "string_insertion"), "its scorer runs the answer as code",
-    ),
-    "game_of_life_halting": "its scorer pays any words",
-    "codeio": "its items differ from one process to the next",
-    "composite": "it is a mixture of others; name those",
-})  # fmt: skip
+DENIED: Mapping[str, str] = FrozenMap(
+    {
+        **dict.fromkeys(
+            (
+                "binary_matrix",
+                "countdown",
+                "intermediate_integration",
+                "n_queens",
+                "polynomial_multiplication",
+                "puzzle24",
+                "simple_integration",
+                "spiral_matrix",
+                "string_insertion",
+            ),
+            "its scorer runs the answer as code",
+        ),
+        "game_of_life_halting": "its scorer pays any words",
+        "codeio": "its items differ from one process to the next",
+        "composite": "it is a mixture of others; name those",
+    }
+)
 """Data sets of reasoning-gym that are not taken, and why (docs/evidence/verifiers.md)."""
 
 _BEGIN = 60.0

@@ -132,10 +132,11 @@ class VerlReward(ForeignReward):
         if gold is None:
             raise DataError(f"task {task.id!r} has no gold for ground_truth; there are {sorted(row)}; say which it is (--gold)")
         return {
-            "data_source": row.get("data_source", task.domain), "solution_str": rollout.text,
+            "data_source": row.get("data_source", task.domain),
+            "solution_str": rollout.text,
             "ground_truth": gold,
             "extra_info": {"num_turns": len(rollout.calls), "rollout_reward_scores": {}, **(row.get("extra_info") or {})},
-        }  # fmt: skip
+        }
 
     def _one(self, value: Any, row: Mapping[str, Any]) -> Score:
         if not isinstance(value, Mapping):
@@ -172,8 +173,10 @@ class TrlReward(ForeignReward):
             "prompts": [self._prompt(task, self.chat) for task, _ in items],
             "completions": [self._completion(task, rollout, self.chat) for task, rollout in items],
             "completion_ids": [[int(i) for call in rollout.calls for i in call.completion.ids] for _, rollout in items],
-            "trainer_state": None, "log_extra": _dropped, "log_metric": _dropped,
-        }  # fmt: skip
+            "trainer_state": None,
+            "log_extra": _dropped,
+            "log_metric": _dropped,
+        }
         golds = [gold_of(task) for task, _ in items]
         keywords = self._keywords(self.fn, offered, golds if any(g is not None for g in golds) else None, "the reward function")
         values = listed(settled(self.fn(**keywords)), len(items), "the list of rewards")
@@ -260,9 +263,12 @@ class RubricReward(ForeignReward):
         row, gold = self.columns(task), gold_of(task)
         chat = True if self.chat is None else self.chat
         own: dict[str, Any] = {
-            "prompt": self._prompt(task, chat), "completion": self._completion(task, rollout, chat),
-            "answer": gold, "task": row.get("task", task.domain), "info": row.get("info") or {},
-        }  # fmt: skip
+            "prompt": self._prompt(task, chat),
+            "completion": self._completion(task, rollout, chat),
+            "answer": gold,
+            "task": row.get("task", task.domain),
+            "info": row.get("info") or {},
+        }
         state = copy_of({**row, **own, "trajectory": []})  # the functions of a rubric share it, and nothing else
         values: dict[str, float] = {}
         total = 0.0

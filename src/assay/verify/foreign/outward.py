@@ -61,9 +61,15 @@ class _Function:
         )
         public = {"prompt": prompt} if isinstance(prompt, str) else {"messages": plain(prompt)}
         return Task(
-            id=f"item {index}", domain=str(kept.get("data_source", "row")), arm="row", level=0, split="train", index=index,
-            public=FrozenMap(public), private=FrozenMap(private),
-        )  # fmt: skip
+            id=f"item {index}",
+            domain=str(kept.get("data_source", "row")),
+            arm="row",
+            level=0,
+            split="train",
+            index=index,
+            public=FrozenMap(public),
+            private=FrozenMap(private),
+        )
 
     def _number(self, score: Score) -> float:
         """The reward: the verdict, or what stands for a fault.

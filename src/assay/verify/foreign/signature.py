@@ -78,9 +78,10 @@ def parameters_of(function: Callable[..., Any]) -> Parameters:
         raise ConfigError(f"{function!r} does not say which parameters it takes; wrap it in a function of your own") from None
     named = [p for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     return Parameters(
-        names=tuple(p.name for p in named), required=tuple(p.name for p in named if p.default is p.empty),
+        names=tuple(p.name for p in named),
+        required=tuple(p.name for p in named if p.default is p.empty),
         more=any(p.kind is p.VAR_KEYWORD for p in found),
-    )  # fmt: skip
+    )
 
 
 def signature_of(found: object, name: str) -> Signature:

@@ -63,9 +63,10 @@ def roles_of(design: Design, source: str) -> Roles:
     if clocks:
         levels |= {name: _level(name, code) for name in names if _RESET.search(name) and name not in levels}
     return Roles(
-        tuple(n for n in names if n in clocks), FrozenMap({n: levels[n] for n in names if n in levels and n not in clocks}),
+        tuple(n for n in names if n in clocks),
+        FrozenMap({n: levels[n] for n in names if n in levels and n not in clocks}),
         asynchronous,
-    )  # fmt: skip
+    )
 
 
 def _clocks_among(names: set[str], code: str) -> set[str]:

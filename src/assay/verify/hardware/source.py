@@ -18,9 +18,25 @@ _SYSTEM = re.compile(r"(?<![\w$])\$[A-Za-z_$][\w$]*")
 _DIRECTIVE = re.compile(r"`\s*(\w*)")
 _WORD = re.compile(r"(?<![\w$.'])(?:force|release|bind|config|library|program)(?![\w$])|\b(?:import|export)\s*\"")
 _FUNCTIONS = frozenset(
-    ("$signed", "$unsigned", "$clog2", "$bits", "$size", "$left", "$right", "$high", "$low", "$increment", "$dimensions",
-     "$unpacked_dimensions", "$countones", "$onehot", "$onehot0", "$isunknown")
-)  # fmt: skip
+    (
+        "$signed",
+        "$unsigned",
+        "$clog2",
+        "$bits",
+        "$size",
+        "$left",
+        "$right",
+        "$high",
+        "$low",
+        "$increment",
+        "$dimensions",
+        "$unpacked_dimensions",
+        "$countones",
+        "$onehot",
+        "$onehot0",
+        "$isunknown",
+    )
+)
 """System functions of values alone: no time, no chance, no files, no words."""
 _REFUSED = frozenset({"include", "line", "pragma", "uselib", "protect", "protected"})
 

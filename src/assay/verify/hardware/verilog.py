@@ -195,9 +195,15 @@ class _Where:
 
 @lru_cache(maxsize=64)
 def _reference_of(
-    source: str, top: str, clocks: tuple[str, ...] | None, resets: FrozenMap | None, cycles: int, seed: int, limits: Limits,
+    source: str,
+    top: str,
+    clocks: tuple[str, ...] | None,
+    resets: FrozenMap | None,
+    cycles: int,
+    seed: int,
+    limits: Limits,
     where: _Where,
-) -> _Reference:  # fmt: skip
+) -> _Reference:
     sandbox, tool = where.sandbox, Icarus.find()
     if has_directives(source):
         read = _run_whole(tool.preprocess(sandbox, source, limits))

@@ -93,9 +93,15 @@ def judged_elsewhere(judge: Any, task: Task, rollout: Rollout) -> Score:
 def attempt_of(gold: str, answer: str) -> tuple[Task, Rollout]:
     """A task and an attempt at it, from their texts."""
     task = Task(
-        id="compare", domain="math", arm="compare", level=0, split="test", index=0,
-        public=FrozenMap({"prompt": ""}), private=FrozenMap({"answer": gold}),
-    )  # fmt: skip
+        id="compare",
+        domain="math",
+        arm="compare",
+        level=0,
+        split="test",
+        index=0,
+        public=FrozenMap({"prompt": ""}),
+        private=FrozenMap({"answer": gold}),
+    )
     world = task.exposed()
     nothing = Completion(ids=ids_of([]), logp_engine=np.zeros(0, np.float32), spans=(), stop=Stop.DONE, sampling=Sampling())
     call = Call(id=0, parent=None, prefix=ids_of([]), completion=nothing, text=answer)

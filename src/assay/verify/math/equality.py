@@ -29,7 +29,7 @@ from assay.verify.math.values import (
     Residue,
     Text,
     Value,
-)  # fmt: skip
+)
 
 __all__ = ["Oracle", "Rules", "exact"]
 

@@ -180,9 +180,13 @@ class _Reader:
         if not token:
             return False
         return (
-            token[0].isalnum() or token in ("(", "[", "{", "\\lfloor", "\\lceil", "\\frac", "\\sqrt", "\\pi", "\\binom", "\\log")
-            or token in _GREEK or token in _UNARY or token in _OTHERS or token[0] == "."
-        )  # fmt: skip
+            token[0].isalnum()
+            or token in ("(", "[", "{", "\\lfloor", "\\lceil", "\\frac", "\\sqrt", "\\pi", "\\binom", "\\log")
+            or token in _GREEK
+            or token in _UNARY
+            or token in _OTHERS
+            or token[0] == "."
+        )
 
     def _raised(self) -> Ratio:
         return self._behind(self._single())

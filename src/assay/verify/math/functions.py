@@ -227,8 +227,12 @@ def logarithm(value: Ratio, base: Ratio | None = None) -> Ratio:
 
 _HALF = Fraction(1, 2)
 _TABLE: dict[Fraction, tuple[Num, int]] = {
-    Fraction(0): (0, 1), Fraction(1, 6): (_HALF, 1), Fraction(1, 4): (_HALF, 2), Fraction(1, 3): (_HALF, 3), _HALF: (1, 1),
-}  # fmt: skip
+    Fraction(0): (0, 1),
+    Fraction(1, 6): (_HALF, 1),
+    Fraction(1, 4): (_HALF, 2),
+    Fraction(1, 3): (_HALF, 3),
+    _HALF: (1, 1),
+}
 """``sin(k pi)`` for k up to one half: a rational times the root of an integer."""
 
 
@@ -272,9 +276,13 @@ def _angle(name: str, angle: Ratio) -> Ratio:
         return opaque(name, angle)
     sine, cosine = _sine(turns), _cosine(turns)
     pairs = {
-        "sin": (sine, None), "cos": (cosine, None), "tan": (sine, cosine), "cot": (cosine, sine),
-        "sec": (number(1), cosine), "csc": (number(1), sine),
-    }  # fmt: skip
+        "sin": (sine, None),
+        "cos": (cosine, None),
+        "tan": (sine, cosine),
+        "cot": (cosine, sine),
+        "sec": (number(1), cosine),
+        "csc": (number(1), sine),
+    }
     top, bottom = pairs[name]
     return top if bottom is None else top / bottom
 
@@ -345,9 +353,17 @@ def _ceil(value: Ratio) -> Ratio:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "sin": _trigonometric("sin"), "cos": _trigonometric("cos"), "tan": _trigonometric("tan"),
-    "cot": _trigonometric("cot"), "sec": _trigonometric("sec"), "csc": _trigonometric("csc"),
-    "ln": logarithm, "exp": lambda value: power(symbol("e"), value), "abs": absolute, "floor": _floor, "ceil": _ceil,
+    "sin": _trigonometric("sin"),
+    "cos": _trigonometric("cos"),
+    "tan": _trigonometric("tan"),
+    "cot": _trigonometric("cot"),
+    "sec": _trigonometric("sec"),
+    "csc": _trigonometric("csc"),
+    "ln": logarithm,
+    "exp": lambda value: power(symbol("e"), value),
+    "abs": absolute,
+    "floor": _floor,
+    "ceil": _ceil,
     "lg": lambda value: logarithm(value, number(10)),
-}  # fmt: skip
+}
 """Functions of one argument by name."""

@@ -31,13 +31,36 @@ _MARK = re.compile(
 )
 _HEADING = re.compile(r"[#*_ \t]*(?:the\s)?(?:final\s|correct\s)?", re.IGNORECASE)
 _ASCII = (
-    ("nswer", 1), ("NSWER", 1), ("####", 0), ("espuesta", 1), ("esposta", 1), ("ntwort", 1), ("awab", 1), ("ispost", 1),
+    ("nswer", 1),
+    ("NSWER", 1),
+    ("####", 0),
+    ("espuesta", 1),
+    ("esposta", 1),
+    ("ntwort", 1),
+    ("awab", 1),
+    ("ispost", 1),
     ("evap", 1),
-)  # fmt: skip
+)
 _WIDE = (
-    ("éponse", 1), ("твет", 1), ("áp án", 1), ("áp số", 1), ("anıt", 1), ("evabı", 1), ("答", 0), ("解答", 0), ("正解", 0),
-    ("답", 0), ("정답", 0), ("উত্তর", 0), ("उत्तर", 0), ("जवाब", 0), ("الجواب", 0), ("الإجابة", 0), ("الاجابة", 0), ("جواب", 0)
-)  # fmt: skip
+    ("éponse", 1),
+    ("твет", 1),
+    ("áp án", 1),
+    ("áp số", 1),
+    ("anıt", 1),
+    ("evabı", 1),
+    ("答", 0),
+    ("解答", 0),
+    ("正解", 0),
+    ("답", 0),
+    ("정답", 0),
+    ("উত্তর", 0),
+    ("उत्तर", 0),
+    ("जवाब", 0),
+    ("الجواب", 0),
+    ("الإجابة", 0),
+    ("الاجابة", 0),
+    ("جواب", 0),
+)
 """Parts of the words that are looked for first, and how many letters stand before them."""
 _AT_ONCE = re.compile(r"nswer(?: is|:) ?(-?\d+)\.?\Z")
 _LEAD = re.compile(

@@ -31,7 +31,7 @@ from assay.verify.math.values import (
     Relation,
     Text,
     Value,
-)  # fmt: skip
+)
 from assay.verify.math.words import number_word
 
 __all__ = ["read"]

@@ -5,10 +5,20 @@ from __future__ import annotations
 __all__ = ["FACTORS", "NO_LABEL", "VALUES", "number_word", "singular"]
 
 FACTORS = {
-    "hundred": r"10^{2}", "thousand": r"10^{3}", "million": r"10^{6}", "billion": r"10^{9}", "trillion": r"10^{12}",
-    "lakh": r"10^{5}", "crore": r"10^{7}", "dozen": "12", "tens": "10", "tenth": r"10^{-1}", "hundredth": r"10^{-2}",
-    "thousandth": r"10^{-3}", "millionth": r"10^{-6}",
-}  # fmt: skip
+    "hundred": r"10^{2}",
+    "thousand": r"10^{3}",
+    "million": r"10^{6}",
+    "billion": r"10^{9}",
+    "trillion": r"10^{12}",
+    "lakh": r"10^{5}",
+    "crore": r"10^{7}",
+    "dozen": "12",
+    "tens": "10",
+    "tenth": r"10^{-1}",
+    "hundredth": r"10^{-2}",
+    "thousandth": r"10^{-3}",
+    "millionth": r"10^{-6}",
+}
 """By what a word behind a number multiplies it."""
 
 _NOT = (

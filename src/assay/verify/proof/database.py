@@ -193,9 +193,14 @@ def pairs(variables: Expression) -> frozenset[tuple[str, str]]:
 
 
 def _assertion(
-    label: str, order: int, expression: Expression, scope: tuple[Hypothesis, ...], kept: frozenset[tuple[str, str]],
-    variables: set[str], proof: str | None,
-) -> Assertion:  # fmt: skip
+    label: str,
+    order: int,
+    expression: Expression,
+    scope: tuple[Hypothesis, ...],
+    kept: frozenset[tuple[str, str]],
+    variables: set[str],
+    proof: str | None,
+) -> Assertion:
     used = {s for said in (expression, *(h.expression for h in scope if not h.floating)) for s in said if s in variables}
     needs = tuple(h for h in scope if not h.floating or h.expression[1] in used)
     apart = tuple(sorted(pair for pair in kept if pair[0] in used and pair[1] in used))

@@ -129,9 +129,10 @@ class ReferenceScorer:
     def _score(self, rollout: Rollout, b: float, b0: float) -> Score:
         form = float(well_formed(rollout.text, self.spec.opening, self.spec.closing))
         return Score(
-            components={"reward": max(0.0, b - b0), "probability": b, "base": b0, "format": form}, fault=Fault.NONE,
+            components={"reward": max(0.0, b - b0), "probability": b, "base": b0, "format": form},
+            fault=Fault.NONE,
             info=FrozenMap({"verdict": "formed" if form else "not formed"}),
-        )  # fmt: skip
+        )
 
     def _admitted(self, step: int, scores: list[list[Score]]) -> list[list[Score]]:
         if self._history is None:

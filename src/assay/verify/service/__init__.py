@@ -10,8 +10,17 @@ if TYPE_CHECKING:
     from assay.verify.service.server import application, serve
 
 __all__ = [
-    "Busy", "Desk", "RewardClient", "ServiceError", "ServiceLimits", "TooMany", "TrlClient", "VerlClient", "application", "serve",
-]  # fmt: skip
+    "Busy",
+    "Desk",
+    "RewardClient",
+    "ServiceError",
+    "ServiceLimits",
+    "TooMany",
+    "TrlClient",
+    "VerlClient",
+    "application",
+    "serve",
+]
 
 _HOME = {
     "client": "RewardClient ServiceError TrlClient VerlClient",

@@ -107,9 +107,14 @@ class Desk:
         for pool in self._pools:
             pools.update(pool.counts)
         return {
-            "status": "ok", "verifier": self.name, "seconds": round(monotonic() - self._began, 3), "free": len(self._free),
-            "waiting": self._waiting, "served": dict(sorted(self._counts.items())), "pools": dict(sorted(pools.items())),
-        }  # fmt: skip
+            "status": "ok",
+            "verifier": self.name,
+            "seconds": round(monotonic() - self._began, 3),
+            "free": len(self._free),
+            "waiting": self._waiting,
+            "served": dict(sorted(self._counts.items())),
+            "pools": dict(sorted(pools.items())),
+        }
 
     def close(self) -> None:
         """Ends the pools."""

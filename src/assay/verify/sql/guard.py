@@ -48,11 +48,17 @@ _ACTIONS = {
 }
 
 _TOO_MUCH = (
-    "Expression tree is too large", "LIKE or GLOB pattern too complex", "at most 64 tables in a join", "parser stack overflow",
-    "string or blob too big", "too many FROM clause terms", "too many arguments on function", "too many columns in",
+    "Expression tree is too large",
+    "LIKE or GLOB pattern too complex",
+    "at most 64 tables in a join",
+    "parser stack overflow",
+    "string or blob too big",
+    "too many FROM clause terms",
+    "too many arguments on function",
+    "too many columns in",
     "too many references to",
     "too many terms in",
-)  # fmt: skip
+)
 """How SQLite's messages about a limit begin; it gives most of them the code of any error."""
 
 

@@ -25,9 +25,19 @@ from assay.verify.structure.smt_terms import (
 __all__ = ["Problem", "problem_of"]
 
 SORTS = ("Bool", "Int", "Real")
-_SAYS_NOTHING = frozenset({
-    "set-logic", "set-option", "set-info", "check-sat", "get-model", "get-value", "get-info", "exit", "echo",
-})  # fmt: skip
+_SAYS_NOTHING = frozenset(
+    {
+        "set-logic",
+        "set-option",
+        "set-info",
+        "check-sat",
+        "get-model",
+        "get-value",
+        "get-info",
+        "exit",
+        "echo",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -285,9 +285,14 @@ class Warehouse(World):
 
 
 WORLDS: dict[str, type[Any]] = {
-    "jugs": Jugs, "hanoi": Hanoi, "pancakes": Pancakes, "lights": Lights, "slide": Slide, "blocks": Blocks,
+    "jugs": Jugs,
+    "hanoi": Hanoi,
+    "pancakes": Pancakes,
+    "lights": Lights,
+    "slide": Slide,
+    "blocks": Blocks,
     "warehouse": Warehouse,
-}  # fmt: skip
+}
 """Name to world, each made from its gold."""
 
 

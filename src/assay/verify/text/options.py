@@ -64,8 +64,9 @@ _PRAISED = re.compile(
 )
 _AS_CLAUSE = re.compile(
     r"[)\]*_`]*\s+(?:is|are|was|were|has|have|had|does|did|isn['’]t|wasn['’]t|doesn['’]t|could|might|may|cannot|can['’]t|can|seems?|"
-    r"looks?|appears?)\b", re.IGNORECASE,
-)  # fmt: skip
+    r"looks?|appears?)\b",
+    re.IGNORECASE,
+)
 _REFUSED = re.compile(
     r"[)\]*_`]*(?:\s+(?:(?:is|are|was|were|seems?|looks?|appears?|can|could|would|must|should|does|do|did|has|to|be)\s+)+"
     r"(?:(?:clearly|also|therefore|thus|obviously|definitely|probably|simply|just|a|an|the|both|all|ruled|be|common|mere|only)\s+)*"

@@ -189,9 +189,11 @@ class Formatted(Joint):
         further = {n: v for n, v in inner.components.items() if n != _main(tuple(inner.components))}
         info = FrozenMap({**form.info, **inner.info} if right == 1.0 else {**inner.info, **form.info})
         return Score(
-            components={"reward": reward, "answer": answer, "format": right, **further}, spans=inner.spans, columns=inner.columns,
+            components={"reward": reward, "answer": answer, "format": right, **further},
+            spans=inner.spans,
+            columns=inner.columns,
             info=info,
-        )  # fmt: skip
+        )
 
     @property
     def _further(self) -> tuple[str, ...]:

@@ -111,8 +111,10 @@ class Kto(SetLoss):
         above = scored.score - baseline
         margin = above.where(scored.reward >= self.threshold, -above)
         return {
-            "baseline": baseline * len(margin), "accuracy": float((margin > 0).sum()), "margin": float(margin.sum()),
-        }  # fmt: skip
+            "baseline": baseline * len(margin),
+            "accuracy": float((margin > 0).sum()),
+            "margin": float(margin.sum()),
+        }
 
     def _baseline(self, scored: Scored) -> float:
         total, count = scored.stats["scores"].values

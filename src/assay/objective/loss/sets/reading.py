@@ -39,9 +39,17 @@ class Reading:
 
 
 def read_scores(
-    batch: Batch, here: NDArray[np.int64], *, mean: bool, anchors: tuple[tuple[str, float], ...], scale: float,
-    discount: float, tail: float, segment: str, confident: bool = False,
-) -> Reading:  # fmt: skip
+    batch: Batch,
+    here: NDArray[np.int64],
+    *,
+    mean: bool,
+    anchors: tuple[tuple[str, float], ...],
+    scale: float,
+    discount: float,
+    tail: float,
+    segment: str,
+    confident: bool = False,
+) -> Reading:
     """The scores ``s = scale * sum_t c_t (logp_now - sum_a w_a logp_a)`` of a batch.
 
     Args:
@@ -85,11 +93,14 @@ def read_scores(
     advantage = np.asarray(batch.token("advantage"), np.float64)[here]
     likely = own - np.asarray(batch.token(CONFIDENCE.column), np.float64)[here] if confident else np.zeros_like(own)
     scored = Scored(
-        score=_tensor(tally(element, (own - anchored) * share, k)), anchored=_tensor(tally(element, anchored * share, k)),
+        score=_tensor(tally(element, (own - anchored) * share, k)),
+        anchored=_tensor(tally(element, anchored * share, k)),
         reward=_tensor(np.asarray(batch.rollout("reward"), np.float64)[members]),
-        advantage=_tensor(tally(element, advantage, k) / tokens), group=_tensor(group), tokens=_tensor(tokens),
+        advantage=_tensor(tally(element, advantage, k) / tokens),
+        group=_tensor(group),
+        tokens=_tensor(tokens),
         confidence=_tensor(np.exp(tally(element, likely, k) / tokens)),
-    )  # fmt: skip
+    )
     return Reading(here=here, element=element, jacobian=share, scored=scored)
 
 

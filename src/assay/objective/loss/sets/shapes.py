@@ -12,9 +12,18 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = [
-    "ApoDown", "ApoZero", "BcoPair", "DiscoGap", "ExoGap", "HingeGap", "LogisticGap", "NcaPair", "PairShape", "SppoPair",
+    "ApoDown",
+    "ApoZero",
+    "BcoPair",
+    "DiscoGap",
+    "ExoGap",
+    "HingeGap",
+    "LogisticGap",
+    "NcaPair",
+    "PairShape",
+    "SppoPair",
     "SquareGap",
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

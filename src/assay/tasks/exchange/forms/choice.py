@@ -60,9 +60,14 @@ def with_options(row: Mapping[str, Any], asked: Asked) -> Route | None:
     context = first_text(row, *_CONTEXT) if "question" in row else ""
     behind = "" if options_shown(asked.question or question, options) else _listed(options)
     return Route(
-        form="multiple choice", verifier="choice", answer=lettered(options, letter), question=question,
-        before=f"{context}\n\n" if context else "", behind=behind, uses=(field, gold_field, *_ASKED, *_CONTEXT),
-    )  # fmt: skip
+        form="multiple choice",
+        verifier="choice",
+        answer=lettered(options, letter),
+        question=question,
+        before=f"{context}\n\n" if context else "",
+        behind=behind,
+        uses=(field, gold_field, *_ASKED, *_CONTEXT),
+    )
 
 
 def with_distractors(row: Mapping[str, Any], asked: Asked) -> Route | None:
@@ -79,9 +84,13 @@ def with_distractors(row: Mapping[str, Any], asked: Asked) -> Route | None:
     options = {LETTERS[place]: texts[int(i)] for place, i in enumerate(order)}
     letter = next(k for k, v in options.items() if v == texts[0])
     return Route(
-        form="multiple choice", verifier="choice", answer=lettered(options, letter), question="" if asked.question else question,
-        behind=_listed(options), uses=(right, *wrong, "Question"),
-    )  # fmt: skip
+        form="multiple choice",
+        verifier="choice",
+        answer=lettered(options, letter),
+        question="" if asked.question else question,
+        behind=_listed(options),
+        uses=(right, *wrong, "Question"),
+    )
 
 
 def _options(given: Any) -> tuple[list[str], dict[str, str]]:

@@ -16,8 +16,19 @@ __all__ = ["FORMS", "judged_by_tests"]
 _STDIN = "'code_output', with 'tests' as a list of {'stdin', 'stdout'}"
 _CALLS = "'code_call', with 'entry' and 'tests' as a list of {'args', 'expected'}"
 _TESTS = ("input_output", "verification_info", "tests", "test_cases", "public_test_cases", "test")
-_TAKEN = (*_TESTS, "private_test_cases", "public_tests", "private_tests", "generated_tests", "solutions", "canonical_solution",
-          "test_list", "challenge_test_list", "test_setup_code", "test_imports")  # fmt: skip
+_TAKEN = (
+    *_TESTS,
+    "private_test_cases",
+    "public_tests",
+    "private_tests",
+    "generated_tests",
+    "solutions",
+    "canonical_solution",
+    "test_list",
+    "challenge_test_list",
+    "test_setup_code",
+    "test_imports",
+)
 _PYTHON = 3
 """CodeContests' number of Python 3 among the languages of its solutions."""
 
@@ -44,9 +55,14 @@ def mbpp(row: Mapping[str, Any], asked: Asked) -> Route | None:
     question = "" if asked.question else first_text(row, "text")
     shown = "" if any(t in (asked.question or question) for t in tests) else f"\nYour code should pass:\n{tests[0]}"
     return Route(
-        form="MBPP", verifier="unit_tests", answer={"tests": [head + t for t in tests]}, question=question, behind=shown,
-        solution=first_text(row, "code"), uses=(*_TAKEN, "text", "code"),
-    )  # fmt: skip
+        form="MBPP",
+        verifier="unit_tests",
+        answer={"tests": [head + t for t in tests]},
+        question=question,
+        behind=shown,
+        solution=first_text(row, "code"),
+        uses=(*_TAKEN, "text", "code"),
+    )
 
 
 def code_contests(row: Mapping[str, Any], asked: Asked) -> Route | None:
@@ -64,9 +80,13 @@ def code_contests(row: Mapping[str, Any], asked: Asked) -> Route | None:
     question = "" if asked.question else first_text(row, "description")
     answer = {"tests": [{"stdin": str(a), "stdout": str(b)} for a, b in pairs]}
     return Route(
-        form="CodeContests", verifier="code_output", answer=answer, question=question, solution=_compiles(python),
+        form="CodeContests",
+        verifier="code_output",
+        answer=answer,
+        question=question,
+        solution=_compiles(python),
         uses=(*_TAKEN, "description"),
-    )  # fmt: skip
+    )
 
 
 def with_tests(row: Mapping[str, Any], asked: Asked) -> Route | None:
@@ -90,9 +110,14 @@ def with_tests(row: Mapping[str, Any], asked: Asked) -> Route | None:
     text = asked.question or question
     behind = f"\n\nComplete this:\n```python\n{starter}\n```" if starter and starter.strip() not in text else ""
     return Route(
-        form="tests", verifier=made[0], answer=made[1], question=question, behind=behind, solution=_solution(row),
+        form="tests",
+        verifier=made[0],
+        answer=made[1],
+        question=question,
+        behind=behind,
+        solution=_solution(row),
         uses=(*_TAKEN, "question_content", "starter_code"),
-    )  # fmt: skip
+    )
 
 
 def with_gold(row: Mapping[str, Any], asked: Asked) -> Route | None:

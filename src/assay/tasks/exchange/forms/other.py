@@ -13,8 +13,14 @@ from assay.tasks.judged import Spec
 __all__ = ["FORMS", "NAMES", "REFUSED", "own_repositories"]
 
 NAMES: Spec = {
-    "name": "exact", "strip": True, "casefold": True, "punctuation": True, "articles": True, "unicode": True, "where": "auto",
-}  # fmt: skip
+    "name": "exact",
+    "strip": True,
+    "casefold": True,
+    "punctuation": True,
+    "articles": True,
+    "unicode": True,
+    "where": "auto",
+}
 """Any one of several short texts, compared as SQuAD compares them, in the part of the answer that is called so."""
 
 _QA = re.compile(
@@ -89,9 +95,12 @@ def question_answering(row: Mapping[str, Any], asked: Asked) -> Route | None:
         return None
     context = _context(row.get("context"))
     return Route(
-        form="question answering", verifier=NAMES, answer=list(dict.fromkeys(golds)), before=f"{context}\n\n" if context else "",
+        form="question answering",
+        verifier=NAMES,
+        answer=list(dict.fromkeys(golds)),
+        before=f"{context}\n\n" if context else "",
         uses=("golden_answers", "answers", "context", "answer", "supporting_facts"),
-    )  # fmt: skip
+    )
 
 
 def _aliases(gold: Mapping[str, Any]) -> list[str] | None:
@@ -138,9 +147,15 @@ def _count(name: str, key: str, relation: str = "") -> Callable[[Mapping[str, An
     def made(given: Mapping[str, Any]) -> dict[str, Any]:
         bound = relation[1:] if relation[:1] == "=" else _RELATIONS[str(given[relation])]
         count = int(given[key])
-        return {"constraint": name, "count": count - 1, "relation": "at_most"} if bound == "less_than" else {
-            "constraint": name, "count": count, "relation": bound,
-        }  # fmt: skip
+        return (
+            {"constraint": name, "count": count - 1, "relation": "at_most"}
+            if bound == "less_than"
+            else {
+                "constraint": name,
+                "count": count,
+                "relation": bound,
+            }
+        )
 
     return made
 
@@ -155,7 +170,8 @@ _CONSTRAINTS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "length_constraints:number_words": _count("words", "num_words", "relation"),
     "length_constraints:number_sentences": _count("sentences", "num_sentences", "relation"),
     "length_constraints:number_paragraphs": lambda g: {
-        **_count("paragraphs", "num_paragraphs", "=exactly")(g), "separator": "***",
+        **_count("paragraphs", "num_paragraphs", "=exactly")(g),
+        "separator": "***",
     },
     "length_constraints:nth_paragraph_first_word": _named(
         "paragraph_start", paragraphs="num_paragraphs", nth="nth_paragraph", word="first_word"
@@ -164,19 +180,22 @@ _CONSTRAINTS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "keywords:forbidden_words": _named("forbidden", keywords="forbidden_words"),
     "keywords:frequency": lambda g: {**_count("keyword_frequency", "frequency", "relation")(g), "keyword": g["keyword"]},
     "keywords:letter_frequency": lambda g: {
-        **_count("letter_frequency", "let_frequency", "let_relation")(g), "letter": g["letter"],
+        **_count("letter_frequency", "let_frequency", "let_relation")(g),
+        "letter": g["letter"],
     },
     "detectable_content:number_placeholders": _count("placeholders", "num_placeholders", "=at_least"),
     "detectable_content:postscript": _named("postscript", mark="postscript_marker"),
     "detectable_format:number_bullet_lists": _count("bullets", "num_bullets", "=exactly"),
     "detectable_format:number_highlighted_sections": _count("highlights", "num_highlights", "=at_least"),
     "detectable_format:multiple_sections": lambda g: {
-        **_count("sections", "num_sections", "=at_least")(g), "splitter": g["section_spliter"],
+        **_count("sections", "num_sections", "=at_least")(g),
+        "splitter": g["section_spliter"],
     },
     "detectable_format:json_format": _named("json"),
     "detectable_format:title": _named("title"),
     "detectable_format:constrained_response": lambda g: {
-        "constraint": "one_of", "options": ["My answer is yes.", "My answer is no.", "My answer is maybe."],
+        "constraint": "one_of",
+        "options": ["My answer is yes.", "My answer is no.", "My answer is maybe."],
     },
     "combination:two_responses": _named("two_responses"),
     "combination:repeat_prompt": _named("repeat_prompt", prompt="prompt_to_repeat"),
@@ -185,7 +204,7 @@ _CONSTRAINTS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "change_case:capital_word_frequency": _count("capital_words", "capital_frequency", "capital_relation"),
     "change_case:english_capital": _named("upper_case"),
     "change_case:english_lowercase": _named("lower_case"),
-}  # fmt: skip
+}
 """IFEval's instructions as constraints; its test of the language needs a program that knows languages, and is none of them."""
 
 
@@ -219,9 +238,13 @@ def databases(row: Mapping[str, Any], asked: Asked) -> Route | None:
         )
     evidence = first_text(row, "evidence")
     return Route(
-        form="SQL", verifier="sql", answer={"query": query, "database": database}, solution=query,
-        behind=f"\n{evidence}" if evidence else "", uses=("query", "SQL", "sql", "database", "evidence"),
-    )  # fmt: skip
+        form="SQL",
+        verifier="sql",
+        answer={"query": query, "database": database},
+        solution=query,
+        behind=f"\n{evidence}" if evidence else "",
+        uses=("query", "SQL", "sql", "database", "evidence"),
+    )
 
 
 def own_repositories(row: Mapping[str, Any], asked: Asked) -> Route | None:

@@ -27,10 +27,16 @@ class _TaskSite(Site):
         if path != "/":
             return None
         rows = tuple(
-            ("done" if item["done"] else "open", item["text"], Link("Edit", f"/edit/{i}"),
-             Form(f"/item/{i}", (Button("Reopen" if item["done"] else "Finish", "do", "turn"), Button("Delete", "do", "delete"))))
+            (
+                "done" if item["done"] else "open",
+                item["text"],
+                Link("Edit", f"/edit/{i}"),
+                Form(
+                    f"/item/{i}", (Button("Reopen" if item["done"] else "Finish", "do", "turn"), Button("Delete", "do", "delete"))
+                ),
+            )
             for i, item in enumerate(items)
-        )  # fmt: skip
+        )
         new = Form("/add", (Field("text", "text", "New entry"), Button("Add")))
         return Page("To do", (Text("To do", heading=True), Table(("state", "entry", "", ""), rows), new))
 
@@ -201,8 +207,12 @@ class Orders(WebProblem):
 
     def tasks(self, asked: Mapping[str, Any]) -> tuple[str, str, str]:
         """Which orders."""
-        most = {("Amount", "down"): "highest amount", ("Amount", "up"): "lowest amount", ("Day", "down"): "latest day",
-                ("Day", "up"): "earliest day"}[asked["by"], asked["way"]]  # fmt: skip
+        most = {
+            ("Amount", "down"): "highest amount",
+            ("Amount", "up"): "lowest amount",
+            ("Day", "down"): "latest day",
+            ("Day", "up"): "earliest day",
+        }[asked["by"], asked["way"]]
         several = asked["count"] > 1
         most = f"{asked['count']} {most.replace('day', 'days').replace('amount', 'amounts')}" if several else most
         orders, of = "orders" if several else "order", f" of all orders from {asked['city']}" if asked["city"] else ""
@@ -244,10 +254,14 @@ class _FolderSite(Site):
         links = [Link(folder.rpartition("/")[2] + "/", address("/", at=folder)) for folder in inner]
         links += [Link("Up", address("/", at=at.rpartition("/")[0]))] if at else []
         rows = tuple(
-            (name, Link("Move", address("/move", at=at, name=name)), Link("Rename", address("/rename", at=at, name=name)),
-             Form(address("/delete", at=at), (Button("Delete", "name", name),)))
+            (
+                name,
+                Link("Move", address("/move", at=at, name=name)),
+                Link("Rename", address("/rename", at=at, name=name)),
+                Form(address("/delete", at=at), (Button("Delete", "name", name),)),
+            )
             for name in folders[at]
-        )  # fmt: skip
+        )
         new = Form(address("/create", at=at), (Field("text", "name", "New folder"), Button("Create")))
         return Page("Files", (head, *links, *([Table(("file", "", "", ""), rows)] if rows else [Text("No files.")]), new))
 

@@ -16,13 +16,29 @@ __all__ = ["Library", "Mail"]
 
 _SENDERS = ("Ann", "Bo", "Cleo", "Dan", "Eva", "Finn", "Gita", "Hugo", "Ida", "Jun")
 _SUBJECTS = (
-    "Lunch", "Invoice", "Holiday", "New roof", "Match on Sunday", "Bus times", "Garden party", "Lost keys", "Choir", "Dentist",
-    "Reading list", "Old bicycle",
-)  # fmt: skip
+    "Lunch",
+    "Invoice",
+    "Holiday",
+    "New roof",
+    "Match on Sunday",
+    "Bus times",
+    "Garden party",
+    "Lost keys",
+    "Choir",
+    "Dentist",
+    "Reading list",
+    "Old bicycle",
+)
 _LINES = (
-    "Could you tell me by Friday?", "It costs more than I thought.", "The weather will be fine.", "Please bring a cake.",
-    "I have found it at last.", "We meet at the station.", "There is a new plan.", "Nobody has answered yet.",
-)  # fmt: skip
+    "Could you tell me by Friday?",
+    "It costs more than I thought.",
+    "The weather will be fine.",
+    "Please bring a cake.",
+    "I have found it at last.",
+    "We meet at the station.",
+    "There is a new plan.",
+    "Nobody has answered yet.",
+)
 _REPLIES = ("Yes, gladly.", "Sorry, I cannot.", "See you there.", "Thank you!", "Let us talk tomorrow.", "I agree.")
 _BOXES = ("Inbox", "Family", "Work", "Later")
 _SHOWN = 8
@@ -140,8 +156,12 @@ class Mail(WebProblem):
         said: list[str] = []
         for job in asked["jobs"]:
             which = f'the message "{job["subject"]}" from {job["from"]}'
-            forms = {"reply": f'reply to {which} with "{job["with"]}"', "forward": f"forward {which} to {job['with']}",
-                     "move": f"move {which} to the box {job['with']}", "delete": f"delete {which}"}  # fmt: skip
+            forms = {
+                "reply": f'reply to {which} with "{job["with"]}"',
+                "forward": f"forward {which} to {job['with']}",
+                "move": f"move {which} to the box {job['with']}",
+                "delete": f"delete {which}",
+            }
             said.append(forms[job["kind"]])
         order = " Keep to this order." if len(said) > 1 else ""
         return (
@@ -275,9 +295,11 @@ class Library(WebProblem):
     def tasks(self, asked: Mapping[str, Any]) -> tuple[str, str, str]:
         """The books in their order."""
         said = [
-            f'the {one["most"]} book by {one["author"]} with the word "{one["word"]}" in its title' if one["most"]
-            else f'"{one["title"]}" by {one["author"]}' for one in asked["wanted"]
-        ]  # fmt: skip
+            f'the {one["most"]} book by {one["author"]} with the word "{one["word"]}" in its title'
+            if one["most"]
+            else f'"{one["title"]}" by {one["author"]}'
+            for one in asked["wanted"]
+        ]
         books, order = listed(said), ", in this order" if len(said) > 1 else ""
         return (
             f"Put {books} on my list{order}.",

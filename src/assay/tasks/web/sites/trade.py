@@ -53,8 +53,9 @@ class _ShopSite(Site):
         if kind == "kind":
             rows = tuple(
                 (Link(item["name"], f"/item/{i}"), item["price"])
-                for i, item in enumerate(items) if item["category"] == categories[int(last)]
-            )  # fmt: skip
+                for i, item in enumerate(items)
+                if item["category"] == categories[int(last)]
+            )
             return Page(
                 categories[int(last)], (Text(categories[int(last)], heading=True), Table(("item", "price"), rows), home, basket)
             )
@@ -208,8 +209,19 @@ class Shop(WebProblem):
 _HOURS = tuple(f"{hour:02d}:00" for hour in range(8, 18))
 _ROOMS = ("Oak", "Pine", "Elm")
 _MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 _YEAR = 2031
 
 
@@ -280,8 +292,10 @@ class Booking(WebProblem):
         user, others = rng.sample(_BUYERS, 2)
         bookings = [
             {"day": day, "hour": hour, "room": other, "name": others}
-            for hour in _HOURS for other in _ROOMS if rng.random() < 0.1 + 0.06 * level
-        ]  # fmt: skip
+            for hour in _HOURS
+            for other in _ROOMS
+            if rng.random() < 0.1 + 0.06 * level
+        ]
         asked: dict[str, Any] = {
             "month": month,
             "day": day,
