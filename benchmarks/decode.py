@@ -34,15 +34,15 @@ from assay.core.protocols import Request
 from assay.core.rollout import Ids, Sampling, ids_of
 from assay.core.seeds import derive, generator
 from assay.lab.machine import load, machine
-from assay.runtime.any_model import AnyModel
 from assay.runtime.compiled.build import identity
-from assay.runtime.engine import NativeEngine
-from assay.runtime.hf import load_model, save_model
-from assay.runtime.hub_engine import TransformersEngine
-from assay.runtime.model import Model, init_model
-from assay.runtime.running import RunningBatch
+from assay.runtime.engine.hub_engine import TransformersEngine
+from assay.runtime.engine.native import NativeEngine
+from assay.runtime.engine.scheduler import RunningBatch
+from assay.runtime.models.any_model import AnyModel
+from assay.runtime.models.hf import load_model, save_model
+from assay.runtime.models.model import Model, init_model
 from assay.runtime.settings import DecoderShape
-from assay.runtime.tokenizer import char_tokenizer
+from assay.runtime.text.tokenizer import char_tokenizer
 
 GROUP, CONTEXT = 8, 256
 SIZES = {

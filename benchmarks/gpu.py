@@ -22,9 +22,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, done, record, rows_of
+
 import assay
 from assay.core.errors import AssayError
-from assay.lab.gpu import KINDS, SHAPES, WORK, Row, Spread, done, record, rows_of
 
 
 def where_of(device: str) -> dict[str, Any]:

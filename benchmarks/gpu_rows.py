@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from evidence.gpu import SHAPES, WORK, Row, Work, training_flops
 from numpy.typing import NDArray
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
@@ -25,12 +26,11 @@ from assay.core.rollout import Ids, Sampling, ids_of
 from assay.core.sample import supervised
 from assay.core.seeds import derive, generator
 from assay.guide import Uniform
-from assay.lab.gpu import SHAPES, WORK, Row, Work, training_flops
 from assay.objective.loss.aggregate import Token
 from assay.objective.methods import grpo
 from assay.runtime import AdamW, DecoderShape, InProcess, LearnerSettings, Model, TorchLearner, TransformersEngine, init_model
-from assay.runtime.hub_model import hub_of
-from assay.runtime.tokenizer import EOS, PAD, HubTokenizer
+from assay.runtime.models.hub_model import hub_of
+from assay.runtime.text.tokenizer import EOS, PAD, HubTokenizer
 from assay.tasks import Rows
 from assay.train.loop import step as loop_step
 from assay.train.memory import memory_of, weights_of

@@ -2,7 +2,7 @@
 
 The program reads two numbers and prints their sum. Runs of all languages take turns with Python's, so that a busy machine slows
 all alike; the ratio is to Python's run of the same turn. Prints one JSON line: milliseconds (medians), ratios, and the languages
-whose toolchain is missing here. With ``--table`` it prints the rows of docs/rooms/sandbox.md.
+whose toolchain is missing here. With ``--table`` it prints the rows of docs/packages/sandbox.md.
 
     OMP_NUM_THREADS=1 python benchmarks/languages.py --rounds 15
 """

@@ -25,7 +25,7 @@ from assay.core.task import Task
 from assay.testing.math_pairs import FAMILIES, MathPair, math_pairs
 from assay.testing.records import attempt
 from assay.verify.math import MathAnswer, exact, final_answer
-from assay.verify.pool import ScoringPool
+from assay.verify.workers.pool import ScoringPool
 
 CASES = Path(__file__).parent.parent / "tests" / "verify" / "math_cases.jsonl"
 FIELD = CASES.with_name("math_field.jsonl")

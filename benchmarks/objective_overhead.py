@@ -28,7 +28,7 @@ from assay.lab.controls import RandomReward, Rewarded
 from assay.lab.machine import load, machine
 from assay.objective.methods import named
 from assay.recipes import quickstart
-from assay.runtime.learner import TorchLearner
+from assay.runtime.learner.learner import TorchLearner
 from assay.runtime.machine import set_threads
 from assay.runtime.settings import DecoderShape, ValueHead
 from assay.train.clock import Clock

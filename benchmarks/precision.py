@@ -24,14 +24,14 @@ from assay.core.protocols import Request
 from assay.core.rollout import Completion, Ids, Sampling, ids_of
 from assay.core.seeds import derive
 from assay.recipes.sorting import base
-from assay.runtime.engine import NativeEngine
-from assay.runtime.hf import load_decoder
-from assay.runtime.learner import TorchLearner
-from assay.runtime.model import Model
+from assay.runtime.engine.native import NativeEngine
+from assay.runtime.learner.learner import TorchLearner
+from assay.runtime.models.hf import load_decoder
+from assay.runtime.models.model import Model
 from assay.runtime.settings import LearnerSettings
-from assay.tasks import SortDigits
 from assay.train.driver import train
 from assay.train.models import model_folder
+from assay_tasks import SortDigits
 
 Values = NDArray[np.float64]
 

@@ -31,7 +31,7 @@ async def steps_of(steps: int, kernel: bool) -> list[tuple[float, float]]:
     """Wall and CPU seconds of each step behind the first."""
     from assay.lab.controls import RandomReward, Rewarded
     from assay.recipes import quickstart
-    from assay.runtime.engines import Native
+    from assay.runtime.engine.settings import Native
     from assay.runtime.settings import DecoderShape
     from assay.train.loop import step
     from assay.train.models import Scratch

@@ -44,7 +44,7 @@ from assay.core.seeds import generator
 from assay.lab.machine import load, machine
 from assay.measure.intervals import student
 from assay.runtime import char_tokenizer, init_model
-from assay.runtime.hf import save_model
+from assay.runtime.models.hf import save_model
 from assay.tasks import Rows
 from decode import SIZES, shape
 from paced import Side, Work

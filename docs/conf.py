@@ -59,21 +59,21 @@ nitpick_ignore = [
     ("py:class", "assay.guide.index.InOrderIndex"),
     ("py:class", "assay.objective.methods.requires.Requires"),
     ("py:class", "assay.train.columns.Live"),
-    ("py:class", "assay.runtime.decode.Prefill"),
-    ("py:class", "assay.runtime.hub_cache.HubPrefill"),
-    ("py:class", "assay.runtime.ranks.T"),
-    ("py:class", "assay.runtime.running.RunningBatch"),
+    ("py:class", "assay.runtime.engine.decode.Prefill"),
+    ("py:class", "assay.runtime.engine.hub_cache.HubPrefill"),
+    ("py:class", "assay.runtime.distributed.collectives.T"),
+    ("py:class", "assay.runtime.engine.scheduler.RunningBatch"),
     ("py:class", "assay.runtime.vllm.transfer.Transfer"),
-    ("py:class", "assay.tasks.phases.SingleUse"),
-    ("py:class", "assay.tasks.toolcalls.Asked"),
-    ("py:class", "assay.runtime.tokenizer.Brought"),
+    ("py:class", "assay_tasks.phases.SingleUse"),
+    ("py:class", "assay_tasks.toolcalls.Asked"),
+    ("py:class", "assay.runtime.text.tokenizer.Brought"),
     ("py:class", "assay.runtime.vllm.facts.Shaped"),
     ("py:class", "assay.sandbox.backends.boxed.Boxed"),
     ("py:class", "assay.sandbox.backends.remote.RemoteWorker"),
     ("py:class", "assay.sandbox.backends.wasi.WasiWorker"),
     ("py:class", "assay.sandbox.client.Zygote"),
     ("py:class", "assay.tasks.draws.Place"),
-    ("py:class", "assay.tasks.puzzles.solver.Model"),
+    ("py:class", "assay_tasks.puzzles.solver.Model"),
     ("py:class", "assay.train.run.ModelSource"),
     ("py:class", "assay.train.stages.GivenRows"),
     ("py:class", "assay.train.stages.OneUpdate"),
@@ -86,7 +86,7 @@ nitpick_ignore = [
 def _materialise_rooms() -> None:
     """Bind the lazy names of every room in its namespace, where autodoc looks for them."""
     names = [found.name for found in pkgutil.iter_modules(assay.__path__, "assay.") if found.ispkg]
-    for name in [*names, "assay.verify.audit", "assay.verify.foreign"]:
+    for name in [*names, "assay.audit", "assay.interop"]:
         room = import_module(name)
         vars(room).update({offered: getattr(room, offered) for offered in getattr(room, "__all__", ())})
 

@@ -11,7 +11,8 @@ from assay.core.rollout import Sampling
 from assay.guide import Uniform
 from assay.objective.methods import reinforce
 from assay.runtime.settings import DecoderShape
-from assay.tasks import Rows, SortDigits
+from assay.tasks import Rows
+from assay_tasks import SortDigits
 from assay.train.models import Scratch
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run

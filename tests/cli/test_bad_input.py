@@ -18,7 +18,8 @@ from assay.runtime import Lora, char_tokenizer, save_model
 
 RECIPE = '''
 from assay.core.rollout import Sampling
-from assay.tasks import Rows, SortDigits
+from assay.tasks import Rows
+from assay_tasks import SortDigits
 from assay.train import Evaluation, Folder, Reinforce, Run
 
 def sort():

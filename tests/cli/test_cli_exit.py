@@ -1,4 +1,4 @@
-"""Exit codes: 2 where an argument, or what it names, is wrong; 1 where the work fails. As docs/rooms/cli.md says."""
+"""Exit codes: 2 where an argument, or what it names, is wrong; 1 where the work fails. As docs/packages/cli.md says."""
 
 import pytest
 from cli_support import Said, flat

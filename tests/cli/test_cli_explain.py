@@ -15,7 +15,7 @@ from assay.cli.train import TrainOptions
 from assay.core.errors import ConfigError, DataError
 from assay.core.plan import Plan
 from assay.runtime.settings import DecoderShape
-from assay.runtime.tokenizer import char_tokenizer
+from assay.runtime.text.tokenizer import char_tokenizer
 from assay.train.driver import train
 from assay.train.models import Folder
 from assay.train.room import size

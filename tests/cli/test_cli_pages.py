@@ -11,8 +11,8 @@ import pytest
 
 from assay.core.protocols import Environment
 from assay.core.task import World
-from assay.tasks import KeyValue
 from assay.testing import check_environment
+from assay_tasks import KeyValue
 
 PAGES = Path(__file__).parents[2] / "docs" / "add"
 NAMES = ["curriculum", "guidance", "group_filter", "judge", "sampler", "context_manager"]

@@ -66,7 +66,7 @@ def test_admission(assay, mine, tmp_path):
 
 def test_one_family(assay, mine):
     found = assay("tasks", "show", "sort", "--level", "5", "--index", "2", "--json").json
-    from assay.tasks import SortDigits
+    from assay_tasks import SortDigits
 
     task = SortDigits().task("sort", 5, "train", 2)
     assert found["example"]["messages"] == [["user", task.public["prompt"]]]

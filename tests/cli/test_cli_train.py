@@ -341,7 +341,7 @@ def test_pairs_need_a_common_metric():
 
 
 def test_faults_are_said(capsys):
-    from assay.tasks import SortDigits
+    from assay_tasks import SortDigits
 
     ask._text(SortDigits(), evaluated("a", [[1, 0]], faults=2), None, [])
     assert "a: 2 attempts without a verdict" in flat(capsys.readouterr().err)

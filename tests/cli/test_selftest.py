@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from assay.core.errors import AssayError, EngineError, WeightProofError
-from assay.lab import serving
-from assay.lab.selftest import agreement, contained, devices, facts, parts, ranks, resuming, small, speed, weights
-from assay.lab.selftest.part import Bench, Finding, NotAvailable, Part
-from assay.lab.selftest.running import report, run_parts
-from assay.runtime import LearnerSettings, TorchLearner, rank
-from assay.runtime.engines import InProcess, Native
-from assay.runtime.rank import Orders
+from assay.runtime import LearnerSettings, TorchLearner
+from assay.runtime.distributed import worker as rank
+from assay.runtime.distributed.worker import Orders
+from assay.runtime.engine.settings import InProcess, Native
 from assay.sandbox.probing import Probe
+from assay.selftest import agreement, contained, devices, facts, parts, ranks, resuming, serving, small, speed, weights
+from assay.selftest.part import Bench, Finding, NotAvailable, Part
+from assay.selftest.running import report, run_parts
 from assay.train.run import Run
 
 GOOD = Part(name="good", shows="that it works", check=lambda bench: Finding(numbers={"n": 3, "nested": {"a": 1}}))
@@ -288,7 +288,7 @@ def test_ranks_on_gpus_do_what_ranks_on_the_cpu_do(bench: Bench, monkeypatch: py
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.set_device", joined.append)
     monkeypatch.setattr("torch.distributed.init_process_group", lambda backend, **more: joined.append(backend))
-    monkeypatch.setattr("assay.runtime.ranks.shared_by", lambda context: None)
+    monkeypatch.setattr("assay.runtime.distributed.collectives.shared_by", lambda context: None)
     rank._enter(orders)
     assert joined == [1, "cpu:gloo,cuda:nccl"]
 

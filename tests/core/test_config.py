@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core import FrozenMap, dumps_toml, from_dict, loads_toml, part, replace_at, to_dict
-from assay.core.declared import check_positive
 from assay.core.errors import ConfigError, UnknownNameError
-from assay.core.kinds import load_class, load_function, name_of
+from assay.core.fields import check_positive
+from assay.core.import_path import load_class, load_function, name_of
 from assay.runtime import LearnerSettings
 from assay.train import Imitate, Prefer, Reinforce, Until, WarmUp
 
@@ -224,7 +224,7 @@ def test_what_no_import_finds_again_is_written_with_its_file_and_refused_on_load
 
 def test_what_stands_in_a_script_or_a_session_is_written_with_where_it_stood(tmp_path: Path) -> None:
     script = tmp_path / "mine.py"
-    body = "from assay.core.kinds import name_of\ndef f(): pass\nclass C: pass\nprint(name_of(f), name_of(C))\n"
+    body = "from assay.core.import_path import name_of\ndef f(): pass\nclass C: pass\nprint(name_of(f), name_of(C))\n"
     script.write_text(body)
     run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert run.stdout.split() == [f"{script}:f", f"{script}:C"]

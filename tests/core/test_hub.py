@@ -9,7 +9,7 @@ import pytest
 from hub_server import COMMIT, cached, hub
 
 from assay.core.errors import DataError, HubError, MissingExtraError
-from assay.core.hub import HubName, fetched
+from assay.core.util.hub import HubName, fetched
 
 
 @pytest.fixture

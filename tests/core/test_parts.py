@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from assay.core.parts import Parts, counting, timed
+from assay.core.util.profiler import Parts, counting, timed
 
 
 class Clocks:

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core import FrozenMap
-from assay.core.collection import pause_collection
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError
 from assay.core.rowfile import BESIDE, FEW, RowFile, as_lines, rows_beside
+from assay.core.util.garbage import pause_collection
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(alphabet='aé\n\u2028\ud800"\\'),

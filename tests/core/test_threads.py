@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from assay.core import threads
+from assay.core.util import threads
 
 FIRST = """
 import os, warnings

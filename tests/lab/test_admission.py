@@ -16,13 +16,14 @@ from assay.guide import Balanced, Frontier, SuccessVariance
 from assay.lab import Admission, Verdict, admission, judge_arms
 from assay.measure import wilson
 from assay.runtime.settings import DecoderShape, LearnerSettings, Muon
-from assay.tasks import Mixture, Reverse, SortDigits, family
+from assay.tasks import Mixture, family
 from assay.train.driver import train
 from assay.train.fits import check_run
 from assay.train.models import Folder, Scratch
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
 from assay.train.stages import WarmUp
+from assay_tasks import Reverse, SortDigits
 
 TRAIN, WARM, EASY, HARD = Verdict
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from evidence.pages import make
 
-from assay.lab.evidence import make
 from assay.objective import atlas, dapo, rloo
 
 

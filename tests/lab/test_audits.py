@@ -7,16 +7,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from evidence.audits import gym, page, running
+from evidence.audits.cells import BuiltIn, Fuzz, Gym, MathVerify, cell, cells, summary
+from evidence.audits.claims import CLAIMS
+from evidence.audits.rewards import SECOND
 
+from assay.audit import Settings, audit, resolve
+from assay.audit.built_in import cases_of
 from assay.core.errors import MissingExtraError, UnknownNameError
-from assay.lab.audits import gym, page, running
-from assay.lab.audits.cells import BuiltIn, Fuzz, Gym, MathVerify, cell, cells, summary
-from assay.lab.audits.claims import CLAIMS
-from assay.lab.audits.rewards import SECOND
 from assay.testing.slips import fuzz
 from assay.verify import ExactMatch, RewardFunction, attempt, posed, verifiers
-from assay.verify.audit import Settings, audit, resolve
-from assay.verify.audit.built_in import cases_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "verifiers.md"
 
@@ -29,7 +29,7 @@ def test_every_named_verifier_has_its_audit_on_the_page(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in SECOND if name != "math"])
 def test_second_implementations_take_the_gold_and_no_known_wrong_answer(name: str) -> None:
-    second = resolve(f"assay.lab.audits.rewards:{SECOND[name]}").verifier
+    second = resolve(f"evidence.audits.rewards:{SECOND[name]}").verifier
     for case in cases_of(name, name, 0, 8):
         assert second(case.task, attempt(case.task, case.gold)).primary == 1.0
         right = [text for text in case.wrong if second(case.task, attempt(case.task, text)).primary > 0.5]
@@ -158,7 +158,7 @@ def test_the_page() -> None:
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from assay.lab import __main__
+    from evidence import __main__
 
     monkeypatch.setattr(page, "cells", lambda: [BuiltIn("exact")])
     monkeypatch.setattr(page, "run_all", lambda wanted, folder: [fake("assay", "exact")])

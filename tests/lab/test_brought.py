@@ -13,9 +13,9 @@ from assay.core.score import Fault, Score
 from assay.guide import Compose
 from assay.lab import brought
 from assay.lab.brought import WithColumns
-from assay.tasks import SortDigits
 from assay.testing import graded
 from assay.train.streams import AsStream, WithStored
+from assay_tasks import SortDigits
 
 SORT = SortDigits()
 LOST = Score(components={}, fault=Fault.VERIFIER)

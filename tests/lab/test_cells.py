@@ -17,10 +17,10 @@ from assay.lab.cells import Cell, LabError, run_cell, run_cells
 from assay.lab.controls import Inverted, Rewarded
 from assay.lab.processes import Job
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings
-from assay.tasks import SortDigits
 from assay.train.models import Built, Scratch
 from assay.train.run import Evaluation, Run
 from assay.train.stages import WarmUp
+from assay_tasks import SortDigits
 
 MAKER = f"{__name__}:cell"
 SHAPE = DecoderShape(

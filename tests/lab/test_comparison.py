@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from evidence import comparison_page
+from evidence.cells.comparisons import COMPARISONS, comparison_cell
+from evidence.pages import make
 
 from assay.core.errors import ConfigError, UnknownNameError
-from assay.lab import comparison_page
 from assay.lab.comparison import Arm, Comparison, over_seeds
-from assay.lab.evidence import make
-from assay.recipes.comparisons import COMPARISONS, comparison_cell
 from assay.train.fits import check_run
 from assay.train.reinforce import Reinforce
 

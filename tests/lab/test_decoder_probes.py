@@ -13,10 +13,10 @@ from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.curate import AngleOrder, Donod, Influential, Pipeline, Row
 from assay.lab import GradientProbe, UpdateProbe, VectorProbe
 from assay.runtime import DecoderShape, char_tokenizer, init_model, load_model, save_model
-from assay.runtime.decoder import Decoder
-from assay.runtime.hub_model import HubModel, merged
-from assay.runtime.model import with_arrays
-from assay.runtime.probing import Prober
+from assay.runtime.learner.decoder import Decoder
+from assay.runtime.models.features import Prober
+from assay.runtime.models.hub_model import HubModel, merged
+from assay.runtime.models.model import with_arrays
 from assay.runtime.settings import Lora
 
 SHAPE = DecoderShape(

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evidence import pages as evidence
 
-from assay.lab import evidence
 from assay.lab.gate import CONTROLS, SEEDS
 
 

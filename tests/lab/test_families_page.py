@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evidence import arms, families_page
+from evidence.arms import Drawn, Measured, Sizes, drawn, measure, measured
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import DataError
 from assay.core.task import Task
-from assay.lab import arms, families_page
-from assay.lab.arms import Drawn, Measured, Sizes, drawn, measure, measured
-from assay.tasks import Reverse, SortDigits, family
+from assay.tasks import family
 from assay.testing import stream_digest
+from assay_tasks import Reverse, SortDigits
 
 FEW = Sizes(tasks=10, answers=20, draws=400, timed=0.01)
 

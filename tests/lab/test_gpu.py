@@ -11,11 +11,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from evidence import gpu_page
+from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, done, mfu, peak_of, record, rows_of, training_flops
+from evidence.pages import STUDIES
 
 from assay.core.errors import DataError, UnknownNameError
-from assay.lab import gpu_page
-from assay.lab.evidence import STUDIES
-from assay.lab.gpu import KINDS, SHAPES, WORK, Row, Spread, done, mfu, peak_of, record, rows_of, training_flops
 from assay.runtime.settings import DecoderShape
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from evidence import __main__ as command
+from evidence import kills
+from evidence import pages as evidence
+from evidence.kills import BLOCKS, TRIALS, Trial
 
 from assay.core.errors import UnknownNameError
-from assay.lab import __main__ as command
-from assay.lab import evidence, kills
-from assay.lab.kills import BLOCKS, TRIALS, Trial
 
 
 @pytest.fixture(autouse=True)

@@ -9,13 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from assay.core.errors import UnknownNameError
-from assay.core.task import Message
-from assay.guide import Compose, Privileged
-from assay.lab import methods_page
-from assay.lab.evidence import make
-from assay.lab.methods import (
+from evidence import methods_page
+from evidence.cells.methods import COLUMNS, COMPOSERS, GROUPS, POLICY_AFTER, RATES, method_cell, reader
+from evidence.methods import (
     BROUGHT,
     CONTROLS,
     EXPERTS,
@@ -29,17 +25,21 @@ from assay.lab.methods import (
     kind_of,
     objective_of,
 )
-from assay.lab.solved import Solved
+from evidence.pages import make
+from evidence.solved import Solved
+
+from assay.core.errors import UnknownNameError
+from assay.core.task import Message
+from assay.guide import Compose, Privileged
 from assay.objective.methods import methods, named
-from assay.recipes.methods import COLUMNS, COMPOSERS, GROUPS, POLICY_AFTER, RATES, method_cell, reader
 from assay.runtime.anchors import Frozen
-from assay.tasks import SortDigits
 from assay.testing import attempt
 from assay.train.fits import check_run
 from assay.train.models import Built
 from assay.train.reinforce import Reinforce
 from assay.train.stages import WarmUp
 from assay.train.wiring import models_of, updates_of
+from assay_tasks import SortDigits
 
 RUN = [name for name, _, _ in cells()]
 

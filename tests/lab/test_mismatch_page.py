@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from evidence import mismatch, mismatch_page
+from evidence.mismatch import Pair
+from evidence.pages import STUDIES, make
 
 from assay.core.errors import UnknownNameError
-from assay.lab import mismatch, mismatch_page
-from assay.lab.evidence import STUDIES, make
-from assay.lab.mismatch import Pair
 
 TINY = {
     "hidden_size": 16,

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evidence import levels_page, mixed_page
+from evidence.cells.levels import levels_cell
+from evidence.levels_page import Ladder, rank_correlation
+from evidence.mixed import LEDGER, MIXED, cell_means, family_means, judge_mixed
+from evidence.pages import STUDIES, make
 
 from assay.core.errors import UnknownNameError
 from assay.guide import Frontier
-from assay.lab import levels_page, mixed_page
-from assay.lab.evidence import STUDIES, make
-from assay.lab.levels_page import Ladder, rank_correlation
-from assay.lab.mixed import LEDGER, MIXED, cell_means, family_means, judge_mixed
 from assay.recipes.accounts import AUXILIARY as LEDGER_AUXILIARY
 from assay.recipes.accounts import SHOWN as LEDGER_SHOWN
 from assay.recipes.accounts import ledger, ledger_base, ledger_cell
-from assay.recipes.levels import levels_cell
 from assay.recipes.mixture import AUXILIARY, SHOWN, mixed, mixed_base, mixed_cell
 from assay.train.fits import check_run
 from assay.train.reinforce import Reinforce

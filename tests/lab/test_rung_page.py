@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evidence import rung_page
 
 from assay.core.errors import UnknownNameError
-from assay.lab import rung_page
 from assay.lab.controls import RandomReward
-from assay.lab.selftest.part import NotAvailable
 from assay.recipes.long_answers import ENGINES, PRACTISED, SHAPE, traces, traces_base, traces_cell
+from assay.selftest.part import NotAvailable
 from assay.tasks import family
 from assay.train.models import scratch_tokenizer
 

@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from evidence import scale_page
+from evidence.__main__ import main
+from evidence.pages import STUDIES
+from evidence.scale import AXES, Cost, Held, Point, measure
+from evidence.scale_laws import exponents, growth, law
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.errors import DataError
-from assay.core.places import cache_folder
-from assay.lab import scale_page
-from assay.lab.__main__ import main
+from assay.core.util.paths import cache_folder
 from assay.lab.cells import LabError
-from assay.lab.evidence import STUDIES
-from assay.lab.scale import AXES, Cost, Held, Point, measure
-from assay.lab.scale_laws import exponents, growth, law
-from assay.train.storage import read_json, write_json
+from assay.runs.storage import read_json, write_json
 
 # ---- laws ------------------------------------------------------------------------------------------------------------
 
@@ -108,11 +108,11 @@ def test_answers_that_end_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     from assay.train.models import Scratch, scratch_tokenizer
 
     def ending(point: Point, folder: Path) -> None:
-        from assay.lab.scale import shape_of
+        from evidence.scale import shape_of
 
         save_model(init_model(shape_of(point), scratch_tokenizer(Scratch()), 0), folder)
 
-    monkeypatch.setattr("assay.lab.scale._save_unending", ending)
+    monkeypatch.setattr("evidence.scale._save_unending", ending)
     with pytest.raises(DataError, match="did not sample 1024 tokens"):
         measure(Point(width=32, layers=1, attempts=16, tokens=64))
 

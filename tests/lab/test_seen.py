@@ -7,19 +7,20 @@ from random import Random
 
 import numpy as np
 import pytest
+from evidence import contamination_page
+from evidence.cells.contamination import contamination_cell
+from evidence.contamination_page import CELLS, SCORES, SEEDS, failures, items, row_of
 from hub_cases import hub_model
 
 from assay.cli import main
 from assay.core.errors import ConfigError, DataError, RewardError
 from assay.core.rollout import Sampling
 from assay.core.task import Message
-from assay.lab import MembershipProbe, contamination_page, membership
-from assay.lab.contamination_page import CELLS, SCORES, SEEDS, failures, items, row_of
-from assay.lab.seen import right
+from assay.lab import MembershipProbe, membership
 from assay.measure import mean_log_prob, min_k_prob, self_critique
-from assay.recipes.contamination import contamination_cell
 from assay.runtime import DecoderShape, LearnerSettings, Lora, Muon, load_model, save_model
-from assay.runtime.reading import Reader
+from assay.runtime.models.likelihood import Reader
+from assay.select.membership import right
 from assay.tasks import Rows
 from assay.train.driver import train
 from assay.train.models import Scratch

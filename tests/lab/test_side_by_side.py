@@ -18,11 +18,11 @@ from assay.lab import seeds as lab
 from assay.lab.processes import Job
 from assay.lab.seeds import Ending, Member, State, means, same_run, side_by_side, work_off
 from assay.measure.intervals import Interval
-from assay.tasks import SortDigits
-from assay.train import lock
+from assay.runs import lock
 from assay.train.models import Built, Scratch
 from assay.train.run import Run
 from assay.train.stages import WarmUp
+from assay_tasks import SortDigits
 
 RUN = Run(model=Scratch(), tasks=SortDigits(levels=(1, 2)), stages=(WarmUp(steps=2),))
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from evidence.scale import Watch, long_run
 
-from assay.lab.scale import Watch, long_run
 from assay.runtime.compiled import build
 from assay.train import train
 

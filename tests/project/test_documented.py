@@ -29,7 +29,7 @@ def is_part(value: Any) -> bool:
 def test_every_public_part_is_documented(package: str) -> None:
     module = import_module(f"assay.{package}")
     names = [name for name in module.__all__ if is_part(getattr(module, name))]
-    assert [name for name in names if name not in WORDS] == [], "give each a line in docs/rooms or docs/add"
+    assert [name for name in names if name not in WORDS] == [], "give each a line in docs/packages or docs/add"
 
 
 def test_a_part_without_a_line_would_be_found() -> None:

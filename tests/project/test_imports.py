@@ -137,4 +137,4 @@ def test_commands_load_what_they_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert not rooms, f"{words} reads what was made before"
         assert "tyro" not in again, f"{words} names no option"
     explained = loaded_by("explain", "quickstart")
-    assert not {"torch", "tyro", "assay.tasks.gsm8k", "assay.train.wiring", "assay.objective.methods.trust"} & explained
+    assert not {"torch", "tyro", "assay_tasks.gsm8k", "assay.train.wiring", "assay.objective.methods.trust"} & explained

@@ -107,7 +107,7 @@ def test_floor_owner_is_the_longest_folder_not_the_longest_text() -> None:
     owner = load("coverage_floors").owner
     assert owner("src/assay/core/task.py", floors) == "src/assay/core"
     assert owner("src/assay/core_extra.py", floors) == "src/assay"
-    assert owner("src/assay/verify/pool.py", floors) == "src/assay/verify/pool"
+    assert owner("src/assay/verify/workers/pool.py", floors) == "src/assay/verify/pool"
     assert owner("elsewhere/a.py", floors) is None
 
 

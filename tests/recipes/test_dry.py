@@ -17,10 +17,10 @@ from assay.recipes import RECIPES, gsm8k, gsm8k_lora, quickstart, random_init
 from assay.recipes.dry import config_known
 from assay.recipes.school import CONFIGS
 from assay.runtime import InProcess, load_model
-from assay.runtime.reduced import MARK, reduced_config, write_reduced
-from assay.tasks import SortDigits
+from assay.runtime.models.reduced import MARK, reduced_config, write_reduced
 from assay.train import Folder, load_run
 from assay.train.stages import WarmUp
+from assay_tasks import SortDigits
 
 GIB = 1 << 30
 BIG = ("gsm8k", "gsm8k-lora")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evidence.cells.gate import quickstart_cell
 
 from assay.cli import main
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
@@ -18,13 +19,13 @@ from assay.core.errors import ConfigError, DataError
 from assay.lab.gate import CONTROLS
 from assay.objective import rloo
 from assay.recipes import RECIPES, on_rows
-from assay.recipes.gate import quickstart_cell
 from assay.recipes.school import CONFIGS
-from assay.tasks import Rows, SortDigits
+from assay.tasks import Rows
 from assay.train.models import Built, Folder, Scratch
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run
 from assay.train.stages import WarmUp
+from assay_tasks import SortDigits
 
 ROWS = [{"prompt": f"S{a}{b}>", "answer": "".join(sorted(f"{a}{b}"))} for a in range(6) for b in range(6)]
 

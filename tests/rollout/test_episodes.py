@@ -25,9 +25,9 @@ from assay.core.rollout import ASIDE
 from assay.core.score import Fault
 from assay.rollout import Player, Summarise
 from assay.rollout.positions import context_after
-from assay.tasks import Heaps, KeyValue
 from assay.tasks.turns import actions_of, moves_of
 from assay.testing import graded
+from assay_tasks import Heaps, KeyValue
 
 
 @dataclass

@@ -21,13 +21,13 @@ from assay.core.task import Context, World, media_in
 from assay.core.wire import rollout_from_wire, rollout_to_wire, task_from_wire, task_to_wire
 from assay.guide import Recent
 from assay.rollout import KeepLast, Player
-from assay.runtime.engine import NativeEngine
-from assay.runtime.model import init_model
+from assay.runtime.engine.native import NativeEngine
+from assay.runtime.models.model import init_model
 from assay.runtime.settings import DecoderShape
-from assay.runtime.tokenizer import char_tokenizer
-from assay.tasks import KeyValue
-from assay.tasks.keyvalue import Store
+from assay.runtime.text.tokenizer import char_tokenizer
 from assay.testing import CharCodec, ContractError, ScriptedEngine, check_environment
+from assay_tasks import KeyValue
+from assay_tasks.keyvalue import Store
 
 CODEC = CharCodec("".join(chr(i) for i in range(32, 127)))
 

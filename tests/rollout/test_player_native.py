@@ -12,10 +12,10 @@ from assay.core import Message, Prefill, Rollout, Sampling, Stop, samples
 from assay.core.protocols import Environment, Step
 from assay.rollout import KeepAll, KeepLast, Player
 from assay.runtime.compiled import path
-from assay.runtime.engine import NativeEngine
-from assay.runtime.model import init_model
+from assay.runtime.engine.native import NativeEngine
+from assay.runtime.models.model import init_model
 from assay.runtime.settings import DecoderShape
-from assay.runtime.tokenizer import ChatTemplate, char_tokenizer
+from assay.runtime.text.tokenizer import ChatTemplate, char_tokenizer
 
 SHAPE = DecoderShape(
     hidden_size=32, num_layers=2, num_heads=2, num_kv_heads=1, head_dim=16, intermediate_size=48, max_positions=192

@@ -12,8 +12,8 @@ from assay.core import Fault, Obs, Rollout, Stop, derive, samples
 from assay.core.errors import ConfigError, EngineError
 from assay.core.protocols import Environment, Step
 from assay.rollout import KeepLast, Player
-from assay.tasks import SortDigits
 from assay.verify import ScoringPool
+from assay_tasks import SortDigits
 
 SOON = 0.01
 """A deadline that only `Moody` hangs miss: every other answer is ready when the event loop looks at the clock."""

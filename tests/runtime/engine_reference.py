@@ -13,8 +13,8 @@ import torch
 from assay.core.protocols import Request
 from assay.core.rollout import Sampling, ids_of
 from assay.core.seeds import uniforms
-from assay.runtime.hf import load_model
-from assay.runtime.tokenizer import ChatTemplate, char_tokenizer
+from assay.runtime.models.hf import load_model
+from assay.runtime.text.tokenizer import ChatTemplate, char_tokenizer
 
 ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzS> "
 

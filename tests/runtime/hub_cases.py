@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from assay.runtime.hub_model import HubModel
-from assay.runtime.tokenizer import HubTokenizer, char_tokenizer
+from assay.runtime.models.hub_model import HubModel
+from assay.runtime.text.tokenizer import HubTokenizer, char_tokenizer
 
 VOCABULARY = 112
 _SIZES: dict[str, Any] = {

@@ -14,9 +14,9 @@ from assay.core.batch import Batch, pack_rows
 from assay.core.columns import TokenColumn
 from assay.core.sample import Sample
 from assay.core.seeds import generator
-from assay.runtime.model import Model, init_model
+from assay.runtime.models.model import Model, init_model
 from assay.runtime.settings import DecoderShape
-from assay.runtime.tokenizer import char_tokenizer
+from assay.runtime.text.tokenizer import char_tokenizer
 
 SHAPE = DecoderShape(
     vocab_size=16, hidden_size=24, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=8, intermediate_size=40, max_positions=48

@@ -30,9 +30,9 @@ from assay.runtime import (
     char_tokenizer,
     init_model,
 )
-from assay.runtime.any_model import AnyModel
-from assay.runtime.ranks import shared_by
-from assay.runtime.typed import array_of
+from assay.runtime.distributed.collectives import shared_by
+from assay.runtime.kernels.typed import array_of
+from assay.runtime.models.any_model import AnyModel
 from assay.testing.batches import random_batch
 
 BASE = LearnerSettings(optimizer=AdamW(lr=1e-3), clip_norm=0.05, micro_tokens=24, kernel=False)  # whose micro-batches ranks have

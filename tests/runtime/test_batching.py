@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from learner_cases import random_batch
 
 from assay.core.plan import Scope
-from assay.runtime.batching import micro_batches
+from assay.runtime.learner.batching import micro_batches
 
 
 def test_rows_are_sorted_by_length_and_cut_by_tokens():

@@ -15,8 +15,8 @@ from assay.core.task import Message
 from assay.objective.preferences import Preference, preference_batch
 from assay.rollout.saying import Reader
 from assay.runtime import Chat, ChatTemplate, char_tokenizer
-from assay.runtime.special_tokens import special_tokens_of
-from assay.runtime.tokenizer import HubTokenizer
+from assay.runtime.text.special_tokens import special_tokens_of
+from assay.runtime.text.tokenizer import HubTokenizer
 from assay.train.demonstration import Demonstration
 
 PROMPTS = [*TEXT, "7 * 6 =", " spaces  and\n\nlines\n", "漢字", "x"]

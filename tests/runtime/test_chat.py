@@ -20,9 +20,9 @@ from assay.core.rollout import Completion, Sampling, Span, Stop, ids_of
 from assay.core.task import Message
 from assay.core.thinking import Thinking
 from assay.rollout.saying import Reader
-from assay.runtime.chat import Chat
-from assay.runtime.jinja import JinjaText
-from assay.runtime.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
+from assay.runtime.text.chat import Chat
+from assay.runtime.text.jinja import JinjaText
+from assay.runtime.text.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
 
 NAMES = sorted(FAMILIES)
 USER, SAID = Message("user", "What is 12 + 30?"), Message("assistant", "The answer is 42.")
@@ -387,7 +387,7 @@ def test_what_ends_an_answer_must_be_named(tmp_path: Path) -> None:
 
 
 def test_jinja_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.runtime.jinja.find_spec", lambda name: None)
+    monkeypatch.setattr("assay.runtime.text.jinja.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"jinja2 is not installed: pip install 'assay-rl\[train\]'"):
         HubTokenizer.load(place("qwen"))
 

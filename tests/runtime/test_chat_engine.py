@@ -18,13 +18,13 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Environment, Obs, Step
 from assay.rollout import KeepAll, KeepLast, Player
 from assay.rollout.saying import said_text
-from assay.runtime.chat import Chat
-from assay.runtime.engine import NativeEngine
-from assay.runtime.hf import load_model, save_model
-from assay.runtime.model import Model, init_model
+from assay.runtime.engine.native import NativeEngine
+from assay.runtime.engine.stops import Watch
+from assay.runtime.models.hf import load_model, save_model
+from assay.runtime.models.model import Model, init_model
 from assay.runtime.settings import DecoderShape
-from assay.runtime.stops import Watch
-from assay.runtime.tokenizer import HubTokenizer, char_tokenizer
+from assay.runtime.text.chat import Chat
+from assay.runtime.text.tokenizer import HubTokenizer, char_tokenizer
 
 
 def model_of(tokenizer: HubTokenizer, positions: int = 512) -> Model:
@@ -295,7 +295,7 @@ def test_another_models_tokenizer_is_refused(tmp_path: Path) -> None:
 def test_engines_of_transformers_end_at_texts_where_they_are_given_a_tokenizer() -> None:
     from transformers import AutoModelForCausalLM, GPT2Config
 
-    from assay.runtime.hub_engine import TransformersEngine
+    from assay.runtime.engine.hub_engine import TransformersEngine
 
     config = GPT2Config(
         vocab_size=CHARS.size, n_embd=16, n_layer=1, n_head=2, n_positions=64, bos_token_id=None, eos_token_id=None

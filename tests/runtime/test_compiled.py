@@ -24,8 +24,8 @@ from assay.core.manifest import manifest_of
 from assay.runtime import DecoderShape, char_tokenizer, init_model
 from assay.runtime.compiled import build as builds
 from assay.runtime.compiled import path
-from assay.runtime.engine import NativeEngine
-from assay.runtime.model import with_arrays
+from assay.runtime.engine.native import NativeEngine
+from assay.runtime.models.model import with_arrays
 
 LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from assay.runtime.compiled import build as builds
-from assay.runtime.optim import AdamWOptimizer
+from assay.runtime.learner.optim import AdamWOptimizer
 from assay.runtime.settings import AdamW
 
 SHAPES = st.lists(

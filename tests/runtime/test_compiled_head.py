@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from assay.runtime import DecoderShape
 from assay.runtime.compiled import build as builds
 from assay.runtime.compiled.head import LARGEST, compiled_columns
-from assay.runtime.decoder import Decoder
-from assay.runtime.packing import pack_offsets
-from assay.runtime.readout import Head, head_columns
+from assay.runtime.learner.decoder import Decoder
+from assay.runtime.learner.lm_head import Head, head_columns
+from assay.runtime.learner.packing import pack_offsets
 
 
 def inputs(seed, positions, hidden, vocabulary, spread=1.0):
@@ -145,7 +145,7 @@ def test_no_positions_are_no_numbers():
 
 def test_what_it_cannot_is_left_to_pytorch(monkeypatch):
     calls = []
-    monkeypatch.setattr("assay.runtime.readout.compiled_columns", lambda *given: calls.append(given) or (None, None))
+    monkeypatch.setattr("assay.runtime.learner.lm_head.compiled_columns", lambda *given: calls.append(given) or (None, None))
     states, weight, targets, _ = inputs(0, 3, 2, LARGEST + 1)
     library = builds.build()
     some, ids = weight[:9], targets % 9
@@ -164,7 +164,9 @@ def test_a_decoder_computes_by_it_unless_told_not_to(monkeypatch, tied):
     shape = DecoderShape(vocab_size=12, hidden_size=16, num_layers=1, tied=tied)
     assert Decoder(shape, kernel=False).head.library is None
     compiled, calls = Decoder(shape, kernel=True), []
-    monkeypatch.setattr("assay.runtime.readout.compiled_columns", lambda *given: calls.append(given) or compiled_columns(*given))
+    monkeypatch.setattr(
+        "assay.runtime.learner.lm_head.compiled_columns", lambda *given: calls.append(given) or compiled_columns(*given)
+    )
     compiled.columns(torch.tensor([1, 2, 3]), pack_offsets(np.array([0, 3])), torch.tensor([1, 2]))
     assert len(calls) == 1
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from assay.runtime.compiled import build as builds
-from assay.runtime.optim import MuonOptimizer, newton_schulz
+from assay.runtime.learner.optim import MuonOptimizer, newton_schulz
 from assay.runtime.settings import AdamW, Muon
 
 SIZES = st.lists(st.tuples(st.integers(1, 150), st.integers(1, 150)), min_size=1, max_size=4)

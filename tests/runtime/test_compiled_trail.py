@@ -31,11 +31,11 @@ from assay.runtime import LearnerSettings, TorchLearner, char_tokenizer
 from assay.runtime.compiled import build as builds
 from assay.runtime.compiled import path
 from assay.runtime.compiled.trail import Trail
-from assay.runtime.decoder import Decoder
-from assay.runtime.engine import NativeEngine
-from assay.runtime.engines import Native
-from assay.runtime.model import Model
-from assay.runtime.packing import pack_offsets
+from assay.runtime.engine.native import NativeEngine
+from assay.runtime.engine.settings import Native
+from assay.runtime.learner.decoder import Decoder
+from assay.runtime.learner.packing import pack_offsets
+from assay.runtime.models.model import Model
 
 CHECKED = 4096
 """As `train.cpp` has it: recalled tokens on which a row is computed too."""

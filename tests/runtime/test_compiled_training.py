@@ -18,10 +18,10 @@ from assay.core.plan import Plan
 from assay.core.rollout import ids_of
 from assay.core.sample import supervised
 from assay.runtime import DecoderShape, LearnerSettings, TorchLearner, char_tokenizer, init_model
-from assay.runtime.batching import micro_batches
 from assay.runtime.compiled import build as builds
-from assay.runtime.decoder import Decoder
-from assay.runtime.packing import pack_offsets
+from assay.runtime.learner.batching import micro_batches
+from assay.runtime.learner.decoder import Decoder
+from assay.runtime.learner.packing import pack_offsets
 
 SHAPE = DecoderShape(vocab_size=12, hidden_size=40, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=10, intermediate_size=50)
 

@@ -12,9 +12,10 @@ from learner_cases import Weighted, random_batch, small_model
 
 from assay.core.errors import ConfigError
 from assay.core.plan import Plan
-from assay.runtime import LearnerSettings, Lora, Mesh, TorchLearner, compiling
-from assay.runtime.hub_decoder import HubDecoder
-from assay.runtime.packing import pack_offsets
+from assay.runtime import LearnerSettings, Lora, Mesh, TorchLearner
+from assay.runtime.kernels import compile as compiling
+from assay.runtime.learner.hub_decoder import HubDecoder
+from assay.runtime.learner.packing import pack_offsets
 
 ROWS = ([0, 7, 20], [0, 7, 14, 20, 33], [0, 40], [0, 9, 11, 30, 60])
 

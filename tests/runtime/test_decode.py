@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from assay.core.errors import ConfigError
 from assay.core.rollout import Sampling
 from assay.core.seeds import uniforms
-from assay.runtime.decode import DecodePath, KVCache, chunks
-from assay.runtime.draw import Draws, draw
-from assay.runtime.model import init_model
+from assay.runtime.engine.decode import DecodePath, KVCache, chunks
+from assay.runtime.engine.draw import Draws, draw
+from assay.runtime.engine.sequences import Job, Order, SlotTable
+from assay.runtime.engine.weights import ServedWeights
+from assay.runtime.models.model import init_model
 from assay.runtime.settings import DecoderShape
-from assay.runtime.slots import Job, Order, SlotTable
-from assay.runtime.tokenizer import char_tokenizer
-from assay.runtime.weights import ServedWeights
+from assay.runtime.text.tokenizer import char_tokenizer
 
 SHAPE = DecoderShape(vocab_size=41, hidden_size=32, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=8, intermediate_size=40)
 

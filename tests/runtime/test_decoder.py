@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from assay.core.errors import ConfigError
-from assay.runtime.decoder import Decoder
-from assay.runtime.packing import pack_offsets
+from assay.runtime.learner.decoder import Decoder
+from assay.runtime.learner.packing import pack_offsets
 from assay.runtime.settings import DecoderShape
 
 LENGTHS = [5, 17, 6, 40, 17, 1, 3, 60]

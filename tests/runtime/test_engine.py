@@ -14,12 +14,12 @@ from assay.core.errors import ConfigError, DataError, EngineError, UnknownNameEr
 from assay.core.manifest import Manifest, manifest_of
 from assay.core.protocols import SwapMode
 from assay.core.rollout import Span, Stop
-from assay.runtime import decode
 from assay.runtime.compiled import path
-from assay.runtime.engine import NativeEngine
-from assay.runtime.hf import load_model
-from assay.runtime.model import with_arrays
-from assay.runtime.publishing import published
+from assay.runtime.engine import decode
+from assay.runtime.engine.native import NativeEngine
+from assay.runtime.learner.publishing import published
+from assay.runtime.models.hf import load_model
+from assay.runtime.models.model import with_arrays
 
 
 @pytest.fixture(autouse=True)

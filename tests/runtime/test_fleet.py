@@ -17,8 +17,8 @@ from mesh_cases import BASE, CASES, made, odd
 from assay.core.errors import ConfigError, DataError, RankError
 from assay.core.rollout import ids_of
 from assay.runtime import LearnerSettings, Mesh, MeshLearner, Muon, ValueHead
-from assay.runtime.fleet import build_learner
-from assay.runtime.learner import TorchLearner
+from assay.runtime.distributed.mesh import build_learner
+from assay.runtime.learner.learner import TorchLearner
 from assay.train.mismatch import Watched
 
 

@@ -12,14 +12,14 @@ import torch
 from engine_reference import ALPHABET, hub_model, teacher_forced, write
 from safetensors.torch import load_file, save_file
 
-import assay.runtime.hf as hf
+import assay.runtime.models.hf as hf
 from assay.core.errors import ConfigError, DataError, StorageError
-from assay.runtime.decode import DecodePath
-from assay.runtime.hf import load_decoder, load_model, save_model
-from assay.runtime.model import Model, init_model, parameter_shapes, with_arrays
+from assay.runtime.engine.decode import DecodePath
+from assay.runtime.engine.weights import ServedWeights
+from assay.runtime.models.hf import load_decoder, load_model, save_model
+from assay.runtime.models.model import Model, init_model, parameter_shapes, with_arrays
 from assay.runtime.settings import DecoderShape
-from assay.runtime.tokenizer import char_tokenizer
-from assay.runtime.weights import ServedWeights
+from assay.runtime.text.tokenizer import char_tokenizer
 
 SMALL = DecoderShape(vocab_size=45, hidden_size=32, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=16, intermediate_size=40)
 SHAPES = {

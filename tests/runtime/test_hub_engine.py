@@ -17,10 +17,10 @@ from assay.core.errors import AssayError, ConfigError, EngineError, UnknownNameE
 from assay.core.manifest import manifest_of
 from assay.core.protocols import SwapMode
 from assay.core.rollout import Span, Stop
-from assay.runtime import hub_decode
-from assay.runtime.engine import NativeEngine
-from assay.runtime.engines import InProcess
-from assay.runtime.hub_engine import TransformersEngine
+from assay.runtime.engine import hub_decode
+from assay.runtime.engine.hub_engine import TransformersEngine
+from assay.runtime.engine.native import NativeEngine
+from assay.runtime.engine.settings import InProcess
 from assay.train.proof import WeightProof, probe_rows
 
 CLOSE = 1e-5

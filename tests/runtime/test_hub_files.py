@@ -11,13 +11,13 @@ import torch
 from hub_cases import DENSE, FAMILIES, hub_model
 from learner_cases import Likelihood, random_batch
 
-import assay.runtime.hub_files as hub_files
+import assay.runtime.models.hub_files as hub_files
 from assay.core.errors import ConfigError, DataError
 from assay.core.plan import Plan
-from assay.runtime.exported import reloaded, write_exported
-from assay.runtime.hf import load_model, save_model
-from assay.runtime.learner import TorchLearner
-from assay.runtime.model import Model
+from assay.runtime.learner.learner import TorchLearner
+from assay.runtime.models.exported import reloaded, write_exported
+from assay.runtime.models.hf import load_model, save_model
+from assay.runtime.models.model import Model
 from assay.runtime.settings import AdamW, LearnerSettings, Lora
 
 LORA = Lora(rank=4)

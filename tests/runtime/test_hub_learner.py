@@ -7,16 +7,16 @@ import torch
 from hub_cases import DENSE, FAMILIES, hub_model
 from learner_cases import Likelihood, Weighted, random_batch
 
-import assay.runtime.hub_decoder as hub_decoder
-import assay.runtime.rows as rows_module
+import assay.runtime.kernels.row_attention as rows_module
+import assay.runtime.learner.hub_decoder as hub_decoder
 from assay.core.errors import ConfigError, DataError
 from assay.core.plan import Plan
 from assay.core.rollout import ids_of
 from assay.core.seeds import generator
-from assay.runtime.hf import load_model, save_model
-from assay.runtime.hub_decoder import HubDecoder
-from assay.runtime.hub_model import Adapter, HubModel, merged
-from assay.runtime.learner import TorchLearner
+from assay.runtime.learner.hub_decoder import HubDecoder
+from assay.runtime.learner.learner import TorchLearner
+from assay.runtime.models.hf import load_model, save_model
+from assay.runtime.models.hub_model import Adapter, HubModel, merged
 from assay.runtime.settings import AdamW, LearnerSettings, Lora, Trunk, ValueHead
 from assay.testing import random_model
 

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from assay.runtime.kernels import rms_norm, rotate
+from assay.runtime.kernels.ops import rms_norm, rotate
 
 
 def generator(seed=0):

@@ -10,9 +10,9 @@ from assay.core.errors import DataError, NonFiniteError, PlanError, UnknownNameE
 from assay.core.manifest import manifest_of
 from assay.core.plan import Forward, Plan, Scope
 from assay.core.rollout import ids_of
-from assay.runtime import learner as learner_module
-from assay.runtime.learner import TorchLearner
-from assay.runtime.packing import pack_offsets
+from assay.runtime.learner import learner as learner_module
+from assay.runtime.learner.learner import TorchLearner
+from assay.runtime.learner.packing import pack_offsets
 from assay.runtime.settings import AdamW, LearnerSettings, Muon, Schedule
 
 ENTROPY = Plan(live=("logp_new", "entropy"))

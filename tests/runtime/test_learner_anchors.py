@@ -18,10 +18,10 @@ from assay.core.seeds import generator
 from assay.objective.loss.vocab_divergence import FullKl
 from assay.runtime import Anchor, Ema, Every, Frozen
 from assay.runtime.anchors import check_vocabulary
-from assay.runtime.learner import TorchLearner
-from assay.runtime.model import init_model
+from assay.runtime.learner.learner import TorchLearner
+from assay.runtime.models.model import init_model
 from assay.runtime.settings import AdamW, LearnerSettings, ValueHead
-from assay.runtime.tokenizer import char_tokenizer
+from assay.runtime.text.tokenizer import char_tokenizer
 
 MOVING = (Anchor(), Anchor("reset", refresh=Every(steps=2)), Anchor("ema", refresh=Ema(decay=0.75)))
 LARGE = replace(SHAPE, hidden_size=32, num_layers=1, tied=False, max_positions=64)

@@ -8,7 +8,7 @@ from safetensors.numpy import load_file, save_file
 
 from assay.core.errors import CheckpointError
 from assay.core.plan import Plan
-from assay.runtime.learner import TorchLearner
+from assay.runtime.learner.learner import TorchLearner
 from assay.runtime.settings import AdamW, LearnerSettings, Muon
 
 FILES = ["anchors.safetensors", "learner.json", "optimizer.safetensors", "weights.safetensors"]

@@ -21,9 +21,9 @@ from assay.core.errors import CheckpointError, ConfigError, NonFiniteError, Plan
 from assay.core.plan import Forward, Plan
 from assay.objective.loss.td_fits import Bce, HlGauss, TwoHot
 from assay.objective.loss.vocab import ChoiceLogp, MaxLogp
-from assay.runtime.critics import Head
-from assay.runtime.learner import TorchLearner
-from assay.runtime.packing import pack_offsets
+from assay.runtime.learner.critics import Head
+from assay.runtime.learner.learner import TorchLearner
+from assay.runtime.learner.packing import pack_offsets
 from assay.runtime.settings import AdamW, LearnerSettings, Muon, Trunk, ValueHead
 
 V = ValueHead(init=1.0)

@@ -14,7 +14,7 @@ from mesh_cases import CASES, CONTEXT, RESUMED
 from two_ranks import Results, on_two_ranks
 
 from assay.core.errors import CheckpointError
-from assay.runtime.typed import array_of
+from assay.runtime.kernels.typed import array_of
 
 
 @pytest.fixture(scope="module", params=["few", pytest.param("every", marks=pytest.mark.prove)])

@@ -8,9 +8,9 @@ from hub_cases import FAMILIES, hub_model
 from torch import nn
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
-from assay.runtime.hub_decoder import HubDecoder
-from assay.runtime.norms import fuse_norms
-from assay.runtime.packing import pack_offsets
+from assay.runtime.kernels.norms import fuse_norms
+from assay.runtime.learner.hub_decoder import HubDecoder
+from assay.runtime.learner.packing import pack_offsets
 
 PLAIN = ("qwen3", "llama", "mistral", "mixtral", "phi3")
 

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from assay.core.errors import CheckpointError
-from assay.runtime.optim import AdamWOptimizer, MuonOptimizer, build_optimizer, newton_schulz
+from assay.runtime.learner.optim import AdamWOptimizer, MuonOptimizer, build_optimizer, newton_schulz
 from assay.runtime.settings import AdamW, Muon
 
 LAYER = "model.layers.0.mlp.up_proj.weight"

@@ -3,8 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.runtime.kernels import pad_rows, unpad_rows
-from assay.runtime.packing import BUCKET_COST, TOKEN_COST, bucket_lengths, pack_offsets
+from assay.runtime.kernels.ops import pad_rows, unpad_rows
+from assay.runtime.learner.packing import BUCKET_COST, TOKEN_COST, bucket_lengths, pack_offsets
 
 LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=40)
 

@@ -20,12 +20,12 @@ from assay.core.plan import Plan
 from assay.core.rollout import ids_of
 from assay.core.sample import supervised
 from assay.core.seeds import generator
-from assay.runtime.engine import NativeEngine
-from assay.runtime.hf import save_model
-from assay.runtime.learner import TorchLearner
-from assay.runtime.model import Model, init_model, with_arrays
+from assay.runtime.engine.native import NativeEngine
+from assay.runtime.learner.learner import TorchLearner
+from assay.runtime.models.hf import save_model
+from assay.runtime.models.model import Model, init_model, with_arrays
 from assay.runtime.settings import DecoderShape, LearnerSettings, Muon
-from assay.runtime.tokenizer import char_tokenizer
+from assay.runtime.text.tokenizer import char_tokenizer
 
 if TYPE_CHECKING:
     from transformers import Qwen3ForCausalLM

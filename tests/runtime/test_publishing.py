@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from assay.core.canon import digest
 from assay.core.errors import ConfigError, EngineError, WeightProofError
 from assay.core.manifest import manifest_of
-from assay.runtime import InProcess, Lagged, LearnerSettings, TorchLearner, TransformersEngine, mixed
-from assay.runtime.mixed import mixed_digests
-from assay.runtime.publishing import Laid, published
+from assay.runtime import InProcess, Lagged, LearnerSettings, TorchLearner, TransformersEngine
+from assay.runtime.learner import mixed
+from assay.runtime.learner.mixed import mixed_digests
+from assay.runtime.learner.publishing import Laid, published
 from assay.runtime.vllm.snapshots import checked
 from assay.testing.faults import BaseWeights, StaleModel, StaleTensor
 from assay.train.proof import WeightProof, probe_rows

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from learner_cases import Weighted, random_batch
 
-import assay.runtime.hub_decoder as hub_decoder
+import assay.runtime.learner.hub_decoder as hub_decoder
 from assay.core.errors import ConfigError
 from assay.core.plan import Plan
-from assay.runtime import ragged
-from assay.runtime.learner import TorchLearner
-from assay.runtime.packing import pack_offsets
+from assay.runtime.kernels import ragged_attention as ragged
+from assay.runtime.learner.learner import TorchLearner
+from assay.runtime.learner.packing import pack_offsets
 from assay.runtime.settings import LearnerSettings
 
 PLAIN = LearnerSettings(precision="bf16", clip_norm=0.0, micro_tokens=80)

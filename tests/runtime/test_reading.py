@@ -11,9 +11,9 @@ from assay.core import Request, Sampling
 from assay.core.errors import DataError
 from assay.core.rollout import ids_of
 from assay.runtime import DecoderShape, NativeEngine, char_tokenizer, init_model
-from assay.runtime.decoder import Decoder
-from assay.runtime.hub_model import Adapter
-from assay.runtime.reading import Reader
+from assay.runtime.learner.decoder import Decoder
+from assay.runtime.models.hub_model import Adapter
+from assay.runtime.models.likelihood import Reader
 from assay.runtime.settings import Lora
 
 MODEL = init_model(

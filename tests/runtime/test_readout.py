@@ -7,8 +7,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from assay.core.vocab import FullEntropy
 from assay.objective.loss.vocab import MeanLogp, MinP, PowerLogp, SupportLogp, TopP
 from assay.objective.loss.vocab_divergence import FDivergence, FullKl, Jsd
-from assay.runtime import readout, settings
-from assay.runtime.readout import Beside, Head, head_columns, head_statistics
+from assay.runtime import settings
+from assay.runtime.learner import lm_head as readout
+from assay.runtime.learner.lm_head import Beside, Head, head_columns, head_statistics
 
 
 def generator(seed=0):

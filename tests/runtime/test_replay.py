@@ -23,9 +23,9 @@ from assay.core.sample import samples
 from assay.core.task import Context, Task
 from assay.core.wire import rollout_from_wire, rollout_to_wire
 from assay.runtime import Anchor, InProcess, LearnerSettings, Lora, TorchLearner
-from assay.runtime.model import init_model
+from assay.runtime.models.model import init_model
 from assay.runtime.settings import AdamW, DecoderShape
-from assay.runtime.tokenizer import char_tokenizer
+from assay.runtime.text.tokenizer import char_tokenizer
 
 MIXTURES = ("mixtral", "qwen3_moe")
 SETTINGS = LearnerSettings(optimizer=AdamW(lr=1e-3), micro_tokens=160)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError
-from assay.runtime.model import parameter_shapes
+from assay.runtime.models.model import parameter_shapes
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule
 
 

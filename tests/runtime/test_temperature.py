@@ -12,7 +12,7 @@ from torch import Tensor
 from assay.core import FrozenMap, Sampling, Task
 from assay.core.batch import pack
 from assay.core.vocab import FullEntropy, VocabStat
-from assay.runtime.readout import Beside, Head, head_columns, head_statistics
+from assay.runtime.learner.lm_head import Beside, Head, head_columns, head_statistics
 from assay.testing import graded
 
 POSITIONS, WIDTH, VOCABULARY = 40, 8, 37

@@ -13,7 +13,7 @@ from tokenizers import decoders as token_decoders
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.task import Message
-from assay.runtime.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
+from assay.runtime.text.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
 
 ALPHABET = "0123456789 S>\nabcé<eos"
 

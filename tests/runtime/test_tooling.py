@@ -19,11 +19,11 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import Sampling
 from assay.core.task import CALLS, TOOLS, Context, Message, World
 from assay.rollout import Player
-from assay.runtime.chat import Chat
-from assay.runtime.tokenizer import ChatTemplate, HubTokenizer
-from assay.tasks.keyvalue import KeyValue, LookUp
-from assay.tasks.toolcalls import ToolCalls, schemas_of
+from assay.runtime.text.chat import Chat
+from assay.runtime.text.tokenizer import ChatTemplate, HubTokenizer
 from assay.testing.fakes import Ask, ScriptedEngine
+from assay_tasks.keyvalue import KeyValue, LookUp
+from assay_tasks.toolcalls import ToolCalls, schemas_of
 
 NAMES = sorted(TOOL_FAMILIES)
 SCHEMAS = [
@@ -223,7 +223,7 @@ def test_a_whole_attempt_with_a_tool_that_the_template_shows(name: str) -> None:
 
 
 def test_calls_that_are_no_json_are_refused_with_their_text() -> None:
-    from assay.core.tooling import with_words
+    from assay.core.tools import with_words
 
     with pytest.raises(DataError):
         with_words("{")

@@ -16,11 +16,11 @@ from assay.objective.loss.vocab_columns import fixed_columns, live_columns
 from assay.objective.loss.vocab_divergence import FullKl, Jsd, PowerKl
 from assay.objective.loss.vocab_terms import StatLoss
 from assay.objective.methods.entropy import clip_cov, kl_cov, lp_reg, rapo, skywork_or1, steer, top_entropy
-from assay.runtime import passes
-from assay.runtime.decoder import Decoder
-from assay.runtime.learner import TorchLearner
-from assay.runtime.packing import pack_offsets
-from assay.runtime.readout import head_columns
+from assay.runtime.learner import forwards as passes
+from assay.runtime.learner.decoder import Decoder
+from assay.runtime.learner.learner import TorchLearner
+from assay.runtime.learner.lm_head import head_columns
+from assay.runtime.learner.packing import pack_offsets
 from assay.runtime.settings import AdamW, LearnerSettings
 
 

@@ -11,10 +11,10 @@ from sympy.parsing.sympy_parser import implicit_multiplication_application, pars
 
 from assay.core.canon import plain
 from assay.tasks import Form, Problem
-from assay.tasks.math.equations import LinearEquation, LinearSystem, Logarithms, algebra
-from assay.tasks.math.polynomials import Inequality, Quadratic
 from assay.testing import check_problem
 from assay.verify.attempts import posed
+from assay_tasks.math.equations import LinearEquation, LinearSystem, Logarithms, algebra
+from assay_tasks.math.polynomials import Inequality, Quadratic
 
 SOURCE = algebra()
 X = sympy.Symbol("x", real=True)

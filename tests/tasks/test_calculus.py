@@ -10,9 +10,9 @@ from test_algebra import read
 
 from assay.core.canon import plain
 from assay.tasks import Form, Problem
-from assay.tasks.math.calculus import Extremum, Limit, Taylor, calculus
 from assay.testing import check_problem
 from assay.verify.attempts import posed
+from assay_tasks.math.calculus import Extremum, Limit, Taylor, calculus
 
 SOURCE = calculus()
 X = sympy.Symbol("x", real=True)

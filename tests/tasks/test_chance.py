@@ -11,8 +11,8 @@ import pytest
 
 from assay.core.canon import plain
 from assay.tasks import Problem
-from assay.tasks.math.chance import Arrangements, Cards, Coins, Urn, chance
 from assay.testing import check_problem
+from assay_tasks.math.chance import Arrangements, Cards, Coins, Urn, chance
 
 SOURCE = chance()
 

@@ -13,14 +13,14 @@ import pytest
 from assay.core.errors import ToolchainError, UnknownNameError
 from assay.sandbox import Program, Sandbox
 from assay.tasks import Problem, Problems
-from assay.tasks.code.dialects import DIALECTS, dialect, written
-from assay.tasks.code.drawn import drawn_program
-from assay.tasks.code.family import code
-from assay.tasks.code.machines import Registers, Stack, Tape
-from assay.tasks.code.predict import Output
-from assay.tasks.code.program import Unclear, run
-from assay.tasks.code.texts import Matches, Strings, pattern_text
 from assay.testing import check_problem
+from assay_tasks.code.dialects import DIALECTS, dialect, written
+from assay_tasks.code.drawn import drawn_program
+from assay_tasks.code.family import code
+from assay_tasks.code.machines import Registers, Stack, Tape
+from assay_tasks.code.predict import Output
+from assay_tasks.code.program import Unclear, run
+from assay_tasks.code.texts import Matches, Strings, pattern_text
 
 CODE: Problems = code()
 

@@ -9,11 +9,11 @@ import pytest
 
 from assay.core.canon import canonical, plain
 from assay.tasks import Problem, Problems
-from assay.tasks.coding.chains import apart, described, drawn_chain, inputs, lines, looped, mutants, result
-from assay.tasks.coding.family import coding
-from assay.tasks.coding.problems import Bug, ChainProblem, Repair, Translate
 from assay.testing import check_problem
 from assay.verify.attempts import attempt
+from assay_tasks.coding.chains import apart, described, drawn_chain, inputs, lines, looped, mutants, result
+from assay_tasks.coding.family import coding
+from assay_tasks.coding.problems import Bug, ChainProblem, Repair, Translate
 
 CODING: Problems = coding()
 CHAINS = [p for p in CODING.problems if isinstance(p, ChainProblem)]

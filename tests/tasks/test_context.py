@@ -12,7 +12,7 @@ from assay.core.canon import plain
 from assay.core.errors import ConfigError
 from assay.core.task import Task
 from assay.tasks import Problems
-from assay.tasks.context.haystacks import LENGTHS, Needles, VariableTracking, context
+from assay_tasks.context.haystacks import LENGTHS, Needles, VariableTracking, context
 
 CONTEXT: Problems = context()
 

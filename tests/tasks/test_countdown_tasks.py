@@ -10,9 +10,9 @@ import pytest
 
 from assay.core.errors import DataError
 from assay.tasks import Problem, family
-from assay.tasks.math.countdown import Closest, MakeAll, MakeTarget, TwentyFour, countdown
 from assay.testing import check_problem
 from assay.verify import Countdown, posed
+from assay_tasks.math.countdown import Closest, MakeAll, MakeTarget, TwentyFour, countdown
 
 SOURCE = family("countdown")
 

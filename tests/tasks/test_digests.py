@@ -16,8 +16,9 @@ import pytest
 from assay.core.canon import FrozenMap
 from assay.core.protocols import Environment, TaskSource, Verifier
 from assay.core.task import Message, Task, World
-from assay.tasks import SortDigits, families, family
+from assay.tasks import families, family
 from assay.testing import stream_digest
+from assay_tasks import SortDigits
 
 PINNED = Path(__file__).with_name("digests.json")
 RENEW = "python tests/tasks/test_digests.py"

@@ -18,13 +18,14 @@ from assay.core.errors import ConfigError, DataError, MissingExtraError, RewardE
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
-from assay.tasks import Expression, Problems, family, in_turn, judged_rows, load_rows, verifier_of
+from assay.interop.taskset import TasksetReward, taskset_class
+from assay.tasks import Problems, family, in_turn, judged_rows, load_rows, verifier_of
 from assay.tasks.exchange.packaging import write_package
 from assay.tasks.exchange.tasksets import Judge, environment_of, source_of, taskset_of
 from assay.testing import check_task_source
 from assay.verify import ExactMatch, MathAnswer, Numeric
 from assay.verify.attempts import attempt
-from assay.verify.foreign.taskset import TasksetReward, taskset_class
+from assay_tasks import Expression
 
 
 class ToyData(fake.TaskData):
@@ -138,7 +139,7 @@ def test_a_package_that_the_library_lacks_is_named_itself(monkeypatch: pytest.Mo
     def lacking(name: str) -> Any:
         raise ModuleNotFoundError("No module named 'pydantic'", name="pydantic")
 
-    monkeypatch.setattr("assay.verify.foreign.taskset.import_module", lacking)
+    monkeypatch.setattr("assay.interop.taskset.import_module", lacking)
     with pytest.raises(ModuleNotFoundError, match="pydantic"):
         taskset_of("sort")
 
@@ -263,7 +264,7 @@ def test_a_fault_is_no_zero() -> None:
 
 def test_sources_by_module() -> None:
     assert source_of("assay.tasks:SortDigits", seed=3).seed == 3  # pyright: ignore
-    assert source_of("assay.tasks.math.arithmetic:arithmetic") == family("arithmetic")
+    assert source_of("assay_tasks.math.arithmetic:arithmetic") == family("arithmetic")
 
 
 @pytest.mark.parametrize("name", ["arithmetic", "keyvalue"])

@@ -20,9 +20,10 @@ from assay.core.protocols import TaskSource
 from assay.core.rollout import Stop
 from assay.core.seeds import content_split
 from assay.core.task import Message
-from assay.tasks import KeyValue, Mixture, Problems, Reverse, Rows, SortDigits, card, distinct, families, family, slip
-from assay.tasks.keyvalue import Store
+from assay.tasks import Mixture, Problems, Rows, card, distinct, families, family, slip
 from assay.testing import ContractError, attempt, check_environment, check_task_source, sources
+from assay_tasks import KeyValue, Reverse, SortDigits
+from assay_tasks.keyvalue import Store
 
 ROOT = Path(__file__).parents[2]
 QUICK = [name for name in families() if not isinstance(family(name), Problems)] + ["arithmetic", "words"]
@@ -334,12 +335,12 @@ def test_cards() -> None:
 
 
 def test_the_shown_family_is_short_and_shown_whole() -> None:
-    code = (ROOT / "src/assay/tasks/reverse.py").read_text()
+    code = (ROOT / "src/assay_tasks/reverse.py").read_text()
     assert len(code.splitlines()) < 60
     assert code in (ROOT / "docs/add/task.md").read_text()
 
 
 def test_the_page_names_every_family() -> None:
-    page = (ROOT / "docs/rooms/tasks.md").read_text()
+    page = (ROOT / "docs/packages/tasks.md").read_text()
     assert [name for name in families() if f"`{name}`" not in page] == []
     assert [name for name in families() if not card(family(name)).summary] == []

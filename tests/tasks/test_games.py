@@ -23,16 +23,16 @@ from assay.core.rollout import Rollout, Stop
 from assay.core.task import Task
 from assay.rollout.positions import context_after
 from assay.tasks import Form
-from assay.tasks.games.family import games
-from assay.tasks.games.guessing import BlackBox
-from assay.tasks.games.house import House
-from assay.tasks.games.opponents import ConnectThree, Nim, Subtraction, TicTacToe
-from assay.tasks.games.play import Game, Replay
-from assay.tasks.games.words import marks, pegs
 from assay.tasks.problems import Problems
 from assay.tasks.turns import actions_of
 from assay.testing import check_environment
 from assay.verify.attempts import attempt
+from assay_tasks.games.family import games
+from assay_tasks.games.guessing import BlackBox
+from assay_tasks.games.house import House
+from assay_tasks.games.opponents import ConnectThree, Nim, Subtraction, TicTacToe
+from assay_tasks.games.play import Game, Replay
+from assay_tasks.games.words import marks, pegs
 
 GAMES: Problems = games()
 ARMS = list(GAMES.arms())

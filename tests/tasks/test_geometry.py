@@ -11,9 +11,9 @@ from test_algebra import read
 
 from assay.core.canon import plain
 from assay.tasks import Form, Problem
-from assay.tasks.math.geometry import Angles, Circle, Pythagoras, geometry
 from assay.testing import check_problem
 from assay.verify.attempts import posed
+from assay_tasks.math.geometry import Angles, Circle, Pythagoras, geometry
 
 SOURCE = geometry()
 

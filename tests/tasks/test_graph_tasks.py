@@ -14,16 +14,16 @@ import pytest
 
 from assay.core.errors import ConfigError, DataError
 from assay.tasks import Form, family
-from assay.tasks.graphs import counts, exact, rooted, search, tours, weighed
-from assay.tasks.graphs.arrows import turned_once
-from assay.tasks.graphs.base import Witness
-from assay.tasks.graphs.drawing import any_graph, joined, names, some, tree
-from assay.tasks.graphs.net import Net, bits
-from assay.tasks.graphs.routes import Distance, WeightedPath
-from assay.tasks.graphs.sets import ThreeColoring
-from assay.tasks.graphs.wording import CABLES, COURSES, FRIENDS, PIPES, ROADS, described
 from assay.testing.problems import check_problem
 from assay.verify.attempts import posed
+from assay_tasks.graphs import counts, exact, rooted, search, tours, weighed
+from assay_tasks.graphs.arrows import turned_once
+from assay_tasks.graphs.base import Witness
+from assay_tasks.graphs.drawing import any_graph, joined, names, some, tree
+from assay_tasks.graphs.net import Net, bits
+from assay_tasks.graphs.routes import Distance, WeightedPath
+from assay_tasks.graphs.sets import ThreeColoring
+from assay_tasks.graphs.wording import CABLES, COURSES, FRIENDS, PIPES, ROADS, described
 
 PROBLEMS: dict[str, Any] = {p.name: p for p in family("graphs").problems}  # pyright: ignore
 

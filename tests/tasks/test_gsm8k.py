@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from assay.core.errors import ConfigError, DataError, UnknownNameError
-from assay.tasks import Gsm8k, worked_rows
 from assay.testing import attempt, check_task_source
+from assay_tasks import Gsm8k, worked_rows
 
 ROWS = [
     {"question": "Two and two?", "answer": "2 + 2 = <<2+2=4>>4\n#### 4"},

@@ -12,10 +12,10 @@ import pytest
 
 from assay.core.canon import plain
 from assay.tasks import Problems
-from assay.tasks.hardware.family import hardware
-from assay.tasks.hardware.problems import Arithmetic, Counter, HardwareProblem, Moore, Shift, TruthTable
 from assay.testing import check_problem
 from assay.verify.attempts import attempt
+from assay_tasks.hardware.family import hardware
+from assay_tasks.hardware.problems import Arithmetic, Counter, HardwareProblem, Moore, Shift, TruthTable
 
 HARDWARE: Problems = hardware()
 needs_iverilog = pytest.mark.skipif(shutil.which("vvp") is None, reason="vvp is not installed (Debian package iverilog)")

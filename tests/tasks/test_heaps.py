@@ -12,9 +12,9 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Snapshots
 from assay.core.task import Task
-from assay.tasks import Heaps
-from assay.tasks.heaps import ROLES, HeapsVerdict, after, best
 from assay.testing import attempt, check_environment, check_task_source
+from assay_tasks import Heaps
+from assay_tasks.heaps import ROLES, HeapsVerdict, after, best
 
 
 def table(prompt: str, split: str = "train") -> Task:

@@ -18,15 +18,15 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError, MissingExtraError, RewardError, UnknownNameError
 from assay.core.rollout import Stop
 from assay.core.score import Fault
+from assay.interop import gym
+from assay.interop.gym import GymReward
+from assay.interop.taskset import taskset_class
 from assay.sandbox import Result, Status
 from assay.tasks import judged_rows, load_rows
 from assay.tasks.exchange import gym as gym_rows_of
 from assay.tasks.exchange.gym import gym_rows
 from assay.tasks.exchange.importing import Found, Importer, Rejected, Summary, found_in, write_rows
 from assay.verify.attempts import attempt, posed
-from assay.verify.foreign import gym
-from assay.verify.foreign.gym import GymReward
-from assay.verify.foreign.taskset import taskset_class
 
 
 def taken(

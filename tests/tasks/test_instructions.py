@@ -10,9 +10,9 @@ import pytest
 
 from assay.core.canon import plain
 from assay.tasks import Problems
-from assay.tasks.instructions import Constrained, instructions, written_to
 from assay.verify.attempts import attempt
 from assay.verify.constraints.verifier import constraint_of, described
+from assay_tasks.instructions import Constrained, instructions, written_to
 
 SOURCE: Problems = instructions()
 ARM = "instructions/constraints"

@@ -12,11 +12,11 @@ import pytest
 from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError
 from assay.tasks import family
-from assay.tasks.logic.knights import Knights
-from assay.tasks.logic.saturn import Planted, Satisfiable, Solvable, clauses_of
-from assay.tasks.logic.solver import Solver, difficulty
 from assay.testing.problems import check_problem
 from assay.verify.attempts import attempt
+from assay_tasks.logic.knights import Knights
+from assay_tasks.logic.saturn import Planted, Satisfiable, Solvable, clauses_of
+from assay_tasks.logic.solver import Solver, difficulty
 
 
 def test_the_sheets_numbers_of_difficulty() -> None:
@@ -190,6 +190,6 @@ def test_puzzles_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     def boast(people: int, depth: int, rng: Random, speaker: int) -> list[Any]:
         return ["is", speaker]
 
-    monkeypatch.setattr("assay.tasks.logic.knights._statement", boast)
+    monkeypatch.setattr("assay_tasks.logic.knights._statement", boast)
     with pytest.raises(DataError, match="has one answer"):
         Knights().draw(1, Random(0))

@@ -13,11 +13,11 @@ import pytest
 from assay.core.canon import plain
 from assay.core.errors import ConfigError
 from assay.tasks import family
-from assay.tasks.mazes.family import AnyWay, MazeDistance, MazeReachable, ShortestWay, shortest
-from assay.tasks.mazes.grid import carve
-from assay.tasks.mazes.walk import MazeWalk
 from assay.testing.problems import check_problem
 from assay.verify.attempts import attempt
+from assay_tasks.mazes.family import AnyWay, MazeDistance, MazeReachable, ShortestWay, shortest
+from assay_tasks.mazes.grid import carve
+from assay_tasks.mazes.walk import MazeWalk
 
 SMALL = "S.#.G\n.#...\n....#"
 

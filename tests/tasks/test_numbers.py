@@ -11,9 +11,9 @@ import sympy
 
 from assay.core.canon import plain
 from assay.tasks import Form, Problem, family
-from assay.tasks.math.numbers import Multiples, PowerMod, numbers
 from assay.testing import check_problem
 from assay.verify.attempts import posed
+from assay_tasks.math.numbers import Multiples, PowerMod, numbers
 
 SOURCE = numbers()
 

@@ -20,9 +20,10 @@ import pytest
 from assay.core.canon import digest, plain
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.seeds import content_split
-from assay.tasks import Expression, Facts, Form, Mixture, Problem, Problems, Reverse, Rows, Solution, SortDigits, card, family
+from assay.tasks import Facts, Form, Mixture, Problem, Problems, Rows, Solution, card, family
 from assay.testing import check_problem, check_task_source, sources
 from assay.verify.attempts import attempt
+from assay_tasks import Expression, Reverse, SortDigits
 
 ARITHMETIC = "arithmetic/expression"
 

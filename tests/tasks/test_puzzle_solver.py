@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError, DataError
-from assay.tasks.puzzles.constraints import (
+from assay.verify.structure.smtlib import problem_of
+from assay_tasks.puzzles.constraints import (
     AllDifferent,
     Constraint,
     Count,
@@ -26,8 +27,7 @@ from assay.tasks.puzzles.constraints import (
     related,
     values_in,
 )
-from assay.tasks.puzzles.solver import Model
-from assay.verify.structure.smtlib import problem_of
+from assay_tasks.puzzles.solver import Model
 
 
 def some(rng: Random, n: int, top: int) -> Constraint:

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError
-from assay.tasks.puzzles.difficulty import Size, difficulty, size_of
-from assay.tasks.puzzles.load import load_puzzle, puzzle_from
-from assay.tasks.puzzles.solver import Model
-from assay.tasks.puzzles.spec import Spec
-from assay.tasks.puzzles.terms import Formula, Ref, constraint_of, read, value_of, valued
 from assay.testing import attempt, check_task_source
 from assay.verify.structure.smtlib import problem_of
+from assay_tasks.puzzles.difficulty import Size, difficulty, size_of
+from assay_tasks.puzzles.load import load_puzzle, puzzle_from
+from assay_tasks.puzzles.solver import Model
+from assay_tasks.puzzles.spec import Spec
+from assay_tasks.puzzles.terms import Formula, Ref, constraint_of, read, value_of, valued
 
 FILES = Path(__file__).parents[2] / "docs/add/puzzles"
 

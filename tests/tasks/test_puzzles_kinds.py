@@ -13,13 +13,13 @@ from assay.core.errors import ConfigError, DataError
 from assay.tasks import family
 from assay.tasks.problem import Problem
 from assay.tasks.problems import Problems
-from assay.tasks.puzzles.dates import Calendar
-from assay.tasks.puzzles.logic import Syllogism
-from assay.tasks.puzzles.orders import Schedule
-from assay.tasks.puzzles.plans import Jugs, PlanPuzzle
-from assay.tasks.puzzles.puzzle import Puzzle, listed
-from assay.tasks.puzzles.squares import Sudoku
 from assay.testing import attempt, check_task_source
+from assay_tasks.puzzles.dates import Calendar
+from assay_tasks.puzzles.logic import Syllogism
+from assay_tasks.puzzles.orders import Schedule
+from assay_tasks.puzzles.plans import Jugs, PlanPuzzle
+from assay_tasks.puzzles.puzzle import Puzzle, listed
+from assay_tasks.puzzles.squares import Sudoku
 
 FAMILIES = {name: family(name) for name in ("grids", "riddles", "plans")}
 ALL = [problem for source in FAMILIES.values() if isinstance(source, Problems) for problem in source.problems]

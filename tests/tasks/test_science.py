@@ -15,11 +15,11 @@ import sympy
 from assay.core.canon import plain
 from assay.core.errors import DataError
 from assay.tasks import Form, Problem
-from assay.tasks.science.chemistry import _REACTIONS, MolarMass, Stoichiometry, atoms_of, balanced
-from assay.tasks.science.law import LawProblem
-from assay.tasks.science.nature import Circuits, Genetics, Units, science
 from assay.testing import check_problem
 from assay.verify.attempts import posed
+from assay_tasks.science.chemistry import _REACTIONS, MolarMass, Stoichiometry, atoms_of, balanced
+from assay_tasks.science.law import LawProblem
+from assay_tasks.science.nature import Circuits, Genetics, Units, science
 
 SOURCE = science()
 

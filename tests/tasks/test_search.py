@@ -17,11 +17,11 @@ from assay.core.errors import DataError
 from assay.core.rollout import Stop
 from assay.core.task import Task
 from assay.tasks import Problems
-from assay.tasks.search.desk import Desk, Researched, called
-from assay.tasks.search.lore import KINDS, PHRASES, RELATIONS, lore
-from assay.tasks.search.questions import Clues, Hops, Masks, search
 from assay.testing import check_verifier
 from assay.verify.attempts import attempt, posed
+from assay_tasks.search.desk import Desk, Researched, called
+from assay_tasks.search.lore import KINDS, PHRASES, RELATIONS, lore
+from assay_tasks.search.questions import Clues, Hops, Masks, search
 
 SEARCH: Problems = search()
 

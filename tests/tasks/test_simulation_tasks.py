@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from assay.tasks import Problem, Problems
-from assay.tasks.simulation.cells import Ant, Ball, Elementary, Life, Robot, Turing
-from assay.tasks.simulation.family import simulation
-from assay.tasks.simulation.flows import BoardGame, Elevator, Inventory, Lights, Queue, StateMachine
 from assay.testing import check_problem
+from assay_tasks.simulation.cells import Ant, Ball, Elementary, Life, Robot, Turing
+from assay_tasks.simulation.family import simulation
+from assay_tasks.simulation.flows import BoardGame, Elevator, Inventory, Lights, Queue, StateMachine
 
 SIMULATION: Problems = simulation()
 

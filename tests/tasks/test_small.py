@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from assay.core.rollout import Stop
 from assay.tasks import family
-from assay.tasks.small.generations import Generations
-from assay.tasks.small.tables import FollowPath
-from assay.tasks.small.terse import Terse
 from assay.testing import attempt
+from assay_tasks.small.generations import Generations
+from assay_tasks.small.tables import FollowPath
+from assay_tasks.small.terse import Terse
 
 NAMES = (
     "addition",

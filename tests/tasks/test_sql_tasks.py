@@ -11,14 +11,14 @@ import pytest
 from assay.core.canon import plain
 from assay.core.errors import UnknownNameError
 from assay.tasks import Problems
-from assay.tasks.sql.base import Question
-from assay.tasks.sql.family import sql
-from assay.tasks.sql.query import Any_, Col, Compare, Join, Select, Sets, mutants
-from assay.tasks.sql.single import Aggregate, Filter
-from assay.tasks.sql.themes import THEMES, theme
-from assay.tasks.sql.words import clauses
 from assay.testing import check_problem
 from assay.verify.attempts import attempt
+from assay_tasks.sql.base import Question
+from assay_tasks.sql.family import sql
+from assay_tasks.sql.query import Any_, Col, Compare, Join, Select, Sets, mutants
+from assay_tasks.sql.single import Aggregate, Filter
+from assay_tasks.sql.themes import THEMES, theme
+from assay_tasks.sql.words import clauses
 
 SQL: Problems = sql()
 

@@ -13,9 +13,10 @@ from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.guide import SuccessVariance, Uniform
 from assay.recipes import SHOWN, assay_small
-from assay.tasks import Mixture, Reverse, SortDigits, card, family, in_turn, reseeded, suite, suites, written
+from assay.tasks import Mixture, card, family, in_turn, reseeded, suite, suites, written
 from assay.tasks.exchange.packaging import write_package
 from assay.testing import check_task_source
+from assay_tasks import Reverse, SortDigits
 
 SMALL = Mixture(
     name="three",

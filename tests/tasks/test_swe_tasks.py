@@ -18,20 +18,20 @@ import pytest
 from assay.core.canon import plain
 from assay.core.errors import DataError
 from assay.core.task import Task
-from assay.tasks.swe.bugs import SORTS, Bug, bugs_of, function_of
-from assay.tasks.swe.family import swe
-from assay.tasks.swe.kind import Kind, renamed
-from assay.tasks.swe.loaded import Endless, Loaded
-from assay.tasks.swe.problems import Patch
-from assay.tasks.swe.repair import Repair
-from assay.tasks.swe.repository import KINDS, SHARES, Repository, given, measured, profile, written_shares
-from assay.tasks.swe.workbench import Bench, Files, called, said_of
 from assay.testing import check_problem
 from assay.testing.contracts import wait_for
 from assay.verify import attempt
 from assay.verify.code import edits_in
+from assay_tasks.swe.bugs import SORTS, Bug, bugs_of, function_of
+from assay_tasks.swe.family import swe
+from assay_tasks.swe.kind import Kind, renamed
+from assay_tasks.swe.loaded import Endless, Loaded
+from assay_tasks.swe.problems import Patch
+from assay_tasks.swe.repair import Repair
+from assay_tasks.swe.repository import KINDS, SHARES, Repository, given, measured, profile, written_shares
+from assay_tasks.swe.workbench import Bench, Files, called, said_of
 
-PINNED = importlib.resources.files("assay.tasks.swe").joinpath(SHARES)
+PINNED = importlib.resources.files("assay_tasks.swe").joinpath(SHARES)
 RENEW = "bugs or examples changed; if that is meant: python tests/tasks/test_swe_tasks.py"
 SWE = swe()
 TWICE = Kind(

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from assay.tasks import Form, Problem, Problems
-from assay.tasks.tables.family import tables
-from assay.tasks.tables.questions import Aggregate, Compare, Count, Lookup, Nth, Pivot, TableQuestion
-from assay.tasks.tables.several import Hops, Trend
-from assay.tasks.tables.sheet import Sheet, said
 from assay.testing import check_problem
 from assay.verify.attempts import posed
+from assay_tasks.tables.family import tables
+from assay_tasks.tables.questions import Aggregate, Compare, Count, Lookup, Nth, Pivot, TableQuestion
+from assay_tasks.tables.several import Hops, Trend
+from assay_tasks.tables.sheet import Sheet, said
 
 TABLES: Problems = tables()
 

@@ -16,14 +16,15 @@ import pytest
 from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError
 from assay.core.task import Task
-from assay.tasks import Problems, load_texts, self_supervised
-from assay.tasks.text.family import text
-from assay.tasks.text.lexicon import WORDS
-from assay.tasks.text.selfmade import Masked, NextSegment, leaks
-from assay.tasks.text.strings import Caesar, Edits, Substitution, Transposition
-from assay.tasks.text.tables import Classify
+from assay.tasks import Problems
 from assay.testing import check_task_source
 from assay.verify.attempts import attempt
+from assay_tasks import load_texts, self_supervised
+from assay_tasks.text.family import text
+from assay_tasks.text.lexicon import WORDS
+from assay_tasks.text.selfmade import Masked, NextSegment, leaks
+from assay_tasks.text.strings import Caesar, Edits, Substitution, Transposition
+from assay_tasks.text.tables import Classify
 
 TEXT: Problems = text()
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import ToolResult
 from assay.core.task import World
-from assay.tasks.keyvalue import KeyValue, LookUp
-from assay.tasks.toolcalls import Asked, ToolCalls, calls_of, schemas_of
+from assay_tasks.keyvalue import KeyValue, LookUp
+from assay_tasks.toolcalls import Asked, ToolCalls, calls_of, schemas_of
 
 WORLD = KeyValue().task("keyvalue", 1, "train", 0).exposed()
 ADD = '{"name": "add", "arguments": {"a": 1, "b": 2}}'

@@ -8,9 +8,10 @@ import pytest
 
 from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError
-from assay.tasks import Problems, load_triples, self_supervised_graph
-from assay.tasks.text.triples import Clues, InOrder, Walk
+from assay.tasks import Problems
 from assay.testing import attempt, check_problem, check_task_source
+from assay_tasks import load_triples, self_supervised_graph
+from assay_tasks.text.triples import Clues, InOrder, Walk
 
 RELATIONS = ("knows", "lives in", "works for", "was taught by", "owns")
 

@@ -15,16 +15,16 @@ from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError, MissingExtraError
 from assay.core.protocols import Environment
 from assay.core.task import Task
-from assay.tasks.web import chromium
-from assay.tasks.web.browser import HELP, NO_PAGE, Browser, Site, command_of
-from assay.tasks.web.chromium import Chromium, close_chromium, find_chromium
-from assay.tasks.web.family import web
-from assay.tasks.web.page import Button, Element, Field, Form, Link, Page, Table, Text, html_of
-from assay.tasks.web.sites.forms import FillForm
-from assay.tasks.web.visit import Intent, WebProblem
 from assay.testing import check_problem
 from assay.testing.contracts import wait_for
 from assay.verify import attempt
+from assay_tasks.web import chromium
+from assay_tasks.web.browser import HELP, NO_PAGE, Browser, Site, command_of
+from assay_tasks.web.chromium import Chromium, close_chromium, find_chromium
+from assay_tasks.web.family import web
+from assay_tasks.web.page import Button, Element, Field, Form, Link, Page, Table, Text, html_of
+from assay_tasks.web.sites.forms import FillForm
+from assay_tasks.web.visit import Intent, WebProblem
 
 WEB = web()
 ARMS = {p.name: p for p in WEB.problems if isinstance(p, WebProblem)}

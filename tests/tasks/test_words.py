@@ -13,10 +13,10 @@ import pytest
 
 from assay.core.canon import plain
 from assay.tasks import Form, Problem
-from assay.tasks.math.quantities import Quantities
-from assay.tasks.math.words import Ages, Calendar, Clock, Currencies, Mixtures, Parts, Percentages, Shopping, Travel, words
 from assay.testing import check_problem
 from assay.verify.attempts import posed
+from assay_tasks.math.quantities import Quantities
+from assay_tasks.math.words import Ages, Calendar, Clock, Currencies, Mixtures, Parts, Percentages, Shopping, Travel, words
 
 SOURCE = words()
 

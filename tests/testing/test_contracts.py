@@ -20,10 +20,10 @@ from assay.core.score import Fault, Score
 from assay.core.seeds import content_split
 from assay.core.task import Message, Task, World
 from assay.guide import SuccessVariance, Uniform
-from assay.tasks import KeyValue, SortDigits
-from assay.tasks.keyvalue import Store
 from assay.testing import ContractError, Report, attempt, check_curriculum, check_environment, check_task_source, check_verifier
 from assay.verify import ExactMatch
+from assay_tasks import KeyValue, SortDigits
+from assay_tasks.keyvalue import Store
 
 CALLS = {"n": 0}
 

@@ -13,7 +13,7 @@ from assay.core.batch import Batch
 from assay.core.rollout import Rollout
 from assay.lab.controls import RandomReward, Rewarded
 from assay.rollout import Player
-from assay.runtime.learner import TorchLearner
+from assay.runtime.learner.learner import TorchLearner
 from assay.train import models
 from assay.train.loop import StepResult, step
 from assay.train.run import Run

@@ -41,7 +41,7 @@ from assay.objective.methods import (
 )
 from assay.runtime import Anchor, Ema, Every, LearnerSettings, ValueHead, save_model
 from assay.runtime.settings import AdamW
-from assay.tasks import Rows, SortDigits
+from assay.tasks import Rows
 from assay.train import models
 from assay.train.driver import train
 from assay.train.fits import check_run
@@ -51,6 +51,7 @@ from assay.train.run import Evaluation, Run
 from assay.train.session import Session, open_session
 from assay.train.stage import kl_to_base
 from assay.verify import ScoringPool
+from assay_tasks import SortDigits
 
 LARGE = replace(SHAPE, hidden_size=48, num_layers=1)
 TEACHER = Anchor("teacher", model="TEACHER")

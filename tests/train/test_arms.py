@@ -18,7 +18,7 @@ from assay.core.errors import ConfigError, GateError, UnknownNameError
 from assay.core.rollout import Sampling
 from assay.guide import Frontier
 from assay.measure import read_run
-from assay.tasks import Mixture, Reverse, SortDigits
+from assay.tasks import Mixture
 from assay.train.driver import train
 from assay.train.evaluate import by_arm, summary
 from assay.train.levels import arms_of
@@ -27,6 +27,7 @@ from assay.train.reinforce import Reinforce, Until
 from assay.train.run import Evaluation, Run
 from assay.train.stage import gated_levels
 from assay.train.stages import WarmUp
+from assay_tasks import Reverse, SortDigits
 
 BOTH = Mixture(name="both", sources=(SortDigits(levels=(1, 2, 3)), Reverse(levels=(2, 3))))
 

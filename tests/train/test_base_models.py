@@ -20,10 +20,10 @@ from assay.core.protocols import Request
 from assay.core.rollout import Sampling
 from assay.objective.methods import dpo
 from assay.runtime import NativeEngine, TorchLearner, char_tokenizer, load_model, save_model
-from assay.runtime import exported as files
-from assay.runtime.tokenizer import HubTokenizer
-from assay.tasks import SortDigits
+from assay.runtime.models import exported as files
+from assay.runtime.text.tokenizer import HubTokenizer
 from assay.train import Evaluation, Folder, Imitate, Policy, Prefer, Reinforce, Run, export, train
+from assay_tasks import SortDigits
 
 BOS = 2
 

@@ -13,20 +13,20 @@ from tiny_runs import SHAPE, reinforce, tiny, warm_up
 from assay.core import FrozenMap, Message, Sampling, Task, Thinking, World, dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError, DataError
 from assay.rollout.saying import Reader
-from assay.runtime.chat import Chat
-from assay.runtime.hf import load_model, save_model
-from assay.runtime.model import init_model
-from assay.runtime.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
-from assay.tasks import KeyValue, ToolCalls, schemas_of
-from assay.tasks.keyvalue import LookUp
+from assay.runs.journal import Journal
+from assay.runtime.models.hf import load_model, save_model
+from assay.runtime.models.model import init_model
+from assay.runtime.text.chat import Chat
+from assay.runtime.text.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
 from assay.train import models
 from assay.train.driver import train
 from assay.train.fits import check_fits
-from assay.train.journal import Journal
 from assay.train.models import Folder, Scratch
 from assay.train.policy import Policy
 from assay.train.run import Run
 from assay.train.warmup import trace_row
+from assay_tasks import KeyValue, ToolCalls, schemas_of
+from assay_tasks.keyvalue import LookUp
 
 THINKS = Thinking(open="<", close=">", required=True)
 

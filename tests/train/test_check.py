@@ -23,14 +23,14 @@ from assay.lab.controls import FormatOnly, Rewarded
 from assay.measure import Finding, History, RewardHacking, Severity
 from assay.measure.history import MetricLine
 from assay.objective.methods import grpo
-from assay.runtime.hf import load_model
+from assay.runtime.models.hf import load_model
 from assay.runtime.settings import AdamW, LearnerSettings
-from assay.tasks import SortDigits
 from assay.testing import graded
 from assay.train.check import Checker, IndependentCheck
 from assay.train.driver import train
 from assay.train.run import Evaluation, Run
 from assay.verify import ExactMatch, RewardFunction
+from assay_tasks import SortDigits
 
 SORT = SortDigits(levels=(1, 2, 3))
 LOST = Score(components={}, fault=Fault.VERIFIER)

@@ -33,12 +33,12 @@ from assay.objective.methods import (
     weighted_bc,
 )
 from assay.runtime.settings import AdamW, LearnerSettings
-from assay.tasks import KeyValue, SortDigits
 from assay.train import models
 from assay.train.driver import resume, train
 from assay.train.fits import check_run
 from assay.train.providers import TurnState
 from assay.train.run import Evaluation, Run
+from assay_tasks import KeyValue, SortDigits
 
 EXPERT = STREAMS.index("expert")
 

@@ -18,7 +18,7 @@ from assay.curate import Matching
 from assay.measure.runs import RunView, read_run
 from assay.runtime import save_model
 from assay.runtime.settings import DecoderShape, Lora
-from assay.tasks import Mixture, Rows, SortDigits
+from assay.tasks import Mixture, Rows
 from assay.testing.models import random_model
 from assay.train import contamination
 from assay.train.contamination import look
@@ -27,6 +27,7 @@ from assay.train.models import Built, Folder, Scratch
 from assay.train.reinforce import Reinforce
 from assay.train.run import ContaminationCheck, Evaluation, Run
 from assay.train.stages import Prefer, WarmUp
+from assay_tasks import SortDigits
 
 WORDS = [
     "apple",

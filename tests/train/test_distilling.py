@@ -23,11 +23,12 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError, EngineError, RewardError, UnknownNameError
 from assay.core.task import Task
 from assay.lab import Distillation, ModelTeacher, ServerTeacher
-from assay.lab.teachers import posed
-from assay.tasks import KeyValue, Rows, SortDigits
+from assay.runs.storage import read_json
+from assay.select.teachers import posed
+from assay.tasks import Rows
 from assay.train import Evaluation, Scratch, train
 from assay.train.imitate import demonstrations_of
-from assay.train.storage import read_json
+from assay_tasks import KeyValue, SortDigits
 
 TASKS = SortDigits(levels=(2, 3))
 Say = Callable[[list[dict[str, str]], int], Any]

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from evidence import kills
 from tiny_runs import digest_of, in_child, kill_at, on_tiny_base, points_into, resumed, tiny, trained
 
-from assay.lab import kills
 from assay.lab.controls import RandomReward, Rewarded
-from assay.train import storage
+from assay.runs import storage
 from assay.train.driver import resume, train
 from assay.train.models import Built
 from assay.train.run import Run

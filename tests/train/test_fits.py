@@ -20,16 +20,17 @@ from assay.core.errors import ConfigError, DataError, PlanError
 from assay.core.rollout import Sampling
 from assay.core.seeds import content_split
 from assay.objective import Kl, KlInReward, Objective, TdLoss, grpo, nll, rloo
-from assay.runtime.learner import TorchLearner
-from assay.runtime.model import init_model
+from assay.runtime.learner.learner import TorchLearner
+from assay.runtime.models.model import init_model
 from assay.runtime.settings import LearnerSettings
-from assay.runtime.tokenizer import HubTokenizer, char_tokenizer
-from assay.tasks import KeyValue, Rows, SortDigits
+from assay.runtime.text.tokenizer import HubTokenizer, char_tokenizer
+from assay.tasks import Rows
 from assay.train import models
 from assay.train.driver import train
 from assay.train.fits import check_fits, check_run
 from assay.train.run import Run
 from assay.verify import ExactMatch, FormatIs, Together
+from assay_tasks import KeyValue, SortDigits
 
 # ---- what the learner does not offer ------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from assay.objective.loss.entropy import Entropy
 from assay.objective.methods import areal, dapo, grpo, pacs, rloo
 from assay.objective.objective import Objective
 from assay.runtime import NcclUpdate, VllmSettings
-from assay.runtime.engines import Native
+from assay.runtime.engine.settings import Native
 from assay.train.driver import Outcome, load_run, resume, train
 from assay.train.record import run_id
 from assay.train.reinforce import Until

@@ -12,18 +12,18 @@ import pytest
 from hub_cases import FAMILIES, exaggerated, hub_model
 from tiny_runs import in_child, kill_at, points_into, resumed, trained
 
-import assay.runtime.rows as rows
+import assay.runtime.kernels.row_attention as rows
 from assay.core.errors import ConfigError
 from assay.core.rollout import Sampling
 from assay.guide import Compose, Recent
 from assay.lab.controls import RandomReward, Rewarded
 from assay.objective import tis
+from assay.runs.storage import read_json
 from assay.runtime import AdamW, Auto, InProcess, LearnerSettings, Lora, Native, TransformersEngine, load_model, save_model
-from assay.tasks import SortDigits
 from assay.train import Evaluation, Folder, Policy, Reinforce, Run, WarmUp, models, train
 from assay.train.session import open_session
-from assay.train.storage import read_json
 from assay.verify import ScoringPool
+from assay_tasks import SortDigits
 
 LORA = Lora(rank=8)
 

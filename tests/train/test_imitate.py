@@ -29,10 +29,9 @@ from assay.core.sample import STREAMS
 from assay.objective import dpo, grpo, nll
 from assay.objective.methods import methods
 from assay.rollout.saying import Reader
-from assay.runtime.chat import Chat
-from assay.runtime.tokenizer import HubTokenizer, char_tokenizer
-from assay.tasks import Mixture, SortDigits
-from assay.tasks.gsm8k import Gsm8k
+from assay.runtime.text.chat import Chat
+from assay.runtime.text.tokenizer import HubTokenizer, char_tokenizer
+from assay.tasks import Mixture
 from assay.train import export, load_run, models
 from assay.train.contamination import look
 from assay.train.data import data_digests, rows_of
@@ -43,6 +42,8 @@ from assay.train.imitate import Imitations, demonstrations_of
 from assay.train.prefer import preferences_of
 from assay.train.run import ContaminationCheck, Run
 from assay.train.stages import Imitate
+from assay_tasks import SortDigits
+from assay_tasks.gsm8k import Gsm8k
 
 Row = Mapping[str, Any]
 CHARACTERS = char_tokenizer("0123456789+=?\n")  # padding is 0, the end 1, "0" is 2

@@ -12,8 +12,8 @@ from hub_cases import hub_model
 from test_hub_runs import accuracy, hub_run, proofs
 
 from assay.runtime import AdamW, LearnerSettings, save_model
-from assay.tasks import SortDigits
 from assay.train import Evaluation, Imitate, Reinforce, train
+from assay_tasks import SortDigits
 
 TASKS = SortDigits(levels=(2, 3))
 

@@ -14,9 +14,9 @@ import pytest
 from tiny_runs import at_named, in_child, only_rl, resumed, trained
 
 from assay.core.errors import CheckpointError
+from assay.runs.journal import FILES, Journal
 from assay.tasks import Rows
 from assay.train.driver import resume, train
-from assay.train.journal import FILES, Journal
 from assay.train.models import Scratch
 from assay.train.run import Run
 

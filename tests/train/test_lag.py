@@ -26,16 +26,17 @@ from assay.guide import Compose, Recent
 from assay.lab.controls import RandomReward, Rewarded
 from assay.objective.methods import areal, cispo, grpo, pacs, scale_rl
 from assay.objective.methods import reinforce as reinforce_method
+from assay.runs import storage
 from assay.runtime import Lagged, NativeEngine
 from assay.runtime.settings import AdamW, LearnerSettings
-from assay.tasks import SortDigits
 from assay.testing.faults import StaleModel, StaleTensor
-from assay.train import loop, models, stage, storage
+from assay.train import loop, models, stage
 from assay.train.driver import train
 from assay.train.proof import WeightProof
 from assay.train.run import Run
 from assay.train.session import Session, open_session
 from assay.verify import ScoringPool
+from assay_tasks import SortDigits
 
 
 def lagging(lag: int = 2, **changes: Any) -> Run:
@@ -253,8 +254,8 @@ class Lying:
 
 async def published(s: Session, engine: Any, updates: int = 6, lr: float = 1e-2) -> list[tuple[int, bool]]:
     """The version served after each of some updates, and whether it was proved, with a learner that moves every weight."""
-    from assay.runtime.learner import TorchLearner
-    from assay.runtime.model import with_arrays
+    from assay.runtime.learner.learner import TorchLearner
+    from assay.runtime.models.model import with_arrays
 
     model = models.load(s.run.model, lambda run, folder: folder)
     arrays = {n: np.array(a) for n, a in (s.published().payload or {}).items()}

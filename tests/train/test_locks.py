@@ -14,7 +14,7 @@ import pytest
 from tiny_runs import at_named, digest_of, ended, in_child, kill_at, on_tiny_base, resumed, started, tiny, trained
 
 from assay.core.errors import ConfigError
-from assay.train import lock
+from assay.runs import lock
 from assay.train.driver import resume, train
 
 

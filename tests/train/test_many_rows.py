@@ -12,12 +12,13 @@ from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import CheckpointError, ConfigError, DataError
 from assay.core.rollout import Sampling
 from assay.runtime.settings import DecoderShape
-from assay.tasks import Mixture, Rows, SortDigits
+from assay.tasks import Mixture, Rows
 from assay.train import record
 from assay.train.driver import load_run, resume, train
 from assay.train.models import Scratch
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
+from assay_tasks import SortDigits
 
 SHAPE = DecoderShape(
     hidden_size=16, num_layers=1, num_heads=1, num_kv_heads=1, head_dim=16, intermediate_size=32, max_positions=64

@@ -30,18 +30,18 @@ from assay.runtime import (
     Trunk,
     ValueHead,
     char_tokenizer,
-    compiling,
     init_model,
     load_model,
     save_model,
 )
 from assay.runtime.compiled import build as builds
-from assay.runtime.packing import pack_offsets
-from assay.runtime.readout import Head, head_columns
+from assay.runtime.kernels import compile as compiling
+from assay.runtime.learner.lm_head import Head, head_columns
+from assay.runtime.learner.packing import pack_offsets
 from assay.runtime.settings import HEAD_ELEMENTS
-from assay.tasks import SortDigits
 from assay.train import Folder, Reinforce, Run, Scratch
 from assay.train.memory import Weights, activations_of, head_of, weights_in, weights_of
+from assay_tasks import SortDigits
 
 ADAPTERS = (None, Lora(rank=4), Lora(rank=4, dora=True), Lora(rank=3, targets=("q_proj", "down_proj")))
 

@@ -15,7 +15,7 @@ from tiny_runs import SHAPE, at_named, digest_of, in_child, kill_at, points_into
 from assay.core.errors import ConfigError, InexactResumeError, RankError
 from assay.core.rollout import Sampling
 from assay.runtime import AdamW, LearnerSettings, Lora, Mesh, save_model
-from assay.runtime.typed import array_of
+from assay.runtime.kernels.typed import array_of
 from assay.train import Evaluation, Folder, Run, load_run, resume, train
 from assay.train.fits import check_run
 
@@ -43,7 +43,7 @@ def ranks_alive(folder: Path) -> list[int]:
                 mine = str(folder).encode() in (entry / "environ").read_bytes()
             except OSError:
                 continue
-            if b"assay.runtime.rank" in line and mine:
+            if b"assay.runtime.distributed.worker" in line and mine:
                 found.append(int(entry.name))
     return found
 

@@ -15,7 +15,7 @@ from assay.cli.recipe import settle_wired
 from assay.cli.train import TrainOptions
 from assay.core.errors import ConfigError
 from assay.objective.methods import methods
-from assay.runtime.hf import save_model
+from assay.runtime.models.hf import save_model
 from assay.train import models
 from assay.train.fits import check_fits
 from assay.train.given import given_step

@@ -13,10 +13,10 @@ import assay.train
 from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import Sampling
 from assay.core.task import Message
-from assay.tasks import KeyValue, SortDigits
 from assay.train import Policy, models
 from assay.train.driver import train
 from assay.train.models import Built, Folder, Scratch
+from assay_tasks import KeyValue, SortDigits
 
 
 @pytest.fixture(scope="module")

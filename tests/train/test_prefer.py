@@ -24,8 +24,9 @@ from assay.objective import Center, DropStale, Kl, Objective, Scalarise, dpo, gr
 from assay.objective.loss.score import ScoreLoss
 from assay.objective.loss.sets.pointwise import ScoreSquare
 from assay.objective.methods import methods
-from assay.runtime.tokenizer import HubTokenizer, char_tokenizer
-from assay.train import models, storage
+from assay.runs import storage
+from assay.runtime.text.tokenizer import HubTokenizer, char_tokenizer
+from assay.train import models
 from assay.train.driver import resume, train
 from assay.train.fits import check_run
 from assay.train.given import given_step, in_order

@@ -17,9 +17,9 @@ import pytest
 from tiny_runs import SORTED, prefer, preferring, reinforce, warm_up
 
 from assay.objective import Objective, dpo, kto, orpo, simpo
-from assay.runtime.hf import load_model
-from assay.runtime.learner import TorchLearner
-from assay.runtime.model import Model
+from assay.runtime.learner.learner import TorchLearner
+from assay.runtime.models.hf import load_model
+from assay.runtime.models.model import Model
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.tasks import Rows
 from assay.train.driver import train

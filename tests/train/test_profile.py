@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tiny_runs import tiny
 
-from assay.core.parts import Parts
+from assay.core.util.profiler import Parts
 from assay.measure.panels import profile_of
 from assay.measure.report import write_report
 from assay.measure.runs import read_run

@@ -18,16 +18,16 @@ from assay.core.manifest import Manifest
 from assay.core.protocols import Engine
 from assay.core.rollout import Ids
 from assay.lab.controls import RandomReward, Rewarded
+from assay.runs.journal import Journal
 from assay.runtime.settings import AdamW, LearnerSettings
-from assay.tasks import SortDigits
 from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongTiedHead
 from assay.train import models
-from assay.train.journal import Journal
 from assay.train.proof import WeightProof, _gap
 from assay.train.run import Run
 from assay.train.session import Session, open_session
 from assay.train.stage import Desk
 from assay.verify import ScoringPool
+from assay_tasks import SortDigits
 
 NORM = "model.layers.1.input_layernorm.weight"
 FAULTS: dict[str, Callable[[Engine], Any]] = {
@@ -67,8 +67,8 @@ def session(tmp_path: Path, lr: float = 1e-3) -> tuple[Run, Session]:
 
 async def proved_steps(s: Session, engine: Engine, proof: WeightProof, lr: float, steps: int = 4) -> list[bool]:
     """Updates of a nudged learner, each published, swapped in and proved."""
-    from assay.runtime.learner import TorchLearner
-    from assay.runtime.model import with_arrays
+    from assay.runtime.learner.learner import TorchLearner
+    from assay.runtime.models.model import with_arrays
 
     model = models.load(s.run.model, lambda run, folder: folder)
     nudged = Nudged(s, lr)

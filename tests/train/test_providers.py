@@ -24,7 +24,6 @@ from assay.objective.loss.ratio_kinds import Interpolated
 from assay.objective.methods import a2po, areal, gui_g1, rae
 from assay.objective.objective import Objective
 from assay.runtime.settings import AdamW, LearnerSettings
-from assay.tasks import SortDigits
 from assay.testing import graded
 from assay.train.columns import Live, Moment, with_steps, with_values
 from assay.train.driver import resume, train
@@ -40,6 +39,7 @@ from assay.train.providers import (
     RightSoFar,
 )
 from assay.train.run import Evaluation, Run
+from assay_tasks import SortDigits
 
 SORT = SortDigits()
 LOST = Score(components={}, fault=Fault.VERIFIER)

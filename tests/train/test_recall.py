@@ -22,13 +22,13 @@ from assay.objective.methods import grpo
 from assay.runtime import Native, machine
 from assay.runtime.compiled.trail import Left
 from assay.runtime.compiled.training import CompiledPasses
-from assay.runtime.engine import NativeEngine
+from assay.runtime.engine.native import NativeEngine
 from assay.runtime.settings import AdamW, LearnerSettings
-from assay.tasks import KeyValue
 from assay.train import loop, models
 from assay.train.driver import train
 from assay.train.run import Run
 from assay.train.session import Session
+from assay_tasks import KeyValue
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from tiny_runs import imitate, imitating, only_rl, prefer, preferring
 
 from assay.cli.tasks import tasks_command
 from assay.core.errors import DataError
-from assay.runtime.chat import Chat
+from assay.runtime.text.chat import Chat
 from assay.tasks import Rows
 from assay.train import train
 from assay.train.data import rows_of

@@ -22,14 +22,16 @@ from assay.lab.controls import RandomReward, Rewarded
 from assay.objective.methods import grpo
 from assay.objective.methods import reinforce as reinforce_method
 from assay.objective.program import Program
+from assay.runs import checkpoint
 from assay.runtime.settings import AdamW, LearnerSettings, Muon
-from assay.tasks import Rows, SortDigits
-from assay.train import checkpoint, models
+from assay.tasks import Rows
+from assay.train import models
 from assay.train.driver import resume, train
 from assay.train.reinforce import Reinforce, Until
 from assay.train.run import Evaluation, Run
 from assay.train.stages import WarmUp
 from assay.verify import RewardFunction
+from assay_tasks import SortDigits
 
 ROWS = [{"prompt": f"S{a}{b}>", "answer": "".join(sorted(f"{a}{b}"))} for a in range(10) for b in range(10)]
 BROKEN = "ASSAY_TEST_BROKEN"
@@ -103,7 +105,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_the_resume_says_so(tmp_path
 
 
 def test_weights_that_are_not_finite_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from assay.runtime.learner import TorchLearner
+    from assay.runtime.learner.learner import TorchLearner
 
     step, calls = TorchLearner.step, iter(range(1000))
 

@@ -21,9 +21,6 @@ from assay.objective import DropTruncated
 from assay.objective.methods import dapo
 from assay.rollout import Branching, Chunks, KeepLast, PlayerSpec, Summarise
 from assay.rollout.positions import context_after
-from assay.tasks import Heaps, KeyValue
-from assay.tasks.heaps import best
-from assay.tasks.keyvalue import Store
 from assay.train import models
 from assay.train.driver import train
 from assay.train.policy import Policy
@@ -31,6 +28,9 @@ from assay.train.reinforce import Reinforce
 from assay.train.run import Run
 from assay.train.session import open_session
 from assay.verify import ScoringPool
+from assay_tasks import Heaps, KeyValue
+from assay_tasks.heaps import best
+from assay_tasks.keyvalue import Store
 
 SHOWN = Summarise(context=12, share=0.9, most=2, instruction="?", shown="={summary}", limit=3)
 

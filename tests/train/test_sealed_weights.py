@@ -10,7 +10,7 @@ from tiny_runs import only_rl
 
 from assay.cli import main
 from assay.core.errors import CheckpointError
-from assay.core.sealed import SEAL, check_seal, seal_folder
+from assay.core.util.folder_digest import SEAL, check_seal, seal_folder
 from assay.train import Policy, resume, train
 
 

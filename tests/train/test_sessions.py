@@ -23,7 +23,7 @@ from assay.objective import Entropy
 from assay.objective.methods import grpo
 from assay.objective.methods import reinforce as reinforce_method
 from assay.rollout import Player
-from assay.tasks import KeyValue, Rows, SortDigits
+from assay.tasks import Rows
 from assay.testing import attempt
 from assay.train import Policy, models
 from assay.train.driver import resume, train
@@ -32,6 +32,7 @@ from assay.train.loop import step as rl_step
 from assay.train.run import Evaluation, Run
 from assay.train.session import Session, open_session
 from assay.verify import ScoringPool
+from assay_tasks import KeyValue, SortDigits
 
 ROWS = [{"prompt": f"S{a}{b}>", "answer": "".join(sorted(f"{a}{b}"))} for a in range(10) for b in range(10)]
 

@@ -21,10 +21,10 @@ from assay.objective.loss.likelihood import Nll
 from assay.objective.methods import areal, grpo
 from assay.rollout.context import KeepLast
 from assay.runtime.compiled import path
-from assay.tasks import KeyValue
 from assay.train import models
 from assay.train.driver import train
 from assay.train.run import Evaluation, Run
+from assay_tasks import KeyValue
 
 
 class Wrapped:

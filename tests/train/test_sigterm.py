@@ -13,14 +13,15 @@ from pathlib import Path
 import pytest
 from tiny_runs import in_child, only_rl, resumed, trained
 
-from assay.train import storage
+from assay.runs import storage
 from assay.train.driver import train, when_stopped
 
 # Waits within step 2 until it is told to go on, so that the signal finds it there however busy the machine is.
 CHILD = """
 import sys
 import tiny_runs
-from assay.train import storage, train
+from assay.runs import storage
+from assay.train import train
 
 lines = 0
 

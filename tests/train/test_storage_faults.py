@@ -16,9 +16,9 @@ import pytest
 from tiny_runs import at_named, digest_of, in_child, reinforce, resumed, tiny, trained
 
 from assay.core.errors import CheckpointError, ConfigError, InexactResumeError, StorageError
-from assay.train import checkpoint, storage
+from assay.runs import checkpoint, storage
+from assay.runs.journal import Journal
 from assay.train.driver import resume, train
-from assay.train.journal import Journal
 
 # ---- a full disk ------------------------------------------------------------------------------------------------------
 
@@ -234,7 +234,7 @@ def test_a_checkpoint_of_another_run_is_refused(stopped: Path, tmp_path: Path) -
 
 def test_a_learner_of_another_shape_is_refused(stopped: Path, tmp_path: Path) -> None:
     """Where the settings say nothing of the shape: a starting model that was exchanged."""
-    from assay.runtime.hf import save_model
+    from assay.runtime.models.hf import save_model
     from assay.train import models
 
     folder = tmp_path / "run"

@@ -20,7 +20,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.task import CALLS, Message
 from assay.rollout.saying import Reader
 from assay.runtime import char_tokenizer, init_model, save_model
-from assay.runtime.tokenizer import HubTokenizer
+from assay.runtime.text.tokenizer import HubTokenizer
 from assay.train import Folder, train
 from assay.train.demonstration import Demonstration
 from assay.train.imitate import Imitations

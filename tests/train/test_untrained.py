@@ -13,12 +13,12 @@ from hub_cases import hub_model
 from test_hub_runs import hub_run
 from tiny_runs import tiny
 
-import assay.runtime.lora as lora
+import assay.runtime.models.lora as lora
 from assay.measure import diagnose, read_run
+from assay.runs.storage import read_json
 from assay.runtime import Lora, save_model
-from assay.runtime.untrained import SIGNAL_STEPS, GradientWatch
+from assay.runtime.learner.untrained import SIGNAL_STEPS, GradientWatch
 from assay.train import resume, train
-from assay.train.storage import read_json
 
 ON_HEAD = Lora(rank=4, targets=("q_proj", "lm_head"))
 

@@ -13,24 +13,24 @@ from typing import Any
 import numpy as np
 import torch
 
-import assay.runtime.engine
-import assay.runtime.hf
-import assay.runtime.learner  # noqa: F401
+import assay.runtime.engine.native
+import assay.runtime.learner.learner  # noqa: F401
+import assay.runtime.models.hf
 from assay.core.manifest import Manifest
 from assay.core.protocols import Engine
 from assay.core.rollout import Sampling
 from assay.guide import Compose, Recent, SuccessVariance
 from assay.objective.methods import dpo, grpo
-from assay.runtime.publishing import published
+from assay.runs import storage
+from assay.runs.storage import read_json
+from assay.runtime.learner.publishing import published
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule
-from assay.tasks import SortDigits
-from assay.train import storage
 from assay.train.driver import resume, train
 from assay.train.models import Built, Scratch
 from assay.train.reinforce import Reinforce
 from assay.train.run import ContaminationCheck, Evaluation, Run
 from assay.train.stages import Imitate, Prefer, WarmUp
-from assay.train.storage import read_json
+from assay_tasks import SortDigits
 
 SHAPE = DecoderShape(
     hidden_size=32, num_layers=2, num_heads=2, num_kv_heads=1, head_dim=16, intermediate_size=64, max_positions=32

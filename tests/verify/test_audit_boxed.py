@@ -10,14 +10,14 @@ from pathlib import Path
 import planted
 import pytest
 
+from assay.audit import Settings, audit, boxed, case_of, resolve
+from assay.audit.desk import Desk
+from assay.audit.judging import judging
 from assay.core.errors import ConfigError, SandboxError, UnknownNameError
 from assay.core.score import Fault
 from assay.core.wire import task_to_wire
 from assay.sandbox import Result, Sandbox, Status
 from assay.verify import ExactMatch, posed
-from assay.verify.audit import Settings, audit, boxed, case_of, resolve
-from assay.verify.audit.desk import Desk
-from assay.verify.audit.judging import judging
 
 FILE = Path(planted.__file__)
 CASES = [case_of({"gold": gold, "prompt": f"What is {int(gold) - 1} + 1?"}, i) for i, gold in enumerate(("4", "17", "42"))]
@@ -112,7 +112,7 @@ def test_a_machine_that_contains_nothing_says_so(monkeypatch) -> None:
     def refused(*_: object) -> Sandbox:
         raise SandboxError("this host contains no program: no level\nmore")
 
-    monkeypatch.setattr("assay.verify.audit.auditing.sandbox_for", refused)
+    monkeypatch.setattr("assay.audit.auditing.sandbox_for", refused)
     assert audit(subject("honest"), CASES[:1], settings=ONCE).isolation == "none: this host contains no program: no level"
     with pytest.raises(SandboxError, match="contains no program"):
         audit(subject("honest"), CASES[:1], settings=replace(ONCE, backend="auto"))
@@ -185,7 +185,7 @@ def test_the_desk_outlives_who_would_leave(far, monkeypatch) -> None:
         raise SystemExit(3)
 
     monkeypatch.setattr(planted, "honest", leaves)
-    monkeypatch.setattr("assay.verify.foreign.adapting.load", lambda name: leaves)
+    monkeypatch.setattr("assay.interop.adapting.load", lambda name: leaves)
     assert "SystemExit" in str(asked(far, f"{FILE}:honest", "2")["error"])
 
 

@@ -3,12 +3,12 @@
 import pytest
 from needed_tools import with_tools
 
+from assay.audit import Settings, audit
+from assay.audit.built_in import BUILT_IN, cases_of
+from assay.audit.probes import FAMILIES
+from assay.audit.watched import EFFECTS
 from assay.core.errors import DataError
 from assay.verify import about, attempt, verifier, verifiers
-from assay.verify.audit import Settings, audit
-from assay.verify.audit.built_in import BUILT_IN, cases_of
-from assay.verify.audit.probes import FAMILIES
-from assay.verify.audit.watched import EFFECTS
 
 
 def test_every_built_in_verifier_has_gold_of_its_own() -> None:

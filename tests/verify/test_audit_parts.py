@@ -12,11 +12,7 @@ from pathlib import Path
 import planted
 import pytest
 
-from assay.core.errors import ConfigError, DataError, UnknownNameError
-from assay.core.seeds import generator
-from assay.core.wire import task_to_wire
-from assay.verify import ExactMatch, RewardFunction, posed
-from assay.verify.audit import (
+from assay.audit import (
     FAMILIES,
     Check,
     Line,
@@ -32,15 +28,19 @@ from assay.verify.audit import (
     repeats,
     resolve,
 )
-from assay.verify.audit.auditing import probes_of
-from assay.verify.audit.hostile import TRICKS, Canary, payloads
-from assay.verify.audit.judging import judging, said
-from assay.verify.audit.probes import PLACE, Side, right_answers, wrong_answers
-from assay.verify.audit.record import Example, shown
-from assay.verify.audit.subject import again, played, subject_of
-from assay.verify.audit.watched import Played, Watched, events_of
-from assay.verify.audit.wording import Kind, kind_of, lookalike, near_misses, number_in, respelled, same
-from assay.verify.foreign import adapt
+from assay.audit.auditing import probes_of
+from assay.audit.hostile import TRICKS, Canary, payloads
+from assay.audit.judging import judging, said
+from assay.audit.probes import PLACE, Side, right_answers, wrong_answers
+from assay.audit.record import Example, shown
+from assay.audit.subject import again, played, subject_of
+from assay.audit.watched import Played, Watched, events_of
+from assay.audit.wording import Kind, kind_of, lookalike, near_misses, number_in, respelled, same
+from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.core.seeds import generator
+from assay.core.wire import task_to_wire
+from assay.interop import adapt
+from assay.verify import ExactMatch, RewardFunction, posed
 
 QUICK = Settings(hostile_items=0, deadline=20.0, skip=("determinism", "order", "threads", "latency"))
 FILE = Path(planted.__file__)
@@ -298,7 +298,7 @@ def test_a_verifier_without_a_name_is_not_tried_under_other_hash_seeds() -> None
     check = found.check("determinism")
     assert check.status is Status.PASS and [line.name for line in check.lines] == ["another process", "again"]
     assert "not tried under other hash seeds: it cannot be made again" in check.says
-    assert import_module("assay.verify.audit.child").__all__ == []
+    assert import_module("assay.audit.child").__all__ == []
 
 
 def test_a_process_of_its_own_that_is_late(monkeypatch) -> None:
@@ -443,7 +443,7 @@ def test_rates_and_long_answers() -> None:
 
 
 def test_the_package_offers_its_names() -> None:
-    from assay.verify import audit as package
+    from assay import audit as package
 
     assert set(package.__all__) <= set(dir(package))
     assert all(getattr(package, name) for name in package.__all__)

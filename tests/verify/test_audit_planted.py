@@ -11,8 +11,8 @@ from typing import Any
 import planted
 import pytest
 
+from assay.audit import Audit, Settings, Status, audit, case_of, resolve
 from assay.verify import ExactMatch
-from assay.verify.audit import Audit, Settings, Status, audit, case_of, resolve
 
 GOLDS = ["4", "17", "7", "7", "-3"]
 CASES = [case_of({"gold": gold, "prompt": f"What is {int(gold) - 1} + 1?"}, i) for i, gold in enumerate(GOLDS)]
@@ -90,7 +90,7 @@ def seeds_that_differ() -> tuple[int, ...]:
     ("defect", "line"), [("random_value", "again"), ("by_time", "again"), ("by_hash", "fresh interpreter 1")]
 )
 def test_what_differs_from_call_to_call_or_from_process_to_process(monkeypatch, defect: str, line: str) -> None:
-    from assay.verify.audit import repeats
+    from assay.audit import repeats
 
     if defect == "by_hash":  # two orders of a set, of which one must be another than the one here
         monkeypatch.setattr(repeats, "_HASH_SEEDS", seeds_that_differ())

@@ -27,7 +27,7 @@ Function = Callable[[str, str, dict[str, Any]], Any]
 @pytest.fixture(autouse=True)
 def cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many cores as workers, whatever the machine has."""
-    monkeypatch.setattr("assay.verify.room.cores", lambda: N)
+    monkeypatch.setattr("assay.verify.workers.cpu.cores", lambda: N)
 
 
 def met(folder: Path, name: str, n: int) -> bool:
@@ -75,7 +75,7 @@ def test_suspects_are_judged_again_side_by_side_each_on_a_worker_of_its_own(tmp_
 @pytest.mark.parametrize("workers", [1, N])
 def test_an_answer_whose_worker_waited_for_a_core_is_given_that_time(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
     told = itertools.count()
-    monkeypatch.setattr("assay.verify.room.waited", lambda pid: 60.0 * next(told))
+    monkeypatch.setattr("assay.verify.workers.cpu.waited", lambda pid: 60.0 * next(told))
 
     def slow(prompt: str, completion: str, row: dict[str, Any]) -> float:
         time.sleep(0.75 if completion == "late" else 0.0)
@@ -135,8 +135,8 @@ def test_exceptions_that_turn_into_deaths_stop_nobody_else(tmp_path: Path) -> No
 @pytest.mark.parametrize("sleeping", [True, False])
 def test_answers_that_compute_have_a_core_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sleeping: bool) -> None:
     """On one core computing answers are judged one by one after a death; ones that sleep do not stand in their way."""
-    monkeypatch.setattr("assay.verify.room.cores", lambda: 1)
-    monkeypatch.setattr("assay.verify.room.runs", lambda pid: not sleeping)
+    monkeypatch.setattr("assay.verify.workers.cpu.cores", lambda: 1)
+    monkeypatch.setattr("assay.verify.workers.cpu.runs", lambda pid: not sleeping)
     log = tmp_path / "log"
 
     def logged(prompt: str, completion: str, row: dict[str, Any]) -> float:
@@ -200,7 +200,7 @@ def test_nobody_is_left_after_an_interrupt_among_several(tmp_path: Path, monkeyp
                 time.sleep(0.005)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("assay.verify.crew.wait", interrupted)
+        monkeypatch.setattr("assay.verify.workers.dispatch.wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
             pool.score(items("die", *["hang"] * N))
         monkeypatch.undo()

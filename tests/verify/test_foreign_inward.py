@@ -11,19 +11,9 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError, RewardError, UnknownNameError
 from assay.core.score import Fault
 from assay.core.task import Task
+from assay.interop import OpenRlhfReward, RubricReward, Signature, TrlReward, VerlReward, adapt, load, loaded, signature_of
 from assay.verify import ExactMatch, RewardFunction, ScoringPool, judge
 from assay.verify.attempts import attempt, posed
-from assay.verify.foreign import (
-    OpenRlhfReward,
-    RubricReward,
-    Signature,
-    TrlReward,
-    VerlReward,
-    adapt,
-    load,
-    loaded,
-    signature_of,
-)
 
 # ---- rewards as other people write them
 
@@ -373,7 +363,7 @@ def test_a_closed_set_of_signatures() -> None:
 
 
 def test_the_package_offers_its_names() -> None:
-    from assay.verify import foreign
+    from assay import interop as foreign
 
     assert set(foreign.__all__) <= set(dir(foreign))
     assert all(getattr(foreign, name) for name in foreign.__all__)

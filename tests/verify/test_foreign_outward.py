@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from assay.core.errors import DataError, RewardError
+from assay.interop import adapt, as_openrlhf, as_trl, as_verl
 from assay.verify import ExactMatch, RewardFunction
 from assay.verify.attempts import posed
-from assay.verify.foreign import adapt, as_openrlhf, as_trl, as_verl
 
 
 def moody(prompt, completion, row):

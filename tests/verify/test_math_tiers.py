@@ -21,11 +21,11 @@ from assay.core.task import Task
 from assay.testing import attempt, check_verifier
 from assay.testing.math_pairs import math_pairs
 from assay.verify import ExactMatch, FormatIs, MathAnswer, ScoringPool, Together, posed
-from assay.verify.ahead import Ahead
 from assay.verify.math import Verdict, compare, elsewhere, symbolic
 from assay.verify.math.equality import exact
 from assay.verify.math.guards import tame
 from assay.verify.math.verifier import gold_of
+from assay.verify.workers.cache import Ahead
 
 CASES = [json.loads(line) for line in Path(__file__).with_name("math_cases.jsonl").read_text(encoding="utf-8").splitlines()]
 SLOW = 60.0
@@ -262,7 +262,7 @@ def test_a_verdict_ahead_that_raises_is_left_to_a_worker() -> None:
 
 
 def test_only_so_many_verdicts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.verify.ahead._KEPT", 2)
+    monkeypatch.setattr("assay.verify.workers.cache._KEPT", 2)
     ahead = Ahead(MathAnswer())
     batch = items(*((f"\\sin({k}x)", "\\cos x") for k in range(2, 6)))
     ahead.remember(batch, [Score(components={"correct": 0.0})] * 3 + [Score(components={}, fault=Fault.INFRA)])

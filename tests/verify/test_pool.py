@@ -26,8 +26,8 @@ from assay.core.task import Task
 from assay.testing import attempt
 from assay.verify import ExactMatch, FormatIs, RewardFunction, ScoringPool, Together, posed
 from assay.verify.verdict import broken
-from assay.verify.verdicts import Verdicts
-from assay.verify.worker import Keeper
+from assay.verify.workers.process import Keeper
+from assay.verify.workers.results import Verdicts
 
 
 def test_trusted_verifiers_start_no_process() -> None:
@@ -337,8 +337,8 @@ def test_workers_that_cannot_be_forked_are_an_error(monkeypatch: pytest.MonkeyPa
 
 
 def test_workers_that_never_come_up_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.verify.worker.serve", lambda *_: threading.Event().wait())  # workers are forked with it
-    monkeypatch.setattr("assay.verify.bench._ARRIVAL", 0.05)
+    monkeypatch.setattr("assay.verify.workers.process.serve", lambda *_: threading.Event().wait())  # workers are forked with it
+    monkeypatch.setattr("assay.verify.workers.supervisor._ARRIVAL", 0.05)
     with ScoringPool(RewardFunction(act), LONG) as pool, pytest.raises(RewardError, match="three scoring processes in a row"):
         pool.score(items("yes"))
 

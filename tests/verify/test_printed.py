@@ -13,7 +13,7 @@ from foreign_code import LONG, act, items
 from assay.core.errors import RewardError
 from assay.core.score import Fault
 from assay.verify import RewardFunction, ScoringPool
-from assay.verify.printed import LIMIT, Printed, capture, printed_in
+from assay.verify.workers.stdout import LIMIT, Printed, capture, printed_in
 
 
 def test_the_first_bytes_are_kept_and_the_rest_is_dropped() -> None:

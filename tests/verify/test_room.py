@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from foreign_code import LONG
 
-from assay.verify import room
-from assay.verify.room import LOOK, Clock, Room, cores, runs, waited
+from assay.verify.workers import cpu as room
+from assay.verify.workers.cpu import LOOK, Clock, Room, cores, runs, waited
 
 
 def test_cores(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from assay.core.rollout import Rollout
 from assay.core.task import Task
+from assay.interop.inward import RubricReward, TrlReward, VerlReward
 from assay.tasks.rows import Rows
 from assay.verify import RewardFunction, ScoringPool
 from assay.verify.attempts import attempt
-from assay.verify.foreign.inward import RubricReward, TrlReward, VerlReward
 from assay.verify.function import copy_of
 
 ROW = {"prompt": "1 + 1", "answer": "2", "tests": [["1", "2"], ["2", "3"]], "more": {"uses": 0, "names": ["a"]}}

@@ -24,9 +24,9 @@ from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.testing import attempt
 from assay.verify import ExactMatch, RewardFunction
-from assay.verify.printed import Printed
-from assay.verify.verdicts import Verdicts, blank
-from assay.verify.worker import keep, serve, views
+from assay.verify.workers.process import keep, serve, views
+from assay.verify.workers.results import Verdicts, blank
+from assay.verify.workers.stdout import Printed
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_verdicts_are_read_whole_and_once(batches: list[list[bytes]], data: st.D
 
 @pytest.mark.parametrize("quits", [True, False])
 def test_the_keepers_loop_ends_its_workers(monkeypatch: pytest.MonkeyPatch, output: int, verdicts: int, quits: bool) -> None:
-    monkeypatch.setattr("assay.verify.worker._GLANCE", 0.05)
+    monkeypatch.setattr("assay.verify.workers.process._GLANCE", 0.05)
     near, far = socket.socketpair()
     thread = threaded(keep, far, RewardFunction(act), 1 << 32)
     order = struct.Struct("!cq")

@@ -17,9 +17,11 @@ from assay.core.errors import RewardError
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
-from assay.verify import RewardFunction, ScoringPool, room, worker
-from assay.verify import bench as bench_module
+from assay.verify import RewardFunction, ScoringPool
 from assay.verify.verdict import judge
+from assay.verify.workers import cpu as room
+from assay.verify.workers import process as worker
+from assay.verify.workers import supervisor as bench_module
 
 
 def write_everywhere(numbers: range) -> None:
@@ -89,7 +91,7 @@ def test_a_reward_that_writes_into_all_descriptors_is_ended_and_told(workers: in
 
 @pytest.mark.parametrize("place", ["cut", "head"])
 def test_verdicts_that_are_gone_or_spoiled_are_a_death(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    from assay.verify.verdicts import Verdicts
+    from assay.verify.workers.results import Verdicts
 
     add = Verdicts.add
 
@@ -135,9 +137,9 @@ def test_a_pool_whose_supervisor_is_stopped_can_be_closed() -> None:
 
 
 def test_a_supervisor_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.verify.worker._LATE", 0.05)
-    monkeypatch.setattr("assay.verify.worker._LOST", 0.2)
-    monkeypatch.setattr("assay.verify.worker.keep", lambda *_: time.sleep(600))  # keepers are forked with it
+    monkeypatch.setattr("assay.verify.workers.process._LATE", 0.05)
+    monkeypatch.setattr("assay.verify.workers.process._LOST", 0.2)
+    monkeypatch.setattr("assay.verify.workers.process.keep", lambda *_: time.sleep(600))  # keepers are forked with it
     with ScoringPool(RewardFunction(act), LONG) as pool:
         with pytest.raises(RewardError, match="three scoring processes in a row"):
             pool.score(items("yes"))
@@ -157,7 +159,7 @@ def test_a_worker_that_was_stopped_while_idle_costs_no_verdict() -> None:
 
 def test_verdicts_that_we_read_late_are_in_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Reading a verdict of many megabytes may take longer than the deadline of the next."""
-    from assay.verify import crew
+    from assay.verify.workers import dispatch as crew
 
     read = crew._read  # pyright: ignore
 
@@ -171,7 +173,7 @@ def test_verdicts_that_we_read_late_are_in_time(monkeypatch: pytest.MonkeyPatch,
             time.sleep(0.005)
         return act(prompt, completion, row)
 
-    monkeypatch.setattr("assay.verify.crew._read", slow)
+    monkeypatch.setattr("assay.verify.workers.dispatch._read", slow)
     with ScoringPool(RewardFunction(judge), 0.5) as pool:
         assert [s.primary for s in pool.score(items("yes", "late", "yes", "no")).values()] == [1.0, 0.0, 1.0, 0.0]
         assert pool.counts == Counter()
@@ -181,7 +183,7 @@ def test_verdicts_that_we_read_late_are_in_time(monkeypatch: pytest.MonkeyPatch,
 def test_a_worker_that_never_says_it_is_through_has_given_all_its_verdicts(
     monkeypatch: pytest.MonkeyPatch, batched: bool
 ) -> None:
-    from assay.verify.verdicts import Verdicts
+    from assay.verify.workers.results import Verdicts
 
     add = Verdicts.add
 

@@ -12,7 +12,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.verify import RewardFunction, ScoringPool
-from assay.verify.room import memory
+from assay.verify.workers.cpu import memory
 
 MIB = 1 << 20
 
@@ -60,7 +60,7 @@ def test_any_verifier_has_the_limit() -> None:
 
 
 def test_the_limit_is_a_share_of_the_machine_unless_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.verify.room.cores", lambda: 3)
+    monkeypatch.setattr("assay.verify.workers.cpu.cores", lambda: 3)
     for workers, share in ((1, 2), (8, 4)):
         with ScoringPool(RewardFunction(lambda p, c, r: 1.0), workers=workers) as pool:
             assert pool._crew.bench._memory == memory() // share  # pyright: ignore

@@ -20,8 +20,8 @@ from assay.objective import grpo
 from assay.runtime import AdamW, LearnerSettings, VllmEngine, load_model, save_model
 from assay.runtime.vllm.settings import EXTENSION
 from assay.runtime.vllm.snapshots import shapes_in
-from assay.tasks import SortDigits
 from assay.train import Evaluation, Folder, Reinforce, Run, train
+from assay_tasks import SortDigits
 
 EXPERTS = "model.layers.1.mlp.experts."
 ARGUMENTS = (*PROCESSED, "--enable-scale-out", "--worker-extension-cls", EXTENSION)

@@ -14,11 +14,11 @@ from assay.core.errors import WeightProofError
 from assay.core.rollout import Sampling
 from assay.lab.controls import RandomReward, Rewarded
 from assay.objective import grpo
+from assay.runs.storage import read_json
 from assay.runtime import AdamW, LearnerSettings, Lora, VllmEngine, save_model
-from assay.tasks import SortDigits
 from assay.train import Evaluation, Folder, Reinforce, Run, train
 from assay.train.proof import probe_rows
-from assay.train.storage import read_json
+from assay_tasks import SortDigits
 
 
 def test_a_healthy_server_is_proved_at_a_tiny_learning_rate(spare, model):

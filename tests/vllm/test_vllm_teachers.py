@@ -15,9 +15,10 @@ from assay.core.errors import EngineError
 from assay.core.protocols import Obs, Step
 from assay.core.task import Message
 from assay.lab import Distillation, ServerTeacher
-from assay.tasks import KeyValue, Rows, schemas_of
-from assay.tasks.keyvalue import LookUp
+from assay.tasks import Rows
 from assay.verify import RewardFunction, attempt
+from assay_tasks import KeyValue, schemas_of
+from assay_tasks.keyvalue import LookUp
 
 PROMPTS = [{"prompt": f"Say something about {n}."} for n in range(24)]
 

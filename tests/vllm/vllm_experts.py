@@ -9,7 +9,7 @@ import torch
 from vllm_servers import CONTEXT, LETTERS
 
 from assay.runtime import char_tokenizer
-from assay.runtime.hub_model import HubModel
+from assay.runtime.models.hub_model import HubModel
 
 _SIZES: dict[str, Any] = {
     "hidden_size": 128,

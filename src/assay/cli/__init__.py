@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from assay.core.threads import sleeping_waits
+from assay.core.util.threads import sleeping_waits
 
 __all__ = ["main"]
 

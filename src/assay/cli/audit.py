@@ -11,7 +11,7 @@ from assay.cli.show import busy, grid, lines, note, show
 from assay.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from assay.verify.audit import Audit, Check
+    from assay.audit import Audit, Check
 
 __all__ = ["audit_leaf"]
 
@@ -76,7 +76,7 @@ class AuditOptions:
 def audit_leaf(args: list[str]) -> int:
     """``assay verify audit NAME``."""
     own = parse(AuditOptions, args, "assay verify audit")
-    from assay.verify.audit import Settings, audit, audit_page, read_cases, resolve
+    from assay.audit import Settings, audit, audit_page, read_cases, resolve
 
     if own.no_sandbox and own.backend:
         raise ConfigError(f"--no-sandbox and --backend {own.backend}: give one of them")
@@ -129,7 +129,7 @@ def _print(found: Audit) -> None:
 
 
 def _examples(check: Check) -> None:
-    from assay.verify.audit.record import shown
+    from assay.audit.record import shown
 
     print(f"{check.name}:")
     for line in check.lines:

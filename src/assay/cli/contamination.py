@@ -14,9 +14,9 @@ from assay.cli.records import missing
 from assay.cli.show import busy, grid, lines, show
 from assay.cli.verify import settings_of
 from assay.core.errors import ConfigError, DataError
-from assay.core.hub import PREFIX
 from assay.core.protocols import TaskSource, Verifier
 from assay.core.task import Task
+from assay.core.util.hub import PREFIX
 from assay.train.models import model_folder
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def contamination_command(args: list[str]) -> int:
     model_folder(own.model)
     seen, judge = _side(own, own.items)
     fresh, of_fresh = _side(own, own.fresh)
-    from assay.lab.seen import RETRY, MembershipProbe, membership
+    from assay.select.membership import RETRY, MembershipProbe, membership
 
     probe = MembershipProbe(model=own.model, max_new_tokens=own.max_new_tokens, retry=own.retry or RETRY)
     with busy(f"asking {own.model} {len(seen)} items and {len(fresh)} fresh ones"):

@@ -262,7 +262,7 @@ def _probe(file: Path) -> ProbeFile:
 def _own(word: str) -> Step:
     """A step of the user's: a value, or a class that needs no arguments."""
     from assay.curate import RowStep, SetStep
-    from assay.verify.foreign import load
+    from assay.interop import load
 
     found: Any = load(word)
     made = found() if isinstance(found, type) else found

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from assay.cli.sizes import AnyShape, model_shape
-from assay.core.lines import parsed_json
 from assay.core.protocols import Tokenizer
-from assay.runtime.adapter_base import whole_of
+from assay.core.util.jsonl import parsed_json
+from assay.runtime.models.adapter_base import whole_of
 from assay.train.fits import check_fits, check_run
 from assay.train.models import Built, Folder, Scratch, model_folder, scratch_tokenizer
 from assay.train.run import Run
 
 if TYPE_CHECKING:
-    from assay.runtime.model import Model
+    from assay.runtime.models.model import Model
 
 __all__ = ["Outline", "check", "outline"]
 
@@ -58,7 +58,7 @@ def outline(source: object) -> Outline:
     Raises:
         ConfigError, DataError: as `check`.
     """
-    from assay.runtime.tokenizer import HubTokenizer
+    from assay.runtime.text.tokenizer import HubTokenizer
 
     if isinstance(source, Built):
         return outline(source.run.model)

@@ -17,7 +17,7 @@ from assay.core.score import Fault, Score
 from assay.verify import ScoringPool
 from assay.verify.abilities import abilities_of
 from assay.verify.cases import case_of, parsed, verdict_row
-from assay.verify.room import cores
+from assay.verify.workers.cpu import cores
 
 __all__ = ["Judges", "judge_lines"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import assay
-from assay.core.places import cache_folder
+from assay.core.util.paths import cache_folder
 
 __all__ = ["fingerprint", "kept_rows"]
 

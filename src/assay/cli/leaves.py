@@ -10,7 +10,7 @@ from types import NoneType
 from typing import Any, Literal, cast, get_args, get_origin
 
 from assay.cli.tree import MISSING, options_of
-from assay.core.kinds import Function, load_function, name_of
+from assay.core.import_path import Function, load_function, name_of
 
 __all__ = ["NONE", "Flag", "flag_of"]
 

@@ -18,7 +18,7 @@ from assay.cli.recipe import settle
 from assay.cli.show import cell, grid, note
 from assay.core.errors import AssayError, CheckpointError, ConfigError
 from assay.lab.seeds import Ending, Mean, Member, State, means, same_run, work_off
-from assay.train import lock, storage
+from assay.runs import lock, storage
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

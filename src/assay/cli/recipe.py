@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from assay.cli.mirror import parse_with
 from assay.core.config import from_dict, loads_toml
 from assay.core.errors import AssayError, ConfigError, UnknownNameError, a_kind
-from assay.core.hub import PREFIX
 from assay.core.protocols import TaskSource, Verifier
 from assay.core.rowfile import rows_beside
+from assay.core.util.hub import PREFIX
 
 if TYPE_CHECKING:  # a list of families or verifiers needs no run
     from assay.train.run import Run
@@ -249,7 +249,8 @@ def source(word: str) -> TaskSource:
         UnknownNameError: no such family; with the nearest.
         ConfigError: what was named is no task family.
     """
-    from assay.tasks import Problem, family, load_rows, puzzle_from
+    from assay.tasks import Problem, family, load_rows
+    from assay_tasks import puzzle_from
 
     if word.endswith(".jsonl"):
         return load_rows(word)
@@ -303,15 +304,15 @@ def own_code(word: str) -> Generator[None]:
 def scorer(word: str, settings: Mapping[str, Any]) -> Verifier:
     """The verifier that a word names: assay's, or ``my_file.py:name`` of a verifier, its class, or anybody's reward function.
 
-    What is no verifier becomes one by `assay.verify.foreign.adapt`. Settings are fields of the class, or of
+    What is no verifier becomes one by `assay.interop.adapt`. Settings are fields of the class, or of
     `assay.verify.RewardFunction` for a function of ``(prompt, completion, row)``.
 
     Raises:
         UnknownNameError: no such verifier or setting; with the nearest.
         ConfigError: what was named is no verifier, or a setting is wrong.
     """
+    from assay.interop import adapt, load
     from assay.verify import RewardFunction, verifier
-    from assay.verify.foreign import adapt, load
 
     if ":" not in word:
         if word.endswith(".py"):

@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.cli.recipe import module_of, settle
 from assay.core.errors import CheckpointError, ConfigError, DataError, UnknownNameError, nearest
-from assay.train import storage
+from assay.runs import storage
 from assay.train.driver import load_run
 from assay.train.run import Run
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.mirror import parse
 from assay.cli.show import grid, note, show
 from assay.core.errors import ConfigError, UnknownNameError
-from assay.train.storage import write_json
+from assay.runs.storage import write_json
 
 if TYPE_CHECKING:
-    from assay.lab.selftest.running import Outcome
+    from assay.selftest.running import Outcome
 
 __all__ = ["selftest_command"]
 
@@ -42,8 +42,8 @@ class SelftestOptions:
 def selftest_command(args: list[str]) -> int:
     """``assay selftest [--gpus N] [--only PART ...] [--json] [--out FILE]``."""
     own = parse(SelftestOptions, args, "assay selftest")
-    from assay.lab.selftest.parts import PARTS
-    from assay.lab.selftest.running import FAILED, report, run_parts
+    from assay.selftest.parts import PARTS
+    from assay.selftest.running import FAILED, report, run_parts
 
     lost = [word for word in own.only if not any(p.name.startswith(word) for p in PARTS)]
     if lost:

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import AssayError, DataError, a_kind
-from assay.core.lines import parsed_json
-from assay.core.places import cache_folder
 from assay.core.plan import Plan
 from assay.core.rowfile import rows_beside
+from assay.core.util.jsonl import parsed_json
+from assay.core.util.paths import cache_folder
 from assay.objective.preferences import shared_prompts
-from assay.runtime.adapter_base import whole_of
+from assay.runtime.models.adapter_base import whole_of
 from assay.runtime.settings import DecoderShape, HubShape
 from assay.train.fits import check_run
 from assay.train.imitate import demonstrations_of

@@ -16,8 +16,8 @@ from assay.cli.sampled import sample
 from assay.cli.show import busy, cell, choose, grid, lines, show, unquoted
 from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError, UnknownNameError
-from assay.core.hub import PREFIX, commit_of
 from assay.core.protocols import TaskSource
+from assay.core.util.hub import PREFIX, commit_of
 
 __all__ = ["tasks_command"]
 

@@ -19,7 +19,7 @@ from types import ModuleType, NoneType, UnionType
 from typing import Any, Union, cast, get_args, get_origin
 
 from assay.core.errors import ConfigError, UnknownNameError, nearest
-from assay.core.kinds import load_class
+from assay.core.import_path import load_class
 
 __all__ = ["MISSING", "Node", "at", "build", "candidates", "class_word", "hints", "options_of", "put", "take"]
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from assay.core.errors import ConfigError, EngineError, MissingExtraError
 from assay.core.task import CALLS, Message
-from assay.core.tooling import as_dicts, declared
+from assay.core.tools import as_dicts, declared
 
 try:
     import httpx

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from assay.core.manifest import Manifest, TensorInfo, manifest_of
     from assay.core.media import Album, Media, Pictures, media_of
     from assay.core.plan import Forward, Offers, Plan, Scope
-    from assay.core.proportion import wilson_bounds
     from assay.core.protocols import (
         AskPolicy,
         BatchComposer,
@@ -97,6 +96,7 @@ if TYPE_CHECKING:
     from assay.core.seeds import content_split, derive, generator, uniforms
     from assay.core.task import Context, Message, Prefill, Task, World
     from assay.core.thinking import Thinking
+    from assay.core.util.wilson import wilson_bounds
     from assay.core.vocab import FullEntropy, VocabStat
     from assay.core.wire import (
         group_from_wire,

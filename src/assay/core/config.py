@@ -19,7 +19,8 @@ from typing import Any, cast, get_origin
 import numpy as np
 
 from assay.core.canon import FrozenMap
-from assay.core.declared import (
+from assay.core.errors import ConfigError, UnknownNameError, a_kind
+from assay.core.fields import (
     LATER,
     SCALARS,
     check_scalar,
@@ -33,8 +34,7 @@ from assay.core.declared import (
     takes_mapping,
     takes_sequence,
 )
-from assay.core.errors import ConfigError, UnknownNameError, a_kind
-from assay.core.kinds import Function, load_class, load_function, name_of
+from assay.core.import_path import Function, load_class, load_function, name_of
 from assay.core.rowfile import BESIDE, RowFile, current_store
 
 __all__ = ["dumps_toml", "from_dict", "loads_toml", "part", "replace_at", "to_dict"]
@@ -45,7 +45,7 @@ Table = dict[str, Any]
 def to_dict(value: Any) -> Table:
     """A dataclass tree as nested dicts, lists and scalars, with its class under ``kind``.
 
-    Fields set to None whose default is None are left out, and those of `assay.core.declared.later` at their default. Lists come
+    Fields set to None whose default is None are left out, and those of `assay.core.fields.later` at their default. Lists come
     back as tuples.
 
     Raises:

@@ -14,7 +14,7 @@ from assay.core.errors import DataError
 __all__ = ["Manifest", "TensorInfo", "manifest_of"]
 
 MIXED = "mixed:"
-"""Begins digests that a device computed (`assay.runtime.mixed`); those of `array_digest` have nothing before them."""
+"""Begins digests that a device computed (`assay.runtime.learner.mixed`); those of `array_digest` have nothing before them."""
 
 
 @dataclass(frozen=True, slots=True)

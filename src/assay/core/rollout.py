@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.columns import RESERVED, Array, TokenColumn
-from assay.core.declared import later
 from assay.core.errors import DataError
+from assay.core.fields import later
 from assay.core.media import Media
 from assay.core.score import Fault
 from assay.core.task import Context

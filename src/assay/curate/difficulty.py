@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError, DataError
-from assay.core.proportion import wilson_bounds
+from assay.core.util.wilson import wilson_bounds
 from assay.curate.joined import Joined
 from assay.curate.rows import Fields, Row
 from assay.curate.step import Chunk, Decision, RowStep, Seen, SetStep, Verdict, drop, keep

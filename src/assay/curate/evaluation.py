@@ -17,8 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.declared import later
 from assay.core.errors import ConfigError, DataError
+from assay.core.fields import later
 from assay.curate.frequency import AT_LEAST, Common
 from assay.curate.pieces import own_words, shared_words, split_pieces
 from assay.curate.questions import Questions, Templates

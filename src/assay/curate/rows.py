@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.core.errors import ConfigError, DataError, MissingExtraError, a_kind
-from assay.core.hub import PREFIX, HubName, fetched
-from assay.core.lines import object_of
+from assay.core.util.hub import PREFIX, HubName, fetched
+from assay.core.util.jsonl import object_of
 from assay.curate.text import normal
 
 __all__ = ["Fields", "Row", "Source", "dumped", "entries", "parsed", "read_rows", "row_id"]

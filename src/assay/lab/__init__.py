@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.lab.admitting import Admission, ArmAdmission, Verdict, admission, judge_arms
     from assay.lab.cells import Cell, LabError, run_cell, run_cells
     from assay.lab.comparison import Arm, Comparison, Found, over_seeds
     from assay.lab.controls import FormatOnly, Inverted, RandomReward, Rewarded
-    from assay.lab.curation import VerifierGrader
-    from assay.lab.distilling import Distillation, Distilled
     from assay.lab.gate import Gate, accuracy, change, judge
-    from assay.lab.probes import GradientProbe, UpdateProbe, VectorProbe
     from assay.lab.seeds import Ending, Mean, Member, News, State, side_by_side, work_off
-    from assay.lab.seen import Membership, MembershipProbe, Told, membership
-    from assay.lab.teachers import ModelTeacher, ServerTeacher, Teacher
+    from assay.select.admit import Admission, ArmAdmission, Verdict, admission, judge_arms
+    from assay.select.curation import VerifierGrader
+    from assay.select.distill import Distillation, Distilled
+    from assay.select.membership import Membership, MembershipProbe, Told, membership
+    from assay.select.probes import GradientProbe, UpdateProbe, VectorProbe
+    from assay.select.teachers import ModelTeacher, ServerTeacher, Teacher
 
 __all__ = [
     "Admission",

@@ -16,17 +16,17 @@ from typing import Any, cast
 from assay.core.canon import digest
 from assay.core.config import from_dict, loads_toml, to_dict
 from assay.core.errors import AssayError
-from assay.core.places import cache_folder
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
 from assay.core.rowfile import rows_beside
+from assay.core.util.paths import cache_folder
 from assay.lab.machine import load, machine
 from assay.lab.processes import Job, Processes, last_words
+from assay.runs.storage import write_json
 from assay.train.driver import resume, train
 from assay.train.models import Built
 from assay.train.policy import Policy
 from assay.train.run import Run
-from assay.train.storage import write_json
 
 __all__ = ["WORKERS", "Cell", "LabError", "run_cell", "run_cells"]
 

@@ -1,6 +1,6 @@
 """Comparisons that may rank: two arms, each tuned on the same budget, judged on seeds that tuned nothing, against a prediction.
 
-A comparison is one `Comparison`; `assay.recipes.comparisons` holds those of this repository, and a new one is a value there.
+A comparison is one `Comparison`; `evidence.cells.comparisons` holds those of this repository, and a new one is a value there.
 """
 
 from __future__ import annotations

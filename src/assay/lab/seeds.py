@@ -22,12 +22,12 @@ from assay.core.rowfile import rows_beside
 from assay.lab.processes import Job, Processes, last_words, own_cores
 from assay.measure.intervals import Interval, student
 from assay.measure.runs import EvalLine, read_run
-from assay.train import lock, storage
+from assay.runs import lock, storage
 from assay.train.driver import when_stopped
 from assay.train.models import Built
 from assay.train.record import load_run
 from assay.train.run import Run
-from assay.verify.room import cores
+from assay.verify.workers.cpu import cores
 
 __all__ = ["Ending", "Mean", "Member", "News", "State", "means", "same_run", "side_by_side", "work_off"]
 

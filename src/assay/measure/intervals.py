@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from assay.core.errors import ConfigError, DataError
-from assay.core.proportion import wilson_bounds
 from assay.core.seeds import generator
+from assay.core.util.wilson import wilson_bounds
 
 __all__ = ["Interval", "Paired", "bootstrap", "mean_interval", "paired", "student", "wilson"]
 

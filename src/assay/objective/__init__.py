@@ -235,7 +235,7 @@ _MODULE = {name: module for module, names in _HOME.items() for name in names.spl
 
 
 def __getattr__(name: str) -> object:
-    from assay.core.threads import with_torch
+    from assay.core.util.threads import with_torch
 
     if name in _MODULE:
         return getattr(with_torch(f"assay.objective.{_MODULE[name]}"), name)

@@ -12,8 +12,8 @@ from functools import cache, wraps
 from types import NoneType
 from typing import Any, Literal, ParamSpec, TypeVar, cast, get_args, get_origin
 
-from assay.core.declared import hints_of, options, spell
 from assay.core.errors import ConfigError, a_kind
+from assay.core.fields import hints_of, options, spell
 
 __all__ = ["BOUNDS", "check_parts", "check_setting", "with_checks"]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from assay.core.canon import FrozenMap
 from assay.lab.cells import Cell
 from assay.recipes.suite import Suite
-from assay.tasks.small.tables import AddAlong, Collect, FollowPath, SelectRows, SumAlong
 from assay.train.run import Run
+from assay_tasks.small.tables import AddAlong, Collect, FollowPath, SelectRows, SumAlong
 
 __all__ = ["AUXILIARY", "SHOWN", "ledger", "ledger_base", "ledger_cell"]
 

@@ -11,11 +11,11 @@ from typing import Any, cast
 
 from assay.core.canon import digest, plain
 from assay.core.errors import AssayError, ConfigError
-from assay.core.places import cache_folder
 from assay.core.protocols import TaskSource
+from assay.core.util.paths import cache_folder
 from assay.recipes.school import CONFIGS
-from assay.runtime.chat import Chat
-from assay.runtime.engines import Auto, InProcess, Native
+from assay.runtime.engine.settings import Auto, InProcess, Native
+from assay.runtime.text.chat import Chat
 from assay.train.models import Folder, model_folder
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run, Stage
@@ -104,7 +104,7 @@ def config_known(path: str) -> Mapping[str, Any]:
 
 
 def _write(config: Mapping[str, Any], place: Path, seed: int) -> None:
-    from assay.runtime.reduced import write_reduced
+    from assay.runtime.models.reduced import write_reduced
 
     if not (place / "config.json").exists():
         shutil.rmtree(place, ignore_errors=True)

@@ -12,14 +12,14 @@ from assay.lab.cells import Cell
 from assay.lab.controls import RandomReward, Rewarded
 from assay.objective.loss.aggregate import Token
 from assay.objective.methods import grpo
-from assay.runtime.engines import EngineSpec, InProcess, Native
+from assay.runtime.engine.settings import EngineSpec, InProcess, Native
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Schedule
 from assay.runtime.vllm.settings import VllmSettings
-from assay.tasks.small.generations import Generations
 from assay.train.models import Built, Scratch
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
 from assay.train.stages import WarmUp
+from assay_tasks.small.generations import Generations
 
 __all__ = ["ENGINES", "PRACTISED", "SHAPE", "SHOWN", "traces", "traces_base", "traces_cell"]
 

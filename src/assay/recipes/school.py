@@ -11,14 +11,14 @@ from assay.core.rollout import Sampling
 from assay.guide import Uniform
 from assay.objective.loss.aggregate import Token
 from assay.objective.methods import grpo
-from assay.runtime.chat import Chat
-from assay.runtime.engines import InProcess
+from assay.runtime.engine.settings import InProcess
 from assay.runtime.settings import AdamW, LearnerSettings, Lora, Schedule
+from assay.runtime.text.chat import Chat
 from assay.runtime.vllm.settings import VllmSettings
-from assay.tasks.gsm8k import Gsm8k
 from assay.train.models import Folder
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
+from assay_tasks.gsm8k import Gsm8k
 
 __all__ = ["CONFIGS", "gsm8k", "gsm8k_lora"]
 

@@ -9,11 +9,11 @@ from assay.guide import SuccessVariance
 from assay.objective.loss.aggregate import Token
 from assay.objective.methods import grpo
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule
-from assay.tasks import SortDigits
 from assay.train.models import Built, Scratch
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
 from assay.train.stages import WarmUp
+from assay_tasks import SortDigits
 
 __all__ = ["base", "quickstart"]
 

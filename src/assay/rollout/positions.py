@@ -25,7 +25,7 @@ async def context_after(source: TaskSource, context: Context, actions: Sequence[
         DataError: the episode is over before the actions are.
 
     >>> import asyncio
-    >>> from assay.tasks import Heaps
+    >>> from assay_tasks import Heaps
     >>> world = Heaps().task("heaps", 2, "test", 0).exposed()
     >>> start = Context(key="c", group="c", task=world, messages=world.messages)
     >>> asyncio.run(context_after(Heaps(), start, [])).snapshot

@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.runtime.anchors import Anchor, Ema, Every, Frozen
-    from assay.runtime.chat import Chat
-    from assay.runtime.engine import NativeEngine
-    from assay.runtime.engines import Auto, EngineSpec, InProcess, Native
-    from assay.runtime.exported import Reloaded
-    from assay.runtime.fleet import MeshLearner
-    from assay.runtime.hf import load_decoder, load_model, save_model
-    from assay.runtime.hub_engine import TransformersEngine
-    from assay.runtime.hub_model import Adapter, HubModel
-    from assay.runtime.lagged import Lagged
-    from assay.runtime.learner import TorchLearner
-    from assay.runtime.model import Model, init_model, parameter_shapes
-    from assay.runtime.ranks import Ranks
+    from assay.runtime.distributed.collectives import Ranks
+    from assay.runtime.distributed.mesh import MeshLearner
+    from assay.runtime.engine.hub_engine import TransformersEngine
+    from assay.runtime.engine.native import NativeEngine
+    from assay.runtime.engine.settings import Auto, EngineSpec, InProcess, Native
+    from assay.runtime.engine.stale import Lagged
+    from assay.runtime.learner.learner import TorchLearner
+    from assay.runtime.models.exported import Reloaded
+    from assay.runtime.models.hf import load_decoder, load_model, save_model
+    from assay.runtime.models.hub_model import Adapter, HubModel
+    from assay.runtime.models.model import Model, init_model, parameter_shapes
     from assay.runtime.settings import (
         AdamW,
         DecoderShape,
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
         Trunk,
         ValueHead,
     )
-    from assay.runtime.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
+    from assay.runtime.text.chat import Chat
+    from assay.runtime.text.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
     from assay.runtime.vllm.engine import VllmEngine
     from assay.runtime.vllm.settings import NcclUpdate, VllmSettings
     from assay.runtime.vllm.untied import untied_copy
@@ -102,7 +102,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> object:
-    from assay.core.threads import with_torch
+    from assay.core.util.threads import with_torch
 
     for module, names in _HOME.items():
         if name in names.split():

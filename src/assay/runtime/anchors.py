@@ -10,7 +10,7 @@ from assay.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from assay.runtime.settings import DecoderShape, HubShape
-    from assay.runtime.tokenizer import HubTokenizer
+    from assay.runtime.text.tokenizer import HubTokenizer
 
 __all__ = ["BASE", "Anchor", "Ema", "Every", "Frozen", "check_names", "check_vocabulary"]
 

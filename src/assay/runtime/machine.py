@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from assay.core.threads import policy_known
+from assay.core.util.threads import policy_known
 from assay.runtime.compiled import build
 
 __all__ = ["calm", "fingerprint", "gpus", "set_threads", "threads_in_force", "wait_for"]

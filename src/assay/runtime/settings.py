@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.core.declared import later
 from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.fields import later
 from assay.core.plan import Offers
 from assay.runtime.anchors import Anchor, check_names
 
@@ -433,7 +433,7 @@ class LearnerSettings:
         checkpointing: keep only the layers' inputs and compute the rest again in the backward pass: less memory, more time.
         kernel: compute float32 passes of assay's own decoder, and optimisers' steps on a CPU, by the library that is compiled for
             this processor on first use, where there is a C++ compiler: the same up to rounding as with PyTorch, but faster.
-        compile: compile the layers (`assay.runtime.compiling`): worth its minutes on CUDA, in bf16 and in long runs alone. Their
+        compile: compile the layers (`assay.runtime.kernels.compile`): worth its minutes on CUDA, in bf16 and in long runs alone. Their
             activations take about six tenths of the memory.
         replay_routing: of a mixture of experts, send each token where the engine sent it, wherever that is known; gates' weights
             are computed anew and learn. The engine then tells of it (the column ``routed_experts``), or the run is refused.

@@ -6,27 +6,27 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.tasks.draws import Place, distinct, in_turn, redraw, slip
-    from assay.tasks.gsm8k import Gsm8k, worked_rows
-    from assay.tasks.heaps import Heaps
     from assay.tasks.judged import judged_rows, load_rows, verifier_of
-    from assay.tasks.keyvalue import KeyValue
-    from assay.tasks.math.arithmetic import Expression
     from assay.tasks.mixture import Mixture
     from assay.tasks.named_suites import suite, suites
     from assay.tasks.problem import Facts, Form, Problem, Solution
     from assay.tasks.problems import Problems
     from assay.tasks.programs import Foreign, ProgramTask, Scaled, scaled
-    from assay.tasks.puzzles.difficulty import Size, difficulty, size_of
-    from assay.tasks.puzzles.load import load_puzzle, puzzle_from
-    from assay.tasks.puzzles.spec import Spec
     from assay.tasks.registry import Card, card, families, family, reseeded, written
-    from assay.tasks.reverse import Reverse
     from assay.tasks.rows import Rows, load_jsonl
     from assay.tasks.single import SingleTurn
-    from assay.tasks.sort import SortDigits
-    from assay.tasks.text.selfmade import load_texts, self_supervised
-    from assay.tasks.text.triples import load_triples, self_supervised_graph
-    from assay.tasks.toolcalls import ToolCalls, calls_of, schemas_of
+    from assay_tasks.gsm8k import Gsm8k, worked_rows
+    from assay_tasks.heaps import Heaps
+    from assay_tasks.keyvalue import KeyValue
+    from assay_tasks.math.arithmetic import Expression
+    from assay_tasks.puzzles.difficulty import Size, difficulty, size_of
+    from assay_tasks.puzzles.load import load_puzzle, puzzle_from
+    from assay_tasks.puzzles.spec import Spec
+    from assay_tasks.reverse import Reverse
+    from assay_tasks.sort import SortDigits
+    from assay_tasks.text.selfmade import load_texts, self_supervised
+    from assay_tasks.text.triples import load_triples, self_supervised_graph
+    from assay_tasks.toolcalls import ToolCalls, calls_of, schemas_of
 
 __all__ = [
     "Card",

@@ -139,7 +139,7 @@ def in_turn(
         UnknownNameError: an arm that the family lacks, or levels of which it has none.
         DataError: a level has too few different tasks; says how many, behind those that there are.
 
-    >>> from assay.tasks import SortDigits
+    >>> from assay_tasks import SortDigits
     >>> [t.id for t in in_turn(SortDigits(), 3, levels=(3, 4))]
     ['sort/sort/3/train/0', 'sort/sort/4/train/0', 'sort/sort/3/train/1']
     """

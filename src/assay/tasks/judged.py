@@ -23,8 +23,8 @@ Spec = str | Mapping[str, Any]
 """A verifier in data: its name, or a table of ``name`` and settings."""
 
 _FOREIGN = {
-    "taskset": ("assay.verify.foreign.taskset", "TasksetReward"),
-    "reasoning_gym": ("assay.verify.foreign.gym", "GymReward"),
+    "taskset": ("assay.interop.taskset", "TasksetReward"),
+    "reasoning_gym": ("assay.interop.gym", "GymReward"),
 }
 """Verifiers that exist for rows of other libraries only."""
 

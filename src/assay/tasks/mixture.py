@@ -35,7 +35,7 @@ class Mixture:
         ConfigError: no families, an arm that two of them have, families that hold out different shares, or parts in which not
             every family stands once.
 
-    >>> from assay.tasks import Reverse, SortDigits
+    >>> from assay_tasks import Reverse, SortDigits
     >>> both = Mixture(name="both", sources=(SortDigits(levels=(3,)), Reverse(levels=(3, 4))))
     >>> dict(both.arms()), both.task("reverse", 3, "train", 0).public["prompt"]
     ({'sort': (3,), 'reverse': (3, 4)}, 'Rabh>')

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.canon import FrozenMap, canonical, check_row_text, digest, hashed, plain
-from assay.core.collection import pause_collection
 from assay.core.errors import ConfigError, DataError, a_kind, nearest
-from assay.core.lines import object_of
 from assay.core.protocols import Environment, Verifier
 from assay.core.rowfile import BESIDE, RowFile
 from assay.core.seeds import generator, text_split
 from assay.core.task import Message, Task, World
+from assay.core.util.garbage import pause_collection
+from assay.core.util.jsonl import object_of
 from assay.tasks.draws import SPLITS, Place, slip
 from assay.verify.exact import ExactMatch
 from assay.verify.function import RewardFunction

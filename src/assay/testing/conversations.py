@@ -18,9 +18,9 @@ from assay.core.sample import samples
 from assay.core.seeds import generator
 from assay.core.task import Context, Message, Task, World
 from assay.rollout import Player
-from assay.tasks import KeyValue
 from assay.testing.contracts import ContractError, Report, require, wait_for
 from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
+from assay_tasks import KeyValue
 
 __all__ = ["check_context_manager", "check_sampler", "parts_for", "trained_once"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from assay.core.seeds import generator
 
 if TYPE_CHECKING:
-    from assay.runtime.hub_model import HubModel
+    from assay.runtime.models.hub_model import HubModel
 
 __all__ = ["random_model"]
 
@@ -34,8 +34,8 @@ def random_model(kind: str, sizes: dict[str, Any], *, spread: float = 0.15, seed
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    from assay.runtime.hub_model import HubModel
-    from assay.runtime.tokenizer import char_tokenizer
+    from assay.runtime.models.hub_model import HubModel
+    from assay.runtime.text.tokenizer import char_tokenizer
 
     tokenizer = char_tokenizer(letters)
     given: dict[str, Any] = {"pad_token_id": 0, "eos_token_id": 1, "bos_token_id": None, **sizes}

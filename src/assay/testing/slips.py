@@ -14,7 +14,7 @@ from assay.core.score import Fault
 from assay.core.task import Task
 from assay.verify.abilities import abilities_of
 from assay.verify.attempts import attempt
-from assay.verify.pool import ScoringPool
+from assay.verify.workers.pool import ScoringPool
 
 __all__ = ["HOSTILE_TEXTS", "Fuzzed", "fuzz", "slipped"]
 

@@ -26,7 +26,7 @@ def stream_digest(source: TaskSource, arm: str, size: int = 8) -> str:
         arm: one of its arms.
         size: bytes of the digest; it has twice as many letters.
 
-    >>> from assay.tasks import SortDigits
+    >>> from assay_tasks import SortDigits
     >>> stream_digest(SortDigits(), "sort") == stream_digest(SortDigits(), "sort")
     True
     >>> stream_digest(SortDigits(), "sort") == stream_digest(SortDigits(seed=1), "sort")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from assay.publish.export import Exported, export
     from assay.train.check import IndependentCheck
     from assay.train.demonstration import Demonstration
     from assay.train.driver import Outcome, load_run, resume, train
-    from assay.train.exporting import Exported, export
     from assay.train.mismatch import MismatchCheck
     from assay.train.models import Built, Folder, Scratch
     from assay.train.naming import NamedMethod

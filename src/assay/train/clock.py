@@ -6,7 +6,7 @@ import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
-from assay.core.parts import counting, timed
+from assay.core.util.profiler import counting, timed
 
 __all__ = ["Clock"]
 
@@ -16,7 +16,7 @@ PARTS = {"generate": "rollout", "supply": "rollout", "score": "verify", "check":
 
 
 class Clock:
-    """Adds up wall seconds by name, from its construction on, also as parts of a step that is profiled (`assay.core.parts`).
+    """Adds up wall seconds by name, from its construction on, also as parts of a step that is profiled (`assay.core.util.profiler`).
 
     >>> clock = Clock()
     >>> with clock("score"):

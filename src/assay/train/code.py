@@ -25,8 +25,8 @@ import numpy as np
 
 from assay.core.canon import digest
 from assay.core.errors import InexactResumeError
-from assay.core.kinds import name_of
-from assay.train import storage
+from assay.core.import_path import name_of
+from assay.runs import storage
 
 if TYPE_CHECKING:
     from assay.train.run import Run

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.core.canon import digest
-from assay.core.collection import pause_collection
 from assay.core.config import to_dict
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource
 from assay.core.rowfile import rows_beside
 from assay.core.task import Message, Task, asked_in
+from assay.core.util.garbage import pause_collection
 from assay.curate.evaluation import EvalIndex, EvalItem, Hit, Matching
 from assay.curate.questions import Questions
 from assay.curate.rows import entries
 from assay.curate.text import normal, numbers, sketch_library, words_differ
-from assay.train import storage
+from assay.runs import storage
 from assay.train.data import data_digests
 from assay.train.evaluate import held_out
 from assay.train.imitate import demonstrations_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.core.canon import check_row_text, digest
 from assay.core.errors import ConfigError, DataError
-from assay.core.hub import PREFIX, HubName, commit_of
+from assay.core.util.hub import PREFIX, HubName, commit_of
 from assay.curate.rows import entries, parsed, read_rows
 from assay.train.stages import GivenRows
 

@@ -14,15 +14,16 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from assay.core.collection import pause_collection
 from assay.core.errors import CheckpointError, ConfigError, DataError, EngineError, OutOfMemoryError, StorageError
 from assay.core.protocols import Tracker
-from assay.core.sealed import seal_folder
-from assay.core.threads import with_torch
-from assay.train import checkpoint, code, contamination, lock, machine, models, record, storage
+from assay.core.util.folder_digest import seal_folder
+from assay.core.util.garbage import pause_collection
+from assay.core.util.threads import with_torch
+from assay.runs import checkpoint, lock, storage
+from assay.runs.journal import Journal
+from assay.train import code, contamination, machine, models, record
 from assay.train.check import Checker
 from assay.train.fits import check_fits, check_run
-from assay.train.journal import Journal
 from assay.train.judgements import RunJudges
 from assay.train.record import load_run
 from assay.train.room import advised, asking
@@ -33,7 +34,7 @@ from assay.train.stages import WarmUp
 from assay.verify import ScoringPool
 
 if TYPE_CHECKING:
-    from assay.runtime.any_model import AnyModel
+    from assay.runtime.models.any_model import AnyModel
 
 __all__ = ["Outcome", "load_run", "resume", "train", "when_stopped"]
 
@@ -155,7 +156,7 @@ class Driver:
 
     def go_on(self, steps: int | None = None, ranks: int | None = None, allow_inexact: bool = False) -> Outcome:
         """A run that exists already; one killed before its first checkpoint starts again."""
-        from assay.runtime.hf import load_model
+        from assay.runtime.models.hf import load_model
 
         self._threads()
         found = checkpoint.latest(self.folder)
@@ -196,8 +197,8 @@ class Driver:
 
     def _start(self) -> AnyModel:
         """The weights that the run starts from, kept in ``start``: what is there already is whole."""
-        from assay.runtime.copies import check_buildable
-        from assay.runtime.hf import load_model, save_model
+        from assay.runtime.learner.copies import check_buildable
+        from assay.runtime.models.hf import load_model, save_model
 
         start = self.folder / "start"
         if start.exists():
@@ -222,7 +223,7 @@ class Driver:
 
     def _other(self, path: str) -> AnyModel:
         """The run's own copy of a model that an anchor names."""
-        from assay.runtime.hf import load_model
+        from assay.runtime.models.hf import load_model
 
         return load_model(models.held(self.folder, path))
 
@@ -319,7 +320,7 @@ class Driver:
 
     def _beneath(self, index: int, model: AnyModel, again: bool) -> AnyModel:
         """The weights that a stage begins with. Those beneath an adapter are in no checkpoint, so a later stage keeps them."""
-        from assay.runtime.hf import load_model, save_model
+        from assay.runtime.models.hf import load_model, save_model
 
         if index == 0 or self.run.stages[index].learner.adapter is None:
             return model
@@ -333,7 +334,7 @@ class Driver:
         return model
 
     def _finish(self, model: AnyModel, s: Session) -> Outcome:
-        from assay.runtime.hf import save_model
+        from assay.runtime.models.hf import save_model
 
         with storage.fresh_folder(self.folder / "model") as beside:
             save_model(model, beside)

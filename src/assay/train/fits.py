@@ -33,7 +33,7 @@ from assay.verify import ExactMatch, Together
 from assay.verify.exact import expected
 
 if TYPE_CHECKING:
-    from assay.runtime.any_model import AnyModel
+    from assay.runtime.models.any_model import AnyModel
 
 __all__ = ["check_fits", "check_run"]
 

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from assay.core.batch import Batch
-from assay.core.parts import timed
 from assay.core.seeds import generator
+from assay.core.util.profiler import timed
 from assay.train.clock import Clock
 from assay.train.loop import annotated
 from assay.train.room import asking

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError, RewardError
 from assay.core.group import Draw, Group
-from assay.core.parts import timed
 from assay.core.protocols import Tokenizer
 from assay.core.rollout import Ids, Rollout, Stop
 from assay.core.score import Score
 from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, Scorer
 from assay.core.task import Context, Task
+from assay.core.util.profiler import timed
 from assay.verify import ScoringPool
 from assay.verify.scorers import FromTasks
 from assay.verify.verdict import checked, failed_attempt

@@ -10,8 +10,8 @@ from typing import IO, Self
 from assay.clients.judge import Judge
 from assay.clients.judge_client import JudgeClient
 from assay.core.errors import DataError, EngineError, UnknownNameError
-from assay.core.lines import object_of
-from assay.train import storage
+from assay.core.util.jsonl import object_of
+from assay.runs import storage
 
 __all__ = ["JudgementFile", "RunJudges"]
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.group import Group
-from assay.core.parts import timed
 from assay.core.seeds import generator
+from assay.core.util.profiler import timed
 from assay.train.check import Checked
 from assay.train.clock import Clock
 from assay.train.collect import collect, outcomes_of

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.core.errors import InexactResumeError
-from assay.train import storage
+from assay.runs import storage
 
 if TYPE_CHECKING:
     from assay.runtime.settings import Mesh

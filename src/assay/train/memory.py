@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.core.errors import DataError
-from assay.runtime.engines import Auto, InProcess, Native
+from assay.runtime.engine.settings import Auto, InProcess, Native
 from assay.runtime.settings import DecoderShape, HubShape, LearnerSettings, Lora, Muon, head_rows
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run, Stage, learner_of

@@ -152,7 +152,7 @@ class Watched:
 
     def micro(self, batch: Batch, live: Mapping[str, Any]) -> tuple[Any, Mapping[str, float]]:
         """The program's; keeps what the pass says of the comparable tokens."""
-        from assay.runtime.typed import array_of
+        from assay.runtime.kernels.typed import array_of
 
         if "logp_engine" in batch.tokens:
             here = comparable(batch, self._version)
@@ -163,7 +163,7 @@ class Watched:
         return self._program.micro(batch, live)
 
     def exchange(self, reduce: Callable[[Mapping[str, Any]], Mapping[str, Any]], speaks: bool) -> None:
-        """As `assay.runtime.rank.Watching`."""
+        """As `assay.runtime.distributed.worker.Watching`."""
         own = _joined(self._seen if speaks else [])
         self._seen = [reduce({"tokens that were watched": own})["tokens that were watched"]]
 

@@ -13,15 +13,15 @@ import assay
 from assay.core.canon import digest
 from assay.core.config import to_dict
 from assay.core.errors import CheckpointError, ConfigError, DataError, a_kind
-from assay.core.hub import PREFIX
-from assay.core.places import cache_folder
-from assay.runtime.chat import Chat
-from assay.runtime.hub_names import ADAPTER_CONFIG, hub_name, on_hub
+from assay.core.util.hub import PREFIX
+from assay.core.util.paths import cache_folder
+from assay.runtime.models.hub_names import ADAPTER_CONFIG, hub_name, on_hub
 from assay.runtime.settings import DecoderShape
+from assay.runtime.text.chat import Chat
 
 if TYPE_CHECKING:
-    from assay.runtime.any_model import AnyModel
-    from assay.runtime.tokenizer import ChatTemplate, HubTokenizer
+    from assay.runtime.models.any_model import AnyModel
+    from assay.runtime.text.tokenizer import ChatTemplate, HubTokenizer
     from assay.train.run import Run, Stage
 
 __all__ = ["Built", "Folder", "Scratch", "from_folder", "held", "load", "model_folder", "scratch_tokenizer"]
@@ -112,8 +112,8 @@ def load(source: object, build: Builder) -> AnyModel:
         ConfigError: another kind of source.
         DataError: the folder holds no model that assay can run.
     """
-    from assay.runtime.hf import load_model
-    from assay.runtime.model import init_model
+    from assay.runtime.models.hf import load_model
+    from assay.runtime.models.model import init_model
 
     if isinstance(source, Folder):
         model = from_folder(source.path)
@@ -133,7 +133,7 @@ def load(source: object, build: Builder) -> AnyModel:
 
 def scratch_tokenizer(source: Scratch) -> HubTokenizer:
     """The characters of a fresh model, and how it is talked to."""
-    from assay.runtime.tokenizer import ChatTemplate, char_tokenizer
+    from assay.runtime.text.tokenizer import ChatTemplate, char_tokenizer
 
     tokenizer = char_tokenizer(source.alphabet, source.template or ChatTemplate())
     return tokenizer if source.chat is None else tokenizer.with_chat(source.chat)
@@ -145,7 +145,7 @@ def from_folder(path: str) -> AnyModel:
     Raises:
         ConfigError, DataError: as `load`.
     """
-    from assay.runtime.hf import load_model
+    from assay.runtime.models.hf import load_model
 
     return load_model(model_folder(Path(path)))
 
@@ -157,7 +157,7 @@ def held(folder: Path, path: str) -> Path:
 
 def model_folder(path: Path) -> Path:
     """The model folder that ``path`` means: itself, ``path/model`` of a run folder, or that of a name on the hub. It may hold an
-    adapter alone, whose config says where its base is (`assay.runtime.adapter_base.whole_of`).
+    adapter alone, whose config says where its base is (`assay.runtime.models.adapter_base.whole_of`).
 
     Raises:
         ConfigError: none of these; says what was found.

@@ -13,7 +13,7 @@ from assay.core.protocols import Request, SamplerParts, SamplerSpec, TaskSource
 from assay.core.rollout import Completion, Sampling
 from assay.core.seeds import derive
 from assay.core.task import Message
-from assay.core.threads import sleeping
+from assay.core.util.threads import sleeping
 from assay.rollout.saying import said_text
 from assay.rollout.spec import PlayerSpec
 from assay.train.evaluate import evaluate, greedy, held_out, items_of
@@ -24,7 +24,7 @@ from assay.train.session import with_stop
 from assay.verify import ScoringPool
 
 if TYPE_CHECKING:
-    from assay.runtime.any_model import AnyModel
+    from assay.runtime.models.any_model import AnyModel
 
 __all__ = ["Policy"]
 
@@ -45,8 +45,8 @@ class Policy:
     def model(self) -> AnyModel:
         """The weights, shape and tokenizer."""
         with sleeping():
-            from assay.runtime.hf import load_model
             from assay.runtime.machine import calm
+            from assay.runtime.models.hf import load_model
 
         calm()
         return load_model(model_folder(Path(self.path)))
@@ -64,7 +64,7 @@ class Policy:
             ConfigError: the prompt leaves no room in the context.
             DataError: the prompt holds characters that the tokenizer lacks.
         """
-        from assay.runtime.engines import engine_for
+        from assay.runtime.engine.settings import engine_for
 
         model = self.model()
         turns = [Message("user", prompt)] if isinstance(prompt, str) else list(prompt)
@@ -117,7 +117,7 @@ class Policy:
         Returns:
             Per task ``id, arm, level, values, answers, faults``.
         """
-        from assay.runtime.engines import engine_for
+        from assay.runtime.engine.settings import engine_for
 
         check_levels(tasks, levels, "levels")
         model = self.model()

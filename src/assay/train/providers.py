@@ -151,7 +151,7 @@ class Peers:
         name: of the column.
         parts: of a group.
 
-    >>> from assay.tasks import SortDigits
+    >>> from assay_tasks import SortDigits
     >>> from assay.testing import graded
     >>> group = graded(SortDigits().task("sort", 3, "train", 0), [1.0, 0.0, 0.0, 1.0])
     >>> [x.columns["peers"] for x in Peers().provide(None, [group])[0].scores]

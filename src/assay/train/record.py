@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from assay.core.canon import digest
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import CheckpointError, ConfigError
-from assay.core.hub import PREFIX
 from assay.core.protocols import Verifier
 from assay.core.rowfile import rows_beside
-from assay.runtime.engines import Movable
+from assay.core.util.hub import PREFIX
+from assay.runs import lock, storage
+from assay.runs.journal import Journal
+from assay.runtime.engine.settings import Movable
 from assay.runtime.settings import Mesh
-from assay.train import code, lock, machine, models, storage
-from assay.train.journal import Journal
+from assay.train import code, machine, models
 from assay.train.mismatch import MismatchCheck
 from assay.train.run import Run
 from assay.verify.abilities import abilities_of

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from assay.core.declared import check_positive, later
 from assay.core.errors import ConfigError, PlanError, UnknownNameError
-from assay.core.kinds import filed_as
+from assay.core.fields import check_positive, later
+from assay.core.import_path import filed_as
 from assay.core.protocols import BatchComposer, CurriculumSpec, GroupFilter, GuidanceSpec, IndexPolicySpec, SamplerSpec
 from assay.core.sample import STREAMS
 from assay.core.scoring import ScorerSpec

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from assay.clients.judge import Judge
-from assay.core.declared import check_positive, later
 from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.fields import check_positive, later
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
 from assay.curate.evaluation import Matching
 from assay.runtime.anchors import BASE, Anchor
-from assay.runtime.engines import Auto, EngineSpec
+from assay.runtime.engine.settings import Auto, EngineSpec
 from assay.runtime.settings import LearnerSettings, Mesh
 from assay.train.check import IndependentCheck
 from assay.train.levels import Levels, check_levels, settle_levels

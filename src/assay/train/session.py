@@ -43,8 +43,8 @@ from assay.train.run import Run, Stage, learner_of
 from assay.verify import FromTasks, ScoringPool
 
 if TYPE_CHECKING:
-    from assay.runtime.any_model import AnyModel
-    from assay.runtime.fleet import AnyLearner
+    from assay.runtime.distributed.mesh import AnyLearner
+    from assay.runtime.models.any_model import AnyModel
 
 __all__ = ["Practice", "Session", "open_session", "parts_of", "player_of", "sampler_of", "with_stop"]
 
@@ -276,7 +276,7 @@ def open_session(
     Raises:
         ConfigError: lengths beyond the context, no arm left for the stage's levels, an anchor of another vocabulary.
     """
-    from assay.runtime.fleet import build_learner
+    from assay.runtime.distributed.mesh import build_learner
 
     if run.sampling.max_new_tokens >= model.shape.max_positions:
         raise ConfigError(
@@ -326,7 +326,7 @@ def open_session(
 
 
 def _engine(run: Run, learner: AnyLearner, lag: int) -> Engine:
-    from assay.runtime.lagged import Lagged
+    from assay.runtime.engine.stale import Lagged
 
     engine = run.engine.build(learner)
     if learner.settings.replay_routing and "routed_experts" not in engine.info().columns:

@@ -9,18 +9,18 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from assay.core.errors import GateError, MismatchError
-from assay.core.parts import Parts
 from assay.core.protocols import Tracker
 from assay.core.rollout import Sampling
 from assay.core.task import Task
-from assay.train import checkpoint
+from assay.core.util.profiler import Parts
+from assay.runs import checkpoint
+from assay.runs.journal import Journal
 from assay.train.clock import Clock
 from assay.train.data import data_digests
 from assay.train.evaluate import by_arm, evaluate, greedy, held_out, items_of, summary
 from assay.train.given import Given, given_step
 from assay.train.grade import Attempts
 from assay.train.imitate import Imitations
-from assay.train.journal import Journal
 from assay.train.levels import Levels, arms_of
 from assay.train.loop import publish
 from assay.train.loop import step as rl_step

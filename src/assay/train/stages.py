@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from assay.core.canon import FrozenMap, check_row_text
-from assay.core.declared import check_positive
 from assay.core.errors import ConfigError, UnknownNameError, a_kind
-from assay.core.kinds import filed_as
+from assay.core.fields import check_positive
+from assay.core.import_path import filed_as
 from assay.objective.methods import dpo, nll
 from assay.objective.objective import Objective
 from assay.runtime.settings import LearnerSettings

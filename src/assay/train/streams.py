@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from assay.core.batch import Batch
-from assay.core.declared import later
 from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.fields import later
 from assay.core.group import Group
 from assay.core.protocols import BatchComposer, Replay
 from assay.core.sample import STREAMS

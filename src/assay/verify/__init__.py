@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from assay.verify.joint import Joint
     from assay.verify.math.verifier import MathAnswer
     from assay.verify.named import NamedVerifier, about, verifier, verifiers
-    from assay.verify.pool import ScoringPool
     from assay.verify.routed import Routed
     from assay.verify.scorers import Criterion, FromTasks, ReferenceProbability, Rubric, RubricJudge, SpreadFilter
     from assay.verify.structure.countdown import Countdown
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from assay.verify.text.schema import JsonSchema
     from assay.verify.text.tags import Combine, Formatted, TagFormat
     from assay.verify.verdict import judge
+    from assay.verify.workers.pool import ScoringPool
 
 __all__ = [
     "Abilities",

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError, UnknownNameError, a_kind
-from assay.core.lines import object_of
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
+from assay.core.util.jsonl import object_of
 from assay.verify.attempts import attempt, posed
 
 __all__ = ["case_of", "parsed", "verdict_row"]

@@ -12,7 +12,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.verify.abilities import abilities_of, ability_of
-from assay.verify.ahead import at_once
+from assay.verify.workers.cache import at_once
 
 __all__ = ["Joint", "seconds_of"]
 

@@ -14,8 +14,8 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify.abilities import ability_of, scale_of
-from assay.verify.ahead import at_once
 from assay.verify.joint import Joint, seconds_of
+from assay.verify.workers.cache import at_once
 
 __all__ = ["Routed"]
 

@@ -12,7 +12,7 @@ from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.verify.abilities import abilities_of, measured
-from assay.verify.child import in_worker
+from assay.verify.workers.fork import in_worker
 
 __all__ = ["broken", "checked", "failed_attempt", "judge"]
 

@@ -24,7 +24,7 @@ from assay.verify import ScoringPool, attempt, code, posed
 from assay.verify.cases import verdict_row
 from assay.verify.code import CodeCall, CodeOutput, close_sandboxes, sandbox_of
 from assay.verify.code import base as base_module
-from assay.verify.room import runs
+from assay.verify.workers.cpu import runs
 
 LONG = 30.0
 

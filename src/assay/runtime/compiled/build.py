@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from assay.core.errors import AssayError
-from assay.core.places import cache_folder
+from assay.core.util.paths import cache_folder
 
 __all__ = ["FLAGS", "SOURCES", "BuildError", "build", "compiler", "identity", "kernel"]
 
@@ -78,7 +78,7 @@ def build(folder: Path | None = None) -> ctypes.CDLL:
     """The library, compiled unless the cache has it.
 
     Args:
-        folder: the cache, ``kernels`` in `assay.core.places.cache_folder` unless given.
+        folder: the cache, ``kernels`` in `assay.core.util.paths.cache_folder` unless given.
 
     Raises:
         BuildError: no compiler, or one that fails; with what it said.

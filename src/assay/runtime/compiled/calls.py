@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from assay.runtime.kernels import frequencies
+from assay.runtime.kernels.ops import frequencies
+from assay.runtime.kernels.typed import array_of
 from assay.runtime.settings import DecoderShape
-from assay.runtime.typed import array_of
 
 __all__ = ["NO_MEMORY", "Sizes", "addresses", "angles", "declared", "suits"]
 

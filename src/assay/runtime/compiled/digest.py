@@ -17,7 +17,7 @@ _SIGNATURES: dict[str, tuple[Any, Sequence[Any]]] = {"assay_mixed": (c_uint64, [
 
 
 def mixed_total(library: ctypes.CDLL, tensor: Tensor, row: int) -> int:
-    """Of a CPU tensor's bytes, as `assay.runtime.mixed` defines it, in one pass over them.
+    """Of a CPU tensor's bytes, as `assay.runtime.learner.mixed` defines it, in one pass over them.
 
     Args:
         library: of `assay.runtime.compiled.build`.

@@ -29,7 +29,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 def compiled_columns(
     library: ctypes.CDLL, hidden: Tensor, weight: Tensor, targets: Tensor, entropy: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """As `assay.runtime.readout.head_columns`, of a head that is its weight alone.
+    """As `assay.runtime.learner.lm_head.head_columns`, of a head that is its weight alone.
 
     Bits of a position do not depend on the others, and none on the number of threads.
 

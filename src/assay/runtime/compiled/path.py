@@ -18,10 +18,10 @@ from assay.core.manifest import Manifest
 from assay.core.rollout import Ids
 from assay.runtime.compiled.calls import NO_MEMORY, Sizes, angles, declared
 from assay.runtime.compiled.trail import Trail
+from assay.runtime.engine.backend import Went
+from assay.runtime.engine.sequences import ColumnKind, SlotTable
+from assay.runtime.engine.weights import HEAD, ServedWeights
 from assay.runtime.settings import DecoderShape
-from assay.runtime.slots import ColumnKind, SlotTable
-from assay.runtime.stepping import Went
-from assay.runtime.weights import HEAD, ServedWeights
 
 __all__ = ["TOKENS", "CompiledRunner", "Prompts"]
 
@@ -101,7 +101,7 @@ class _Engine:
 
 
 class CompiledRunner:
-    """Samples with the compiled library (implements `assay.runtime.stepping.Runner` and `Served`).
+    """Samples with the compiled library (implements `assay.runtime.engine.backend.Runner` and `Served`).
 
     Args:
         library: of `assay.runtime.compiled.build`.

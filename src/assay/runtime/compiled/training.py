@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 from assay.core.errors import EngineError
 from assay.runtime.compiled.calls import NO_MEMORY, Sizes, addresses, angles, declared
 from assay.runtime.compiled.trail import Trail
-from assay.runtime.packing import Packing
+from assay.runtime.learner.packing import Packing
 from assay.runtime.settings import DecoderShape
 
 __all__ = ["CompiledPasses"]
@@ -71,7 +71,7 @@ class CompiledPasses:
         """As `Causal.hidden`.
 
         Args:
-            weights: float32, in the order of `assay.runtime.model.parameter_shapes`, without a head of its own.
+            weights: float32, in the order of `assay.runtime.models.model.parameter_shapes`, without a head of its own.
             ids, packing, wanted: as there.
 
         Raises:

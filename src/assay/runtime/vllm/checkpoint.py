@@ -65,7 +65,7 @@ class Saved(Protocol):
 
 def constants(model: object) -> dict[str, Array]:
     """Tensors that a server must be sent beside what a learner publishes, as float32."""
-    from assay.runtime.typed import array_of
+    from assay.runtime.kernels.typed import array_of
 
     found = model.constants() if isinstance(model, Saved) else {}
     return {name: array_of(tensor.detach().float().cpu()) for name, tensor in found.items()}

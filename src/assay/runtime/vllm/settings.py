@@ -10,7 +10,7 @@ from assay.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from assay.core.protocols import Engine
-    from assay.runtime.fleet import AnyLearner
+    from assay.runtime.distributed.mesh import AnyLearner
 
 __all__ = ["EXTENSION", "WHOLE", "NcclUpdate", "VllmSettings"]
 
@@ -106,7 +106,7 @@ class VllmSettings:
                 raise ConfigError(f"VllmSettings.{name}={getattr(self, name)}; use a positive number of seconds")
 
     def anywhere(self) -> VllmSettings:
-        """As `assay.runtime.engines.Movable` says.
+        """As `assay.runtime.engine.settings.Movable` says.
 
         >>> VllmSettings(url="http://10.0.0.7:1", swap_seconds=5.0).anywhere() == VllmSettings(folder="/w").anywhere()
         True
@@ -115,8 +115,8 @@ class VllmSettings:
 
     def build(self, learner: AnyLearner) -> Engine:
         """An engine on this server for what ``learner`` trains, as `assay.runtime.EngineSpec` says."""
-        from assay.runtime.hub_model import hub_of
-        from assay.runtime.lora import peft_config
+        from assay.runtime.models.hub_model import hub_of
+        from assay.runtime.models.lora import peft_config
         from assay.runtime.vllm.engine import VllmEngine
 
         model = learner.model()

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from assay.core.errors import ConfigError, DataError, MissingExtraError, UnknownNameError
-from assay.verify.foreign.gym import DENIED
+from assay.interop.gym import DENIED
 
 __all__ = ["LICENCE", "gym_rows"]
 
@@ -47,7 +47,7 @@ def gym_rows(
 
     They are made in an interpreter of their own whose hashes of text are fixed, since the items of some data sets depend on them.
     Each row holds the item (``entry``), which its own scorer reads, and where assay has a verifier that takes the place of a
-    scorer that is denied (`assay.verify.foreign.gym.DENIED`), that verifier's gold. Items are whatever reasoning-gym makes:
+    scorer that is denied (`assay.interop.gym.DENIED`), that verifier's gold. Items are whatever reasoning-gym makes:
     whether their golds are right, `assay.tasks.exchange.importing` finds out.
 
     Args:

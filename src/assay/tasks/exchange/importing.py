@@ -24,7 +24,7 @@ from assay.tasks.exchange.tasksets import taskset_rows
 from assay.tasks.judged import Spec, verifier_of
 from assay.tasks.rows import Rows
 from assay.verify.attempts import attempt
-from assay.verify.pool import ScoringPool
+from assay.verify.workers.pool import ScoringPool
 
 __all__ = ["ROUTES", "Found", "Importer", "Rejected", "Summary", "found_in", "write_rows"]
 

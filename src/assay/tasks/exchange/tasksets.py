@@ -14,11 +14,11 @@ from assay.core.errors import ConfigError, RewardError, UnknownNameError
 from assay.core.protocols import TaskSource
 from assay.core.score import Score
 from assay.core.task import Task
+from assay.interop.taskset import taskset_class, unjudged, vf
 from assay.tasks.draws import in_turn
 from assay.tasks.registry import family, reseeded, written
 from assay.verify.attempts import attempt
-from assay.verify.foreign.taskset import taskset_class, unjudged, vf
-from assay.verify.pool import ScoringPool
+from assay.verify.workers.pool import ScoringPool
 
 __all__ = ["Judge", "environment_of", "source_of", "taskset_of", "taskset_rows"]
 

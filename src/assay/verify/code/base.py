@@ -20,7 +20,7 @@ from assay.verify.answer import option, ruled
 from assay.verify.code.cases import Case, run_cases
 from assay.verify.code.program import Place, program_in
 from assay.verify.code.workers import sandbox_of
-from assay.verify.room import cores
+from assay.verify.workers.cpu import cores
 
 __all__ = ["CaseVerifier", "ProgramVerifier"]
 
@@ -37,7 +37,7 @@ class ProgramVerifier(ABC):
     """Base of verifiers that run what a model wrote.
 
     An attempt that was cut off (stop other than ``done``) is no program: all components are 0, the verdict is ``unfinished``.
-    Not ``trusted``: a pool judges in a process of its own, whose deadline must leave time for `limits` (docs/rooms/code.md).
+    Not ``trusted``: a pool judges in a process of its own, whose deadline must leave time for `limits` (docs/packages/code.md).
 
     Attributes:
         where: in which part of the text the program stands (`Place`).

@@ -15,9 +15,9 @@ from assay.core.canon import FrozenMap
 from assay.core.rollout import Call, Completion, Rollout, Sampling, Stop, ids_of
 from assay.core.score import Fault, Score
 from assay.core.task import Context, Task
-from assay.verify.crew import Crew, Outcome
 from assay.verify.math import symbolic
-from assay.verify.room import cores
+from assay.verify.workers.cpu import cores
+from assay.verify.workers.dispatch import Crew, Outcome
 
 __all__ = ["attempt_of", "judged_elsewhere"]
 

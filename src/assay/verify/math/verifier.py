@@ -13,7 +13,6 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
-from assay.verify.child import in_worker
 from assay.verify.exact import expected
 from assay.verify.math import large, symbolic
 from assay.verify.math.elsewhere import attempt_of, judged_elsewhere
@@ -24,6 +23,7 @@ from assay.verify.math.phrases import is_prose
 from assay.verify.math.read import read
 from assay.verify.math.values import Formula, Many, Opaque, Text, Value
 from assay.verify.math.written import FORMS, written
+from assay.verify.workers.fork import in_worker
 
 __all__ = ["MathAnswer", "Verdict", "compare"]
 

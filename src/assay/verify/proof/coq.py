@@ -37,7 +37,7 @@ _CONFIG = "/etc/ocamlfind.conf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coq:
-    r"""Checks proofs in Coq 8.16 or newer, with its compiler (docs/rooms/proof.md).
+    r"""Checks proofs in Coq 8.16 or newer, with its compiler (docs/packages/proof.md).
 
     The gold is a table: ``statement``, a proposition; ``context``, what stands before it (imports, definitions); ``label``, the
     name that the theorem must have (``goal``); ``axioms``, the names of those that a proof may rest on (none).

@@ -23,7 +23,7 @@ _FIELDS = {"database", "label", "statement", "hypotheses", "distinct"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metamath:
-    r"""Checks proofs in the Metamath language: labels on a stack, and nothing but substitution (docs/rooms/proof.md).
+    r"""Checks proofs in the Metamath language: labels on a stack, and nothing but substitution (docs/packages/proof.md).
 
     The gold is a table: ``label`` and ``statement`` of what is to be proved, ``hypotheses`` (label to statement) and ``distinct``
     (lists of variables), all that they may build on in ``database``. Where a database has the theorem (``$p``) itself, its

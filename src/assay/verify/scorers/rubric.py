@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from assay.core.canon import digest
 from assay.core.errors import ConfigError, DataError
-from assay.core.lines import object_of
 from assay.core.task import Message
+from assay.core.util.jsonl import object_of
 
 __all__ = ["Criterion", "Rubric"]
 

@@ -12,7 +12,7 @@ from typing import Any
 from assay.core.errors import AssayError, ConfigError, DataError
 from assay.core.protocols import TaskSource, Verifier
 from assay.verify.cases import case_of, verdict_row
-from assay.verify.pool import ScoringPool
+from assay.verify.workers.pool import ScoringPool
 
 __all__ = ["Busy", "Desk", "ServiceLimits", "TooMany"]
 

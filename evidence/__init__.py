@@ -1,0 +1,1 @@
+"""Studies and evidence pages of this repository, made with the public API."""

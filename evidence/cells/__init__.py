@@ -1,0 +1,1 @@
+"""Cells of the studies: recipes that only evidence pages run."""

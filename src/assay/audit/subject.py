@@ -1,0 +1,114 @@
+"""What is audited: a verifier, and how another process makes it again."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay.audit.watched import Played
+from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.protocols import Verifier
+from assay.core.rollout import Rollout
+from assay.core.task import Task
+from assay.interop.adapting import adapt, loaded
+from assay.interop.inward import ForeignReward
+from assay.verify.function import RewardFunction
+from assay.verify.named import verifier as named
+from assay.verify.named import verifiers
+
+__all__ = ["Subject", "again", "played", "resolve", "subject_of"]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A verifier under audit.
+
+    Attributes:
+        name: what the report calls it.
+        verifier: the verifier.
+        recipe: arguments of `resolve` that make it again in another process; None where only the object is there.
+    """
+
+    name: str
+    verifier: Verifier
+    recipe: Mapping[str, Any] | None = None
+
+    @property
+    def batched(self) -> bool:
+        """Whether it has a form that takes several attempts at once."""
+        return isinstance(self.verifier, ForeignReward | RewardFunction) and self.verifier.batched
+
+    @property
+    def built_in(self) -> str | None:
+        """Its name in the registry, if it came from there."""
+        name = self.recipe["name"] if self.recipe else None
+        return name if name in verifiers() else None
+
+
+def resolve(name: str, *, signature: str | None = None, gold: str | None = None, chat: bool | None = None) -> Subject:
+    """The verifier of that name: one of `assay.verify.verifiers`, ``package.module:name``, or ``path/to/file.py:name``.
+
+    Names of verifiers come from `assay.verify.named` alone: one that is added there can be audited.
+
+    Raises:
+        UnknownNameError: no verifier of that name; says the nearest.
+        ConfigError: what was named is no verifier and no reward function.
+
+    >>> resolve("exact").built_in, resolve("assay.verify:ExactMatch").built_in
+    ('exact', None)
+    """
+    recipe = {"name": name, "signature": signature, "gold": gold, "chat": chat}
+    if ":" in name:
+        return Subject(name, loaded(name, signature=signature, gold=gold, chat=chat), recipe)
+    if name not in verifiers():
+        raise UnknownNameError("verifier (or write package.module:name)", name, verifiers())
+    return Subject(name, named(name), recipe)
+
+
+def subject_of(found: Any, name: str | None = None) -> Subject:
+    """A subject from an object: a verifier, a reward function of anybody's, or a name."""
+    if isinstance(found, Subject):
+        return found
+    if isinstance(found, str):
+        return resolve(found)
+    called = name or str(getattr(found, "__name__", type(found).__name__))
+    return Subject(called, adapt(found, name=called))
+
+
+def again(subject: Subject, items: Sequence[tuple[Task, Rollout]], hash_seed: int, deadline: float) -> list[float | str]:
+    """Values of the items from a fresh interpreter whose hashes of text are seeded otherwise.
+
+    Raises:
+        ConfigError: the verifier cannot be made in another process, or that process failed.
+    """
+    try:
+        order = pickle.dumps((subject.recipe, None if subject.recipe else subject.verifier, tuple(items)))
+    except Exception as error:  # pickle raises whatever a foreign __reduce__ raises
+        raise ConfigError(f"it cannot be made again in another process: {error}") from error
+    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "assay.audit.child"],
+            input=order,
+            capture_output=True,
+            env=environment,
+            timeout=30.0 + deadline * len(items),
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ConfigError("a process of its own gave no verdicts in time") from None
+    if done.returncode != 0:
+        last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no word"]
+        raise ConfigError(f"a process of its own failed: {last[0]}")
+    return pickle.loads(done.stdout)
+
+
+def played(order: bytes) -> list[float | str]:
+    """What `again` asked for."""
+    recipe, verifier, items = pickle.loads(order)
+    return Played(verifier if recipe is None else resolve(**recipe).verifier, items).values()

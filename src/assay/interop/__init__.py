@@ -1,0 +1,56 @@
+"""Other trainers' reward functions as verifiers, and verifiers as their reward functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.interop.adapting import adapt, loaded
+    from assay.interop.inward import GOLD_NAMES, ForeignReward, OpenRlhfReward, RubricReward, TrlReward, VerlReward
+    from assay.interop.naming import load
+    from assay.interop.outward import OpenRlhfFunction, TrlFunction, VerlFunction, as_openrlhf, as_trl, as_verl
+    from assay.interop.signature import Signature, signature_of
+    from assay.interop.taskset import TasksetReward
+
+__all__ = [
+    "GOLD_NAMES",
+    "ForeignReward",
+    "OpenRlhfFunction",
+    "OpenRlhfReward",
+    "RubricReward",
+    "Signature",
+    "TasksetReward",
+    "TrlFunction",
+    "TrlReward",
+    "VerlFunction",
+    "VerlReward",
+    "adapt",
+    "as_openrlhf",
+    "as_trl",
+    "as_verl",
+    "load",
+    "loaded",
+    "signature_of",
+]
+
+_HOME = {
+    "adapting": "adapt loaded",
+    "inward": "GOLD_NAMES ForeignReward OpenRlhfReward RubricReward TrlReward VerlReward",
+    "naming": "load",
+    "outward": "OpenRlhfFunction TrlFunction VerlFunction as_openrlhf as_trl as_verl",
+    "signature": "Signature signature_of",
+    "taskset": "TasksetReward",
+}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    for module, names in _HOME.items():
+        if name in names.split():
+            return getattr(import_module(f"assay.interop.{module}"), name)
+    raise AttributeError(f"module 'assay.interop' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,1 @@
+"""Trained models as folders for others: export, model card, data trained on."""

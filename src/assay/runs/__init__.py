@@ -1,0 +1,1 @@
+"""Run folders: storage, journals, checkpoints, locks."""

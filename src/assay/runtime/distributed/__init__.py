@@ -1,0 +1,1 @@
+"""A learner shared by several processes: mesh, workers, collectives, FSDP2, checkpoints."""

@@ -1,0 +1,169 @@
+"""Which engine samples: plain values, importable without torch, that build it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from assay.core.errors import ConfigError
+from assay.core.fields import later
+
+if TYPE_CHECKING:
+    from assay.core.protocols import Engine
+    from assay.runtime.distributed.mesh import AnyLearner
+    from assay.runtime.models.any_model import AnyModel
+    from assay.runtime.models.hub_model import HubModel
+
+__all__ = ["Auto", "EngineSpec", "InProcess", "Movable", "Native", "engine_for"]
+
+
+class EngineSpec(Protocol):
+    """Builds the engine that samples for a learner."""
+
+    def build(self, learner: AnyLearner) -> Engine:
+        """An engine with copies of the learner's present weights, those apart that nobody trains."""
+        ...
+
+
+@runtime_checkable
+class Movable(EngineSpec, Protocol):
+    """One that may be elsewhere when a run goes on: a server under another address."""
+
+    def anywhere(self) -> EngineSpec:
+        """The same without where it is, how weights get there and how long that may take: what a resume may not change."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Auto:
+    """`Native` where assay's own decoder has the architecture and all its weights are trained on a CPU, else `InProcess`."""
+
+    def build(self, learner: AnyLearner) -> Engine:
+        """As `EngineSpec.build`."""
+        return (Native() if learner.native else InProcess()).build(learner)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Native:
+    """assay's own engine, `assay.runtime.NativeEngine`: small decoders of the Llama and Qwen3 families on a CPU.
+
+    Attributes:
+        max_batch: most attempts that run at once.
+        dtype: ``float32``, or ``bfloat16`` for rounded weights and products of bfloat16 with float32 sums: faster where the
+            processor has such products, and the distribution that samples is not quite the one that is trained.
+        kernel: decode with the library that is compiled for this processor on first use, where there is a C++ compiler;
+            else with PyTorch, several times slower.
+        recall: MiB of states of sampled tokens that are kept until the gradient pass, which then computes them no second time:
+            same results, bit by bit, and a fifth less of a step. What does not fit is computed again. Only
+            where both sides are compiled and in float32; 0 keeps nothing.
+    """
+
+    max_batch: int = 512
+    dtype: str = later("float32")
+    kernel: bool = later(True)
+    recall: int = later(512)
+
+    def __post_init__(self) -> None:
+        if self.recall < 0:
+            raise ConfigError(f"Native.recall={self.recall}; use a number of MiB, or 0 to keep nothing")
+        if self.dtype not in ("float32", "bfloat16"):
+            raise ConfigError(f"Native.dtype={self.dtype!r}; use 'float32' or 'bfloat16'")
+
+    def build(self, learner: AnyLearner) -> Engine:
+        """As `EngineSpec.build`.
+
+        Raises:
+            ConfigError: another architecture, or an adapter.
+        """
+        from assay.runtime.engine.native import NativeEngine
+
+        model: Any = learner.model()
+        if not learner.native:
+            what = "an adapter" if learner.settings.adapter else getattr(model.shape, "architecture", "what this learner trains")
+            raise ConfigError(f"Run.engine=Native() cannot serve {what}; use InProcess(), or Auto() to have it chosen")
+        recall = self.recall << 20 if learner.policy.follows and learner.settings.precision == "fp32" else 0
+        engine = NativeEngine(
+            model, max_batch=self.max_batch, dtype=self.dtype, kernel=self.kernel, recall=recall, digests="mixed"
+        )
+        learner.policy.follow(engine.trail)
+        return engine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InProcess:
+    """Any causal language model of transformers beside the learner, `assay.runtime.TransformersEngine`.
+
+    Weights that an adapter leaves frozen are the learner's own tensors; what is trained is copied.
+
+    Attributes:
+        max_batch: most attempts that run at once.
+        dtype: ``float32``, ``bfloat16``, or ``auto``: bfloat16 on CUDA, float32 on a CPU.
+        compile: compile the step of one token: worth its minute on CUDA and in long runs alone.
+        context: longest prompt plus answer, which bounds what keys and values take; the model's own bound where this is 0.
+        routing: of a mixture of experts, tell of the experts that each token went to, so that the learner's routing can be
+            compared (``engine/router_agreement``); to a learner that replays it this is told anyway.
+    """
+
+    max_batch: int = 256
+    dtype: str = "auto"
+    compile: bool = False
+    context: int = 0
+    routing: bool = False
+
+    def __post_init__(self) -> None:
+        if self.context < 0:
+            raise ConfigError(f"InProcess.context={self.context}; use a number of tokens, or 0 for the model's own bound")
+        if self.dtype not in ("auto", "float32", "bfloat16"):
+            raise ConfigError(f"InProcess.dtype={self.dtype!r}; use 'auto', 'float32' or 'bfloat16'")
+
+    def bounded(self, positions: int) -> int:
+        """The context of an engine whose model has so many positions."""
+        return min(positions, self.context or positions)
+
+    def build(self, learner: AnyLearner) -> Engine:
+        """As `EngineSpec.build`."""
+        from assay.runtime.models.hub_model import hub_of
+
+        return self.serve(hub_of(learner.model()), learner)
+
+    def serve(self, model: HubModel, learner: AnyLearner | None = None) -> Engine:
+        """An engine of a model, beside a learner or by itself."""
+        import torch
+
+        from assay.runtime.engine.hub_engine import TransformersEngine
+
+        device = learner.policy.device.type if learner else "cpu"
+        routed = self.routing or (learner is not None and learner.settings.replay_routing)
+        dtype = self.dtype if self.dtype != "auto" else "bfloat16" if device == "cuda" else "float32"
+        module = model.module(getattr(torch, dtype), device)
+        if learner and model.adapter is not None:
+            _share(module, learner)
+        return TransformersEngine(
+            module,
+            self.bounded(model.shape.max_positions),
+            max_batch=self.max_batch,
+            dtype=dtype,
+            device=device,
+            trained=set(model.adapter.tensors) if model.adapter is not None else None,
+            compile=self.compile,
+            decode=model.tokenizer.decode,
+            columns=("entropy", "routed_experts") if routed else ("entropy",),
+            digests="blake2b" if (device, dtype) == ("cpu", "float32") else "mixed",
+        )
+
+
+def engine_for(model: AnyModel) -> Engine:
+    """The engine for a model that nobody trains."""
+    from assay.runtime.engine.native import NativeEngine
+    from assay.runtime.models.model import Model
+
+    return NativeEngine(model) if isinstance(model, Model) else InProcess().serve(model)
+
+
+def _share(module: Any, learner: AnyLearner) -> None:
+    """Lets the engine read frozen weights where the learner has them, in the same precision."""
+    theirs = learner.policy.weights()
+    for name, parameter in module.named_parameters():
+        mine = theirs[name]
+        if name not in learner.parameters and mine.dtype == parameter.dtype and mine.shape == parameter.shape:
+            parameter.data = mine.data

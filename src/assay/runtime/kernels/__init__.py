@@ -1,0 +1,1 @@
+"""Differentiable operations and attention kernels in PyTorch."""

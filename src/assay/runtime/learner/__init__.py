@@ -1,0 +1,1 @@
+"""The learner: forward and backward passes, heads, optimiser, weights to publish."""

@@ -1,0 +1,1 @@
+"""Models as plain values: read, written, described, with adapters."""

@@ -1,0 +1,1 @@
+"""What models say of data: which tasks to practise, demonstrations of teachers, membership."""

@@ -1,0 +1,63 @@
+"""Weight sync: every update is proved to have arrived, and updates that do not arrive are found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from assay.core.errors import WeightProofError
+from assay.runtime.engine.settings import EngineSpec, InProcess, Native
+from assay.selftest.part import Bench, Finding
+from assay.selftest.small import SHAPE, Planted, decoder, practice
+from assay.train.driver import train
+
+__all__ = ["FAULTS", "in_process", "native", "synced", "vllm"]
+
+FAULTS = ("StaleModel", "StaleTensor", "BaseWeights")
+"""One version behind; one tensor behind; no update ever arrives."""
+STEPS = 6
+
+
+def native(bench: Bench) -> Finding:
+    """Assay's own engine."""
+    return synced(bench, Native())
+
+
+def in_process(bench: Bench) -> Finding:
+    """Transformers beside the learner."""
+    return synced(bench, InProcess())
+
+
+def vllm(bench: Bench) -> Finding:
+    """A vLLM server, started for this."""
+    from assay.selftest.serving import served_model
+
+    with served_model(decoder(), bench.folder, SHAPE.max_positions, bench.say) as settings:
+        return synced(bench, settings)
+
+
+def synced(bench: Bench, engine: EngineSpec) -> Finding:
+    """A short run whose updates must all be proved, then one for each fault, which the proof must stop.
+
+    Args:
+        bench: where the runs are.
+        engine: under test.
+    """
+    bench.say(f"{STEPS} updates")
+    train(practice(engine, STEPS), bench.folder / "healthy")
+    proved = sum(m.get("proof/state") == 1.0 for m in _steps(bench.folder / "healthy"))
+    failures = [] if proved == STEPS else [f"{STEPS - proved} of {STEPS} updates are not proved to have arrived"]
+    caught: list[str] = []
+    for fault in FAULTS:
+        bench.say(f"planted: {fault}")
+        try:
+            train(practice(Planted(engine, fault), STEPS), bench.folder / fault)
+            failures.append(f"planted {fault} was not found")
+        except WeightProofError:
+            caught.append(fault)
+    return Finding(numbers={"updates": STEPS, "proved": proved, "caught": caught}, failures=tuple(failures))
+
+
+def _steps(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(x)["metrics"] for x in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]

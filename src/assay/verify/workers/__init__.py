@@ -1,0 +1,1 @@
+"""Worker processes that run verifiers: supervisor, dispatch, deadlines, results."""

@@ -1,0 +1,322 @@
+"""Verdicts from foreign code that may raise, hang or die, without losing the run."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from types import TracebackType
+
+from assay.core.canon import FrozenMap
+from assay.core.errors import ConfigError, DataError, RewardError
+from assay.core.protocols import State, Verifier
+from assay.core.rollout import Rollout, Stop
+from assay.core.score import Fault, Score
+from assay.core.task import Task
+from assay.verify.abilities import abilities_of, measured
+from assay.verify.function import RewardFunction, row_of
+from assay.verify.verdict import failed_attempt, judge
+from assay.verify.workers.cache import Ahead
+from assay.verify.workers.dispatch import Crew, End, Job, Outcome
+
+__all__ = ["ScoringPool"]
+
+_HANGS = 3
+"""So many different answers that hang, before the verifier ever answered, mean that it is broken and not the answers."""
+
+_NEWS = {
+    "replaced": "the process that starts scoring workers was stopped or killed, and has been replaced",
+    "out_of_memory": "a scoring worker asked for more memory than it may have and was ended: does the reward keep something of "
+    "each answer? If it needs more, raise Run.reward_memory (ScoringPool.memory), in GiB",
+}
+
+_Pair = tuple[Task, Rollout]
+
+
+class ScoringPool:
+    """Scores attempts; a verifier that is not ``trusted`` runs in processes of its own that can be killed.
+
+    A built-in verifier (``trusted``) runs in this process. Any other runs in a forked worker: what it raises is a ``verifier``
+    fault, and so is a verdict of several components without ``correct`` or ``reward``; a worker that dies is an ``infra``
+    fault; one that gives no verdict within the deadline is killed. Each such attempt is judged once more on a fresh worker. A
+    fault that comes again is recorded and masked; but an answer that hangs or kills its judge twice is a ``policy`` fault and
+    scores the floor, or hanging would become a strategy. An attempt that ended in an error never reaches the verifier: it is an
+    ``infra`` fault, or the ``policy``'s when its own output exceeded a limit of its environment.
+
+    The floor of a component is what the verifier declares (`Abilities.floor`; `RewardFunction.floor`; 0 where it declares none),
+    whatever the run has seen: equal answers score alike at any time. Where a verdict of the same batch lies below its declared
+    floor, the floor is wrong: ``below_floor`` counts such verdicts, and a hang of that batch scores the lowest of them, so that
+    it never pays better than the worst answer beside it. Such an attempt gets every component that the verifier has given, or
+    declares.
+
+    One worker judges a batch, one answer after another. After the first hang or death in a batch, what is left of it and what
+    is judged again is spread over several workers, so that deadlines run out side by side: an answer may be judged beside
+    others as long as it has a core of its own or they sleep. A verifier whose answers are programs is spread from the first.
+
+    Of a built-in verifier whose verdict depends on nothing but how an attempt ended and its last text (``by_text``), attempts at
+    a task that end alike are judged once.
+
+    What a function prints is not shown: its first 2,000 bytes per answer stand in ``info["printed"]`` of the verdict, and in
+    the message of a `RewardError`; the rest, and what other programs and C code print, is dropped.
+
+    What a verifier may have besides ``__call__`` is its `Abilities`. One with ``beside`` is spread over the cores from the first
+    answer, since its workers mostly wait for programs that they started.
+
+    Use it as a context manager, or call `close`; processes also end when the pool is collected or the program ends.
+
+    Args:
+        verifier: the scorer.
+        deadline: seconds for one verdict, from when a worker begins it; for a batched `RewardFunction`, for one call. Time that
+            the worker waits for a core does not count, up to three more deadlines (on Linux): a busy machine is no fault of an
+            answer.
+        workers: how many answers are judged at once at most; 1 for a function that must not run twice at the same time.
+        refuse: raise where training on the verdicts would be blind; False to get every verdict as it is, as when answers are
+            judged one by one.
+        memory: GiB that each worker, and each program that it starts, may have beyond what it begins with (on Linux; shared
+            memory does not count); None for equal shares of the machine's memory to the workers that compute at once and to this
+            program. A worker that asks for more is ended as if it had died.
+
+    Attributes:
+        counts: since the pool was made, how often a verdict was ``retried``, a call ``hung``, a worker ``died`` (and was
+            ``out_of_memory``, where it met its limit), a batched call was ``split`` into single ones, a verdict lay
+            ``below_floor``, a function ``changed`` its copy of a row, the process that starts workers was ``replaced``; 0 for
+            what never happened.
+
+    Raises:
+        ConfigError: a deadline or a memory that is not positive, or no workers.
+
+    >>> from assay.verify import RewardFunction
+    >>> with ScoringPool(RewardFunction(lambda p, c, row: 1.0), deadline=2.0) as pool:
+    ...     pool.score([])
+    {}
+    """
+
+    def __init__(
+        self, verifier: Verifier, deadline: float = 5.0, *, workers: int = 8, refuse: bool = True, memory: float | None = None
+    ) -> None:
+        if not deadline > 0:
+            raise ConfigError(f"ScoringPool.deadline is in seconds and must be > 0, got {deadline}")
+        if workers < 1:
+            raise ConfigError(f"ScoringPool.workers={workers}; use at least 1")
+        if memory is not None and not memory > 0:
+            raise ConfigError(
+                f"ScoringPool.memory is in GiB and must be > 0, got {memory}; leave it out for a share of the machine's"
+            )
+        self.abilities = abilities_of(verifier)
+        self.abilities.ready()
+        self.verifier = verifier
+        self.deadline = deadline if self.abilities.deadline is None else min(deadline, self.abilities.deadline)
+        self.counts: Counter[str] = Counter()
+        self._refuse = refuse
+        self._answered = False
+        self._names = self.abilities.components
+        self._news: list[str] = []
+        self._changes = False
+        self._lock = threading.Lock()
+        self._crew: Crew | None = None
+        if not self.abilities.trusted:
+            self._crew = Crew(verifier, self.deadline, workers, self.counts, None if memory is None else int(memory * 2**30))
+        self._ahead = Ahead(verifier)
+
+    def score(self, items: Sequence[tuple[Task, Rollout]]) -> dict[str, Score]:
+        """The verdict on each attempt, by rollout id.
+
+        Raises:
+            RewardError: with ``refuse``: no verdict on more than half of the attempts, or the verifier hangs from the start;
+                shows the first failure with its row.
+            DataError: two attempts with one id, or one that cannot be sent to another process.
+        """
+        repeated = [i for i, n in Counter(r.id for _, r in items).items() if n > 1]
+        if repeated:
+            raise DataError(f"results are keyed by rollout id, but {repeated[:3]} occur more than once")
+        rest = [(t, r) for t, r in items if r.stop is not Stop.ERROR]
+        with self._lock:
+            verdicts = self._inline(rest) if self._crew is None else self._outside(rest, self._crew)
+            floor = self._floor(verdicts)
+            if floor != self.floor():
+                self.counts["below_floor"] += self._below(verdicts)
+        self._refuse_blindness(rest, verdicts)
+        by_id = {r.id: score for (_, r), score in zip(rest, verdicts, strict=True)}
+        return {r.id: failed_attempt(r, floor) or by_id[r.id] for _, r in items}
+
+    def news(self) -> list[str]:
+        """What a run's record should say of the verifier, each thing once: since the last call."""
+        said, self._news = self._news, []
+        return said
+
+    def state_dict(self) -> State:
+        """What a resumed run must remember: whether the verifier ever answered, its components, and whether it was said that it
+        changes rows.
+        """
+        told = {"changes": True} if self._changes else {}
+        return {"answered": self._answered, "names": list(self._names), **told}
+
+    def load_state_dict(self, state: State) -> None:
+        """Continue where `state_dict` was taken; the lowest values seen, which older states hold, no longer count."""
+        self._answered = bool(state["answered"])
+        self._changes = bool(state.get("changes", False))
+        self._names = tuple(str(name) for name in state["names"])
+
+    def floor(self) -> dict[str, float]:
+        """The declared floor of each component."""
+        return {name: self.abilities.floor_of(name) for name in self._names}
+
+    def close(self) -> None:
+        """End the workers and the keeper."""
+        if self._crew is not None:
+            self._crew.bench.close()
+
+    def __enter__(self) -> ScoringPool:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    # ---- in this process
+
+    def _inline(self, items: Sequence[_Pair]) -> list[Score]:
+        if not self.abilities.by_text:
+            verdicts = [judge(self.verifier, task, rollout) for task, rollout in items]
+            self._learn(verdicts)
+            return verdicts
+        asked = [(id(task), rollout.stop, rollout.text) for task, rollout in items]
+        found = {key: judge(self.verifier, *item) for key, item in dict(zip(asked, items, strict=True)).items()}
+        self._learn(found.values())
+        return [found[key] for key in asked]
+
+    # ---- in workers
+
+    def _outside(self, items: Sequence[_Pair], crew: Crew) -> list[Score]:
+        known = self._ahead.look(items)
+        self._learn(known.verdicts.values())
+        asked = [items[i] for i in known.asked]
+        judged = self._asked(asked, crew)
+        self._ahead.remember(asked, judged)
+        found = {**known.verdicts, **dict(zip(known.asked, judged, strict=True))}
+        found |= {i: found[twin] for i, twin in known.twins.items()}
+        return [found[i] for i in range(len(items))]
+
+    def _asked(self, items: Sequence[_Pair], crew: Crew) -> list[Score]:
+        try:
+            before = {name: self.counts[name] for name in _NEWS}
+            firsts, seconds = self._judged(items, crew)
+        except BaseException:  # whatever leaves here leaves workers in the middle of a batch
+            crew.bench.end_all()
+            raise
+        self.counts.update(["retried"] * len(seconds))
+        self._news += [_NEWS[name] for name, n in before.items() if self.counts[name] > n and _NEWS[name] not in self._news]
+        verdicts = [(seconds.get(i) or firsts[i]).score for i in range(len(items))]
+        self._learn(verdicts)
+        self._notice_changes(items, verdicts)
+        floor = self._floor(verdicts)
+        for i, second in seconds.items():
+            if firsts[i].stopped and second.stopped:
+                info = second.score.info
+                info = FrozenMap({**info, "error": f"{info['error']}, twice on the same answer"})
+                verdicts[i] = Score(components=dict(floor), fault=Fault.POLICY, info=info)
+        return verdicts
+
+    def _judged(self, items: Sequence[_Pair], crew: Crew) -> tuple[dict[int, Outcome], dict[int, Outcome]]:
+        """The first outcome of each item, and the second of those whose first was not good, by place in the batch."""
+        firsts, stopped = self._together(items, crew)
+        if not firsts and not stopped and not crew.wide:
+            firsts = dict(enumerate(crew.pipeline(items)))
+        seconds: dict[int, Outcome] = {}
+        queue = deque(Job(i) for i in range(len(firsts), len(items)))
+        queue.extend(Job(i, fresh=True) for i, outcome in firsts.items() if outcome.stopped)
+        for i, outcome in crew.deal(items, queue):
+            if i in firsts:
+                seconds[i] = outcome
+                continue
+            firsts[i] = outcome
+            self._refuse_hanging(items, firsts)
+            if outcome.stopped:
+                queue.append(Job(i, fresh=True))
+        again = [i for i in sorted(firsts) if not firsts[i].good and not firsts[i].stopped]
+        retried = crew.pipeline([items[i] for i in again], fresh=True)
+        seconds.update(zip(again, retried, strict=False))  # it ends early where a worker was stopped
+        seconds.update(crew.deal(items, deque(Job(i, fresh=True) for i in again if i not in seconds)))
+        return firsts, seconds
+
+    def _together(self, items: Sequence[_Pair], crew: Crew) -> tuple[dict[int, Outcome], bool]:
+        """Outcomes of one call for all, where there is such a form and it succeeds; and whether it stopped its worker."""
+        if not (isinstance(self.verifier, RewardFunction) and self.verifier.batched) or len(items) < 2:
+            return {}, False
+        answer = crew.call(items)
+        if isinstance(answer, list):
+            return {i: Outcome(End.VERDICT, score) for i, score in enumerate(answer)}, False
+        self.counts["split"] += 1  # single calls find the culprit
+        return {}, answer.stopped
+
+    # ---- what it has seen
+
+    def _learn(self, verdicts: Iterable[Score]) -> None:
+        """That it answers, and which components it gives: a function of several need not declare them."""
+        given = [score.components for score in verdicts if score.valid]
+        if not given:
+            return
+        every = tuple(dict.fromkeys(chain(self._names if self._answered else (), *given)))
+        self._names = every if measured(every) else tuple(given[-1])
+        self._answered = True
+
+    def _floor(self, verdicts: Sequence[Score]) -> dict[str, float]:
+        """The declared floors, or the lowest of these verdicts where one lies below."""
+        floors = self.floor()
+        for score in verdicts:
+            if score.fault is Fault.NONE:
+                for name, value in score.components.items():
+                    if value < floors.get(name, value):
+                        floors[name] = value
+        return floors
+
+    def _below(self, verdicts: Sequence[Score]) -> int:
+        """How many verdicts lie below the declared floor."""
+        floors = self.floor()
+        return sum(any(v < floors.get(n, v) for n, v in s.components.items()) for s in verdicts if s.fault is Fault.NONE)
+
+    def _notice_changes(self, items: Sequence[_Pair], verdicts: Sequence[Score]) -> None:
+        """Counts the rows that a function changed, and says so the first time."""
+        changed = [
+            (task, score.info["changed"]) for (task, _), score in zip(items, verdicts, strict=True) if "changed" in score.info
+        ]
+        self.counts.update(["changed"] * len(changed))
+        if changed and not self._changes:
+            self._changes = True
+            task, names = changed[0]
+            self._news.append(
+                f"the reward function changes the row that it is given (task {task.id!r}: {names}); each call gets its own copy, "
+                "so no other answer sees it; copy what you change"
+            )
+
+    # ---- a verifier that says too little
+
+    def _refuse_hanging(self, items: Sequence[_Pair], outcomes: Mapping[int, Outcome]) -> None:
+        if not self._refuse or self._answered or any(o.end is not End.HUNG for o in outcomes.values()):
+            return
+        answers = {(items[i][0].id, items[i][1].text) for i in outcomes}
+        if len(answers) >= _HANGS:
+            first = min(outcomes)
+            raise RewardError(
+                f"the reward function gave no verdict within {self.deadline:g} s on its first {len(answers)} different answers; "
+                f"make it faster or raise the deadline. First row: {row_of(items[first][0])!r}{_printed(outcomes[first].score)}"
+            )
+
+    def _refuse_blindness(self, items: Sequence[_Pair], verdicts: Sequence[Score]) -> None:
+        ended = [s.fault is Fault.POLICY and "ended" in s.info for s in verdicts]  # not what the verifier itself calls so
+        enough = sum(ended) >= _HANGS  # an answer or two may hang or kill their judge; most answers of a batch do not
+        silent = [not s.valid or (floored and enough) for s, floored in zip(verdicts, ended, strict=True)]
+        failed = [(item, score) for item, score, none in zip(items, verdicts, silent, strict=True) if none]
+        if not self._refuse or 2 * len(failed) <= len(items):
+            return
+        (task, rollout), score = failed[0]
+        detail = str(score.info.get("traceback", score.info.get("error", "no detail"))).rstrip()
+        raise RewardError(
+            f"no verdict on {len(failed)} of {len(items)} answers: the reward function failed, hung, or ended its process; "
+            "training on the rest would be blind. The first failure:\n"
+            f"{detail}\nrow: {row_of(task)!r}\ncompletion: {rollout.text!r}{_printed(score)}"
+        )
+
+
+def _printed(score: Score) -> str:
+    return f"\nprinted: {score.info['printed']}" if "printed" in score.info else ""

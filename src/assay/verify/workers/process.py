@@ -1,0 +1,277 @@
+"""The far side of a scoring pool: a keeper process that forks workers, and the worker's loop.
+
+The keeper is forked once, early, from the training process and never runs foreign code, so that a worker can be replaced at any
+time without forking a process whose threads are busy. Workers run the user's function.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from typing import Any
+
+from assay.core.canon import FrozenMap
+from assay.core.errors import RewardError
+from assay.core.protocols import Verifier
+from assay.core.rollout import Rollout
+from assay.core.score import Score
+from assay.core.task import Task
+from assay.verify.abilities import abilities_of
+from assay.verify.function import RewardFunction, prompt_of, row_of
+from assay.verify.verdict import broken, checked, judge
+from assay.verify.workers.cpu import stopped
+from assay.verify.workers.fork import OUT_OF_MEMORY, end_copy, flush, fork_keeper, fork_worker, raised, within_memory
+from assay.verify.workers.results import Spoiled, Verdicts
+from assay.verify.workers.stdout import Printed, capture
+
+__all__ = ["OUT_OF_MEMORY", "Item", "Keeper", "hear", "keep", "serve", "views"]
+
+Item = Any
+"""A task with its rollout, or the `RewardFunction`'s view of them."""
+
+_ORDER = struct.Struct("!cq")
+_ANSWER = struct.Struct("!q")
+_SPAWN, _KILL, _QUIT = b"S", b"K", b"Q"
+
+_GLANCE = 5.0
+"""Seconds between two looks of an idle keeper at whether the training process is still there."""
+
+
+_WORD = b"through"
+"""What a worker says when it has read a batch, and when it has judged it."""
+
+_SENT = struct.pack("!i", len(_WORD)) + _WORD
+"""That word as a connection sends it."""
+
+_LATE = 0.5
+"""Seconds without an answer after which it is looked at whether the keeper is stopped, and again after as many."""
+
+_LOST = 120.0
+"""Seconds after which a keeper that runs is given up. Its first answer follows the verifier's ``prepare()``."""
+
+
+class Keeper:
+    """The training process's handle on the keeper process.
+
+    Args:
+        verifier: what workers run; inherited by fork, so lambdas and functions of ``__main__`` work.
+        memory: bytes that a worker may have beyond what it begins with.
+
+    Attributes:
+        pid: its process id.
+        lost: it was stopped, or owes an answer for too long, and is of no more use.
+    """
+
+    def __init__(self, verifier: Verifier, memory: int) -> None:
+        self._control, far = socket.socketpair()
+        self._control.settimeout(_LATE)
+        self.lost = False
+        flush()
+        self.pid = fork_keeper(self._control, far, lambda: keep(far, verifier, memory))
+        far.close()
+
+    def spawn(self, printed: int, verdicts: int) -> tuple[int, Connection]:
+        """A new worker: its process id and a connection to it; with files for what it prints and for its verdicts.
+
+        Raises:
+            EOFError, OSError: the keeper is gone or stopped.
+        """
+        if self.lost:
+            raise EOFError("the scoring keeper is gone")
+        near, far = socket.socketpair()
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(_LOST), 0))  # one may never read
+        try:
+            socket.send_fds(self._control, [_ORDER.pack(_SPAWN, 0)], [far.fileno(), printed, verdicts])
+            pid = self._answer()
+        except BaseException:
+            near.close()
+            raise
+        finally:
+            far.close()
+        return pid, Connection(near.detach())
+
+    def kill(self, pid: int) -> int:
+        """End a worker and all it started; its exit status as `os.waitstatus_to_exitcode` gives it.
+
+        Raises:
+            EOFError, OSError: the keeper is gone or stopped.
+        """
+        if self.lost:
+            raise EOFError("the scoring keeper is gone")
+        self._control.sendall(_ORDER.pack(_KILL, pid))
+        return self._answer()
+
+    def close(self) -> None:
+        """End the keeper; its workers die with it."""
+        # Said, and not only shown by closing: a process forked later holds a copy of this end.
+        with suppress(OSError):
+            self._control.sendall(_ORDER.pack(_QUIT, 0))
+        self._control.close()
+        due, pause = time.monotonic() + _LOST, 0.001
+        with suppress(ChildProcessError):
+            while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
+                if self.lost or stopped(self.pid) or time.monotonic() > due:
+                    os.kill(self.pid, signal.SIGKILL)
+                    os.waitpid(self.pid, 0)
+                    return
+                time.sleep(pause)
+                pause = min(2 * pause, 0.05)
+
+    def _answer(self) -> int:
+        due = time.monotonic() + _LOST
+        while True:
+            try:
+                data = self._control.recv(_ANSWER.size)
+                break
+            except TimeoutError:
+                if stopped(self.pid) or time.monotonic() > due:
+                    self.lost = True  # an answer that comes yet would be taken for the next one's
+                    raise EOFError("the scoring keeper does not answer") from None
+        if len(data) < _ANSWER.size:
+            raise EOFError("the scoring keeper is gone")
+        return int(_ANSWER.unpack(data)[0])
+
+
+def serve(connection: Connection, verifier: Verifier, printed: Printed, verdicts: Verdicts) -> None:
+    """The worker's loop: batches in, a word when each has been read and one when it is judged, until the other side closes.
+
+    What the verifier prints on an answer stands in the verdict's ``info["printed"]``; of a batched call, in its first verdict's.
+    A copy of this process that a verifier forks and lets return ends there: it must not judge the rest of the batch once more.
+    """
+    own = os.getpid()
+    while True:
+        try:
+            items, together = connection.recv()
+        except EOFError:
+            return
+        verdicts.clear()
+        connection.send_bytes(_WORD)  # the batch is here: the clock of the first item starts
+        calls: list[list[Item]] = [items] if together else [[item] for item in items]
+        for call in calls:
+            printed.clear()
+            verdict = _judge_together(verifier, call) if together else _judge(verifier, call[0])
+            end_copy(own)
+            verdicts.add(_pickled(_with(printed.text(), verdict)))
+        connection.send_bytes(_WORD)
+
+
+def hear(connection: Connection) -> None:
+    """Takes the word that a worker's connection is ready to give; never waits for more.
+
+    Raises:
+        EOFError: the worker has ended.
+        Spoiled: what came is no word of its loop.
+    """
+    data = os.read(connection.fileno(), len(_SENT))
+    if not data:
+        raise EOFError("the worker has ended")
+    if data != _SENT:
+        raise Spoiled("it wrote into its connection")
+
+
+def views(verifier: Verifier, items: Sequence[tuple[Task, Rollout]]) -> list[Item]:
+    """What travels to the worker: for a `RewardFunction` only what it sees, which is a tenth of the bytes."""
+    if not isinstance(verifier, RewardFunction):
+        return list(items)
+    rows: dict[int, dict[str, Any]] = {}  # a group shares its task, and pickle writes a shared row once
+    out: list[Item] = []
+    for task, rollout in items:
+        if id(task) not in rows:
+            rows[id(task)] = row_of(task)
+        out.append((prompt_of(task), rollout.text, rows[id(task)]))
+    return out
+
+
+def _judge(verifier: Verifier, item: Item) -> Score:
+    try:
+        if not isinstance(verifier, RewardFunction):
+            return judge(verifier, *item)
+        (score,) = verifier.score_views([item])
+        return checked(score)
+    except MemoryError:
+        raise
+    except BaseException as error:  # sys.exit() in a reward function must not look like a crash
+        return broken(error)
+
+
+def _judge_together(verifier: Any, items: Sequence[Item]) -> list[Score] | Score:
+    try:
+        return [checked(score) for score in verifier.score_views(items)]
+    except MemoryError:
+        raise
+    except BaseException as error:
+        return broken(error)
+
+
+def _with(printed: str, verdict: list[Score] | Score) -> list[Score] | Score:
+    if not printed:
+        return verdict
+    first, *rest = verdict if isinstance(verdict, list) else [verdict]
+    first = replace(first, info=FrozenMap({"printed": printed, **first.info}))
+    return [first, *rest] if isinstance(verdict, list) else first
+
+
+def _pickled(verdict: list[Score] | Score) -> bytes:
+    try:
+        return pickle.dumps(verdict, protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception as error:  # pickle raises whatever a foreign __reduce__ raises
+        return pickle.dumps(broken(RewardError(f"the verdict cannot leave its process: {error}")))
+
+
+def keep(control: socket.socket, verifier: Verifier, memory: int) -> None:
+    """The keeper's loop: fork and kill workers as told, until told to quit or the training process is gone; then end them all.
+
+    A verifier with ``prepare()`` is prepared first: what that imports, every worker has from its first moment.
+    """
+    workers: set[int] = set()
+    with suppress(Exception):  # a worker will meet the same failure, and say so
+        abilities_of(verifier).prepare()
+    parent = os.getppid()
+    control.settimeout(_GLANCE)
+    try:
+        while True:
+            try:
+                data, fds, _, _ = socket.recv_fds(control, _ORDER.size, 3)
+            except TimeoutError:
+                if os.getppid() != parent:
+                    return
+                continue
+            order, pid = _ORDER.unpack(data) if len(data) == _ORDER.size else (_QUIT, 0)
+            if order == _QUIT:
+                return
+            if order == _SPAWN:
+                near, out, told = fds
+                pid = fork_worker(
+                    control,
+                    lambda n=near, o=out, t=told: within_memory(
+                        memory, lambda: serve(Connection(raised(n)), verifier, capture(raised(o)), Verdicts(raised(t)))
+                    ),
+                )
+                for fd in fds:
+                    os.close(fd)
+                workers.add(pid)
+                control.sendall(_ANSWER.pack(pid))
+            else:
+                workers.discard(pid)
+                control.sendall(_ANSWER.pack(_end(pid)))
+    finally:
+        for pid in workers:
+            _end(pid)
+
+
+def _end(pid: int) -> int:
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    if not ended:
+        os.kill(pid, signal.SIGKILL)  # it may not have had the time to lead a group
+        _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status)

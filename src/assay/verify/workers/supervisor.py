@@ -1,0 +1,215 @@
+"""The near side of a scoring pool: the keeper, and the workers that it forks."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import tempfile
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from time import monotonic
+from typing import IO
+
+from assay.core.errors import DataError, RewardError
+from assay.core.protocols import Verifier
+from assay.core.rollout import Rollout
+from assay.core.task import Task
+from assay.verify.workers.cpu import stopped
+from assay.verify.workers.process import OUT_OF_MEMORY, Keeper, hear, views
+from assay.verify.workers.results import Verdicts, blank
+from assay.verify.workers.stdout import printed_in
+
+__all__ = ["Bench", "Worker"]
+
+_ARRIVAL = 60.0
+"""Seconds that a worker may take to read a batch: nothing of the user's runs yet, so only a broken machine needs them."""
+
+_SMALL = 1 << 16
+"""Bytes that can be sent to a process that does not read."""
+
+_LOOK = 0.5
+"""Seconds between two looks at whether one that reads is stopped."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Worker:
+    """One scoring process, seen from the training process.
+
+    Attributes:
+        pid: its process id.
+        connection: batches go in; out comes a word when one has been read, and when it is judged.
+        verdicts: what it has said of the answers of its batch.
+        files: for what it prints, and for its verdicts.
+        keeper: whose child it is.
+    """
+
+    pid: int
+    connection: Connection
+    verdicts: Verdicts
+    files: tuple[IO[bytes], IO[bytes]]
+    keeper: Keeper
+
+    def end(self) -> tuple[str, str]:
+        """End it and all that it started; how it ended, in words, and what it had printed on its last answer."""
+        self.connection.close()
+        try:
+            code = self.keeper.kill(self.pid)
+            how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+        except (EOFError, OSError):
+            how = "its keeper is gone"
+        printed = printed_in(self.files[0].fileno())
+        self.close()
+        return how, printed
+
+    def close(self) -> None:
+        """Let go of it."""
+        self.connection.close()
+        for file in self.files:
+            file.close()
+
+
+class Bench:
+    """The keeper and its workers: those at work, and the idle ones. Several threads may use one.
+
+    Args:
+        verifier: what judges.
+        counts: where it is counted how often the keeper was ``replaced``, and a worker ``out_of_memory``.
+        memory: bytes that a worker may have beyond what it begins with.
+    """
+
+    def __init__(self, verifier: Verifier, counts: Counter[str], memory: int) -> None:
+        self._verifier = verifier
+        self._counts = counts
+        self._memory = memory
+        self._workers: list[Worker] = []
+        self._idle: list[Worker] = []
+        self._lock = threading.RLock()
+        self._appoint()
+
+    def hand(self, items: Sequence[tuple[Task, Rollout]], *, together: bool = False, fresh: bool = False) -> Worker:
+        """A worker that has read a batch and begins: an idle one, or a new one.
+
+        Args:
+            items: what it is to judge.
+            together: in one call.
+            fresh: it has judged nothing yet; idle ones are ended.
+
+        Raises:
+            DataError: an item cannot be sent to another process.
+            RewardError: no worker comes up, or the bench is closed.
+        """
+        try:
+            data = pickle.dumps((views(self._verifier, items), together), protocol=pickle.HIGHEST_PROTOCOL)
+        except Exception as error:  # pickle raises whatever a foreign __reduce__ raises
+            raise DataError(
+                f"a task or rollout cannot be sent to the scoring process: {error}; keep plain values in it"
+            ) from error
+        if fresh:
+            self.shrink(0)
+        for _ in range(3):
+            worker: Worker | None = None
+            try:
+                with self._lock:
+                    worker = self._idle.pop() if self._idle else self._hire()
+                worker.verdicts.begin()
+                if len(data) < _SMALL or not stopped(worker.pid):
+                    worker.connection.send_bytes(data)
+                    if _arrives(worker):
+                        return worker
+            except (EOFError, OSError):
+                pass  # it died while idle, which says nothing about the batch
+            if worker is not None:
+                self.end(worker)
+        raise RewardError("three scoring processes in a row died before they read their batch; is the machine out of memory?")
+
+    def rest(self, worker: Worker) -> None:
+        """The worker has judged all it was given, and may be given more."""
+        with self._lock:
+            self._idle.append(worker)
+
+    def end(self, worker: Worker) -> tuple[str, str]:
+        """End a worker that is at work; see `Worker.end`."""
+        with self._lock:
+            self._workers.remove(worker)
+            how, printed = worker.end()
+            if how == f"exit code {OUT_OF_MEMORY}":
+                self._counts["out_of_memory"] += 1
+                how = f"it asked for more than the {self._memory / 2**30:.3g} GiB of memory that a worker may have"
+            return how, printed
+
+    def shrink(self, to: int) -> None:
+        """End idle workers until ``to`` are left."""
+        with self._lock:
+            while len(self._idle) > to:
+                self.end(self._idle.pop())
+
+    def end_all(self) -> None:
+        """End every worker, whatever it is doing."""
+        with self._lock:
+            self._idle.clear()
+            while self._workers:
+                self._workers.pop().end()
+
+    def close(self) -> None:
+        """End everything; harmless when repeated."""
+        self._idle.clear()
+        self._finalizer()
+
+    def _appoint(self) -> None:
+        self._keeper = Keeper(self._verifier, self._memory)
+        self._finalizer = weakref.finalize(self, _shut, self._keeper, self._workers, os.getpid())
+
+    def _dismiss(self) -> None:
+        self._counts["replaced"] += 1
+        self._finalizer.detach()
+        if self._keeper.lost:  # its workers live, and their ids are theirs as long as it does not collect them
+            for worker in self._workers:
+                with suppress(OSError):
+                    if worker.keeper is self._keeper:
+                        os.killpg(worker.pid, signal.SIGKILL)
+        self._keeper.close()
+
+    def _hire(self) -> Worker:
+        if not self._finalizer.alive:
+            raise RewardError("this ScoringPool is closed; make a new one")
+        files = tempfile.TemporaryFile(buffering=0), blank()  # noqa: SIM115 - they live as long as their worker
+        printed, verdicts = (file.fileno() for file in files)
+        try:
+            try:
+                pid, connection = self._keeper.spawn(printed, verdicts)
+            except (EOFError, OSError):  # somebody killed the keeper: start another
+                self._dismiss()
+                self._appoint()
+                pid, connection = self._keeper.spawn(printed, verdicts)
+        except BaseException:
+            for file in files:
+                file.close()
+            raise
+        self._workers.append(Worker(pid, connection, Verdicts(verdicts), files, self._keeper))
+        return self._workers[-1]
+
+
+def _arrives(worker: Worker) -> bool:
+    """Whether it says in time that it has read its batch."""
+    due = monotonic() + _ARRIVAL
+    while (left := due - monotonic()) > 0:
+        if worker.connection.poll(min(left, _LOOK)):
+            hear(worker.connection)
+            return True
+        if stopped(worker.pid):
+            break
+    return False
+
+
+def _shut(keeper: Keeper, workers: list[Worker], owner: int) -> None:
+    if os.getpid() != owner:  # a forked copy of the training process
+        return
+    while workers:  # they die with their keeper
+        workers.pop().close()
+    keeper.close()

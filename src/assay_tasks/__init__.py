@@ -1,0 +1,1 @@
+"""Families of tasks that come with assay."""

@@ -1,0 +1,203 @@
+"""Nim: the smallest family that two roles play against each other."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from assay.core.canon import FrozenMap
+from assay.core.errors import DataError
+from assay.core.protocols import Environment, Obs, Step, Verifier
+from assay.core.rollout import Rollout
+from assay.core.score import Score
+from assay.core.task import Message, Task, World
+from assay.tasks.draws import checked_levels, slip
+from assay.tasks.single import SingleTurn
+from assay.tasks.turns import moves_of
+from assay_tasks.phases import SingleUse
+
+__all__ = ["ROLES", "Heaps", "HeapsVerdict"]
+
+ROLES = ("first", "second")
+_HEAPS = "abcde"
+
+Stones = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heaps(SingleTurn):
+    """Take stones from heaps in turn; whoever takes the last one wins. The level is the number of heaps.
+
+    The prompt ``H352>`` has heaps ``a``, ``b`` and ``c``; the move ``b2`` leaves ``=332>``. A move that is none loses. Training
+    tasks are played by two roles, ``first`` and ``second``, each a rollout of its own; held-out tasks by the policy alone,
+    against an opponent that never errs. Whoever moves first can win.
+
+    >>> Heaps().solve("H352>")
+    'b4'
+    """
+
+    levels: tuple[int, ...] = (2, 3, 4)
+
+    def __post_init__(self) -> None:
+        SingleTurn.__post_init__(self)
+        checked_levels("Heaps", self.levels, 1, len(_HEAPS))
+
+    @property
+    def name(self) -> str:
+        """``heaps``."""
+        return "heaps"
+
+    @property
+    def domain(self) -> str:
+        """``games``."""
+        return "games"
+
+    @property
+    def symbols(self) -> str:
+        """Stones and digits."""
+        return _HEAPS + "01234567"
+
+    @property
+    def alphabet(self) -> str:
+        """The symbols, ``H``, ``=`` and ``>``."""
+        return self.symbols + "H=>"
+
+    def ask(self, level: int, rng: np.random.Generator) -> str:
+        """Stones of up to 7 stones that the first to move can win."""
+        while True:
+            heaps = tuple(map(int, rng.integers(1, 8, level)))
+            if np.bitwise_xor.reduce(heaps):
+                return _shown(heaps, "H")
+
+    def solve(self, prompt: str) -> str:
+        """A move that wins."""
+        return best(tuple(map(int, prompt[1:-1])))
+
+    def verifier(self) -> Verifier:
+        """Who won, by the moves played again."""
+        return HeapsVerdict()
+
+    def environment(self, world: World) -> Environment:
+        """A table for two, or for one and an opponent that never errs."""
+        return _Table(world)
+
+    def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:
+        """The oracle's moves, of both roles where there are two; a slip at probability ``noise`` is a move that may lose."""
+        heaps: Stones | None = _heaps_of(task)
+        turns: list[Message] = []
+        while heaps and any(heaps):
+            turns += [Message("tool", _shown(heaps, "="))] if turns else []
+            turns.append(Message("assistant", slip(best(heaps), noise, self.symbols, rng)))
+            heaps = _answered(heaps, turns[-1].content, task.split)
+        return tuple(turns)
+
+
+def best(heaps: Stones) -> str:
+    """A move that wins, or takes one stone of the largest heap where none does."""
+    total = int(np.bitwise_xor.reduce(heaps))
+    for i, stones in enumerate(heaps):
+        if total and stones ^ total < stones:
+            return f"{_HEAPS[i]}{stones - (stones ^ total)}"
+    return f"{_HEAPS[heaps.index(max(heaps))]}1"
+
+
+def after(heaps: Stones, move: str) -> Stones | None:
+    """The heaps behind a move; None where it is none."""
+    if not re.fullmatch("[a-e][1-7]", move) or (i := _HEAPS.index(move[0])) >= len(heaps) or int(move[1]) > heaps[i]:
+        return None
+    return (*heaps[:i], heaps[i] - int(move[1]), *heaps[i + 1 :])
+
+
+def _answered(heaps: Stones, move: str, split: str) -> Stones | None:
+    """The heaps before the next turn, behind the opponent's move too where it is no role; None where the move is none."""
+    left = after(heaps, move)
+    return after(left, best(left)) if left and any(left) and split != "train" else left
+
+
+class _Table(SingleUse):
+    """One match. Its snapshot is what is on the table, and whose turn it is."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.id)
+        self._heaps, self._split, self._turn = _heaps_of(world), world.split, 0
+
+    async def start(self) -> Obs:
+        """Nothing beyond the prompt."""
+        await super().start()
+        return self._obs(())
+
+    async def snapshot(self) -> Any:
+        """The heaps and the number of moves that were made."""
+        return {"heaps": list(self._heaps), "turn": self._turn}
+
+    async def restore(self, snapshot: Any) -> Obs:
+        """Goes on there."""
+        await super().start()
+        self._heaps, self._turn = tuple(snapshot["heaps"]), int(snapshot["turn"])
+        return self._obs((Message("tool", _shown(self._heaps, "=")),))
+
+    async def step(self, action: str) -> Step:
+        """Makes a move, and where the policy plays alone the opponent's too."""
+        self._enter("open", "step")
+        heaps = _answered(self._heaps, action, self._split)
+        if not heaps or not any(heaps):
+            self._phase = "over"
+            return Step(done=True)
+        self._heaps, self._turn = heaps, self._turn + 1
+        return Step(obs=self._obs((Message("tool", _shown(self._heaps, "=")),)))
+
+    def _obs(self, messages: tuple[Message, ...]) -> Obs:
+        return Obs(messages, actor=ROLES[self._turn % 2] if self._split == "train" else "")
+
+
+@dataclass(frozen=True, slots=True)
+class HeapsVerdict:
+    """``correct`` is 1 for the role that took the last stone or whose opponent's move was none, by all moves played again.
+
+    ``legal`` is 0 for a role that lost by a move that is none. What is not finished is won by nobody. An attempt without a role
+    is that of whoever moves first.
+    """
+
+    trusted: ClassVar[bool] = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Components that it gives."""
+        return ("correct", "legal")
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        """Plays one attempt again."""
+        start: dict[str, Any] = rollout.context.snapshot or {"heaps": _heaps_of(task), "turn": 0}
+        heaps: Stones = tuple(int(h) for h in start["heaps"])
+        turn, two = int(start["turn"]), task.split == "train"
+        own = ROLES.index(rollout.role) if rollout.role else turn % 2 * two
+        winner, legal = None, True
+        for _, move in moves_of(rollout):
+            mover, left = turn % 2 * two, after(heaps, move)
+            if left is None:
+                winner, legal = 1 - mover, mover != own
+                break
+            heaps = left if two else _answered(heaps, move, task.split) or left
+            if not any(heaps):
+                winner = mover if not any(left) else 1 - mover
+                break
+            turn += 1
+        verdict = "unfinished" if winner is None else "won" if winner == own else "lost"
+        return Score(
+            components={"correct": float(winner == own), "legal": float(legal)},
+            info=FrozenMap({"verdict": verdict, "left": list(heaps)}),
+        )
+
+
+def _shown(heaps: Stones, mark: str) -> str:
+    return f"{mark}{''.join(map(str, heaps))}>"
+
+
+def _heaps_of(task: Task | World) -> Stones:
+    prompt = task.public["prompt"]
+    if not re.fullmatch("H[0-7]{1,5}>", prompt):
+        raise DataError(f"task {task.id!r}: {prompt!r} is no table of Heaps")
+    return tuple(map(int, prompt[1:-1]))
