@@ -142,7 +142,7 @@ prove: $(VENV)/.installed-dev  ## slow proofs: kill matrix, planted faults, the 
 evidence: $(VENV)/.installed-dev  ## studies and long proofs with their pages, resumable; hours
 	@failed=0; OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_WORKERS) -m evidence || failed=1; \
 	  $(VLLM_TESTS) || failed=1; \
-	  $(PY) -m assay.lab evidence || failed=1; exit $$failed
+	  $(PY) -m evidence || failed=1; exit $$failed
 
 # ----------------------------------------------------------------------------------------------------------- by hand
 

@@ -3,7 +3,7 @@
 Shapes of Qwen3-0.6B and Qwen3-1.7B with random weights; nothing is downloaded. A row is a kind (``--rows decode train``) at each
 of ``--sizes``, or one of both (``--rows step-0.6B``); each runs in a process of its own, and one that is there already, of the
 same work, device and versions, is not measured again: remove its file for that. A row that fails leaves no record. TRL is no part
-of assay: install it into an environment beside this one. ``python -m assay.lab evidence gpu`` makes the page.
+of assay: install it into an environment beside this one. ``python -m evidence gpu`` makes the page.
 
     python benchmarks/gpu.py --rows step trl --sizes 0.6B --out docs/evidence/gpu
     python benchmarks/gpu.py --device cpu --sizes tiny --out /tmp/tried       # tries the program; the page takes none of it
@@ -22,10 +22,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, done, record, rows_of
-
 import assay
 from assay.core.errors import AssayError
+from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, done, record, rows_of
 
 
 def where_of(device: str) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from evidence.gpu import SHAPES, WORK, Row, Work, training_flops
 from numpy.typing import NDArray
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
@@ -39,6 +38,7 @@ from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
 from assay.train.session import Session, open_session
 from assay.verify import ScoringPool
+from evidence.gpu import SHAPES, WORK, Row, Work, training_flops
 
 FIRST = 0x100
 """Character of the first id behind padding and the end of a text."""

@@ -15,10 +15,10 @@ from typing import Any, cast
 
 import torch
 import transformers
-from evidence.gpu import SHAPES, WORK, Row, Work
 
 from assay.runtime.models.hub_model import hub_of
 from assay.runtime.text.tokenizer import EOS, PAD
+from evidence.gpu import SHAPES, WORK, Row, Work
 from gpu_rows import LR, fresh, model_of, reward, seconds, texts, tokenizer_of, used
 
 BACKENDS: dict[str, dict[str, Any]] = {

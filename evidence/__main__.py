@@ -1,4 +1,4 @@
-"""``python -m assay.lab``: cells of studies, and the committed evidence."""
+"""``python -m evidence``: makes the committed pages of evidence anew, from the root of a checkout."""
 
 from __future__ import annotations
 
@@ -9,31 +9,25 @@ from assay.core.util.threads import sleeping_waits
 
 __all__ = ["main"]
 
-USAGE = """usage:
-  python -m assay.lab cell MODULE:FUNCTION KIND SEED OUT [STEPS]   one cell of a study
-  python -m assay.lab evidence [STUDY ...]                         its page in docs/evidence, or all pages, made anew
-  python -m assay.lab audit CELL OUT                               one cell of the study of verifiers
-  python -m assay.lab scale KIND OUT                               one measurement of the page of scale"""
+USAGE = """usage, from the root of a checkout:
+  python -m evidence [STUDY ...]         pages of docs/evidence made anew, all of them when none is named
+  python -m evidence --audit CELL OUT    one cell of the study of verifiers
+  python -m evidence --scale KIND OUT    one measurement of the page of scale"""
 
 
 def main(args: list[str]) -> int:
-    """Runs a cell, or makes pages of ``docs/evidence`` anew."""
+    """Makes pages, or one cell of a study, and gives the exit status."""
     sleeping_waits()
-    if args[:1] == ["cell"] and len(args) in (5, 6):
-        from assay.lab.cells import run_cell
-
-        run_cell(args[1], args[2], int(args[3]), Path(args[4]), int(args[5]) if len(args) == 6 else None)
-        return 0
-    if args[:1] == ["evidence"]:
+    if not any(word.startswith("-") for word in args):
         from evidence.pages import make
 
-        return make(Path("docs/evidence"), args[1:])
-    if args[:1] == ["audit"] and len(args) == 3:
+        return make(Path("docs/evidence"), args)
+    if args[:1] == ["--audit"] and len(args) == 3:
         from evidence.audits.running import one
 
         one(args[1], Path(args[2]))
         return 0
-    if args[:1] == ["scale"] and len(args) == 3:
+    if args[:1] == ["--scale"] and len(args) == 3:
         from evidence.scale_page import one as measured
 
         measured(args[1], Path(args[2]))

@@ -16,10 +16,10 @@ from assay.runs.storage import write_json, write_text
 
 __all__ = ["make_page"]
 
-MAKER = "assay.recipes.comparisons:comparison_cell"
+MAKER = "evidence.cells.comparisons:comparison_cell"
 """Makes the cells of every comparison."""
 
-COMPARISONS = "assay.recipes.comparisons:COMPARISONS"
+COMPARISONS = "evidence.cells.comparisons:COMPARISONS"
 """Where they are: the room of recipes lies above this one, so that it is named and not imported."""
 
 
@@ -69,7 +69,7 @@ Each compares two arms under the rules that a ranking needs: question, metric an
 (`evidence.cells.comparisons`); both arms get the same grid of learning rates, the same tuning seeds and the same steps; the test
 seeds tuned nothing; the verdict is read off an interval. It holds for its rung and this family, and for nothing else.
 
-    python -m assay.lab evidence comparison        # cells that are done are read, not run
+    python -m evidence comparison        # cells that are done are read, not run
 
 The metric is the accuracy of one sampled answer to each of 512 held-out items after the last step. Each seed has a base of its
 own, and both arms start from it. The interval is a paired 95 % bootstrap over seeds and, within a seed, items; its quantiles are

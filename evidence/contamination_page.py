@@ -22,7 +22,7 @@ from assay.tasks import Rows
 
 __all__ = ["CELLS", "SCORES", "SEEDS", "Row", "failures", "items", "make_page", "row_of"]
 
-MAKER = "assay.recipes.contamination:contamination_cell"
+MAKER = "evidence.cells.contamination:contamination_cell"
 
 SEEDS = (0, 1, 2)
 
@@ -225,7 +225,7 @@ item: .5 says nothing, 1 tells all apart. Means over {len(SEEDS)} seeds, each wi
 - *supervised, 4×*: the members' answers are shown, each item 4 times. *RL, 4×*: each is posed 4 times, for 8 attempts that a
   verifier judges.
 
-    python -m assay.lab evidence contamination        # about {minutes} CPU-minutes in one process; cells that are done are read
+    python -m evidence contamination        # about {minutes} CPU-minutes in one process; cells that are done are read
 
 Asked beforehand: on a base that saw neither, each score is within {BAR} of .5; and facts seen 64 times are told by the likelihood
 of their answers, at {FOUND} or more. {verdict} The other numbers have no bars.

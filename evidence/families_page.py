@@ -88,7 +88,7 @@ def page(found: Found, loads: Sequence[float]) -> str:
 
 All {len(arms)} arms of the {len(found)} built-in families, one after the other in one process.
 
-    python -m assay.lab evidence tasks        # {total / 60:.0f} CPU-minutes; arms that are done are read, not measured
+    python -m evidence tasks        # {total / 60:.0f} CPU-minutes; arms that are done are read, not measured
 
 - **tasks/s**: tasks per CPU-second at the lowest, middle and highest level: a whole task, drawn, solved and worded, of the
   training split; {sizes.tasks} tasks and {sizes.timed:g} s at least, or what fits in {sizes.seconds:g} s.

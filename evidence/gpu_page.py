@@ -131,7 +131,7 @@ random weights. {said}
 
     python benchmarks/gpu.py --rows decode train train-compiled --out docs/evidence/gpu   # on the machine with the GPU, minutes
     python benchmarks/gpu.py --rows step trl --out docs/evidence/gpu                      # TRL in an environment beside assay
-    python -m assay.lab evidence gpu                                                      # this page, from the records
+    python -m evidence gpu                                                      # this page, from the records
 
 {machine} Medians of {w.repeats} repeats behind one that warms up, with their range, which covers the median with {sure}.
 The device has finished before a clock is read. `benchmarks/gpu.py` says what is done, `evidence.gpu` how much.

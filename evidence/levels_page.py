@@ -21,7 +21,7 @@ from assay.tasks import family
 
 __all__ = ["FAMILIES", "SEEDS", "Ladder", "make_page", "rank_correlation"]
 
-MAKER = "assay.recipes.levels:levels_cell"
+MAKER = "evidence.cells.levels:levels_cell"
 
 FAMILIES = ("gates", "counter", "path", "select", "dedup")
 """Families of one arm whose tasks tell their solver's ``effort``."""
@@ -125,7 +125,7 @@ all levels in equal parts, for {records[0]["steps"]} steps; the accuracy of samp
 the evaluations on the way, because what is easy is learned early. A family that such a model does not begin to learn in so few
 steps, as `addition` and `lookup`, says nothing here and was left out.
 
-    python -m assay.lab evidence levels        # about 15 minutes on two cores; cells that are done are read, not run
+    python -m evidence levels        # about 15 minutes on two cores; cells that are done are read, not run
 
 Asked: effort grows from each level to the next, and the rank correlation (Spearman's) of level and accuracy is at most -.9.
 {verdict}

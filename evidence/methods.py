@@ -25,7 +25,7 @@ __all__ = [
     "objective_of",
 ]
 
-MAKER = "assay.recipes.methods:method_cell"
+MAKER = "evidence.cells.methods:method_cell"
 """Makes the cells: each method's name, and the controls."""
 
 SEED, STEPS = 0, 40

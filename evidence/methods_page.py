@@ -142,7 +142,7 @@ otherwise: the quickstart's, with {base:.3f} of sampled answers right on the hel
 defaults, others were tried until it did or no more were at hand, and a note says which. How far one rises beside another says how
 well these settings suit it, not which is better. Order is by name.
 
-    python -m assay.lab evidence methods        # cells that are done are read, not run
+    python -m evidence methods        # cells that are done are read, not run
 
 A step is a rollout batch of 32 prompts x 8 attempts at 3 to 10 digits; AdamW at 3e-4, five steps of warm-up, linear decay from
 the middle on. Methods with a ratio that a second optimiser step can move ({two}) take two a batch, the others one. *After*:

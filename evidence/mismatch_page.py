@@ -165,7 +165,7 @@ model of about a million weights, its matrices drawn with a standard deviation o
 with, so that rounding shows. The learner computes in float32. {PROMPTS * SIZE} attempts of {LENGTH} tokens at random prompts,
 temperature 1. One draw of weights, prompts and attempts: these are sizes, and no estimates with intervals.
 
-    python -m assay.lab evidence mismatch     # minutes on one core; with ASSAY_VLLM=/path/to/vllm that engine's rows too
+    python -m evidence mismatch     # minutes on one core; with ASSAY_VLLM=/path/to/vllm that engine's rows too
 
 Machine: {where}. Numbers: `mismatch.json`. Asked: no token of a float32 pair differs by {CLOSE} nats; no pair passes the
 alarm's bar of `Run.mismatch` ({BARS["float32"]:.0e} in float32, {BARS["bfloat16"]:.0e} in bfloat16), mixtures of experts whose

@@ -100,7 +100,7 @@ A model of a third of a million weights is shown the easy levels of {len(shown)}
 on all levels. Each seed has a base of its own. {len(rl[0]["now_greedy"])} held-out items, up to 64 per level (fewer where a level
 has fewer questions), greedy answers; a prompt is held out by a hash of its text. {study.tuned}
 
-    python -m assay.lab evidence {study.name}        # {study.lasts}; cells that are done are read, not run
+    python -m evidence {study.name}        # {study.lasts}; cells that are done are read, not run
 
 {beside}
 

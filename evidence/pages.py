@@ -161,7 +161,7 @@ A 0.34M-parameter base is shown noisy traces of sorting few digits, then improve
 seed has a base of its own. 512 held-out items (64 per level), greedy answers unless stated; a prompt is held out by a hash of its
 text.
 
-    python -m assay.lab evidence quickstart        # four minutes on two quiet cores; cells that are done are read, not run
+    python -m evidence quickstart        # four minutes on two quiet cores; cells that are done are read, not run
 
 Machine: {"; ".join(sorted({r["machine"] for r in records}))}. One thread per run, {WORKERS} runs at a time.
 CPU-seconds are warm-up and RL steps together, evaluation left out: of the whole run, and until the first evaluation that

@@ -134,7 +134,7 @@ attempts each, on {practised} rows, with a verifier that looks at the last line 
 the same base. `random` is the control: the native engine, and a coin tossed for each attempt instead of the verifier. One seed:
 it shows that the rung is climbed through each engine, and ranks nothing.
 
-    python -m assay.lab evidence rung_l1       # hours on two cores; ASSAY_VLLM names the vllm command; what is done is read
+    python -m evidence rung_l1       # hours on two cores; ASSAY_VLLM names the vllm command; what is done is read
 
 Asked: of sampled answers the paired 95 % interval of the change lies above 0 through each engine, and does not in the control;
 every update is proved to have arrived. {verdict} {_greedy(cells)}

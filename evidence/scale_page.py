@@ -64,7 +64,7 @@ def _measured(kind: str, work: Path) -> dict[str, Any]:
     record = work / f"{kind}.json"
     if not record.exists():
         work.mkdir(parents=True, exist_ok=True)
-        job = Job(name=kind, words=("assay.lab", "scale", kind, str(work)), log=work / f"{kind}.log")
+        job = Job(name=kind, words=("evidence", "--scale", kind, str(work)), log=work / f"{kind}.log")
         with Processes([frozenset()], ONE_THREAD) as processes:
             processes.start(job)
             while not (ended := processes.ended()):

@@ -119,7 +119,7 @@ What a step costs by the number of attempts, by their length and by the number o
 {self._held[-1].step:,} steps; how many seeds fit into an hour. Everything goes through `assay.train` as it is: curriculum,
 engine, verifier, learner, publishing, the proof of weights, journal.
 
-    python -m assay.lab evidence scale     # a quarter of an hour on two quiet cores; what was measured is read
+    python -m evidence scale     # a quarter of an hour on two quiet cores; what was measured is read
 
 Remove `studies/scale` from the cache to measure anew. Asked: the upper end of an exponent's interval is at most
 {bars}; that of the growth of memory is at most 1 MiB per 1000 steps, and there are

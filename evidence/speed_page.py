@@ -149,7 +149,7 @@ That is said of the first machine, {FIRST}; what others fall short of stands at 
         --engines native "native, bfloat16" > docs/evidence/speed/{FIRST}/decode.jsonl
     python benchmarks/whole_step.py --trl TRL/bin/python --models 1M 4M --cases same again third quarter long \\
         --repeats 16 > docs/evidence/speed/{FIRST}/step.jsonl    # TRL in an environment of its own; --threads 1 2 too
-    python -m assay.lab evidence quickstart speed         # this page, from the lines and from quickstart.json
+    python -m evidence quickstart speed         # this page, from the lines and from quickstart.json
 
 ## Decoding
 

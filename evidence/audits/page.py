@@ -25,7 +25,7 @@ audit`: right answers in every form, wrong ones of every kind, a library of tric
 tries](../rooms/audit.md) stands there.
 
     pip install 'assay-rl[math,verify,audits]'
-    python -m assay.lab evidence verifiers        # one process per verifier, resumable; about two hours on two cores
+    python -m evidence verifiers        # one process per verifier, resumable; about two hours on two cores
 
 """
 

@@ -68,7 +68,7 @@ def run_all(wanted: Sequence[AuditCell], folder: Path, workers: int = 2) -> list
 
 
 def _start(made: AuditCell, folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "assay.lab", "audit", made.key, str(folder)]
+    command = [sys.executable, "-m", "evidence", "--audit", made.key, str(folder)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 

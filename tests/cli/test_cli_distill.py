@@ -101,7 +101,7 @@ def test_a_server_out_of_reach_ends_it_with_what_there_is_kept(assay):
 
 
 def test_a_stop_says_that_the_work_is_kept_and_a_terminal_has_a_bar(assay, monkeypatch):
-    from assay.lab import Distillation
+    from assay.select import Distillation
 
     def stopped(self, out, tell):
         tell(1, 3, 1)

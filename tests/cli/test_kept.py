@@ -17,7 +17,7 @@ def test_rows_are_made_once_until_a_source_changes(tmp_path, monkeypatch):
         return [{"n": len(made)}]
 
     def kept(name="things"):
-        return kept_rows(name, rows, package)
+        return kept_rows(name, rows, [package])
 
     assert [kept(), kept()] == [[{"n": 1}]] * 2
     (package / "inner" / "__pycache__" / "a.pyc").write_text("other")
@@ -38,15 +38,15 @@ def test_a_damaged_or_a_forbidden_cache_is_no_error(tmp_path, monkeypatch):
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
     package = tmp_path / "package"
     package.mkdir()
-    assert kept_rows("things", lambda: [{"n": 1}], package) == [{"n": 1}]
+    assert kept_rows("things", lambda: [{"n": 1}], [package]) == [{"n": 1}]
     (file,) = (tmp_path / "cache" / "lists").iterdir()
     for text in ("", "[]", "{}", '{"state": 3}'):
         file.write_text(text)
-        assert kept_rows("things", lambda: [{"n": 2}], package) == [{"n": 2}]
+        assert kept_rows("things", lambda: [{"n": 2}], [package]) == [{"n": 2}]
     blocked = tmp_path / "blocked"
     blocked.write_text("no folder")
     monkeypatch.setenv("ASSAY_CACHE", str(blocked))
-    assert kept_rows("things", lambda: [{"n": 3}], package) == [{"n": 3}]
+    assert kept_rows("things", lambda: [{"n": 3}], [package]) == [{"n": 3}]
 
 
 def test_a_fingerprint_is_of_the_files_alone(tmp_path):

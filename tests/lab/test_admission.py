@@ -13,9 +13,9 @@ from assay.core.errors import ConfigError, DataError, RewardError
 from assay.core.rollout import Sampling
 from assay.core.task import Message, Task
 from assay.guide import Balanced, Frontier, SuccessVariance
-from assay.lab import Admission, Verdict, admission, judge_arms
 from assay.measure import wilson
 from assay.runtime.settings import DecoderShape, LearnerSettings, Muon
+from assay.select import Admission, Verdict, admission, judge_arms
 from assay.tasks import Mixture, family
 from assay.train.driver import train
 from assay.train.fits import check_run

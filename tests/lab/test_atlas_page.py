@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from evidence.pages import make
 
 from assay.objective import atlas, dapo, rloo
+from evidence.pages import make
 
 
 def test_the_study_writes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

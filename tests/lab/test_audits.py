@@ -7,16 +7,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from evidence.audits import gym, page, running
-from evidence.audits.cells import BuiltIn, Fuzz, Gym, MathVerify, cell, cells, summary
-from evidence.audits.claims import CLAIMS
-from evidence.audits.rewards import SECOND
 
 from assay.audit import Settings, audit, resolve
 from assay.audit.built_in import cases_of
 from assay.core.errors import MissingExtraError, UnknownNameError
 from assay.testing.slips import fuzz
 from assay.verify import ExactMatch, RewardFunction, attempt, posed, verifiers
+from evidence.audits import gym, page, running
+from evidence.audits.cells import BuiltIn, Fuzz, Gym, MathVerify, cell, cells, summary
+from evidence.audits.claims import CLAIMS
+from evidence.audits.rewards import SECOND
 
 PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "verifiers.md"
 
@@ -24,7 +24,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "verifiers.md"
 @pytest.mark.parametrize("name", verifiers())
 def test_every_named_verifier_has_its_audit_on_the_page(name: str) -> None:
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(f"| `{name}` |")]
-    assert rows, f"{name} has no audit in {PAGE.name}; run python -m assay.lab evidence verifiers"
+    assert rows, f"{name} has no audit in {PAGE.name}; run python -m evidence verifiers"
 
 
 @pytest.mark.parametrize("name", [name for name in SECOND if name != "math"])

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from evidence import comparison_page
-from evidence.cells.comparisons import COMPARISONS, comparison_cell
-from evidence.pages import make
 
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.lab.comparison import Arm, Comparison, over_seeds
 from assay.train.fits import check_run
 from assay.train.reinforce import Reinforce
+from evidence import comparison_page
+from evidence.cells.comparisons import COMPARISONS, comparison_cell
+from evidence.pages import make
 
 STAGE = Reinforce(steps=3, groups=2, group_size=2)
 ASKED = Comparison(

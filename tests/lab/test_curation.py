@@ -6,7 +6,7 @@ import pytest
 
 from assay.core.errors import ConfigError
 from assay.curate import Case
-from assay.lab import VerifierGrader
+from assay.select import VerifierGrader
 from assay.verify import RewardFunction, verifier
 
 

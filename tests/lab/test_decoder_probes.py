@@ -11,13 +11,13 @@ from hub_cases import hub_model
 
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.curate import AngleOrder, Donod, Influential, Pipeline, Row
-from assay.lab import GradientProbe, UpdateProbe, VectorProbe
 from assay.runtime import DecoderShape, char_tokenizer, init_model, load_model, save_model
 from assay.runtime.learner.decoder import Decoder
 from assay.runtime.models.features import Prober
 from assay.runtime.models.hub_model import HubModel, merged
 from assay.runtime.models.model import with_arrays
 from assay.runtime.settings import Lora
+from assay.select import GradientProbe, UpdateProbe, VectorProbe
 
 SHAPE = DecoderShape(
     vocab_size=14, hidden_size=16, num_layers=2, num_heads=2, num_kv_heads=1, head_dim=8, intermediate_size=24, max_positions=24

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evidence import pages as evidence
 
 from assay.lab.gate import CONTROLS, SEEDS
+from evidence import pages as evidence
 
 
 def items(share: float, levels: Sequence[int] = (9, 10), n: int = 50) -> list[dict[str, Any]]:

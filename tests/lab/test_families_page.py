@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evidence import arms, families_page
-from evidence.arms import Drawn, Measured, Sizes, drawn, measure, measured
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import DataError
@@ -17,6 +15,8 @@ from assay.core.task import Task
 from assay.tasks import family
 from assay.testing import stream_digest
 from assay_tasks import Reverse, SortDigits
+from evidence import arms, families_page
+from evidence.arms import Drawn, Measured, Sizes, drawn, measure, measured
 
 FEW = Sizes(tasks=10, answers=20, draws=400, timed=0.01)
 

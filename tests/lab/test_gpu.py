@@ -11,12 +11,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from evidence import gpu_page
-from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, done, mfu, peak_of, record, rows_of, training_flops
-from evidence.pages import STUDIES
 
 from assay.core.errors import DataError, UnknownNameError
 from assay.runtime.settings import DecoderShape
+from evidence import gpu_page
+from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, done, mfu, peak_of, record, rows_of, training_flops
+from evidence.pages import STUDIES
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 WHERE = {"device": "cuda", "gpu": "NVIDIA H200", "torch": "2.13.0", "transformers": "5.23.0", "python": "3.11.7", "assay": "1"}

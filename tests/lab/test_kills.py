@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+
+from assay.core.errors import UnknownNameError
 from evidence import __main__ as command
 from evidence import kills
 from evidence import pages as evidence
 from evidence.kills import BLOCKS, TRIALS, Trial
-
-from assay.core.errors import UnknownNameError
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from assay.core.errors import UnknownNameError
+from assay.core.task import Message
+from assay.guide import Compose, Privileged
+from assay.objective.methods import methods, named
+from assay.runtime.anchors import Frozen
+from assay.testing import attempt
+from assay.train.fits import check_run
+from assay.train.models import Built
+from assay.train.reinforce import Reinforce
+from assay.train.stages import WarmUp
+from assay.train.wiring import models_of, updates_of
+from assay_tasks import SortDigits
 from evidence import methods_page
 from evidence.cells.methods import COLUMNS, COMPOSERS, GROUPS, POLICY_AFTER, RATES, method_cell, reader
 from evidence.methods import (
@@ -27,19 +40,6 @@ from evidence.methods import (
 )
 from evidence.pages import make
 from evidence.solved import Solved
-
-from assay.core.errors import UnknownNameError
-from assay.core.task import Message
-from assay.guide import Compose, Privileged
-from assay.objective.methods import methods, named
-from assay.runtime.anchors import Frozen
-from assay.testing import attempt
-from assay.train.fits import check_run
-from assay.train.models import Built
-from assay.train.reinforce import Reinforce
-from assay.train.stages import WarmUp
-from assay.train.wiring import models_of, updates_of
-from assay_tasks import SortDigits
 
 RUN = [name for name, _, _ in cells()]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from assay.core.errors import UnknownNameError
 from evidence import mismatch, mismatch_page
 from evidence.mismatch import Pair
 from evidence.pages import STUDIES, make
-
-from assay.core.errors import UnknownNameError
 
 TINY = {
     "hidden_size": 16,

@@ -10,11 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evidence import levels_page, mixed_page
-from evidence.cells.levels import levels_cell
-from evidence.levels_page import Ladder, rank_correlation
-from evidence.mixed import LEDGER, MIXED, cell_means, family_means, judge_mixed
-from evidence.pages import STUDIES, make
 
 from assay.core.errors import UnknownNameError
 from assay.guide import Frontier
@@ -25,6 +20,11 @@ from assay.recipes.mixture import AUXILIARY, SHOWN, mixed, mixed_base, mixed_cel
 from assay.train.fits import check_run
 from assay.train.reinforce import Reinforce
 from assay.train.stages import WarmUp
+from evidence import levels_page, mixed_page
+from evidence.cells.levels import levels_cell
+from evidence.levels_page import Ladder, rank_correlation
+from evidence.mixed import LEDGER, MIXED, cell_means, family_means, judge_mixed
+from evidence.pages import STUDIES, make
 
 SEEDS, CONTROLS = MIXED.seeds, MIXED.controls
 KNOWN = {"a": (1, 2), "b": (1,)}

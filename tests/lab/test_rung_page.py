@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evidence import rung_page
 
 from assay.core.errors import UnknownNameError
 from assay.lab.controls import RandomReward
@@ -16,6 +15,7 @@ from assay.recipes.long_answers import ENGINES, PRACTISED, SHAPE, traces, traces
 from assay.selftest.part import NotAvailable
 from assay.tasks import family
 from assay.train.models import scratch_tokenizer
+from evidence import rung_page
 
 STEPS = [
     {"eval/greedy/all": 0.3},

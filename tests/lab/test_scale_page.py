@@ -10,11 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from evidence import scale_page
-from evidence.__main__ import main
-from evidence.pages import STUDIES
-from evidence.scale import AXES, Cost, Held, Point, measure
-from evidence.scale_laws import exponents, growth, law
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +17,11 @@ from assay.core.errors import DataError
 from assay.core.util.paths import cache_folder
 from assay.lab.cells import LabError
 from assay.runs.storage import read_json, write_json
+from evidence import scale_page
+from evidence.__main__ import main
+from evidence.pages import STUDIES
+from evidence.scale import AXES, Cost, Held, Point, measure
+from evidence.scale_laws import exponents, growth, law
 
 # ---- laws ------------------------------------------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ def test_what_is_missing_is_measured_in_a_process_of_its_own(work: Path, tmp_pat
     with pytest.raises(LabError, match=r"measuring memory failed: no room"):
         scale_page.make_page(tmp_path)
     assert scale_page.make_page(tmp_path) == []
-    assert asked == [("assay.lab", "scale", "memory", str(work))] * 2
+    assert asked == [("evidence", "--scale", "memory", str(work))] * 2
     assert (work / "apart.json").read_bytes() == before
 
 
@@ -211,7 +211,7 @@ def test_each_kind_is_measured_through_the_command(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(scale_page, "AXES", few)
     monkeypatch.setattr(scale_page, "STEPS", 100)
     monkeypatch.setattr(scale_page, "SEEDS", (3,))
-    monkeypatch.setattr(scale_page, "RECIPE", "assay.lab.scale:long_run")
+    monkeypatch.setattr(scale_page, "RECIPE", "evidence.scale:long_run")
     for kind in ("times-0", "memory", "apart"):
         assert main(["scale", kind, str(tmp_path)]) == 0
     times, memory, apart = (read_json(tmp_path / f"{kind}.json") for kind in ("times-0", "memory", "apart"))

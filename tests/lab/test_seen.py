@@ -7,19 +7,16 @@ from random import Random
 
 import numpy as np
 import pytest
-from evidence import contamination_page
-from evidence.cells.contamination import contamination_cell
-from evidence.contamination_page import CELLS, SCORES, SEEDS, failures, items, row_of
 from hub_cases import hub_model
 
 from assay.cli import main
 from assay.core.errors import ConfigError, DataError, RewardError
 from assay.core.rollout import Sampling
 from assay.core.task import Message
-from assay.lab import MembershipProbe, membership
 from assay.measure import mean_log_prob, min_k_prob, self_critique
 from assay.runtime import DecoderShape, LearnerSettings, Lora, Muon, load_model, save_model
 from assay.runtime.models.likelihood import Reader
+from assay.select import MembershipProbe, membership
 from assay.select.membership import right
 from assay.tasks import Rows
 from assay.train.driver import train
@@ -27,6 +24,9 @@ from assay.train.models import Scratch
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
 from assay.train.stages import WarmUp
+from evidence import contamination_page
+from evidence.cells.contamination import contamination_cell
+from evidence.contamination_page import CELLS, SCORES, SEEDS, failures, items, row_of
 
 RNG = Random(1)
 FACTS = [{"prompt": f">{n:04d}S", "answer": f"{RNG.randrange(100):02d}"} for n in RNG.sample(range(10**4), 64)]

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evidence import pages as evidence
-from evidence.speed_page import DECODE, FIRST, ROUNDED, STEP
 
 from assay.core.errors import DataError
+from evidence import pages as evidence
+from evidence.speed_page import DECODE, FIRST, ROUNDED, STEP
 
 Rows = list[dict[str, Any]]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from evidence.scale import Watch, long_run
 
 from assay.runtime.compiled import build
 from assay.train import train
+from evidence.scale import Watch, long_run
 
 STEPS, WARM = 600, 200
 

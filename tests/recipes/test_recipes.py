@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evidence.cells.gate import quickstart_cell
 
 from assay.cli import main
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
@@ -26,6 +25,7 @@ from assay.train.reinforce import Reinforce
 from assay.train.run import Run
 from assay.train.stages import WarmUp
 from assay_tasks import SortDigits
+from evidence.cells.gate import quickstart_cell
 
 ROWS = [{"prompt": f"S{a}{b}>", "answer": "".join(sorted(f"{a}{b}"))} for a in range(6) for b in range(6)]
 

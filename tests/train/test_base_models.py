@@ -19,10 +19,11 @@ from assay.core.errors import DataError
 from assay.core.protocols import Request
 from assay.core.rollout import Sampling
 from assay.objective.methods import dpo
+from assay.publish import export
 from assay.runtime import NativeEngine, TorchLearner, char_tokenizer, load_model, save_model
 from assay.runtime.models import exported as files
 from assay.runtime.text.tokenizer import HubTokenizer
-from assay.train import Evaluation, Folder, Imitate, Policy, Prefer, Reinforce, Run, export, train
+from assay.train import Evaluation, Folder, Imitate, Policy, Prefer, Reinforce, Run, train
 from assay_tasks import SortDigits
 
 BOS = 2

@@ -22,8 +22,8 @@ from assay.clients.openai_client import OpenAIClient
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError, EngineError, RewardError, UnknownNameError
 from assay.core.task import Task
-from assay.lab import Distillation, ModelTeacher, ServerTeacher
 from assay.runs.storage import read_json
+from assay.select import Distillation, ModelTeacher, ServerTeacher
 from assay.select.teachers import posed
 from assay.tasks import Rows
 from assay.train import Evaluation, Scratch, train

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from evidence import kills
 from tiny_runs import digest_of, in_child, kill_at, on_tiny_base, points_into, resumed, tiny, trained
 
 from assay.lab.controls import RandomReward, Rewarded
@@ -21,6 +20,7 @@ from assay.runs import storage
 from assay.train.driver import resume, train
 from assay.train.models import Built
 from assay.train.run import Run
+from evidence import kills
 
 Reference = tuple[str, list[str]]
 

@@ -21,12 +21,13 @@ from assay.cli.fit import outline
 from assay.cli.sizes import derive
 from assay.core.errors import CheckpointError, ConfigError, DataError, UnknownNameError
 from assay.core.task import Message
+from assay.publish import export
 from assay.publish import training_data as trained_on
 from assay.publish.training_data import hub_rows
 from assay.runs.storage import read_json
 from assay.runtime import Chat, ChatTemplate, load_model, save_model
 from assay.runtime.models import exported as files
-from assay.train import Folder, Policy, Reinforce, Run, export, train
+from assay.train import Folder, Policy, Reinforce, Run, train
 from assay_tasks import SortDigits
 
 

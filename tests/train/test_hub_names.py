@@ -14,11 +14,12 @@ from test_hub_runs import LORA, hub_run
 from tiny_runs import only_rl
 
 from assay.core.errors import HubError
+from assay.publish import export
 from assay.runtime import Anchor, load_model, save_model
 from assay.runtime.models import adapter_base, hub_names
 from assay.runtime.models.adapter_files import write_adapter
 from assay.runtime.models.hub_model import hub_of
-from assay.train import Built, Folder, Policy, export, load_run, models, resume, train
+from assay.train import Built, Folder, Policy, load_run, models, resume, train
 
 NAME = "someone/tiny-llama"
 

@@ -28,11 +28,12 @@ from assay.core.errors import CheckpointError, ConfigError, DataError, PlanError
 from assay.core.sample import STREAMS
 from assay.objective import dpo, grpo, nll
 from assay.objective.methods import methods
+from assay.publish import export
 from assay.rollout.saying import Reader
 from assay.runtime.text.chat import Chat
 from assay.runtime.text.tokenizer import HubTokenizer, char_tokenizer
 from assay.tasks import Mixture
-from assay.train import export, load_run, models
+from assay.train import load_run, models
 from assay.train.contamination import look
 from assay.train.data import data_digests, rows_of
 from assay.train.demonstration import Demonstration, conversation_row

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 import assay.runtime.engine.native
-import assay.runtime.learner.learner  # noqa: F401
-import assay.runtime.models.hf
+import assay.runtime.learner.learner
+import assay.runtime.models.hf  # noqa: F401
 from assay.core.manifest import Manifest
 from assay.core.protocols import Engine
 from assay.core.rollout import Sampling

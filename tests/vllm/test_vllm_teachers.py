@@ -14,7 +14,7 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import EngineError
 from assay.core.protocols import Obs, Step
 from assay.core.task import Message
-from assay.lab import Distillation, ServerTeacher
+from assay.select import Distillation, ServerTeacher
 from assay.tasks import Rows
 from assay.verify import RewardFunction, attempt
 from assay_tasks import KeyValue, schemas_of

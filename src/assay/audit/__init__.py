@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.core.util.exports import lazy_exports
+
 if TYPE_CHECKING:
     from assay.audit.auditing import CHECKS, audit
     from assay.audit.cases import Case, case_of, read_cases
@@ -41,15 +43,4 @@ _HOME = {
     "subject": "Subject resolve",
 }
 
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    for module, names in _HOME.items():
-        if name in names.split():
-            return getattr(import_module(f"assay.audit.{module}"), name)
-    raise AttributeError(f"module 'assay.audit' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -15,7 +15,7 @@ from assay.core.errors import ConfigError
 from assay.core.rollout import Sampling
 
 if TYPE_CHECKING:
-    from assay.lab import Admission
+    from assay.select import Admission
 
 __all__ = ["admit"]
 
@@ -34,7 +34,7 @@ class TasksAdmitOptions:
         warmed: the model has had its warm-up: what it still fails is for evaluation only.
         max_new_tokens: most tokens in an answer; 64 when not given.
         seed: seed of the sampling noise.
-        out: a new file for the result as JSON; assay.lab.Admission.read(OUT).admit(run) narrows a run by it.
+        out: a new file for the result as JSON; assay.select.Admission.read(OUT).admit(run) narrows a run by it.
         json: print JSON.
     """
 
@@ -61,7 +61,7 @@ def admit(args: list[str]) -> int:
     if own.out is not None and own.out.exists():
         raise ConfigError(f"--out {own.out} is there already; name a new file")
     family = source(own.name)
-    from assay.lab import admission
+    from assay.select import admission
 
     sampling = None if own.max_new_tokens is None else Sampling(max_new_tokens=own.max_new_tokens)
     with busy(f"asking {own.model} {len(family.arms())} arms of {family.name}"):
@@ -75,7 +75,7 @@ def admit(args: list[str]) -> int:
 
 
 def _text(found: Admission, out: Path | None) -> None:
-    from assay.lab import Verdict
+    from assay.select import Verdict
 
     print(f"{found.model} on {found.tasks}: accuracy at temperature 1 at the lowest level of each arm, 95 % Wilson intervals")
     grid(("arm", "part", "level", "accuracy", "verdict", "sure"), _rows(found), right=(2,))
@@ -87,7 +87,7 @@ def _text(found: Admission, out: Path | None) -> None:
     if unsure:
         note(f"{unsure} of {len(found.arms)} verdicts might change with more questions (-n)")
     if out is not None:
-        print(f"{out}; a run narrowed by it: assay.lab.Admission.read({str(out)!r}).admit(run)")
+        print(f"{out}; a run narrowed by it: assay.select.Admission.read({str(out)!r}).admit(run)")
 
 
 def _rows(found: Admission) -> Sequence[Sequence[Any]]:

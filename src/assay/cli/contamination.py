@@ -20,7 +20,7 @@ from assay.core.util.hub import PREFIX
 from assay.train.models import model_folder
 
 if TYPE_CHECKING:
-    from assay.lab import Membership
+    from assay.select import Membership
 
 __all__ = ["contamination_command"]
 

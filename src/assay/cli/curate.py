@@ -204,7 +204,7 @@ def _verified(own: CurateOptions, stack: ExitStack) -> list[Step]:
             raise ConfigError(f"--set {own.set[0]} is a setting of a verifier; name it: --verifier NAME")
         return []
     from assay.curate import SolversAgree, VerifierAccepts
-    from assay.lab import VerifierGrader
+    from assay.select import VerifierGrader
 
     made = VerifierGrader(verifier=scorer(own.verifier, settings_of(own.set)), deadline=own.deadline, workers=own.workers)
     grader = stack.enter_context(made)

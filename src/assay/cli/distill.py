@@ -19,7 +19,7 @@ from assay.train.levels import Levels, check_levels
 from assay.train.models import model_folder
 
 if TYPE_CHECKING:
-    from assay.lab import Distilled, Teacher
+    from assay.select import Distilled, Teacher
 
 __all__ = ["distill_command"]
 
@@ -84,7 +84,7 @@ def distill_command(args: list[str]) -> int:
     own = parse(DistillOptions, args, "assay distill")
     teacher, family = _teacher(own), source(own.name)
     levels = _levels(own, family)
-    from assay.lab import Distillation
+    from assay.select import Distillation
 
     with own_code(own.name):
         made = Distillation(
@@ -135,7 +135,7 @@ def _teacher(own: DistillOptions) -> Teacher:
                 raise ConfigError(f"--{name} is of a server, and {own.teacher} is a model on this machine: leave it out")
         missing(Path(own.teacher))
         model_folder(Path(own.teacher))
-        from assay.lab import ModelTeacher
+        from assay.select import ModelTeacher
 
         return ModelTeacher(model=own.teacher, temperature=own.temperature, max_new_tokens=own.max_new_tokens, seed=own.seed)
     if not own.model:
@@ -143,7 +143,7 @@ def _teacher(own: DistillOptions) -> Teacher:
     if own.seed:
         raise ConfigError(f"--seed {own.seed} is of a model on this machine; a server draws as it likes: leave it out")
     from assay.clients.openai_client import OpenAIClient
-    from assay.lab import ServerTeacher
+    from assay.select import ServerTeacher
 
     client = OpenAIClient(own.teacher, own.model, own.key, concurrency=own.requests, seconds=own.seconds)
     return ServerTeacher(client=client, temperature=own.temperature, max_new_tokens=own.max_new_tokens or 2048)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ __all__ = ["fingerprint", "kept_rows"]
 Rows = list[dict[str, Any]]
 
 
-def kept_rows(name: str, make: Callable[[], Rows], package: Path | None = None) -> Rows:
+def kept_rows(name: str, make: Callable[[], Rows], folders: Sequence[Path] = ()) -> Rows:
     """The rows that ``make`` gives, or those that it gave before, while no file of assay has changed since.
 
     They stand in the cache folder; where that cannot be read or written they are made each time.
@@ -26,11 +26,11 @@ def kept_rows(name: str, make: Callable[[], Rows], package: Path | None = None) 
     Args:
         name: of the listing.
         make: gives rows that JSON can hold.
-        package: folder whose files count; assay's own when None.
+        folders: whose files count besides assay's own: those of packages that offer what is listed.
     """
-    folder = package or Path(assay.__file__).parent
-    state = fingerprint(folder)
-    path = cache_folder() / "lists" / f"{name}-{blake2b(str(folder).encode(), digest_size=6).hexdigest()}.json"
+    counted = [Path(assay.__file__).parent, *folders]
+    state = "-".join(map(fingerprint, counted))
+    path = cache_folder() / "lists" / f"{name}-{blake2b(str(counted[0]).encode(), digest_size=6).hexdigest()}.json"
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         if found["state"] == state:

@@ -250,12 +250,12 @@ def source(word: str) -> TaskSource:
         ConfigError: what was named is no task family.
     """
     from assay.tasks import Problem, family, load_rows
-    from assay_tasks import puzzle_from
+    from assay.tasks.packages import installed
 
     if word.endswith(".jsonl"):
         return load_rows(word)
-    if word.endswith(".toml"):
-        return puzzle_from(word)
+    if ":" not in word and (read := installed().read(word)):
+        return read
     if word.startswith(PREFIX):
         raise ConfigError(f"{word}: rows on the hub become a family by 'assay tasks import {word} rows.jsonl'")
     if ":" not in word:

@@ -142,9 +142,11 @@ def tasks_command(args: list[str]) -> int:
 
 
 def _list(args: list[str]) -> int:
+    from assay.tasks.packages import package_folders
+
     own = parse(TasksListOptions, args, "assay tasks list")
     with busy("reading the families"):
-        every = kept_rows("tasks", _rows)
+        every = kept_rows("tasks", _rows, package_folders())
     rows, whole = [r for r in every if r["parts"] is None], [r for r in every if r["parts"] is not None]
 
     def text() -> None:

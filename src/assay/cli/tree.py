@@ -31,10 +31,19 @@ class Unset(Enum):
 
 
 MISSING = Unset.MISSING
-_ROOMS = tuple(
-    f"assay.{room}" for room in ("guide", "objective", "tasks", "verify", "train", "rollout", "core", "runtime", "clients")
+_ROOMS = (
+    "assay.guide",
+    "assay.objective",
+    "assay.tasks",
+    "assay_tasks",
+    "assay.verify",
+    "assay.train",
+    "assay.rollout",
+    "assay.core",
+    "assay.runtime",
+    "assay.clients",
 )
-_WITHOUT_TORCH = [f"assay.runtime.{part}" for part in ("settings", "anchors", "chat", "engines", "vllm.settings")]
+_WITHOUT_TORCH = [f"assay.runtime.{part}" for part in ("settings", "anchors", "text.chat", "engine.settings", "vllm.settings")]
 """Where runtime's settings stand; its other names would load torch."""
 _WITHOUT_HTTP = ["assay.clients.judge"]
 """Where the settings of clients stand; their other names would load httpx, which need not be here."""
@@ -294,7 +303,9 @@ def _listed(known: Iterable[str]) -> str:
 def _room(kind: Any) -> str:
     """``assay.guide`` of a class in ``assay.guide.curriculum``; the module itself elsewhere."""
     names = kind.__module__.split(".")
-    return ".".join(names[:2]) if names[0] == "assay" else kind.__module__
+    if names[0] == "assay":
+        return ".".join(names[:2])
+    return names[0] if names[0] in _ROOMS else kind.__module__
 
 
 def _modules(name: str) -> list[ModuleType]:

@@ -12,6 +12,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeVar
 
 from assay.core.errors import ConfigError, UnknownNameError, a_kind
+from assay.core.moved_modules import filed_module, module_of_filed
 
 __all__ = ["Function", "filed_as", "load_class", "load_function", "name_of"]
 
@@ -56,7 +57,7 @@ def name_of(value: type | Callable[..., Any]) -> str:
         return _FILED[value]
     module, qualified = value.__module__, value.__qualname__
     if module != "__main__" and _walk(sys.modules.get(module), qualified) is value:
-        return f"{module}:{qualified}"
+        return f"{filed_module(module)}:{qualified}"
     try:
         file = inspect.getsourcefile(value) or "unknown.py"
     except (TypeError, OSError):  # a class of __main__ without a file, as in an interactive session
@@ -100,7 +101,7 @@ def _load(name: str, place: str) -> object:
             "function); move it to the top of a module on the Python path and name it 'module:name'"
         )
     try:
-        module = import_module(module_name)
+        module = import_module(module_of_filed(module_name))
     except ImportError as failure:
         raise ConfigError(
             f"{place}: cannot import {module_name!r} of {name!r} ({failure}); is its folder on PYTHONPATH?"

@@ -1,10 +1,16 @@
-"""Published systems, as each package declares which of them it carries, in a ``papers.toml`` beside its parts."""
+"""Published systems, as each package declares which of them it carries, in a ``papers.toml`` beside its parts.
+
+Packages that offer task families (entry points ``assay.tasks``) declare theirs in the same way.
+"""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
+from importlib.metadata import entry_points
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from assay.core.errors import DataError, UnknownNameError
@@ -60,16 +66,26 @@ def load_papers() -> tuple[Paper, ...]:
         DataError: a declaration that is wrong, or a key that stands twice; names the file.
     """
     found: dict[str, Paper] = {}
-    for folder in sorted(files("assay").iterdir(), key=lambda entry: entry.name):
-        declared = folder.joinpath("papers.toml") if folder.is_dir() else None
-        if declared is None or not declared.is_file():
-            continue
-        place = f"assay/{folder.name}/papers.toml"
+    for place, declared in _declarations():
         for key, row in tomllib.loads(declared.read_text(encoding="utf-8")).items():
             if key in found:
                 raise DataError(f"{place}: the paper {key!r} is declared twice")
             found[key] = _paper(key, row, place)
     return tuple(found[key] for key in sorted(found))
+
+
+def _declarations() -> Iterator[tuple[str, Traversable]]:
+    """Each ``papers.toml``, with its place for messages: of assay's packages, and of packages that offer task families."""
+    folders = {f"assay/{entry.name}": entry for entry in files("assay").iterdir() if entry.is_dir()}
+    for package in {point.module.partition(".")[0] for point in entry_points(group="assay.tasks")}:
+        try:
+            folders[package] = files(package)
+        except ImportError:  # uninstalled by halves; its families say so
+            continue
+    for name, folder in sorted(folders.items()):
+        declared = folder.joinpath("papers.toml")
+        if declared.is_file():
+            yield f"{name}/papers.toml", declared
 
 
 def _paper(key: str, row: Any, place: str) -> Paper:

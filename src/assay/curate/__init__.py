@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.core.util.exports import lazy_exports
+
 if TYPE_CHECKING:
     from assay.curate.checks import AnswerForm
     from assay.curate.decontaminate import Decontaminate
@@ -95,36 +97,22 @@ __all__ = [
 ]
 
 _HOME = {
-    name: module
-    for module, names in {
-        "checks": "AnswerForm",
-        "decontaminate": "Decontaminate",
-        "difficulty": "Band Hardest Passes PassRates Unsolved WeakStrong rate_bin",
-        "evaluation": "Contamination EvalIndex EvalItem Hit Matching contaminated",
-        "exact": "Exact",
-        "joined": "Joined",
-        "near": "NearDuplicates",
-        "pipeline": "Pipeline",
-        "probes": "AngleOrder Donod Influential LearningImpact MostVaried Probe ProbeFile",
-        "progress": "Progress progress_on",
-        "rows": "Fields Row row_id",
-        "scores": ("angle_concentration donod filled gain_shift gain_weights history_deviation influence learning_impact topsis"),
-        "step": "Chunk Decision RowStep Seen SetStep Step Verdict drop keep",
-        "substring": "Substrings",
-        "text": "Texts jaccard normal runs shingles",
-        "verifiable": "Case Grader SolversAgree VerifierAccepts",
-    }.items()
-    for name in names.split()
+    "checks": "AnswerForm",
+    "decontaminate": "Decontaminate",
+    "difficulty": "Band Hardest PassRates Passes Unsolved WeakStrong rate_bin",
+    "evaluation": "Contamination EvalIndex EvalItem Hit Matching contaminated",
+    "exact": "Exact",
+    "joined": "Joined",
+    "near": "NearDuplicates",
+    "pipeline": "Pipeline",
+    "probes": "AngleOrder Donod Influential LearningImpact MostVaried Probe ProbeFile",
+    "progress": "Progress progress_on",
+    "rows": "Fields Row row_id",
+    "scores": "angle_concentration donod filled gain_shift gain_weights history_deviation influence learning_impact topsis",
+    "step": "Chunk Decision RowStep Seen SetStep Step Verdict drop keep",
+    "substring": "Substrings",
+    "text": "Texts jaccard normal runs shingles",
+    "verifiable": "Case Grader SolversAgree VerifierAccepts",
 }
 
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    if name not in _HOME:
-        raise AttributeError(f"module 'assay.curate' has no attribute {name!r}")
-    return getattr(import_module(f"assay.curate.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.core.util.exports import lazy_exports
+
 if TYPE_CHECKING:
     from assay.guide.balanced import Balanced
     from assay.guide.bandits import Dump, RuleReasoner, Sec
@@ -69,15 +71,4 @@ _HOME = {
     "scaler": "Scaler ScalerCurriculum",
 }
 
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    for module, names in _HOME.items():
-        if name in names.split():
-            return getattr(import_module(f"assay.guide.{module}"), name)
-    raise AttributeError(f"module 'assay.guide' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

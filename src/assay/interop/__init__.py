@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.core.util.exports import lazy_exports
+
 if TYPE_CHECKING:
     from assay.interop.adapting import adapt, loaded
     from assay.interop.inward import GOLD_NAMES, ForeignReward, OpenRlhfReward, RubricReward, TrlReward, VerlReward
@@ -35,22 +37,11 @@ __all__ = [
 
 _HOME = {
     "adapting": "adapt loaded",
-    "inward": "GOLD_NAMES ForeignReward OpenRlhfReward RubricReward TrlReward VerlReward",
+    "inward": "ForeignReward GOLD_NAMES OpenRlhfReward RubricReward TrlReward VerlReward",
     "naming": "load",
     "outward": "OpenRlhfFunction TrlFunction VerlFunction as_openrlhf as_trl as_verl",
     "signature": "Signature signature_of",
     "taskset": "TasksetReward",
 }
 
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    for module, names in _HOME.items():
-        if name in names.split():
-            return getattr(import_module(f"assay.interop.{module}"), name)
-    raise AttributeError(f"module 'assay.interop' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -12,7 +12,7 @@ from assay.measure.intervals import paired
 
 __all__ = ["CONTROLS", "MAKER", "SEEDS", "Gate", "accuracy", "change", "judge"]
 
-MAKER = "assay.recipes.gate:quickstart_cell"
+MAKER = "evidence.cells.gate:quickstart_cell"
 """Makes the cells: ``rl`` and the controls, each at any seed."""
 
 SEEDS = (0, 1, 2, 3, 4)

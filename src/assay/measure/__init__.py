@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.core.util.exports import lazy_exports
+
 if TYPE_CHECKING:
     from assay.measure.doctor import RULES, diagnose
     from assay.measure.findings import Finding, Rule, Severity
@@ -137,16 +139,16 @@ __all__ = [
 ]
 
 _HOME = {
-    "pair": "agreement comparable",
     "doctor": "RULES diagnose",
     "findings": "Finding Rule Severity",
     "history": "History MetricLine Series",
     "intervals": "Interval Paired bootstrap mean_interval paired student wilson",
     "membership": "auc gap mean_auc mean_log_prob min_k_prob self_critique zlib_ratio",
     "metrics": (
-        "batch_metrics component_mean divergences effective_sample_size fault_rates filtered_share group_metrics "
-        "length_stats max_ratio reward_stats signal_fraction throughput truncated_share"
+        "batch_metrics component_mean divergences effective_sample_size fault_rates filtered_share "
+        "group_metrics length_stats max_ratio reward_stats signal_fraction throughput truncated_share"
     ),
+    "pair": "agreement comparable",
     "passk": "EvalItem EvalRow EvalTable best_of_k eval_items maj_at_k pass_at_k tabulate",
     "report": "write_report",
     "rules_check": "RewardHacking",
@@ -154,19 +156,8 @@ _HOME = {
     "rules_machinery": "EngineMismatch GraderHangs RisingFaults UnprovenWeights UntrainedWeights",
     "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",
     "runs": "Comparison EvalLine EventLine RolloutLine RunView compare read_run",
-    "tables": ("comparison_json comparison_table evaluation_json evaluation_table paired_json paired_table render"),
+    "tables": "comparison_json comparison_table evaluation_json evaluation_table paired_json paired_table render",
     "trackers": "TensorBoardTracker WandbTracker",
 }
 
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    for module, names in _HOME.items():
-        if name in names.split():
-            return getattr(import_module(f"assay.measure.{module}"), name)
-    raise AttributeError(f"module 'assay.measure' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

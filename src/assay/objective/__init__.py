@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.core.util.exports import lazy_exports
+
 if TYPE_CHECKING:
     # fmt: off
     from assay.objective.credit.base import Credit, CreditTerm
@@ -155,8 +157,9 @@ _HOME = {
     "credit.critics": "TurnAdvantage",
     "credit.divergence": "AdaptiveKlInReward KlInReward",
     "credit.expert": "AlignExpert SmoothExpert",
-    "credit.filters": "DropOneClass DropSmall DropStale DropTruncated DropZeroVariance Filter PassRateHistory "
-    "PassRateWindow PositivesOnly",
+    "credit.filters": (
+        "DropOneClass DropSmall DropStale DropTruncated DropZeroVariance Filter PassRateHistory PassRateWindow PositivesOnly"
+    ),
     "credit.length": "CosineLength CostInGroup LengthInGroup Overlong TruncatedReward",
     "credit.normalise": "Scale ScaleByMean ScaleBySignal Whiten",
     "credit.pass_at_k": "PassAtK PassAtKBonus",
@@ -175,6 +178,7 @@ _HOME = {
     "loss.base": "LossTerm View",
     "loss.distill": "TeacherGradient TeacherKl",
     "loss.divergence": "AnchorDivergence",
+    "loss.entropy": "Entropy",
     "loss.hybrid": "Calibrated Confidence OutcomeMean PrefixScore",
     "loss.kl": "AdaptiveKl Kl",
     "loss.likelihood": "Nll",
@@ -199,7 +203,6 @@ _HOME = {
     "loss.td_targets": "ColumnTarget ConservativeTarget MeanTarget OutcomeTarget ReturnTarget Target",
     "loss.td_values": "DuelingValue HeadValue LogRatioValue Value",
     "loss.teachers": "Teachers",
-    "loss.entropy": "Entropy",
     "loss.token_weights": "ClipCovariance EntropyChange Focal LowLogp ProbabilityGate Ranked TopCovariance TopEntropy",
     "loss.topk": "Distill SparseDivergence TopKModel TopKTeacher",
     "loss.trust": "Bounded Gate HardRegion MinClip TrustRegion WeightClip",
@@ -211,17 +214,19 @@ _HOME = {
     "loss.vocab_terms": "AdaptiveEntropy ProxyKl RestrictedGradient ReweightedKl SelectedKl StatLoss",
     "loss.weights": "TokenWeight",
     "loss.wrap": "Where Wrapped",
-    "methods": "Method a2po a_lol agentic_reinforce aot apo archer areal b_coder bco calib_rl campo cispo "
-    "cispo_masked clip_cov copg cpl cpo cure dapo direct_advantage discopop dispo dph_rl dpo dppo dr_grpo "
-    "dro echo entropy_only exo expert_iteration f_dpo gdc gdpo geo_mask gigpo gkd gmpo gpg gpg_nonzero "
-    "grpo grpo_entropy grpo_leave_one_out grpo_passk grpo_process grpo_s gspo gui_g1 hierarchical_grpo "
-    "hispo icepop inpo ipo iw_opd kd_estimator kd_topk kdrl kimi15 kl_cov kl_rl kto ld_dpo lite_ppo loop "
-    "lp_reg luspo m2po masked_is maxrl mpo named nca nll nlpo one_shot opd opd_advantage opd_clipped opo "
-    "opsm oreal orpo otb pacs pairwise_rl pass_at_k_training pf_grpo pf_ppo ppo ppo_hl_gauss prime_rl "
-    "prime_rl_ipo pro_rl pro_rl_v2 progrpo prpo r_gold rae rapo real ref_kl reinforce "
-    "reinforce_discounted reinforce_pp reinforce_pp_baseline remax rest_grpo rl_plus rloo rollout_is "
-    "rover rso sapo scale_rl sdft sdpo simpo skywork_or1 sppo srpo steer tis top_entropy topr univg_r1 "
-    "vapo vespo visurf w_grpo weighted_bc",
+    "methods": (
+        "Method a2po a_lol agentic_reinforce aot apo archer areal b_coder bco calib_rl campo cispo "
+        "cispo_masked clip_cov copg cpl cpo cure dapo direct_advantage discopop dispo dph_rl dpo dppo dr_grpo "
+        "dro echo entropy_only exo expert_iteration f_dpo gdc gdpo geo_mask gigpo gkd gmpo gpg gpg_nonzero "
+        "grpo grpo_entropy grpo_leave_one_out grpo_passk grpo_process grpo_s gspo gui_g1 hierarchical_grpo "
+        "hispo icepop inpo ipo iw_opd kd_estimator kd_topk kdrl kimi15 kl_cov kl_rl kto ld_dpo lite_ppo loop "
+        "lp_reg luspo m2po masked_is maxrl mpo named nca nll nlpo one_shot opd opd_advantage opd_clipped opo "
+        "opsm oreal orpo otb pacs pairwise_rl pass_at_k_training pf_grpo pf_ppo ppo ppo_hl_gauss prime_rl "
+        "prime_rl_ipo pro_rl pro_rl_v2 progrpo prpo r_gold rae rapo real ref_kl reinforce "
+        "reinforce_discounted reinforce_pp reinforce_pp_baseline remax rest_grpo rl_plus rloo rollout_is "
+        "rover rso sapo scale_rl sdft sdpo simpo skywork_or1 sppo srpo steer tis top_entropy topr univg_r1 "
+        "vapo vespo visurf w_grpo weighted_bc"
+    ),
     "objective": "Objective",
     "outward": "Prepared TorchLoss torch_loss",
     "padded": "Inputs Padded Wanted wanted",
@@ -230,17 +235,4 @@ _HOME = {
     "reduce": "Local Lowest Moments Reducer Sum",
 }
 
-
-_MODULE = {name: module for module, names in _HOME.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> object:
-    from assay.core.util.threads import with_torch
-
-    if name in _MODULE:
-        return getattr(with_torch(f"assay.objective.{_MODULE[name]}"), name)
-    raise AttributeError(f"module 'assay.objective' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -133,7 +133,7 @@ random batches of {_GROUPS * _SIZE} attempts under each condition. Methods stand
 one positive factor for all batches, which a learning rate makes up for; what differs by less than {CLOSE:g} of its length is
 equal, so that an epsilon in a divisor does not part them. Methods that stand alone are not shown.
 
-    python -m assay.lab evidence atlas        # this page; assay methods --atlas prints the table
+    python -m evidence atlas        # this page; assay methods --atlas prints the table
 
 | condition | the same gradient |
 |---|---|

@@ -1,1 +1,21 @@
-"""Trained models as folders for others: export, model card, data trained on."""
+"""Trained models for others: exported folders, model cards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.core.util.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from assay.publish.export import Exported, export
+
+__all__ = [
+    "Exported",
+    "export",
+]
+
+_HOME = {
+    "export": "Exported export",
+}
+
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

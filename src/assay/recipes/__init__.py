@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.core.util.exports import lazy_exports
+
 if TYPE_CHECKING:
     from assay.recipes.accounts import ledger, ledger_base
     from assay.recipes.dry import random_init
@@ -53,26 +55,15 @@ RECIPES = {
 }
 
 _HOME = {
-    "sorting": "base quickstart",
-    "rows": "on_rows",
-    "lookups": "tool_base tools",
-    "suite": "Suite",
-    "dry": "random_init",
-    "school": "gsm8k gsm8k_lora",
     "accounts": "ledger ledger_base",
-    "mixture": "AUXILIARY SHOWN assay_small mixed mixed_base",
+    "dry": "random_init",
     "long_answers": "traces traces_base",
+    "lookups": "tool_base tools",
+    "mixture": "AUXILIARY SHOWN assay_small mixed mixed_base",
+    "rows": "on_rows",
+    "school": "gsm8k gsm8k_lora",
+    "sorting": "base quickstart",
+    "suite": "Suite",
 }
 
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    for module, names in _HOME.items():
-        if name in names.split():
-            return getattr(import_module(f"assay.recipes.{module}"), name)
-    raise AttributeError(f"module 'assay.recipes' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.core.util.exports import lazy_exports
+
 if TYPE_CHECKING:
     from assay.rollout.branching import Branching, BranchingSampler
     from assay.rollout.chunks import Chunks
@@ -16,25 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["Branching", "BranchingSampler", "Chunks", "KeepAll", "KeepLast", "Player", "PlayerSpec", "Reader", "Summarise"]
 
 _HOME = {
-    "Branching": "branching",
-    "BranchingSampler": "branching",
-    "Chunks": "chunks",
-    "KeepAll": "context",
-    "KeepLast": "context",
-    "Player": "player",
-    "PlayerSpec": "spec",
-    "Reader": "saying",
-    "Summarise": "summarise",
+    "branching": "Branching BranchingSampler",
+    "chunks": "Chunks",
+    "context": "KeepAll KeepLast",
+    "player": "Player",
+    "saying": "Reader",
+    "spec": "PlayerSpec",
+    "summarise": "Summarise",
 }
 
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.core.util.exports import lazy_exports
+from assay.core.util.threads import with_torch
+
 if TYPE_CHECKING:
     from assay.runtime.anchors import Anchor, Ema, Every, Frozen
     from assay.runtime.distributed.collectives import Ranks
@@ -81,34 +84,23 @@ __all__ = [
 
 _HOME = {
     "anchors": "Anchor Ema Every Frozen",
-    "chat": "Chat",
-    "engine": "NativeEngine",
-    "engines": "Auto EngineSpec InProcess Native",
-    "fleet": "MeshLearner",
-    "exported": "Reloaded",
-    "hf": "load_decoder load_model save_model",
-    "hub_model": "Adapter HubModel",
-    "hub_engine": "TransformersEngine",
-    "lagged": "Lagged",
-    "learner": "TorchLearner",
-    "model": "Model init_model parameter_shapes",
-    "ranks": "Ranks",
+    "distributed.collectives": "Ranks",
+    "distributed.mesh": "MeshLearner",
+    "engine.hub_engine": "TransformersEngine",
+    "engine.native": "NativeEngine",
+    "engine.settings": "Auto EngineSpec InProcess Native",
+    "engine.stale": "Lagged",
+    "learner.learner": "TorchLearner",
+    "models.exported": "Reloaded",
+    "models.hf": "load_decoder load_model save_model",
+    "models.hub_model": "Adapter HubModel",
+    "models.model": "Model init_model parameter_shapes",
     "settings": "AdamW DecoderShape HubShape LearnerSettings Lora Mesh Muon Schedule Trunk ValueHead",
-    "tokenizer": "ChatTemplate HubTokenizer char_tokenizer",
+    "text.chat": "Chat",
+    "text.tokenizer": "ChatTemplate HubTokenizer char_tokenizer",
     "vllm.engine": "VllmEngine",
     "vllm.settings": "NcclUpdate VllmSettings",
     "vllm.untied": "untied_copy",
 }
 
-
-def __getattr__(name: str) -> object:
-    from assay.core.util.threads import with_torch
-
-    for module, names in _HOME.items():
-        if name in names.split():
-            return getattr(with_torch(f"assay.runtime.{module}"), name)
-    raise AttributeError(f"module 'assay.runtime' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_exports(__name__, _HOME, load=with_torch)

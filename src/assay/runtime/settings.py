@@ -433,8 +433,8 @@ class LearnerSettings:
         checkpointing: keep only the layers' inputs and compute the rest again in the backward pass: less memory, more time.
         kernel: compute float32 passes of assay's own decoder, and optimisers' steps on a CPU, by the library that is compiled for
             this processor on first use, where there is a C++ compiler: the same up to rounding as with PyTorch, but faster.
-        compile: compile the layers (`assay.runtime.kernels.compile`): worth its minutes on CUDA, in bf16 and in long runs alone. Their
-            activations take about six tenths of the memory.
+        compile: compile the layers (`assay.runtime.kernels.compile`): worth its minutes on CUDA, in bf16 and in long runs alone.
+            Their activations take about six tenths of the memory.
         replay_routing: of a mixture of experts, send each token where the engine sent it, wherever that is known; gates' weights
             are computed anew and learn. The engine then tells of it (the column ``routed_experts``), or the run is refused.
         device: where it computes: ``cpu``, ``cuda``, or ``auto`` for CUDA where there is one.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.core.util.exports import lazy_exports
+
 if TYPE_CHECKING:
     from assay.sandbox.backend import Backend, Refused, Worker, WorkerDied
     from assay.sandbox.backends.boxed import BoxedBackend, Cage
@@ -65,15 +67,4 @@ _HOME = {
     "toolchain": "Language language languages",
 }
 
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    for module, names in _HOME.items():
-        if name in names.split():
-            return getattr(import_module(f"assay.sandbox.{module}"), name)
-    raise AttributeError(f"module 'assay.sandbox' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -1,1 +1,47 @@
-"""What models say of data: which tasks to practise, demonstrations of teachers, membership."""
+"""What models say of data: which tasks to practise, demonstrations of teachers, probes, membership."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.core.util.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from assay.select.admit import Admission, ArmAdmission, Verdict, admission, judge_arms
+    from assay.select.curation import VerifierGrader
+    from assay.select.distill import Distillation, Distilled
+    from assay.select.membership import Membership, MembershipProbe, Told, membership
+    from assay.select.probes import GradientProbe, UpdateProbe, VectorProbe
+    from assay.select.teachers import ModelTeacher, ServerTeacher, Teacher
+
+__all__ = [
+    "Admission",
+    "ArmAdmission",
+    "Distillation",
+    "Distilled",
+    "GradientProbe",
+    "Membership",
+    "MembershipProbe",
+    "ModelTeacher",
+    "ServerTeacher",
+    "Teacher",
+    "Told",
+    "UpdateProbe",
+    "VectorProbe",
+    "Verdict",
+    "VerifierGrader",
+    "admission",
+    "judge_arms",
+    "membership",
+]
+
+_HOME = {
+    "admit": "Admission ArmAdmission Verdict admission judge_arms",
+    "curation": "VerifierGrader",
+    "distill": "Distillation Distilled",
+    "membership": "Membership MembershipProbe Told membership",
+    "probes": "GradientProbe UpdateProbe VectorProbe",
+    "teachers": "ModelTeacher ServerTeacher Teacher",
+}
+
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

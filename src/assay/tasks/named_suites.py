@@ -1,70 +1,26 @@
-"""Suites: families that belong together, by name.
-
-A suite of your own gets a name by one entry in ``_SUITES``.
-"""
+"""Suites: families that belong together, by name, of all installed packages (`assay.tasks.packages`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from assay.core.canon import FrozenMap
 from assay.core.errors import UnknownNameError
 from assay.core.protocols import TaskSource
 from assay.tasks.mixture import Mixture
+from assay.tasks.packages import Suite, installed
 
 __all__ = ["suite", "suite_summary", "suites"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Suite:
-    """What a suite consists of.
-
-    Attributes:
-        summary: in one line.
-        families: in the order of its arms; () for those of ``parts``.
-        parts: its domains, each with its families; None where all arms count alike.
-        levels: of families that do not have their default ones.
-    """
-
-    summary: str
-    families: tuple[str, ...] = ()
-    parts: Mapping[str, tuple[str, ...]] | None = None
-    levels: Mapping[str, tuple[int, ...]] = field(default_factory=FrozenMap)
-
-
-_SUITES: Mapping[str, _Suite] = {
-    "assay-logic": _Suite(
-        summary="Logic and puzzles: formulas, liars, grids, riddles, mazes, plans, numbers to make; each kind counts alike.",
-        parts={name: (name,) for name in ("countdown", "grids", "knaves", "mazes", "plans", "riddles", "sat")},
-    ),
-    "assay-six": _Suite(
-        summary="The six domains of Guru: mathematics, code, science, logic, simulation and tables; each counts alike.",
-        parts={
-            "math": ("algebra", "arithmetic", "calculus", "chance", "geometry", "numbers", "words"),
-            "code": ("coding", "sql"),
-            "science": ("science",),
-            "logic": ("graphs", "grids", "knaves", "riddles", "sat"),
-            "simulation": ("code", "simulation"),
-            "tabular": ("tables",),
-        },
-    ),
-    "assay-small": _Suite(
-        summary="Eight families in a few characters, for models of a third of a million weights.",
-        families=("sort", "reverse", "dedup", "gates", "knights", "largest", "octal", "strip"),
-        levels={"reverse": (2, 3, 4, 5, 6, 7, 8, 9, 10)},
-    ),
-}
-
-
 def suites() -> tuple[str, ...]:
-    """Names of the built-in suites, sorted.
+    """Names of the suites of all installed packages, sorted.
 
     >>> suites()
     ('assay-logic', 'assay-six', 'assay-small')
     """
-    return tuple(sorted(_SUITES))
+    return tuple(sorted(installed().suites))
 
 
 def suite_summary(name: str) -> str:
@@ -100,10 +56,11 @@ def suite(name: str) -> Mixture:
     return Mixture(name=name.replace("/", "-"), sources=tuple(_family(name, found.levels) for name in names), parts=parts)
 
 
-def _found(name: str) -> _Suite:
-    if name not in _SUITES:
-        raise UnknownNameError("suite", name, _SUITES)
-    return _SUITES[name]
+def _found(name: str) -> Suite:
+    known = installed().suites
+    if name not in known:
+        raise UnknownNameError("suite", name, known)
+    return known[name]
 
 
 def _family(name: str, levels: Mapping[str, tuple[int, ...]]) -> TaskSource:

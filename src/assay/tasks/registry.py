@@ -1,14 +1,12 @@
-"""Families by name, and what there is to know about one.
+"""Families by name, of all installed packages, and what there is to know about one.
 
-A family of your own gets a name by one line in ``_FAMILIES``: its name, and ``module:what``, a class or function that gives it
-without arguments.
+A family of your own gets a name by an entry point (`assay.tasks.packages`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
@@ -18,65 +16,10 @@ from assay.core.protocols import TaskSource
 from assay.core.task import Task
 from assay.tasks.mixture import Mixture
 from assay.tasks.named_suites import suite, suite_summary, suites
+from assay.tasks.packages import installed
 from assay.tasks.problems import Problems
 
 __all__ = ["Card", "card", "families", "family", "reseeded", "written"]
-
-_FAMILIES = {
-    "addition": "assay_tasks.small.numbers:AddDigits",
-    "algebra": "assay_tasks.math.equations:algebra",
-    "arithmetic": "assay_tasks.math.arithmetic:arithmetic",
-    "balance": "assay_tasks.small.tables:SumAlong",
-    "brackets": "assay_tasks.small.strings:CloseBrackets",
-    "calculus": "assay_tasks.math.calculus:calculus",
-    "cells": "assay_tasks.small.worlds:Cells",
-    "chance": "assay_tasks.math.chance:chance",
-    "code": "assay_tasks.code.family:code",
-    "coding": "assay_tasks.coding.family:coding",
-    "collect": "assay_tasks.small.tables:Collect",
-    "columns": "assay_tasks.small.tables:AddAlong",
-    "context": "assay_tasks.context.haystacks:context",
-    "countdown": "assay_tasks.math.countdown:countdown",
-    "counter": "assay_tasks.small.worlds:Counter",
-    "dedup": "assay_tasks.small.strings:DropRepeats",
-    "games": "assay_tasks.games.family:games",
-    "gates": "assay_tasks.small.logic:Gates",
-    "generations": "assay_tasks.small.generations:Generations",
-    "geometry": "assay_tasks.math.geometry:geometry",
-    "graphs": "assay_tasks.graphs.family:graphs",
-    "grids": "assay_tasks.puzzles.families:grids",
-    "hardware": "assay_tasks.hardware.family:hardware",
-    "heaps": "assay.tasks.heaps:Heaps",
-    "instructions": "assay.tasks.instructions:instructions",
-    "keyvalue": "assay.tasks.keyvalue:KeyValue",
-    "knaves": "assay_tasks.logic.knights:knaves",
-    "knights": "assay_tasks.small.logic:Knights",
-    "largest": "assay_tasks.small.numbers:Largest",
-    "lookup": "assay_tasks.small.tables:LookUpAll",
-    "mazes": "assay_tasks.mazes.family:mazes",
-    "numbers": "assay_tasks.math.numbers:numbers",
-    "octal": "assay_tasks.small.numbers:ToOctal",
-    "path": "assay_tasks.small.tables:FollowPath",
-    "plans": "assay_tasks.puzzles.families:plans",
-    "recall": "assay_tasks.small.tables:RecallAll",
-    "reverse": "assay.tasks.reverse:Reverse",
-    "riddles": "assay_tasks.puzzles.families:riddles",
-    "sat": "assay_tasks.logic.saturn:sat",
-    "science": "assay_tasks.science.nature:science",
-    "search": "assay_tasks.search.questions:search",
-    "select": "assay_tasks.small.tables:SelectRows",
-    "simulation": "assay_tasks.simulation.family:simulation",
-    "skip": "assay_tasks.small.strings:EveryKth",
-    "sort": "assay.tasks.sort:SortDigits",
-    "sql": "assay_tasks.sql.family:sql",
-    "strip": "assay_tasks.small.worlds:Strip",
-    "swe": "assay_tasks.swe.family:swe",
-    "tables": "assay_tasks.tables.family:tables",
-    "text": "assay_tasks.text.family:text",
-    "total": "assay_tasks.small.numbers:RunningTotal",
-    "web": "assay_tasks.web.family:web",
-    "words": "assay_tasks.math.words:words",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,20 +52,21 @@ class Card:
 
 
 def families() -> tuple[str, ...]:
-    """Names of the built-in families, sorted.
+    """Names of the families of all installed packages, sorted.
 
     >>> "sort" in families()
     True
     """
-    return tuple(sorted(_FAMILIES))
+    return tuple(sorted(installed().families))
 
 
 def family(name: str) -> TaskSource:
-    """The built-in family or suite of that name with its default settings; ``family/problem`` gives one of its arms alone,
-    ``suite/part`` one part.
+    """The family or suite of that name with its default settings; ``family/problem`` gives one of its arms alone, ``suite/part``
+    one part.
 
     Raises:
         UnknownNameError: no such family, suite, arm or part; says the nearest name.
+        ConfigError: two packages offer the name, or the package that offers it cannot be imported.
 
     >>> family("sort").arms()["sort"][0], list(family("arithmetic/expression").arms())
     (3, ['arithmetic/expression'])
@@ -130,10 +74,7 @@ def family(name: str) -> TaskSource:
     head, slash, _ = name.partition("/")
     if head in suites():
         return suite(name)
-    if head not in _FAMILIES:
-        raise UnknownNameError("task family", head, [*_FAMILIES, *suites()])
-    module, kind = _FAMILIES[head].split(":")
-    found: TaskSource = getattr(import_module(module), kind)()
+    found = installed().family(head)
     if not slash:
         return found
     if not isinstance(found, Problems):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.core.util.exports import lazy_exports
+
 if TYPE_CHECKING:
     from assay.testing.contracts import ContractError, Report, check_environment, check_verifier
     from assay.testing.conversations import check_context_manager, check_sampler
@@ -74,17 +76,4 @@ _HOME = {
     "streams": "stream_digest",
 }
 
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    if name == "attempt":  # verifiers are run with it too
-        return import_module("assay.verify.attempts").attempt
-    for module, names in _HOME.items():
-        if name in names.split():
-            return getattr(import_module(f"assay.testing.{module}"), name)
-    raise AttributeError(f"module 'assay.testing' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.core.util.exports import lazy_exports
+
 if TYPE_CHECKING:
-    from assay.publish.export import Exported, export
     from assay.train.check import IndependentCheck
     from assay.train.demonstration import Demonstration
     from assay.train.driver import Outcome, load_run, resume, train
@@ -40,7 +41,6 @@ __all__ = [
     "ContaminationCheck",
     "Demonstration",
     "Evaluation",
-    "Exported",
     "FailureRate",
     "Folder",
     "GreedyReward",
@@ -65,7 +65,6 @@ __all__ = [
     "WarmUp",
     "WiredPart",
     "WithStored",
-    "export",
     "load_run",
     "resume",
     "train",
@@ -77,7 +76,6 @@ _HOME = {
     "check": "IndependentCheck",
     "demonstration": "Demonstration",
     "driver": "Outcome load_run resume train",
-    "exporting": "Exported export",
     "mismatch": "MismatchCheck",
     "models": "Built Folder Scratch",
     "naming": "NamedMethod",
@@ -91,15 +89,9 @@ _HOME = {
     "wiring": "WiredPart wire wire_run",
 }
 
+_MOVED = {
+    "Exported": "assay.publish",
+    "export": "assay.publish",
+}
 
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    for module, names in _HOME.items():
-        if name in names.split():
-            return getattr(import_module(f"assay.train.{module}"), name)
-    raise AttributeError(f"module 'assay.train' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_exports(__name__, _HOME, moved=_MOVED)

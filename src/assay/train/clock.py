@@ -16,7 +16,7 @@ PARTS = {"generate": "rollout", "supply": "rollout", "score": "verify", "check":
 
 
 class Clock:
-    """Adds up wall seconds by name, from its construction on, also as parts of a step that is profiled (`assay.core.util.profiler`).
+    """Adds up wall seconds by name, from its construction on, also as parts of a step that is profiled.
 
     >>> clock = Clock()
     >>> with clock("score"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.core.util.exports import lazy_exports
+
 if TYPE_CHECKING:
     from assay.verify.abilities import Abilities, abilities_of
     from assay.verify.answer import AnswerPlace, AnswerVerifier
@@ -95,14 +97,12 @@ _HOME = {
     "abilities": "Abilities abilities_of",
     "answer": "AnswerPlace AnswerVerifier",
     "attempts": "attempt posed",
-    "constraints.base": "Constraint Relation",
-    "constraints.verifier": "Instructions constraint_of described",
+    "constraints": "Constraint Instructions Relation constraint_of described",
     "exact": "ExactMatch FormatIs Together",
     "function": "RewardFunction",
     "joint": "Joint",
-    "named": "NamedVerifier about verifier verifiers",
     "math.verifier": "MathAnswer",
-    "pool": "ScoringPool",
+    "named": "NamedVerifier about verifier verifiers",
     "routed": "Routed",
     "scorers": "Criterion FromTasks ReferenceProbability Rubric RubricJudge SpreadFilter",
     "structure.countdown": "Countdown",
@@ -122,17 +122,7 @@ _HOME = {
     "text.schema": "JsonSchema",
     "text.tags": "Combine Formatted TagFormat",
     "verdict": "judge",
+    "workers.pool": "ScoringPool",
 }
 
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    for module, names in _HOME.items():
-        if name in names.split():
-            return getattr(import_module(f"assay.verify.{module}"), name)
-    raise AttributeError(f"module 'assay.verify' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

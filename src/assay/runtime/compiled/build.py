@@ -21,7 +21,7 @@ from assay.core.util.paths import cache_folder
 __all__ = ["FLAGS", "SOURCES", "BuildError", "build", "compiler", "identity", "kernel"]
 
 _PARTS = ("decode", "train", "head", "muon", "adamw", "digest")
-SOURCES = tuple(Path(__file__).with_name(f"{name}.cpp") for name in _PARTS)
+SOURCES = tuple(Path(__file__).parent / "cpp" / f"{name}.cpp" for name in _PARTS)
 
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
 """Exact but for products that are added, which are rounded once: the same program gives the same bits on one processor.

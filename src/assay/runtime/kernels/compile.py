@@ -1,8 +1,9 @@
 """Layers of a module of transformers compiled, so that what lies between their matrix products takes few passes over memory.
 
 Each layer's ``forward`` goes through `torch.compile` by itself, and all layers of a kind share the code: norms, rotary turns,
-gates and residual sums become a kernel each. Attention stays as it is (`assay.runtime.kernels.row_attention`), so neither rows nor their lengths
-are compiled in; the number of tokens is a variable. Passes in float32 (scores of probes and evaluations) are made as before.
+gates and residual sums become a kernel each. Attention stays as it is (`assay.runtime.kernels.row_attention`), so neither rows
+nor their lengths are compiled in; the number of tokens is a variable. Passes in float32 (scores of probes and evaluations) are
+made as before.
 ``unverified`` on a GPU; on a CPU the graphs are captured, compared and counted.
 """
 

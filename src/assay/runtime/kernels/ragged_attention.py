@@ -2,8 +2,8 @@
 
 `varlen_attn` of `torch.nn.attention.varlen` is FlashAttention (Dao 2023) on concatenated rows, told by their ends, so no cell is
 padding. It computes in 16 bits on CUDA alone. Whether a decoder uses it is decided by `suits`, and then by a probe of the decoder
-itself (`assay.runtime.learner.hub_decoder`). ``unverified``: the kernel was never called here; what is tested is which rows, windows and
-heads it would be told, against a plain computation.
+itself (`assay.runtime.learner.hub_decoder`). ``unverified``: the kernel was never called here; what is tested is which rows,
+windows and heads it would be told, against a plain computation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Attention of transformers' models over concatenated rows: linear layers see no padding, and no row sees another.
 
 Registered with transformers as the attention `ROWS`. A pass hands its `Packing` down as the keyword ``rows``; attention then runs
-on rectangles of rows of nearly equal length, as in `assay.runtime.learner.decoder`, or on the rows as they are where that packing says so
-(`assay.runtime.kernels.ragged_attention`). Without it a batch of equally long rows is meant.
+on rectangles of rows of nearly equal length, as in `assay.runtime.learner.decoder`, or on the rows as they are where that packing
+says so (`assay.runtime.kernels.ragged_attention`). Without it a batch of equally long rows is meant.
 """
 
 from __future__ import annotations

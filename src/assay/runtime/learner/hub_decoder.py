@@ -43,8 +43,9 @@ ALIKE = 0.05
 class HubDecoder(Causal):
     """A module of transformers behind the interface of `Causal`.
 
-    Rows are concatenated, without padding, where the model's attention can be taken over (`assay.runtime.kernels.row_attention`); a probe at the
-    start shows that this gives what each row gives alone. Where it does not, rows of nearly equal length run as rectangles, with
+    Rows are concatenated, without padding, where the model's attention can be taken over
+    (`assay.runtime.kernels.row_attention`); a probe at the start shows that this gives what each row gives alone. Where it does
+    not, rows of nearly equal length run as rectangles, with
     the model's own attention, and ``note`` says so.
 
     Args:

@@ -22,8 +22,8 @@ __all__ = ["Replay"]
 class Replay:
     """Watches the routers of a module that trains, and says to them what to choose.
 
-    Which experts are known comes down with each pass as ``rows.experts`` (`assay.runtime.learner.packing.Packing`), so a layer that is
-    computed again in the backward pass chooses again as it did.
+    Which experts are known comes down with each pass as ``rows.experts`` (`assay.runtime.learner.packing.Packing`), so a layer
+    that is computed again in the backward pass chooses again as it did.
 
     Args:
         module: with routers, in their usual order.

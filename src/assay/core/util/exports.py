@@ -1,0 +1,44 @@
+"""Names that a package offers and imports when they are first asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+__all__ = ["lazy_exports"]
+
+Load = Callable[[str], object]
+
+
+def lazy_exports(
+    package: str, home: Mapping[str, str], *, moved: Mapping[str, str] | None = None, load: Load = import_module
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """The ``__getattr__`` and ``__dir__`` of a package (PEP 562).
+
+    Args:
+        package: ``__name__`` of the package.
+        home: module below the package, and the names that it has, separated by spaces.
+        moved: names that the package had once, and where each is now: asking for one says so.
+        load: imports a module by its name.
+
+    >>> find, names = lazy_exports("assay.core", {"seeds": "derive"}, moved={"old": "assay.verify"})
+    >>> find("derive").__module__
+    'assay.core.seeds'
+    >>> find("old")
+    Traceback (most recent call last):
+    AttributeError: assay.core has no 'old' any more; write: from assay.verify import old
+    """
+    where = {name: module for module, names in home.items() for name in names.split()}
+
+    def find(name: str) -> object:
+        if name in where:
+            return getattr(load(f"{package}.{where[name]}"), name)
+        if moved and name in moved:
+            raise AttributeError(f"{package} has no {name!r} any more; write: from {moved[name]} import {name}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *where})
+
+    return find, names

@@ -1,0 +1,184 @@
+"""Packages that offer task families: anybody's, found through the entry point ``assay.tasks``.
+
+A package says in its ``pyproject.toml`` where its catalog is::
+
+    [project.entry-points."assay.tasks"]
+    my_tasks = "my_tasks.catalog"
+
+and that module has ``FAMILIES``, a mapping from names to ``module:what`` (a class or function that gives the family without
+arguments), and where it likes ``SUITES``, a mapping from names to `Suite`, and ``READERS``, a mapping from the end of a file's
+name (``.toml``) to a function that makes a family of such a file. assay's own families come in the same way, from ``assay_tasks``.
+ Names are imported when they are asked for, so a package that is broken spoils no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+from assay.core.canon import FrozenMap
+from assay.core.errors import ConfigError, UnknownNameError, a_kind
+from assay.core.protocols import TaskSource
+
+__all__ = ["GROUP", "Installed", "Suite", "installed", "package_folders"]
+
+GROUP = "assay.tasks"
+"""The group of entry points."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """What a suite consists of.
+
+    Attributes:
+        summary: in one line.
+        families: in the order of its arms; () for those of ``parts``.
+        parts: its domains, each with its families; None where all arms count alike.
+        levels: of families that do not have their default ones.
+    """
+
+    summary: str
+    families: tuple[str, ...] = ()
+    parts: Mapping[str, tuple[str, ...]] | None = None
+    levels: Mapping[str, tuple[int, ...]] = field(default_factory=FrozenMap)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """What all installed packages offer.
+
+    Attributes:
+        families: name to ``module:what``.
+        suites: by name.
+        readers: end of a file's name to ``module:function``.
+        clashes: names that two packages offer, and which.
+        broken: packages whose catalog cannot be read, and why.
+    """
+
+    families: Mapping[str, str]
+    suites: Mapping[str, Suite]
+    readers: Mapping[str, str]
+    clashes: Mapping[str, str]
+    broken: Mapping[str, str]
+
+    def family(self, name: str) -> TaskSource:
+        """The family of that name with its default settings.
+
+        Raises:
+            UnknownNameError: no package offers it.
+            ConfigError: two packages do, or what is there is no family.
+        """
+        if name in self.clashes:
+            raise ConfigError(f"task family {name!r} is offered by {self.clashes[name]}; uninstall one of them")
+        if name not in self.families:
+            self._say_broken(name)
+            raise UnknownNameError("task family", name, [*self.families, *self.suites])
+        module, _, what = self.families[name].partition(":")
+        try:
+            found: Any = getattr(import_module(module), what)()
+        except (ImportError, AttributeError) as error:
+            raise ConfigError(f"task family {name!r}: cannot load {self.families[name]!r} ({error})") from error
+        return found
+
+    def read(self, file: str) -> TaskSource | None:
+        """The family that a file describes; None where no package reads files of this kind.
+
+        Raises:
+            ConfigError, DataError: as its reader says.
+        """
+        what = next((target for end, target in self.readers.items() if file.endswith(end)), None)
+        if what is None:
+            return None
+        module, _, name = what.partition(":")
+        found: TaskSource = getattr(import_module(module), name)(file)
+        return found
+
+    def _say_broken(self, name: str) -> None:
+        if self.broken:
+            reasons = "; ".join(f"{package}: {why}" for package, why in self.broken.items())
+            raise ConfigError(f"no task family {name!r}, and packages of tasks that cannot be read: {reasons}")
+
+
+@cache
+def installed() -> Installed:
+    """The families and suites of all installed packages.
+
+    Raises:
+        ConfigError: no package offers any, not even assay's own: the installation is not whole.
+
+    >>> installed().families["sort"]
+    'assay_tasks.sort:SortDigits'
+    """
+    return read_catalogs(tuple(entry_points(group=GROUP)))
+
+
+def read_catalogs(points: tuple[EntryPoint, ...]) -> Installed:
+    """What these entry points offer; a name of two packages is kept as a clash, a catalog that cannot be read as broken.
+
+    Raises:
+        ConfigError: there is no entry point.
+    """
+    if not points:
+        raise ConfigError(
+            f"no installed package has an entry point {GROUP!r}, and assay's own has one: install it again, 'pip install -e .' "
+            "in a checkout, 'pip install assay-rl' elsewhere"
+        )
+    families: dict[str, str] = {}
+    suites: dict[str, Suite] = {}
+    readers: dict[str, str] = {}
+    owners: dict[str, str] = {}
+    clashes: dict[str, str] = {}
+    broken: dict[str, str] = {}
+    for point in sorted(set(points), key=lambda p: (p.name, p.value)):
+        try:
+            catalog = point.load()
+            offered = [_checked(catalog, *kind) for kind in (("FAMILIES", str), ("SUITES", Suite), ("READERS", str))]
+        except (ImportError, AttributeError, ConfigError) as error:
+            broken[_owner(point)] = f"{type(error).__name__}: {error}"
+            continue
+        for name in (name for names in offered for name in names):
+            if name in owners:
+                clashes[name] = f"{owners[name]} and {_owner(point)}"
+            owners.setdefault(name, _owner(point))
+        families = {**offered[0], **families}
+        suites = {**offered[1], **suites}
+        readers = {**offered[2], **readers}
+    return Installed(families=families, suites=suites, readers=readers, clashes=clashes, broken=broken)
+
+
+def package_folders() -> tuple[Path, ...]:
+    """Folders of the packages that offer families; those that cannot be imported are left out."""
+    found: list[Path] = []
+    for point in sorted(set(entry_points(group=GROUP)), key=lambda p: p.value):
+        try:
+            module: ModuleType = import_module(point.module.partition(".")[0])
+        except ImportError:
+            continue
+        found += [Path(folder) for folder in getattr(module, "__path__", ())]
+    return tuple(dict.fromkeys(found))
+
+
+def _owner(point: EntryPoint) -> str:
+    return f"{point.dist.name if point.dist else 'a package'} ({point.value})"
+
+
+def _checked(catalog: Any, name: str, kind: type) -> dict[str, Any]:
+    """The mapping of a catalog, empty where it has none.
+
+    Raises:
+        ConfigError: no mapping from names to ``kind``.
+    """
+    found: Any = getattr(catalog, name, {})
+    if not isinstance(found, Mapping):
+        raise ConfigError(f"{name} is {a_kind(found)}, not a mapping from names to {kind.__name__}")
+    for key, value in cast("Mapping[Any, Any]", found).items():
+        right = isinstance(key, str) and isinstance(value, kind) and (kind is not str or ":" in value)
+        if not right:
+            raise ConfigError(f"{name}[{key!r}] is {value!r}; give a name and {'module:what' if kind is str else kind.__name__}")
+    return dict(cast("Mapping[str, Any]", found))
