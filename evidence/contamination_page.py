@@ -17,7 +17,7 @@ from assay.core.util.paths import cache_folder
 from assay.lab.cells import run_cells
 from assay.measure import Interval, gap, mean_auc
 from assay.runs.storage import read_json, write_json, write_text
-from assay.select.membership import MembershipProbe, right
+from assay.select.membership_probe import MembershipProbe, right
 from assay.tasks import Rows
 
 __all__ = ["CELLS", "SCORES", "SEEDS", "Row", "failures", "items", "make_page", "row_of"]

@@ -22,7 +22,7 @@ _HEAD = """# Verifiers under audit
 
 Every built-in verifier, the library math-verify, and the scorers of reasoning-gym, asked the same things by `assay verify
 audit`: right answers in every form, wrong ones of every kind, a library of tricks. [What each check
-tries](../rooms/audit.md) stands there.
+tries](../packages/audit.md) stands there.
 
     pip install 'assay-rl[math,verify,audits]'
     python -m evidence verifiers        # one process per verifier, resumable; about two hours on two cores

@@ -1,6 +1,6 @@
 """Reinforcement learning with verifiable rewards for language models.
 
-Every room is an attribute and is imported when it is first touched, so ``import assay`` stays quick and loads
+Every package is an attribute and is imported when it is first touched, so ``import assay`` stays quick and loads
 neither torch nor numpy:
 
 >>> import assay
@@ -15,18 +15,24 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from assay import (
+        audit,
         cli,
         clients,
         core,
         curate,
         guide,
+        interop,
         lab,
         measure,
         objective,
+        publish,
         recipes,
         rollout,
+        runs,
         runtime,
         sandbox,
+        select,
+        selftest,
         tasks,
         testing,
         train,
@@ -36,18 +42,24 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "audit",
     "cli",
     "clients",
     "core",
     "curate",
     "guide",
+    "interop",
     "lab",
     "measure",
     "objective",
+    "publish",
     "recipes",
     "rollout",
+    "runs",
     "runtime",
     "sandbox",
+    "select",
+    "selftest",
     "tasks",
     "testing",
     "train",
@@ -56,10 +68,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> "ModuleType":
-    """Import the room `name` (PEP 562).
+    """Import the package `name` (PEP 562).
 
     Raises:
-        AttributeError: `name` is not a room.
+        AttributeError: `name` is not one of its packages.
     """
     if name in __all__:
         return import_module(f"{__name__}.{name}")

@@ -85,7 +85,8 @@ def here(assay, mine, tmp_path):
         ("explain quickstart --stages.0.curriculum.kind uniform", "did you mean 'Uniform'"),
         ("explain quickstart --stages.0.objective.terms.0.kind entropy", "did you mean 'Entropy'"),
         ("explain quickstart --stagez.0.kind WarmUp", "did you mean 'stages'"),
-        ("explain quickstart --tasks.kind assay.tasks:SortDigit", "did you mean 'SortDigits'"),
+        ("explain quickstart --tasks.kind assay_tasks:SortDigit", "did you mean 'SortDigits'"),
+        ("explain quickstart --tasks.kind assay.tasks:SortDigits", "write: from assay_tasks import SortDigits"),
         ("explain quickstart --stages.0.until.kind Until --stages.0.until.metric eval/gredy/all", "did you mean 'eval/greedy"),
         # ---- options
         ("explain quickstart --seeed 3", "--seed INT"),

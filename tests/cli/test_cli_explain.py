@@ -190,7 +190,7 @@ def test_the_base_is_looked_at_too(assay, mine):
     mine.with_name("two.py").write_text(
         "from dataclasses import replace\n"
         "from mine import tiny\n"
-        "from assay.tasks import SortDigits\n"
+        "from assay_tasks import SortDigits\n"
         "from assay.train.models import Built\n"
         "def two():\n"
         "    'Its base has the longer tasks.'\n"

@@ -106,7 +106,7 @@ def test_help_lists_the_users_fields(assay, mine):
 def test_sources(assay, mine):
     assert recipe.source("sort").name == "sort"
     assert recipe.source("mine.py:my_source").arms() == {"sort": (2,)}
-    assert recipe.source("assay.tasks:Reverse").name == "reverse"
+    assert recipe.source("assay_tasks:Reverse").name == "reverse"
     for word, said in {
         "srot": "did you mean 'sort'",
         "mine.py": "say which",

@@ -105,7 +105,7 @@ def test_check(assay, mine):
 def test_check_of_a_family_that_breaks_its_promise(assay, tmp_path):
     (tmp_path / "wrong.py").write_text(
         "from dataclasses import dataclass\n"
-        "from assay.tasks import SortDigits\n"
+        "from assay_tasks import SortDigits\n"
         "@dataclass(frozen=True, kw_only=True)\n"
         "class Wrong(SortDigits):\n"
         "    '''Answers are not sorted.'''\n"
@@ -124,7 +124,7 @@ def test_a_family_whose_oracle_fails(assay, tmp_path):
     (tmp_path / "lost.py").write_text(
         "from dataclasses import dataclass\n"
         "from assay.core.errors import DataError\n"
-        "from assay.tasks import SortDigits\n"
+        "from assay_tasks import SortDigits\n"
         "@dataclass(frozen=True, kw_only=True)\n"
         "class Lost(SortDigits):\n"
         "    'Its oracle does not know.'\n"

@@ -17,7 +17,7 @@ from assay.measure import mean_log_prob, min_k_prob, self_critique
 from assay.runtime import DecoderShape, LearnerSettings, Lora, Muon, load_model, save_model
 from assay.runtime.models.likelihood import Reader
 from assay.select import MembershipProbe, membership
-from assay.select.membership import right
+from assay.select.membership_probe import right
 from assay.tasks import Rows
 from assay.train.driver import train
 from assay.train.models import Scratch

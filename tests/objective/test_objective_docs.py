@@ -30,7 +30,7 @@ def names_of(page: str) -> dict[str, Any]:
 
 
 def test_the_rooms_page_composes_grpo() -> None:
-    assert names_of("rooms/objective.md")["grpo"] == grpo()
+    assert names_of("packages/objective.md")["grpo"] == grpo()
 
 
 PARTS = {"Hinge": "gradient", "Damped": "gradient", "Fade": "weight", "ByPassRate": "state"}

@@ -32,7 +32,7 @@ from assay.objective import (
 )
 from assay.objective.methods import methods
 
-PAGE = (Path(__file__).parents[2] / "docs" / "rooms" / "objective-parts.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "packages" / "objective-parts.md").read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("| `")]
 NAMES = [name for row in ROWS for name in re.findall(r"`(\w+)`", row[0])]
 METHODS = set(methods())

@@ -63,7 +63,7 @@ def test_every_file_named_in_contributing_exists() -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_room_has_its_pages(room: str) -> None:
-    assert (ROOT / "docs" / "rooms" / f"{room}.md").is_file()
+    assert (ROOT / "docs" / "packages" / f"{room}.md").is_file()
     assert (ROOT / "docs" / "reference" / f"{room}.md").is_file()
 
 

@@ -103,11 +103,11 @@ def test_floors_judge_each_room(
 
 
 def test_floor_owner_is_the_longest_folder_not_the_longest_text() -> None:
-    floors = {"src/assay": 90.0, "src/assay/core": 100.0, "src/assay/verify/pool": 90.0}
+    floors = {"src/assay": 90.0, "src/assay/core": 100.0, "src/assay/verify/workers/pool": 90.0}
     owner = load("coverage_floors").owner
     assert owner("src/assay/core/task.py", floors) == "src/assay/core"
     assert owner("src/assay/core_extra.py", floors) == "src/assay"
-    assert owner("src/assay/verify/workers/pool.py", floors) == "src/assay/verify/pool"
+    assert owner("src/assay/verify/workers/pool.py", floors) == "src/assay/verify/workers/pool"
     assert owner("elsewhere/a.py", floors) is None
 
 

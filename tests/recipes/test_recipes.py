@@ -118,7 +118,7 @@ def test_answers_fit_their_limit() -> None:
 
 
 def test_the_recipe_on_the_page_runs() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "rooms" / "recipes.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "packages" / "recipes.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names: dict[str, Any] = {}
     exec(compile(block, "recipes.md", "exec"), names)

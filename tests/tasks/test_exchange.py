@@ -263,7 +263,7 @@ def test_a_fault_is_no_zero() -> None:
 
 
 def test_sources_by_module() -> None:
-    assert source_of("assay.tasks:SortDigits", seed=3).seed == 3  # pyright: ignore
+    assert source_of("assay_tasks:SortDigits", seed=3).seed == 3  # pyright: ignore
     assert source_of("assay_tasks.math.arithmetic:arithmetic") == family("arithmetic")
 
 

@@ -10,25 +10,25 @@ from assay.sandbox import ZygoteBackend, language, probe
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {
-    "rooms/verify.md": ["{'a': 1.0, 'b': 0.0}"],
-    "rooms/audit.md": ["True () refuses wrong answers (56 answers)"],
-    "rooms/sql.md": ["<= 100 1.0 equal", "FROM city 0.0 different"],
-    "rooms/code.md": ["right 1.0 1.0 passed", "odd 0.0 0.5 wrong"],
-    "rooms/hardware.md": ["1.0 passed", "0.0 wrong"],
-    "rooms/sandbox.md": ["isolation: ", "ok 42", "[1, 2, 3] [0, 3]", "{'3 4': '7', '20 22': '42'}"],
+    "packages/verify.md": ["{'a': 1.0, 'b': 0.0}"],
+    "packages/audit.md": ["True () refuses wrong answers (56 answers)"],
+    "packages/sql.md": ["<= 100 1.0 equal", "FROM city 0.0 different"],
+    "packages/code.md": ["right 1.0 1.0 passed", "odd 0.0 0.5 wrong"],
+    "packages/hardware.md": ["1.0 passed", "0.0 wrong"],
+    "packages/sandbox.md": ["isolation: ", "ok 42", "[1, 2, 3] [0, 3]", "{'3 4': '7', '20 22': '42'}"],
     "add/language.md": ["7"],
 }
 """What each prints, in order."""
 
-CONTAINED = ("rooms/code.md", "rooms/hardware.md", "rooms/sandbox.md", "add/language.md")
-TOOLS = {"rooms/hardware.md": "iverilog", "rooms/sandbox.md": "gcc", "add/language.md": "awk"}
+CONTAINED = ("packages/code.md", "packages/hardware.md", "packages/sandbox.md", "add/language.md")
+TOOLS = {"packages/hardware.md": "iverilog", "packages/sandbox.md": "gcc", "add/language.md": "awk"}
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_examples_of_a_page_run(page, request, tmp_path, monkeypatch, capsys):
     if page in CONTAINED:
         request.getfixturevalue("contained")
-    if page in ("rooms/hardware.md", "rooms/sandbox.md") and not probe(ZygoteBackend("strong")).held:
+    if page in ("packages/hardware.md", "packages/sandbox.md") and not probe(ZygoteBackend("strong")).held:
         pytest.skip("compilers start other processes, and here a program is one")
     if page in TOOLS and shutil.which(TOOLS[page]) is None:
         pytest.skip(f"there is no {TOOLS[page]}")

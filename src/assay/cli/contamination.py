@@ -78,7 +78,7 @@ def contamination_command(args: list[str]) -> int:
     model_folder(own.model)
     seen, judge = _side(own, own.items)
     fresh, of_fresh = _side(own, own.fresh)
-    from assay.select.membership import RETRY, MembershipProbe, membership
+    from assay.select.membership_probe import RETRY, MembershipProbe, membership
 
     probe = MembershipProbe(model=own.model, max_new_tokens=own.max_new_tokens, retry=own.retry or RETRY)
     with busy(f"asking {own.model} {len(seen)} items and {len(fresh)} fresh ones"):

@@ -46,7 +46,7 @@ def export_command(args: list[str]) -> int:
     """``assay export RUN_OR_MODEL --to FOLDER``."""
     own = parse(ExportOptions, args, "assay export")
     missing(own.model)
-    from assay.publish.export import export
+    from assay.publish.exported_folder import export
 
     with busy(f"exporting {own.model}"):
         made = export(

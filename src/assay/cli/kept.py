@@ -7,13 +7,15 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import assay
 from assay.core.util.paths import cache_folder
 
-__all__ = ["fingerprint", "kept_rows"]
+__all__ = ["fingerprint", "kept_rows", "task_packages"]
 
 Rows = list[dict[str, Any]]
 
@@ -46,6 +48,15 @@ def kept_rows(name: str, make: Callable[[], Rows], folders: Sequence[Path] = ())
     except OSError:
         pass
     return rows
+
+
+def task_packages() -> list[Path]:
+    """Folders of the packages that offer task families, found without importing them."""
+    found: list[Path] = []
+    for package in sorted({point.module.partition(".")[0] for point in entry_points(group="assay.tasks")}):
+        spec = find_spec(package)
+        found += map(Path, spec.submodule_search_locations or () if spec else ())
+    return found
 
 
 def fingerprint(folder: Path) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.cli.admit import admit
-from assay.cli.kept import kept_rows
+from assay.cli.kept import kept_rows, task_packages
 from assay.cli.mirror import parse
 from assay.cli.recipe import own_code, source
 from assay.cli.sampled import sample
@@ -142,11 +142,9 @@ def tasks_command(args: list[str]) -> int:
 
 
 def _list(args: list[str]) -> int:
-    from assay.tasks.packages import package_folders
-
     own = parse(TasksListOptions, args, "assay tasks list")
     with busy("reading the families"):
-        every = kept_rows("tasks", _rows, package_folders())
+        every = kept_rows("tasks", _rows, task_packages())
     rows, whole = [r for r in every if r["parts"] is None], [r for r in every if r["parts"] is not None]
 
     def text() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.core.util.exports import lazy_exports
+
 if TYPE_CHECKING:
     from assay.core.batch import Batch, Counts, pack, pack_rows
     from assay.core.canon import FrozenMap, array_digest, canonical, digest, freeze, plain
@@ -247,53 +249,36 @@ __all__ = [
 ]
 
 _HOME = {
-    name: module
-    for module, names in {
-        "batch": "Batch Counts pack pack_rows",
-        "canon": "FrozenMap array_digest canonical digest freeze plain",
-        "columns": "TokenColumn",
-        "config": "dumps_toml from_dict loads_toml part replace_at to_dict",
-        "errors": (
-            "AssayError CheckpointError ConfigError DataError EngineError GateError HubError InexactResumeError MismatchError "
-            "MissingExtraError NonFiniteError OutOfMemoryError PlanError RankError RewardError SandboxError StorageError "
-            "ToolchainError UnknownNameError WeightProofError nearest"
-        ),
-        "group": "Draw Group Outcome",
-        "manifest": "Manifest TensorInfo manifest_of",
-        "media": "Album Media Pictures media_of",
-        "plan": "Forward Offers Plan Scope",
-        "vocab": "FullEntropy VocabStat",
-        "protocols": (
-            "AskPolicy BatchComposer ChatTokenizer ContextManager Conversation Curriculum CurriculumSpec Engine EngineInfo "
-            "BatchComposer CallTokenizer ChatTokenizer ContextManager Curriculum CurriculumSpec Engine EngineInfo EngineOfMany "
-            "EngineOfMany Environment Guidance Learner LossProgram Obs Rehearsal Replay Request Restorable Sampler SamplerParts "
-            "Environment "
-            "GroupFilter Guidance GuidanceSpec IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs Posed "
-            "Rehearsal Replay Request Restorable Sampler ServesOldWeights SharesStates State Stats Step SwapMode TaskSource "
-            "SamplerSpec ShowsPictures Snapshots State Stats Step SwapMode TaskSource Tokenizer Tool Tracker Verifier"
-            "Tokenizer Tool Tracker Verifier"
-        ),
-        "proportion": "wilson_bounds",
-        "rollout": "Call Completion Ids Rollout Sampling Span Stop ToolResult ids_of",
-        "sample": "Sample samples supervised",
-        "score": "Fault Score SpanScore",
-        "scoring": "JudgePort RolloutGroup ScoreContext Scorer ScorerSpec StatelessScorer score_each unanswered",
-        "seeds": "content_split derive generator uniforms",
-        "task": "Context Message Prefill Task World",
-        "thinking": "Thinking",
-        "wire": "group_from_wire group_to_wire rollout_from_wire rollout_to_wire task_from_wire task_to_wire",
-    }.items()
-    for name in names.split()
+    "batch": "Batch Counts pack pack_rows",
+    "canon": "FrozenMap array_digest canonical digest freeze plain",
+    "columns": "TokenColumn",
+    "config": "dumps_toml from_dict loads_toml part replace_at to_dict",
+    "errors": (
+        "AssayError CheckpointError ConfigError DataError EngineError GateError HubError InexactResumeError "
+        "MismatchError MissingExtraError NonFiniteError OutOfMemoryError PlanError RankError RewardError "
+        "SandboxError StorageError ToolchainError UnknownNameError WeightProofError nearest"
+    ),
+    "group": "Draw Group Outcome",
+    "manifest": "Manifest TensorInfo manifest_of",
+    "media": "Album Media Pictures media_of",
+    "plan": "Forward Offers Plan Scope",
+    "protocols": (
+        "AskPolicy BatchComposer CallTokenizer ChatTokenizer ContextManager Conversation Curriculum "
+        "CurriculumSpec Engine EngineInfo EngineOfMany Environment GroupFilter Guidance GuidanceSpec "
+        "IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs Posed Rehearsal Replay Request Restorable "
+        "Sampler SamplerParts SamplerSpec ServesOldWeights SharesStates ShowsPictures Snapshots State Stats "
+        "Step SwapMode TaskSource Tokenizer Tool Tracker Verifier VerifierTokenizer"
+    ),
+    "rollout": "Call Completion Ids Rollout Sampling Span Stop ToolResult ids_of",
+    "sample": "Sample samples supervised",
+    "score": "Fault Score SpanScore",
+    "scoring": "JudgePort RolloutGroup ScoreContext Scorer ScorerSpec StatelessScorer score_each unanswered",
+    "seeds": "content_split derive generator uniforms",
+    "task": "Context Message Prefill Task World",
+    "thinking": "Thinking",
+    "util.wilson": "wilson_bounds",
+    "vocab": "FullEntropy VocabStat",
+    "wire": "group_from_wire group_to_wire rollout_from_wire rollout_to_wire task_from_wire task_to_wire",
 }
 
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    if name not in _HOME:
-        raise AttributeError(f"module 'assay.core' has no attribute {name!r}")
-    return getattr(import_module(f"assay.core.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -106,7 +106,10 @@ def _load(name: str, place: str) -> object:
         raise ConfigError(
             f"{place}: cannot import {module_name!r} of {name!r} ({failure}); is its folder on PYTHONPATH?"
         ) from failure
-    found = _CALLED.get(name) or _walk(module, qualified)
+    try:
+        found = _CALLED.get(name) or _walk(module, qualified)
+    except ImportError as moved:  # a name that its package had once says where it is now
+        raise ConfigError(f"{place}: {moved}") from moved
     if found is None:
         known = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
         raise UnknownNameError(f"name in module {module_name!r} ({place})", qualified, known)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from assay.publish.export import Exported, export
+    from assay.publish.exported_folder import Exported, export
 
 __all__ = [
     "Exported",
@@ -15,7 +15,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "export": "Exported export",
+    "exported_folder": "Exported export",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

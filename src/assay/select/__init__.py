@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from assay.select.admit import Admission, ArmAdmission, Verdict, admission, judge_arms
     from assay.select.curation import VerifierGrader
     from assay.select.distill import Distillation, Distilled
-    from assay.select.membership import Membership, MembershipProbe, Told, membership
+    from assay.select.membership_probe import Membership, MembershipProbe, Told, membership
     from assay.select.probes import GradientProbe, UpdateProbe, VectorProbe
     from assay.select.teachers import ModelTeacher, ServerTeacher, Teacher
 
@@ -39,7 +39,7 @@ _HOME = {
     "admit": "Admission ArmAdmission Verdict admission judge_arms",
     "curation": "VerifierGrader",
     "distill": "Distillation Distilled",
-    "membership": "Membership MembershipProbe Told membership",
+    "membership_probe": "Membership MembershipProbe Told membership",
     "probes": "GradientProbe UpdateProbe VectorProbe",
     "teachers": "ModelTeacher ServerTeacher Teacher",
 }

@@ -7,8 +7,8 @@ A package says in its ``pyproject.toml`` where its catalog is::
 
 and that module has ``FAMILIES``, a mapping from names to ``module:what`` (a class or function that gives the family without
 arguments), and where it likes ``SUITES``, a mapping from names to `Suite`, and ``READERS``, a mapping from the end of a file's
-name (``.toml``) to a function that makes a family of such a file. assay's own families come in the same way, from ``assay_tasks``.
- Names are imported when they are asked for, so a package that is broken spoils no other.
+name (``.toml``) to a function that makes a family of such a file. assay's own families come in the same way, from
+``assay_tasks``. Names are imported when they are asked for, so a package that is broken spoils no other.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, UnknownNameError, a_kind
 from assay.core.protocols import TaskSource
 
-__all__ = ["GROUP", "Installed", "Suite", "installed", "package_folders"]
+__all__ = ["GROUP", "Installed", "Suite", "installed"]
 
 GROUP = "assay.tasks"
 """The group of entry points."""
@@ -150,18 +148,6 @@ def read_catalogs(points: tuple[EntryPoint, ...]) -> Installed:
         suites = {**offered[1], **suites}
         readers = {**offered[2], **readers}
     return Installed(families=families, suites=suites, readers=readers, clashes=clashes, broken=broken)
-
-
-def package_folders() -> tuple[Path, ...]:
-    """Folders of the packages that offer families; those that cannot be imported are left out."""
-    found: list[Path] = []
-    for point in sorted(set(entry_points(group=GROUP)), key=lambda p: p.value):
-        try:
-            module: ModuleType = import_module(point.module.partition(".")[0])
-        except ImportError:
-            continue
-        found += [Path(folder) for folder in getattr(module, "__path__", ())]
-    return tuple(dict.fromkeys(found))
 
 
 def _owner(point: EntryPoint) -> str:

@@ -60,6 +60,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "assay.verify.attempts": "attempt",
     "contracts": "ContractError Report check_environment check_verifier",
     "conversations": "check_context_manager check_sampler",
     "fakes": "Ask CharCodec FakeLearner ScriptedEngine",

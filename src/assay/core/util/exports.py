@@ -18,7 +18,7 @@ def lazy_exports(
 
     Args:
         package: ``__name__`` of the package.
-        home: module below the package, and the names that it has, separated by spaces.
+        home: module below the package (or by its whole name, ``assay....``), and the names that it has, separated by spaces.
         moved: names that the package had once, and where each is now: asking for one says so.
         load: imports a module by its name.
 
@@ -27,15 +27,16 @@ def lazy_exports(
     'assay.core.seeds'
     >>> find("old")
     Traceback (most recent call last):
-    AttributeError: assay.core has no 'old' any more; write: from assay.verify import old
+    ImportError: assay.core has no 'old' any more; write: from assay.verify import old
     """
     where = {name: module for module, names in home.items() for name in names.split()}
 
     def find(name: str) -> object:
         if name in where:
-            return getattr(load(f"{package}.{where[name]}"), name)
+            module = where[name]
+            return getattr(load(module if module.startswith("assay.") else f"{package}.{module}"), name)
         if moved and name in moved:
-            raise AttributeError(f"{package} has no {name!r} any more; write: from {moved[name]} import {name}")
+            raise ImportError(f"{package} has no {name!r} any more; write: from {moved[name]} import {name}")  # kept by `from`
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def names() -> list[str]:
