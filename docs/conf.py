@@ -83,15 +83,15 @@ nitpick_ignore = [
 ]
 
 
-def _materialise_rooms() -> None:
-    """Bind the lazy names of every room in its namespace, where autodoc looks for them."""
+def _bind_lazy_names() -> None:
+    """Bind the lazy names of every package in its namespace, where autodoc looks for them."""
     names = [found.name for found in pkgutil.iter_modules(assay.__path__, "assay.") if found.ispkg]
-    for name in [*names, "assay.audit", "assay.interop"]:
-        room = import_module(name)
-        vars(room).update({offered: getattr(room, offered) for offered in getattr(room, "__all__", ())})
+    for name in [*names, "assay_tasks"]:
+        package = import_module(name)
+        vars(package).update({offered: getattr(package, offered) for offered in getattr(package, "__all__", ())})
 
 
-_materialise_rooms()
+_bind_lazy_names()
 
 _EXAMPLE = re.compile(r"^(```python\n)?(>>> .*\n(?:(?!```).+\n)*)(?(1)```\n)", re.MULTILINE)
 
