@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from assay.selftest.part import Finding, NotAvailable, Part
+    from assay.selftest.part import Bench, Finding, NotAvailable, Part
     from assay.selftest.parts import PARTS
     from assay.selftest.running import Outcome, report, run_parts
 
 __all__ = [
+    "Bench",
     "Finding",
     "NotAvailable",
     "Outcome",
@@ -22,7 +23,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "part": "Finding NotAvailable Part",
+    "part": "Bench Finding NotAvailable Part",
     "parts": "PARTS",
     "running": "Outcome report run_parts",
 }
