@@ -8,17 +8,30 @@ if TYPE_CHECKING:
     from assay.rollout.branching import Branching, BranchingSampler
     from assay.rollout.chunks import Chunks
     from assay.rollout.context import KeepAll, KeepLast
+    from assay.rollout.function_tool import FunctionTool
     from assay.rollout.player import Player
     from assay.rollout.saying import Reader
     from assay.rollout.spec import PlayerSpec
     from assay.rollout.summarise import Summarise
 
-__all__ = ["Branching", "BranchingSampler", "Chunks", "KeepAll", "KeepLast", "Player", "PlayerSpec", "Reader", "Summarise"]
+__all__ = [
+    "Branching",
+    "BranchingSampler",
+    "Chunks",
+    "FunctionTool",
+    "KeepAll",
+    "KeepLast",
+    "Player",
+    "PlayerSpec",
+    "Reader",
+    "Summarise",
+]
 
 _HOME = {
     "Branching": "branching",
     "BranchingSampler": "branching",
     "Chunks": "chunks",
+    "FunctionTool": "function_tool",
     "KeepAll": "context",
     "KeepLast": "context",
     "Player": "player",
