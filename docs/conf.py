@@ -65,7 +65,7 @@ nitpick_ignore = [
     ("py:class", "assay.runtime.engine.scheduler.RunningBatch"),
     ("py:class", "assay.runtime.vllm.transfer.Transfer"),
     ("py:class", "assay_tasks.phases.SingleUse"),
-    ("py:class", "assay_tasks.toolcalls.Asked"),
+    ("py:class", "assay.rollout.tool_calls.Asked"),
     ("py:class", "assay.runtime.text.tokenizer.Brought"),
     ("py:class", "assay.runtime.vllm.facts.Shaped"),
     ("py:class", "assay.sandbox.backends.boxed.Boxed"),

@@ -172,7 +172,7 @@ def test_the_longest_prompts_and_answers_that_just_fit_go_on(assay, mine):
         (["--sampling.max-new-tokens", "24"], "leaves no room for a prompt"),
         (["--tasks.levels", "1", "19"], "level 19) has a prompt of 21 tokens"),
         (["--model.alphabet", "0123456789>"], "the tokenizer's alphabet lacks 'S'"),
-        (["--sampling.top-p", "0.5"], "the objective does not correct for the difference"),
+        (["--sampling.temperature", "0"], "no group would have a signal"),
     ],
 )
 def test_what_train_refuses_is_refused(assay, mine, words, said):

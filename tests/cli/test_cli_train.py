@@ -384,3 +384,39 @@ def test_evaluation_items_among_the_prompts_stop_training_unless_allowed(assay, 
     assert 0 < found["contaminated"] == found["found"] <= 2 and found["sources"][1] == {"name": "eval.jsonl", "items": 3}
     assert assay("resume", "r", "--steps", "2", "--plain", "--no-report").code == 0
     assert "--against" in assay("train").out and "Refuses to, where training" in assay("train").out
+
+
+TOOLS = '''
+from dataclasses import replace
+from mine import SHAPE, tiny
+from assay.train.models import Scratch
+
+def add(a: int, b: int) -> int:
+    """The sum."""
+    return a + b
+
+def silent(a: int) -> int:
+    return a
+
+def roomy():
+    """Room for tools in the prompt."""
+    return replace(tiny(), model=Scratch(shape=replace(SHAPE, max_positions=600)))
+
+def terse():
+    """Digits alone."""
+    return tiny()
+'''
+
+
+def test_tools_are_named_by_file_or_module(assay, mine, tmp_path):
+    (tmp_path / "mine_tools.py").write_text(TOOLS)
+    words = ("train", "mine_tools.py:roomy", "--plain", "--no-report", "--stages.0.steps", "1", "--stages.0.sampler.tools")
+    said = assay(*words, "mine_tools.py:add", "--folder", "out")
+    assert said.code == 0, said.err
+    assert 'name = "mine_tools:add"' in (tmp_path / "out" / "run.toml").read_text()
+    refused = assay(*words, "mine_tools:silent")
+    assert refused.code == 2 and "tool 'silent' has no docstring, which is what the model reads" in flat(refused.err)
+    missing = assay(*words, "mine_tools:ad")
+    assert missing.code == 2 and "did you mean 'add'" in flat(missing.err)
+    short = assay("train", "mine_tools.py:terse", "--stages.0.sampler.tools", "mine_tools:add")
+    assert short.code == 2 and "the tokenizer's alphabet lacks" in flat(short.err)

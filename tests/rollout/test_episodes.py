@@ -153,15 +153,13 @@ def test_actors_are_named_always_or_never(actors: tuple[str, ...]) -> None:
     assert "name one in each Obs, or none at all" in (made[0].error or "")
 
 
-def test_a_part_of_an_episode_neither_goes_on_nor_branches() -> None:
+def test_a_part_of_an_episode_does_not_branch() -> None:
     red, _ = episode(says("a", "b", "stop"))
     player = Player(engine=Scripted(says()), tokenizer=Letters(), source=Worlds(Talk), sampling=Sampling(), seed=5)
     with pytest.raises(
-        DataError, match="c/0/red is the part of role 'red' in episode c/0; only an attempt of one actor can go on"
+        DataError, match="c/0/red is the part of role 'red' in episode c/0; only an attempt of one actor can branch"
     ):
         asyncio.run(player.branch(red, 1, 1))
-    with pytest.raises(DataError, match="only an attempt of one actor"):
-        asyncio.run(player.resume(replace(red, stop=Stop.PARTIAL)))
 
 
 # ---- snapshots ------------------------------------------------------------------------------------------------------------

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from scripted import Echo, Worlds, posed
 
-from assay.core import Message, Prefill, Rollout, Sampling, Stop, samples
+from assay.core import Message, Prefill, Rollout, Sampling, samples
 from assay.core.protocols import Environment, Step
 from assay.rollout import KeepAll, KeepLast, Player
-from assay.runtime.compiled import path
 from assay.runtime.engine.native import NativeEngine
 from assay.runtime.models.model import init_model
 from assay.runtime.settings import DecoderShape
@@ -125,29 +124,3 @@ def test_a_world_that_breaks_once_changes_no_bit(manager: object) -> None:
     for a, b in zip(samples(calm), samples(again), strict=True):
         assert (a.ids.tolist(), a.mask.tolist()) == (b.ids.tolist(), b.mask.tolist())
         assert a.columns["logp_engine"].values.tobytes() == b.columns["logp_engine"].values.tobytes()
-
-
-def test_a_rollout_cut_off_anywhere_and_resumed_is_the_one_never_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(path, "TOKENS", 1)
-
-    async def cut_off(served: NativeEngine, waits: int) -> Rollout:
-        playing = asyncio.ensure_future(player(served, KeepAll()).collect(contexts()[:1], 1))
-        for _ in range(waits):
-            await asyncio.sleep(0)
-        await served.abort([f"plain/0#{i}" for i in range(4)])
-        return (await playing)[0]
-
-    (whole,) = asyncio.run(player(engine(), KeepAll()).collect(contexts()[:1], 1))
-    lengths: set[int] = set()
-    for waits in range(3, 40, 3):
-        served = engine()
-        part = asyncio.run(cut_off(served, waits))
-        if part.stop is not Stop.PARTIAL:
-            break
-        lengths.add(part.length)
-        again = asyncio.run(player(served, KeepAll()).resume(part))
-        assert again.stop is whole.stop
-        (row,), (expected,) = samples(again), samples(whole)
-        assert row.ids.tolist() == expected.ids.tolist()
-        assert row.mask.tolist() == expected.mask.tolist()
-    assert len(lengths) >= 3, lengths

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scripted import CLOSE, EOS, OPEN, Echo, Letters, Reply, Scripted, Worlds, posed, says
+from scripted import CLOSE, EOS, OPEN, Echo, Letters, Scripted, Worlds, posed, says
 
 from assay.core import Call, Context, Message, Prefill, Rollout, Sampling, Stop, ids_of, samples
 from assay.core.errors import ConfigError
@@ -108,22 +108,6 @@ def test_a_world_that_breaks_hears_the_same_and_nothing_is_asked_again() -> None
     assert (rollout.stop, len(engine.requests), [c.parent for c in rollout.calls]) == (Stop.DONE, 3, [None, 0, 1])
     calm = play(Scripted(says("get a", "ga", "stop")), SHORT, Worlds(Echo))
     assert [c.tokens.tolist() for c in rollout.calls] == [c.tokens.tolist() for c in calm.calls]
-
-
-def test_a_summary_that_was_interrupted_goes_on() -> None:
-    def texts(*said: Reply) -> Scripted:
-        return Scripted(says(*said))
-
-    cut = play(texts("get a", ("g", Stop.PARTIAL)), SHORT, Worlds(Echo))
-    assert (cut.stop, cut.calls[-1].role) == (Stop.PARTIAL, ASIDE)
-    engine = texts("", "", "a", "stop")
-    player = Player(
-        engine=engine, tokenizer=Letters(), source=Worlds(Echo), sampling=Sampling(max_new_tokens=8), seed=5, manager=SHORT
-    )
-    whole = asyncio.run(player.resume(cut))
-    assert [(c.text, c.role) for c in whole.calls] == [("get a", "assistant"), ("g", ASIDE), ("ga", ASIDE), ("stop", "assistant")]
-    assert whole.calls[3].prefix.tolist() == [*letters("1+1="), CLOSE, *letters("so far: ga"), CLOSE, OPEN]
-    assert len(trained_once(whole)) == 2
 
 
 @pytest.mark.parametrize(

@@ -300,19 +300,7 @@ def test_an_engine_that_fails_does_not_wait_for_a_world_that_hangs() -> None:
     assert len(worlds) == 1  # p does not begin again in a fresh one
 
 
-# ---- going on, and the score ------------------------------------------------------------------------------------------
-
-
-def test_a_rollout_cut_off_goes_on_through_a_world_that_fails_once() -> None:
-    (cut,) = play(Scripted(says("a", ("st", Stop.PARTIAL))), Worlds(Echo))
-    whole: list[Rollout] = []
-    for source in (Worlds(Echo), in_turn(Moody(at="a", mood="hang"), Echo()), in_turn(Moody(at="stop", mood="raise"), Echo())):
-        engine = Scripted(says("", "", "op"))
-        whole.append(asyncio.run(player(engine, source).resume(cut)))
-        assert [(r.id, r.first) for r in engine.requests] == [("c/0#2", 4)]
-    assert [r.stop for r in whole] == [Stop.DONE] * 3
-    assert tokens(whole[0]) == tokens(whole[1]) == tokens(whole[2])
-    assert [[c.results for c in r.calls] for r in whole[1:]] == [[c.results for c in whole[0].calls]] * 2
+# ---- the score ------------------------------------------------------------------------------------------
 
 
 def graded(mood: str, at: str) -> Callable[[], object]:

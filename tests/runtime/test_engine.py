@@ -540,16 +540,6 @@ def test_swap_drain_finishes_under_the_old_weights(models, other):
     assert agree(other[0], late, after) == 9
 
 
-def test_swap_abort_cuts_off(models, other):
-    engine = NativeEngine(models[1], max_batch=2)
-    requests = [request(i, [5, 6 + i % 2], max_new_tokens=9) for i in range(3)]
-    late = request(9, [5, 6], max_new_tokens=9)
-    *done, after = running_then_swapped(engine, requests, late, manifest(other[1], 1), SwapMode.ABORT)
-    assert [(c.stop, len(c.ids)) for c in done] == [(Stop.PARTIAL, 5), (Stop.PARTIAL, 5), (Stop.PARTIAL, 0)]
-    assert agree(other[0], late, after) == 9
-    assert after.spans == (Span(1, 0, 9),)
-
-
 @pytest.mark.parametrize("kernel", [True, False])
 def test_swap_keep_goes_on_from_old_keys_and_values(models, other, kernel):
     (old, model), (new, newer) = models, other

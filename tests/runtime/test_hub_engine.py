@@ -287,7 +287,6 @@ def test_modes_of_a_swap(mode):
     done, after = asyncio.run(go())
     cut = {
         SwapMode.DRAIN: (Span(0, 0, 20),),
-        SwapMode.ABORT: (Span(0, 0, 6),),
         SwapMode.KEEP: (Span(0, 0, 6), Span(3, 6, 20)),
     }
     assert done.spans == cut[mode]

@@ -24,6 +24,7 @@ from assay.runtime.learner.learner import TorchLearner
 from assay.runtime.models.model import init_model
 from assay.runtime.settings import LearnerSettings
 from assay.runtime.text.tokenizer import HubTokenizer, char_tokenizer
+from assay.runtime.vllm.settings import VllmSettings
 from assay.tasks import Rows
 from assay.train import models
 from assay.train.driver import train
@@ -67,7 +68,7 @@ def test_the_base_of_an_explained_run_is_looked_at_too() -> None:
 def test_contradictions_are_found_without_a_model() -> None:
     for drawn in (Sampling(max_new_tokens=5, top_k=3), Sampling(max_new_tokens=5, temperature=0.0)):
         with pytest.raises(ConfigError, match=r"Run\.sampling\.(top_k=3|temperature=0\.0) in a run with RL"):
-            check_run(replace(only_rl(), sampling=drawn))
+            check_run(replace(only_rl(), sampling=drawn, engine=VllmSettings()))
         check_run(replace(tiny(), sampling=drawn, stages=(warm_up(),)))
     code = "import sys\nfrom assay.train.fits import check_run\nprint('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -24,6 +24,7 @@ from assay.objective.methods import reinforce as reinforce_method
 from assay.objective.program import Program
 from assay.runs import checkpoint
 from assay.runtime.settings import AdamW, LearnerSettings, Muon
+from assay.runtime.vllm.settings import VllmSettings
 from assay.tasks import Rows
 from assay.train import models
 from assay.train.driver import resume, train
@@ -131,8 +132,9 @@ def test_weights_that_overflow_are_told_as_such_and_not_as_a_stale_sampler(tmp_p
 
 @pytest.mark.parametrize("drawn", [{"temperature": 0.0}, {"top_p": 0.9}, {"top_k": 3}, {"min_p": 0.1}])
 def test_rl_under_a_distribution_that_nothing_corrects_for_is_refused(tmp_path: Path, drawn: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"no group would have a signal|the objective does not correct for the difference"):
-        train(replace(only_rl(steps=2), sampling=Sampling(max_new_tokens=5, **drawn)), tmp_path / "run")
+    run = replace(only_rl(steps=2), sampling=Sampling(max_new_tokens=5, **drawn), engine=VllmSettings())
+    with pytest.raises(ConfigError, match=r"no group would have a signal|the objective does not correct for that"):
+        train(run, tmp_path / "run")
 
 
 def test_a_replay_without_a_ratio_is_refused(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from assay.train.models import Built
 from assay.train.room import size
 from assay.train.run import Run
 from assay.train.stages import Imitate
+from assay.train.support import support_note
 
 if TYPE_CHECKING:
     from assay.train.wiring import WiredPart
@@ -100,6 +101,9 @@ def _text(run: Run, found: Derived, wires: Sequence[WiredPart] = ()) -> None:
         lines({f"  {w.place}": f"{w.value}\n{w.why}" for w in wires if w.method == name})
         print()
     _sizes(run.name, found)
+    for index, stage in enumerate(run.stages):
+        if said := support_note(run, stage):
+            print(f"truncated sampling in stage {index}: {said}\n")
 
 
 def _tree(node: Any, depth: int) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -34,6 +34,9 @@ def flag_of(value: Any, declared: Any) -> Flag | None:
     """None where the command line cannot hold the leaf: data, and places without a part."""
     if isinstance(value, Function) or (value is None and any(_is_callable(o) for o in options_of(declared))):
         return Flag(str, name_of(value) if value else NONE, _read_function, "MODULE:FUNCTION")
+    if isinstance(value, tuple) and (several := _of_functions(declared)):
+        named = tuple(name_of(function) for function in cast("tuple[Callable[..., Any], ...]", value))
+        return Flag(tuple[str, ...], named, _read_functions, several)
     kind = declared if _parsable(declared) else None if value is MISSING else _type_of(value)
     if kind is None or (value is not MISSING and not _holds(kind, value)):
         return None
@@ -42,6 +45,13 @@ def flag_of(value: Any, declared: Any) -> Flag | None:
 
 def _is_callable(option: Any) -> bool:
     return get_origin(option) is Callable or option is Callable
+
+
+def _of_functions(declared: Any) -> str:
+    """How a tuple of functions is shown; empty for other types."""
+    arguments = get_args(declared) if get_origin(declared) is tuple else ()
+    found = len(arguments) == 2 and arguments[1] is Ellipsis and any(_is_callable(o) for o in options_of(arguments[0]))
+    return "[MODULE:FUNCTION ...]" if found else ""
 
 
 def _parsable(declared: Any) -> bool:
@@ -128,3 +138,7 @@ def _read_function(word: str, place: str) -> Any:
         return None
     where, _, name = word.rpartition(":")
     return load_function(f"{module_of(where)}:{name}" if where.endswith(".py") else word, place)
+
+
+def _read_functions(words: Sequence[str], place: str) -> Any:
+    return tuple(_read_function(word, place) for word in words if word not in (NONE, "None"))

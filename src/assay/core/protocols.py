@@ -344,7 +344,7 @@ class Request:
         id: unique while running.
         prompt: ``[P]`` ids.
         seed: 64-bit seed of the sampling noise.
-        first: position of the first new token in the noise stream (0, or the tokens already sampled when a rollout goes on).
+        first: position of the first new token in the noise stream: how many tokens of the rollout were sampled before.
         sampling: how to draw.
         begun: how many of the prompt's last tokens belong to the answer already: a text of ``Sampling.stop`` may begin in them.
         media: pictures that the prompt shows, in order; an engine that cannot see them must refuse.
@@ -384,10 +384,9 @@ class EngineInfo:
 
 
 class SwapMode(StrEnum):
-    """What happens to running requests at a weight swap: finish first, cut off as partial, or go on under new weights."""
+    """What happens to running requests at a weight swap: finish first, or go on under new weights."""
 
     DRAIN = "drain"
-    ABORT = "abort"
     KEEP = "keep"
 
 

@@ -37,7 +37,7 @@ def ids_of(values: object) -> Ids:
 
 
 class Stop(StrEnum):
-    """Why generation ended. ``done`` is the policy's own choice; ``length`` was cut off; ``partial`` may go on."""
+    """Why generation ended. ``done`` is the policy's own choice; ``length`` was cut off; ``partial`` was ended from outside."""
 
     DONE = "done"
     LENGTH = "length"
@@ -67,9 +67,11 @@ class Sampling:
             truncations it comes first, then ``top_k``, then ``top_p`` of what is left.
         stop: texts that end the answer: the token that completes one is the last of the completion, and what verifiers read ends
             before it. An engine that cannot read what it samples refuses them with a ConfigError.
+        keep_support: each token of a truncated distribution carries the ids that it was drawn from, as the column ``support``
+            (`assay.core.ragged`), and a learner scores it within them. A run sets this where its objective needs it.
 
     Raises:
-        DataError: a number out of range, or an empty stop text.
+        DataError: a number out of range, an empty stop text, or ``keep_support`` where nothing is truncated.
 
     >>> Sampling(stop=("\n",)).stop
     ('\n',)
@@ -82,6 +84,7 @@ class Sampling:
     top_k: int = 0
     stop: tuple[str, ...] = ()
     min_p: float = later(0.0)
+    keep_support: bool = later(False)
 
     def __post_init__(self) -> None:
         if not self.temperature >= 0.0:
@@ -97,6 +100,10 @@ class Sampling:
         given: Any = self.stop
         if isinstance(given, str) or not all(isinstance(text, str) and text for text in given):
             raise DataError(f"Sampling.stop={given!r}; give a tuple of texts, none of them empty")
+        if self.keep_support and not self.truncated:
+            raise DataError(
+                "Sampling.keep_support=True, and every token can be drawn: leave it out, or set top_p, top_k or min_p"
+            )
 
     @property
     def truncated(self) -> bool:
@@ -110,7 +117,7 @@ class Sampling:
     @property
     def whole(self) -> Sampling:
         """The same without truncation."""
-        return replace(self, top_p=1.0, top_k=0, min_p=0.0)
+        return replace(self, top_p=1.0, top_k=0, min_p=0.0, keep_support=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -17,6 +17,7 @@ from assay.core.columns import Array, TokenColumn
 from assay.core.errors import DataError, a_kind
 from assay.core.group import Draw, Group
 from assay.core.media import Media
+from assay.core.ragged import flat_of, lists_of
 from assay.core.rollout import Call, Completion, Rollout, Sampling, Span, Stop, ToolResult
 from assay.core.score import Fault, Score, SpanScore
 from assay.core.task import Context, Message, Prefill, Task, World
@@ -261,6 +262,7 @@ def _completion(completion: Completion) -> Wire:
             "top_k": int(s.top_k),
             "stop": list(s.stop),
             **({"min_p": float(s.min_p)} if s.min_p else {}),
+            **({"keep_support": True} if s.keep_support else {}),
         },
         "duration": float(completion.duration),
         "columns": _columns(completion.columns),
@@ -270,14 +272,26 @@ def _completion(completion: Completion) -> Wire:
 
 def _columns(columns: Mapping[str, TokenColumn]) -> Wire:
     return {
-        key: {"name": c.name, "values": _array(c.values), "producer": c.producer, "version": int(c.version)}
+        key: {"name": c.name, "values": _values(c.values), "producer": c.producer, "version": int(c.version)}
         | ({"fill": int(c.fill)} if c.fill else {})
         for key, c in columns.items()
     }
 
 
 def _read_columns(data: Mapping[str, Any]) -> dict[str, TokenColumn]:
-    return {k: TokenColumn(**_with(c, values=_read_array(c["values"]))) for k, c in data.items()}
+    return {k: TokenColumn(**_with(c, values=_read_values(c["values"]))) for k, c in data.items()}
+
+
+def _values(values: Array) -> Wire:
+    """A column's values, lists of ids among them."""
+    if values.dtype != np.object_:
+        return _array(values)
+    lengths, ids = flat_of(values)
+    return {"lengths": _array(lengths), "ids": _array(ids)}
+
+
+def _read_values(data: Mapping[str, Any]) -> Array:
+    return lists_of(_read_array(data["lengths"]), _read_array(data["ids"])) if "lengths" in data else _read_array(data)
 
 
 def _read_completion(data: Mapping[str, Any]) -> Completion:

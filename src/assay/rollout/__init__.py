@@ -10,17 +10,30 @@ if TYPE_CHECKING:
     from assay.rollout.branching import Branching, BranchingSampler
     from assay.rollout.chunks import Chunks
     from assay.rollout.context import KeepAll, KeepLast
+    from assay.rollout.function_tool import FunctionTool
     from assay.rollout.player import Player
     from assay.rollout.saying import Reader
     from assay.rollout.spec import PlayerSpec
     from assay.rollout.summarise import Summarise
 
-__all__ = ["Branching", "BranchingSampler", "Chunks", "KeepAll", "KeepLast", "Player", "PlayerSpec", "Reader", "Summarise"]
+__all__ = [
+    "Branching",
+    "BranchingSampler",
+    "Chunks",
+    "FunctionTool",
+    "KeepAll",
+    "KeepLast",
+    "Player",
+    "PlayerSpec",
+    "Reader",
+    "Summarise",
+]
 
 _HOME = {
     "branching": "Branching BranchingSampler",
     "chunks": "Chunks",
     "context": "KeepAll KeepLast",
+    "function_tool": "FunctionTool",
     "player": "Player",
     "saying": "Reader",
     "spec": "PlayerSpec",

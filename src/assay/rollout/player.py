@@ -20,7 +20,9 @@ from assay.core.protocols import (
     Step,
     TaskSource,
     Tokenizer,
+    Tool,
 )
+from assay.core.ragged import SUPPORT
 from assay.core.rollout import ASIDE, Call, Completion, Ids, Rollout, Sampling, Stop, ids_of
 from assay.core.score import Fault
 from assay.core.seeds import derive, derive_each
@@ -30,6 +32,7 @@ from assay.rollout.conversation import Conversation, forced_ids, joined
 from assay.rollout.play import Divergence, Openings, Play, cut_at, with_doubt
 from assay.rollout.roles import check_alone
 from assay.rollout.saying import Reader, end_ids
+from assay.rollout.tool_source import ToolSource
 from assay.rollout.worlds import Broken, answered, opened, sentence
 
 __all__ = ["Player"]
@@ -60,10 +63,11 @@ class Player:
         seed: all sampling noise derives from it and the rollout's id.
         max_turns: assistant turns per rollout.
         manager: what of a conversation the policy goes on with.
-        deadline: seconds for one start or step of an environment.
+        deadline: seconds for one start or step of an environment, the calls of tools in a turn together among them.
+        tools: that the policy may call beside what the tasks' environments answer.
 
     Raises:
-        ConfigError: ``max_turns`` below 1, or a deadline that is not positive.
+        ConfigError: ``max_turns`` below 1, a deadline that is not positive, or two tools of one name.
     """
 
     engine: Engine
@@ -74,6 +78,8 @@ class Player:
     max_turns: int = 8
     manager: ContextManager = field(default_factory=KeepAll)
     deadline: float = 30.0
+    tools: Sequence[Tool] = ()
+    _world_source: TaskSource = field(init=False, repr=False)
     _room: int = field(init=False, repr=False)
     _many: EngineOfMany | None = field(init=False, repr=False)
     _reader: Reader = field(init=False, repr=False)
@@ -86,6 +92,8 @@ class Player:
             raise ConfigError(f"Player.deadline={self.deadline}; it is in seconds and must be above 0")
         if not self.sampling.stop_ids:
             object.__setattr__(self, "sampling", replace(self.sampling, stop_ids=end_ids(self.tokenizer)))
+        source = ToolSource(self.source, self.tools, self.tokenizer) if self.tools else self.source
+        object.__setattr__(self, "_world_source", source)
         object.__setattr__(self, "_reader", Reader.of(self.tokenizer))
         object.__setattr__(self, "_keeps", isinstance(self.manager, KeepAll))
         object.__setattr__(self, "_room", self.engine.info().context)
@@ -109,32 +117,17 @@ class Player:
         keys = [c.key for c in contexts]
         if len(set(keys)) < len(keys):
             raise DataError(f"contexts share a key, so their rollouts would share ids and noise: {_repeated(keys)}")
-        openings = Openings(self.tokenizer)
+        openings, played = Openings(self.tokenizer), self._world_source
+        if isinstance(played, ToolSource):
+            contexts = [played.declared(context) for context in contexts]
         plays = [
             Play(f"{c.key}/{i}", c, seed, openings, [])
             for c in contexts
             for i, seed in list(enumerate(derive_each("rollout", self.seed, c.key, first + n)))[first:]
         ]
-        if self._many is not None and self._keeps and all(play.is_one_call(self.source) for play in plays[::n]):
+        if self._many is not None and self._keeps and all(play.is_one_call(played) for play in plays[::n]):
             return await self._answered(plays, self._many)
         return with_doubt(plays, [r for episode in await _all([self._play(play) for play in plays]) for r in episode])
-
-    async def resume(self, rollout: Rollout) -> Rollout:
-        """Goes on with a rollout that was cut off as ``partial``.
-
-        The new call's prefix is the tokens so far; its noise goes on where it stopped. The environment, if any, is played again
-        from its start with the recorded actions; one that answers differently this time ends the rollout with stop ``error``.
-
-        Raises:
-            DataError: the rollout is not partial.
-            EngineError: generation failed.
-        """
-        if rollout.stop is not Stop.PARTIAL:
-            raise DataError(f"rollout {rollout.id} stopped as {rollout.stop.value!r}; only a partial one can go on")
-        check_alone(rollout)
-        openings = Openings(self.tokenizer)
-        (whole,) = await self._play(Play(rollout.id, rollout.context, rollout.seed, openings, list(rollout.calls)))
-        return whole
 
     async def branch(self, rollout: Rollout, calls: int, number: int, token: int = 0) -> Rollout:
         """Another rollout of the same context, number ``number``, that shares the beginning of this one.
@@ -209,7 +202,7 @@ class Player:
 
     async def _sitting(self, play: Play) -> list[Rollout]:
         """One environment from its start until the attempt ends."""
-        world, shown = await opened(partial(play.environment, self.source), play.context, self.deadline)
+        world, shown = await opened(partial(play.environment, self._world_source), play.context, self.deadline)
         spoken: dict[str, tuple[Conversation, Call, Ids]] = {}  # each actor's last turn
         for turn in count(1):
             play.enter(shown.actor)
@@ -336,6 +329,11 @@ class Player:
 
     def _read(self, play: Play, prefix: Ids, start: int, said: Ids, completion: Completion, first: Conversation | None) -> Call:
         """A call; ``first`` is the conversation whose answer it begins."""
+        if completion.sampling.keep_support and SUPPORT not in completion.columns:
+            raise ConfigError(
+                f"{type(self.engine).__name__} was asked for the ids that each token is drawn from, and tells none "
+                "(Sampling.keep_support); use an engine that does (engine=Auto()), or an objective that corrects for truncation"
+            )
         turn = joined(said, completion.ids) if len(said) else completion.ids
         thought, text = self._reader.read(prefix[:start], turn, completion)
         return Call(

@@ -40,5 +40,5 @@ def check_alone(rollout: Rollout) -> None:
     if rollout.role:
         raise DataError(
             f"rollout {rollout.id} is the part of role {rollout.role!r} in episode {rollout.episode}; only an attempt of one "
-            "actor can go on or branch"
+            "actor can branch"
         )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from assay.testing.sources import check_task_source
     from assay.testing.statistics import check_statistic
     from assay.testing.streams import stream_digest
+    from assay.testing.tools import check_tool
     from assay.verify.attempts import attempt
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "check_statistic",
     "check_task_source",
     "check_term",
+    "check_tool",
     "check_verifier",
     "graded",
     "objective_around",
@@ -75,6 +77,7 @@ _HOME = {
     "sources": "check_task_source",
     "statistics": "check_statistic",
     "streams": "stream_digest",
+    "tools": "check_tool",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -5,6 +5,7 @@ too long, or beyond the tokenizer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import ConfigError, DataError, UnknownNameError
@@ -13,8 +14,10 @@ from assay.core.protocols import ChatTokenizer, Moment, TaskSource, Tokenizer, V
 from assay.core.rollout import Sampling
 from assay.core.seeds import generator
 from assay.core.task import Message, Task
-from assay.objective.plan import corrects_sampler
+from assay.rollout.function_tool import FunctionTool
 from assay.rollout.saying import Reader
+from assay.rollout.spec import PlayerSpec
+from assay.rollout.tool_source import ToolSource
 from assay.runtime.anchors import check_vocabulary
 from assay.train.columns import check_providers
 from assay.train.evaluate import held_out
@@ -28,6 +31,7 @@ from assay.train.run import Run, Stage, learner_of, scoring_model
 from assay.train.session import with_stop
 from assay.train.spelling import spelling_of
 from assay.train.stages import Imitate, Prefer, WarmUp
+from assay.train.support import check_support
 from assay.train.warmup import trace_row
 from assay.verify import ExactMatch, Together
 from assay.verify.exact import expected
@@ -67,7 +71,8 @@ def check_run(run: Run) -> None:
             stage.check_replay()
             stage.check_streams()
             _check_reward(run, stage)
-            _check_sampling(run.sampling, stage)
+            _check_temperature(run.sampling)
+            check_support(run, stage, plan)
             check_providers(stage.columns, plan)
     held_out(run.tasks, run.evaluation.levels, 1)  # refuses a run that could not be evaluated at all
 
@@ -123,22 +128,35 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
         if isinstance(stage, Imitate):
             Imitations(run, stage, model.tokenizer).check(min(context, short))
             continue
-        for task in _first_tasks(run.tasks, stage.levels, "train"):
+        played = _with_tools(run, stage, model.tokenizer)
+        for task in _first_tasks(played.tasks, stage.levels, "train"):
             if not fits(task, context - new):
                 fits.note(task, _check_prompt(task, model.tokenizer, new, context))
             if short < context:
                 _check_prompt(task, model.tokenizer, new, short, "anchors' shortest")
             check_answer(task)
-            _check_turns(run, task, model.tokenizer)
+            _check_turns(played, task, model.tokenizer)
             if isinstance(stage, Reinforce):
                 _check_privileged(stage, task, model.tokenizer, new, min(context, short))
             if isinstance(stage, WarmUp):
                 _check_trace(run, stage, task, model.tokenizer, context)
-    for task in _first_tasks(run.tasks, run.evaluation.levels, "test"):
+    played = _with_tools(run, max(run.stages, key=lambda stage: len(_tools_of(stage))), model.tokenizer)
+    for task in _first_tasks(played.tasks, run.evaluation.levels, "test"):
         if not fits(task, context - new):
             _check_prompt(task, model.tokenizer, new, context)
         check_answer(task)
-        _check_turns(run, task, model.tokenizer)
+        _check_turns(played, task, model.tokenizer)
+
+
+def _with_tools(run: Run, stage: Stage, tokenizer: Tokenizer) -> Run:
+    """The run with its tasks as a stage plays them: with the tools of its sampler in their prompts."""
+    tools = _tools_of(stage)
+    return replace(run, tasks=ToolSource(run.tasks, tools, tokenizer)) if tools else run
+
+
+def _tools_of(stage: Stage) -> tuple[FunctionTool, ...]:
+    player = stage.sampler.player if isinstance(stage, Reinforce) else None
+    return tuple(map(FunctionTool, player.tools)) if isinstance(player, PlayerSpec) else ()
 
 
 def _check_anchors(stage: Stage, plan: Plan) -> None:
@@ -168,22 +186,12 @@ def _check_routing(stage: Stage) -> None:
         )
 
 
-def _check_sampling(sampling: Sampling, stage: Reinforce) -> None:
-    """The learner scores each token at the temperature it was sampled at. Where some tokens could not be drawn, the objective
-    has to correct for that, or the gradient belongs to a policy that nobody sampled.
-    """
+def _check_temperature(sampling: Sampling) -> None:
+    """The learner scores each token at the temperature it was sampled at; at 0 there is nothing to compare."""
     if sampling.temperature == 0.0:
         raise ConfigError(
             "Run.sampling.temperature=0.0 in a run with RL: every rollout of a context would be the same, and no group would "
             "have a signal; use a temperature above 0 (evaluation takes the greedy answer besides)"
-        )
-    if sampling.truncated and not corrects_sampler(stage.objective):
-        neutral = sampling.whole
-        (name, *_) = (n for n in ("top_p", "top_k", "min_p") if getattr(sampling, n) != getattr(neutral, n))
-        raise ConfigError(
-            f"Run.sampling.{name}={getattr(sampling, name)} in a run with RL: tokens are drawn from a part of the vocabulary and "
-            "scored over all of it, and the objective does not correct for the difference; use a method that does (tis, icepop, "
-            "areal, ...), or leave top_p at 1.0, top_k and min_p at 0, and lower the temperature instead"
         )
 
 
@@ -248,7 +256,7 @@ def _check_turns(run: Run, task: Task, tokenizer: Tokenizer) -> None:
     """
     if run.tasks.environment(task.exposed()) is None:
         return
-    if isinstance(tokenizer, ChatTokenizer) and task.public.get("tools"):
+    if isinstance(tokenizer, ChatTokenizer) and (task.public.get("tools") or isinstance(run.tasks, ToolSource)):
         _check_heard(task, tokenizer)
     said = run.tasks.trace(task, 0.0, generator("turns", 0, task.id))
     needed = sum(message.role == "assistant" for message in said or ())

@@ -180,14 +180,14 @@ class Watched:
 def before_update(s: Session, batch: Batch, clock: Clock) -> dict[str, float]:
     """The `agreement` on the tokens that a step sampled, before it updates anything: free where the batch has the learner's
     ``logp_old``, one pass without gradient at a stage's first step, and else empty: the first update's own pass will tell. Empty
-    too where only a part of the vocabulary could be drawn (``top_p``, ``top_k``, ``min_p``): there the two differ by design.
+    too where only a part of the vocabulary could be drawn and tokens do not carry it: there the two differ by design.
 
     Raises:
         MismatchError: at a stage's first step, the run is to stop at so much.
     """
     from assay.train.room import asking  # which knows `Run`
 
-    if "logp_engine" not in batch.tokens or s.run.sampling.truncated:
+    if "logp_engine" not in batch.tokens or _differs(s):
         return {}
     old = batch.tokens.get("logp_old")
     if old is None or old.producer != "learner":
@@ -204,9 +204,16 @@ def before_update(s: Session, batch: Batch, clock: Clock) -> dict[str, float]:
 
 
 def without_mismatch(s: Session, metrics: Mapping[str, float]) -> dict[str, float]:
-    """A step's numbers, without those that compare sampler and learner where only a part of the vocabulary could be drawn."""
-    names = ("engine/mismatch", "engine/max_ratio") if s.run.sampling.truncated else ()
+    """A step's numbers, without those that compare sampler and learner where these score other parts of the vocabulary."""
+    names = ("engine/mismatch", "engine/max_ratio") if _differs(s) else ()
     return {name: value for name, value in metrics.items() if not name.startswith(names)}
+
+
+def _differs(s: Session) -> bool:
+    """Whether the engine draws from a part of the vocabulary within which the learner does not score."""
+    from assay.train.support import keeps_support  # which knows `Run`
+
+    return s.run.sampling.truncated and not keeps_support(s.run.sampling, s.stage)
 
 
 def coarser(s: Session) -> str:

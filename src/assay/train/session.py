@@ -40,6 +40,7 @@ from assay.train.models import from_folder
 from assay.train.proof import WeightProof, probe_rows
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run, Stage, learner_of
+from assay.train.support import sampling_of
 from assay.verify import FromTasks, ScoringPool
 
 if TYPE_CHECKING:
@@ -311,7 +312,7 @@ def open_session(
         learner=learner,
         engine=engine,
         tokenizer=model.tokenizer,
-        player=sampler_of(stage).build(parts_of(run, engine, model.tokenizer, run.sampling)),
+        player=sampler_of(stage).build(parts_of(run, engine, model.tokenizer, sampling_of(run, stage))),
         pool=pool,
         program=program,
         plan=program.plan,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from assay.core.columns import Array
 from assay.core.errors import EngineError
 from assay.core.manifest import Manifest
-from assay.core.rollout import Ids
+from assay.core.rollout import Ids, ids_of
 from assay.runtime.compiled.calls import NO_MEMORY, Sizes, angles, declared
 from assay.runtime.compiled.trail import Trail
 from assay.runtime.engine.backend import Went
@@ -45,11 +45,20 @@ class _Table(ctypes.Structure):
         "logp",
         "entropy",
     )
-    _fields_ = [*((name, c_void_p) for name in _arrays), ("width", c_int64), ("stops", c_int64)]
+    _fields_ = [
+        *((name, c_void_p) for name in _arrays),
+        ("width", c_int64),
+        ("stops", c_int64),
+        ("support", c_void_p),
+        ("bytes", c_int64),
+        ("room", c_int64),
+    ]
 
     @classmethod
-    def of(cls, table: SlotTable) -> _Table:
-        return cls(*(_address(getattr(table, name)) for name in cls._arrays), table.ids.shape[1], table.stop.shape[1])
+    def of(cls, table: SlotTable, bits: NDArray[np.uint8] | None) -> _Table:
+        support = (0, 0, 1) if bits is None else (_address(bits), bits.shape[2], bits.shape[1])
+        arrays = (_address(getattr(table, name)) for name in cls._arrays)
+        return cls(*arrays, table.ids.shape[1], table.stop.shape[1], *support)
 
 
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
@@ -170,11 +179,15 @@ class CompiledRunner:
         """As `Runner.advance`."""
         n = len(table)
         before, ended = table.count[:n].copy(), np.zeros(n, np.int8)
+        kept = table.kept()
+        bits = None if kept is None else np.zeros((n, TOKENS, -(-self._weights.shape.vocab_size // 8)), np.uint8)
         self._done(
             self._functions.assay_advance(
-                self._engine.pointer, n, _Table.of(table), TOKENS, torch.get_num_threads(), _address(ended)
+                self._engine.pointer, n, _Table.of(table, bits), TOKENS, torch.get_num_threads(), _address(ended)
             )
         )
+        if bits is not None and kept is not None:
+            _keep_supports(table, bits, np.flatnonzero(kept).tolist(), before)
         done, cut = table.watched(before, ended == 1, ended == 2)
         new = table.count[:n] - before
         return Went(done, cut, int(new.max()), int(new.sum() - (before == 0).sum()))
@@ -205,6 +218,14 @@ class CompiledRunner:
             raise MemoryError("the compiled decode path has no memory for keys and values")
         if status:
             raise EngineError("the compiled decode path stopped: the system starts no further thread; lower Run.threads")
+
+
+def _keep_supports(table: SlotTable, bits: NDArray[np.uint8], rows: Sequence[int], before: NDArray[np.int64]) -> None:
+    """Gives rows the ids that their newest tokens were drawn from: token ``t`` of row ``r`` has ``bits[r, t % TOKENS]``."""
+    for row in rows:
+        for token in range(int(before[row]), int(table.count[row])):
+            known = np.unpackbits(bits[row, token % TOKENS], bitorder="little")
+            table.jobs[row].support.append(ids_of(np.flatnonzero(known)))
 
 
 def _arrays(w: ServedWeights) -> ctypes.Array[c_void_p]:

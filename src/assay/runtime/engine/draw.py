@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from assay.core.rollout import Ids, ids_of
 from assay.runtime.kernels.typed import tensor_of
 
 __all__ = ["Drawn", "Draws", "draw"]
@@ -23,6 +25,7 @@ class Draws:
         top_p: ``[B]`` float64, 1 for all.
         uniform: ``[B]`` float64 in [0, 1).
         min_p: ``[B]`` float64, 0 for all; None for all rows 0.
+        kept: ``[B]`` whose supports are told; None for none.
     """
 
     temperature: NDArray[np.float32]
@@ -30,6 +33,7 @@ class Draws:
     top_p: NDArray[np.float64]
     uniform: NDArray[np.float64]
     min_p: NDArray[np.float64] | None = None
+    kept: NDArray[np.bool_] | None = None
 
     @property
     def least(self) -> NDArray[np.float64]:
@@ -42,11 +46,15 @@ class Drawn:
     """``[B]`` ids (int64), log-probabilities and entropies in nats (float32), all under the distribution that was sampled.
 
     At temperature 0 that distribution is one point: log-probability and entropy are 0.
+
+    Attributes:
+        support: by row, of those that were to be told: the ids that could be drawn, ascending.
     """
 
     ids: NDArray[np.int64]
     logp: NDArray[np.float32]
     entropy: NDArray[np.float32]
+    support: Mapping[int, Ids] = field(default_factory=dict[int, Ids])
 
 
 @torch.inference_mode()
@@ -64,6 +72,7 @@ def draw(logits: torch.Tensor, how: Draws) -> Drawn:
     truncated = bool(cut.any())
     if truncated:
         logits = _truncate(logits, how)
+    support = _support(logits, how.kept) if truncated and how.kept is not None else {}
     logp = logits.log_softmax(-1)
     p = logp.exp()
     cdf = p.cumsum(-1, dtype=torch.float64)
@@ -81,7 +90,15 @@ def draw(logits: torch.Tensor, how: Draws) -> Drawn:
         finite = np.isfinite(entropy)
         chosen = np.where(greedy & finite, np.float32(0.0), chosen)
         entropy = np.where(greedy & finite, np.float32(0.0), entropy)
-    return Drawn(found, chosen, entropy)
+    return Drawn(found, chosen, entropy, support)
+
+
+def _support(logits: torch.Tensor, kept: NDArray[np.bool_]) -> dict[int, Ids]:
+    """The ids with a finite logit of some rows."""
+    rows = np.flatnonzero(kept)
+    row, ids = (logits[tensor_of(rows).to(logits.device)] > float("-inf")).nonzero().cpu().numpy().T
+    ends = np.cumsum(np.bincount(row, minlength=len(rows)))[:-1]
+    return {int(at): ids_of(part) for at, part in zip(rows, np.split(ids, ends), strict=True)}
 
 
 def _truncate(logits: torch.Tensor, how: Draws) -> torch.Tensor:

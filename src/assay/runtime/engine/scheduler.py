@@ -302,9 +302,9 @@ class RunningBatch(Generic[P]):
     async def swap(self, manifest: Manifest, mode: SwapMode = SwapMode.DRAIN) -> None:
         """Serves new weights: all tensors of a full manifest; of a delta only those that it holds, on the version it is based on.
 
-        ``drain``: requests made so far end first, later ones wait and run under the new weights. ``abort``: requests made so far
-        return ``partial``. ``keep``: running rows go on from their old keys and values; their spans name both versions, and only
-        ``logp_engine`` tells the probability of what they sampled.
+        ``drain``: requests made so far end first, later ones wait and run under the new weights. ``keep``: running rows go on
+        from their old keys and values; their spans name both versions, and only ``logp_engine`` tells the probability of what
+        they sampled.
 
         Raises:
             EngineError: the manifest has no payload that fits, is a delta on other weights than those served, or another swap is
@@ -318,8 +318,6 @@ class RunningBatch(Generic[P]):
         mode = SwapMode(mode)
         if mode is SwapMode.DRAIN and self._jobs:
             await self._drained()
-        elif mode is SwapMode.ABORT:
-            self._end(list(self._jobs.values()), Stop.PARTIAL)
         self.served.load(arrays)
         self._info = replace(self._info, version=manifest.version)
         self._prefixes.clear()

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from assay.core.columns import Array, TokenColumn
 from assay.core.protocols import Request
-from assay.core.rollout import Completion, Span, Stop
+from assay.core.ragged import SUPPORT, ragged
+from assay.core.rollout import Completion, Ids, Span, Stop
 from assay.core.seeds import uniforms
 from assay.runtime.engine.draw import Drawn, Draws
 from assay.runtime.engine.stops import Watch
@@ -69,6 +70,7 @@ class Job:
         started: clock at admission.
         watch: looks for the texts that end it; None where it has none.
         prompt: what the path told of its prompt's tokens, ``[P, ...]`` by column.
+        support: the ids that each token was drawn from, where the request keeps them.
     """
 
     request: Request
@@ -80,6 +82,7 @@ class Job:
     started: float = 0.0
     watch: Watch | None = None
     prompt: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    support: list[Ids] = field(default_factory=list["Ids"])
 
 
 class SlotTable:
@@ -89,6 +92,7 @@ class SlotTable:
         self._kinds = dict(kinds or {})
         self.jobs: list[Job] = []
         self._watched = 0  # rows that end at texts
+        self._supported = 0  # rows that keep their supports
         self._capacity, self._width, self._stops = 0, 0, 1
         self._allocate(0, 0, 1)
 
@@ -164,6 +168,13 @@ class SlotTable:
             job.slot, job.started, job.marks = n + i, now, [(0, version)]
         self.jobs += jobs
         self._watched += sum(job.watch is not None for job in jobs)
+        self._supported += sum(job.request.sampling.keep_support for job in jobs)
+
+    def kept(self) -> NDArray[np.bool_] | None:
+        """``[n]`` which rows keep the supports of their tokens; None for none of them."""
+        if not self._supported:
+            return None
+        return np.array([job.request.sampling.keep_support for job in self.jobs], np.bool_)
 
     def _noise(self, jobs: Sequence[Job], n: int) -> None:
         seeds = np.array([j.request.seed for j in jobs], np.uint64)
@@ -178,7 +189,7 @@ class SlotTable:
         n = len(self.jobs)
         rows = np.arange(n)
         uniform = self.uniform[rows, self.count[:n]]
-        return Draws(self.temperature[:n], self.top_k[:n], self.top_p[:n], uniform, self.min_p[:n])
+        return Draws(self.temperature[:n], self.top_k[:n], self.top_p[:n], uniform, self.min_p[:n], self.kept())
 
     def record(self, drawn: Drawn, told: Mapping[str, Array]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Appends a token to each row, with what was told of it; returns which rows met a stop id or text, and which reached
@@ -191,6 +202,8 @@ class SlotTable:
         self.entropy[rows, count] = drawn.entropy
         for name, values in told.items():
             self.told[name][rows, count] = values
+        for row, support in drawn.support.items():
+            self.jobs[row].support.append(support)
         self.token[:n] = drawn.ids
         self.count[:n] += 1
         self.position[:n] += 1
@@ -256,7 +269,8 @@ class SlotTable:
                 stop=stop,
                 sampling=job.request.sampling,
                 duration=now - job.started if b > a else 0.0,
-                columns={n: TokenColumn(n, v[a:b], "engine", version, fill.get(n, 0)) for n, v in told.items()},
+                columns={n: TokenColumn(n, v[a:b], "engine", version, fill.get(n, 0)) for n, v in told.items()}
+                | _supports(job, b - a, version),
                 prompt={n: TokenColumn(n, v, "engine", job.marks[0][1], fill[n]) for n, v in prompt.items() if n in told},
             )
             found.append(completion)
@@ -275,6 +289,7 @@ class SlotTable:
         kept = len(self.jobs) - len(slots)
         ended: list[int] = slots.tolist()
         self._watched -= sum(self.jobs[i].watch is not None for i in ended)
+        self._supported -= sum(self.jobs[i].request.sampling.keep_support for i in ended)
         gone = np.zeros(len(self.jobs), np.bool_)
         gone[slots] = True
         target = np.flatnonzero(gone[:kept])
@@ -286,6 +301,13 @@ class SlotTable:
             self.jobs[b].slot = b
         del self.jobs[kept:]
         return source, target
+
+
+def _supports(job: Job, count: int, version: int) -> dict[str, TokenColumn]:
+    """The column of a job that keeps its supports; a text may have ended it before its last tokens."""
+    if not job.request.sampling.keep_support:
+        return {}
+    return {SUPPORT: TokenColumn(SUPPORT, ragged(job.support[:count]), "engine", version)}
 
 
 def _spans(marks: Sequence[tuple[int, int]], count: int) -> tuple[Span, ...]:

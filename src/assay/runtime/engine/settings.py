@@ -38,6 +38,11 @@ class Movable(EngineSpec, Protocol):
 class Auto:
     """`Native` where assay's own decoder has the architecture and all its weights are trained on a CPU, else `InProcess`."""
 
+    @property
+    def tells_support(self) -> bool:
+        """Whether tokens can carry the ids that they were drawn from (`assay.core.rollout.Sampling.keep_support`)."""
+        return True
+
     def build(self, learner: AnyLearner) -> Engine:
         """As `EngineSpec.build`."""
         return (Native() if learner.native else InProcess()).build(learner)
@@ -68,6 +73,11 @@ class Native:
             raise ConfigError(f"Native.recall={self.recall}; use a number of MiB, or 0 to keep nothing")
         if self.dtype not in ("float32", "bfloat16"):
             raise ConfigError(f"Native.dtype={self.dtype!r}; use 'float32' or 'bfloat16'")
+
+    @property
+    def tells_support(self) -> bool:
+        """Whether tokens can carry the ids that they were drawn from (`assay.core.rollout.Sampling.keep_support`)."""
+        return True
 
     def build(self, learner: AnyLearner) -> Engine:
         """As `EngineSpec.build`.
@@ -119,6 +129,11 @@ class InProcess:
     def bounded(self, positions: int) -> int:
         """The context of an engine whose model has so many positions."""
         return min(positions, self.context or positions)
+
+    @property
+    def tells_support(self) -> bool:
+        """Whether tokens can carry the ids that they were drawn from (`assay.core.rollout.Sampling.keep_support`)."""
+        return True
 
     def build(self, learner: AnyLearner) -> Engine:
         """As `EngineSpec.build`."""

@@ -148,10 +148,11 @@ class Causal(nn.Module, ABC):
             entropy: also the entropy of the distribution that each was drawn from.
 
         Returns:
-            ``[M]`` log-probabilities, and ``[M]`` entropies (``[0]`` when not asked), in nats, at the packing's temperatures.
+            ``[M]`` log-probabilities, and ``[M]`` entropies (``[0]`` when not asked), in nats, at the packing's temperatures
+            and within its supports.
         """
         hidden = self.hidden(ids, packing, where - 1)
-        return head_columns(hidden, self.head.at_temperature(packing.temperature_at(where)), ids[where], entropy)
+        return head_columns(hidden, self.head.scored_at(packing, where), ids[where], entropy)
 
     def statistics(
         self,
@@ -183,7 +184,6 @@ class Causal(nn.Module, ABC):
         """
         hidden = self.hidden(ids, packing, where - 1) if hidden is None else hidden
         beside: dict[str, tuple[Tensor, Head]] = {}
-        warmth = packing.temperature_at(where)
         own = (ids, packing, where)
         with torch.no_grad():
             for name in dict.fromkeys(m for s in stats for m in s.models):
@@ -194,9 +194,9 @@ class Causal(nn.Module, ABC):
                         "both distributions needs one vocabulary"
                     )
                 others, layout, at = (rows or {}).get(name, own)
-                beside[name] = other.hidden(others, layout, at - 1), other.head.at_temperature(warmth)
+                beside[name] = other.hidden(others, layout, at - 1), other.head.scored_at(packing, where)
         read = {name: columns[name].to(hidden.dtype) for name in dict.fromkeys(n for s in stats for n in s.needs)}
-        return head_statistics(hidden, self.head.at_temperature(warmth), ids[where], stats, Beside(beside, read))
+        return head_statistics(hidden, self.head.scored_at(packing, where), ids[where], stats, Beside(beside, read))
 
 
 @torch.no_grad()

@@ -16,6 +16,7 @@ from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.errors import DataError, PlanError, UnknownNameError
 from assay.core.plan import Forward, Plan, Scope
+from assay.core.ragged import SUPPORT
 from assay.core.sample import TEMPERATURE
 from assay.core.vocab import FullEntropy, VocabStat
 from assay.runtime.kernels.typed import array_of, tensor_of
@@ -27,6 +28,7 @@ from assay.runtime.learner.heads import Found, Heads
 from assay.runtime.learner.lm_head import head_columns
 from assay.runtime.learner.packing import Packing, pack_offsets
 from assay.runtime.learner.privileged import behind_privilege
+from assay.runtime.learner.support import Support
 from assay.runtime.settings import LearnerSettings
 
 if TYPE_CHECKING:
@@ -120,6 +122,8 @@ class Passes:
             warmth = np.ones(len(ids), np.float32)
             warmth[: len(told)] = np.where(told > 0.0, told, 1.0)  # 0 stands where nobody knows
             packing = replace(packing, temperature=tensor_of(warmth))
+        if SUPPORT in micro.tokens:
+            packing = replace(packing, support=Support.of(micro.token(SUPPORT), len(ids)))
         where, device = np.flatnonzero(mask), self.model(model).device
         return tensor_of(ids.astype(np.int64)).to(device), packing.to(device), tensor_of(where).to(device)
 
@@ -277,7 +281,7 @@ class Passes:
             made |= dict(zip(stats, made_of[1:], strict=True))
             made |= {column: made_of[0] for column, kind in plain.items() if kind == "logp"}
         elif plain:
-            head = decoder.head.at_temperature(inputs[1].temperature_at(where))
+            head = decoder.head.scored_at(inputs[1], where)
             logp, spread = head_columns(both[0], head, ids[where], entropy)
             made |= {column: spread if kind == "entropy" else logp for column, kind in plain.items()}
         return made, found

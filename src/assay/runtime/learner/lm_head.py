@@ -12,6 +12,8 @@ from torch import Tensor
 
 from assay.core.vocab import VocabStat
 from assay.runtime.compiled.head import LARGEST, compiled_columns
+from assay.runtime.learner.packing import Packing
+from assay.runtime.learner.support import Support
 from assay.runtime.settings import head_rows
 
 __all__ = ["Beside", "Head", "add_product", "head_columns", "head_statistics", "product"]
@@ -24,7 +26,7 @@ STAT_SHARE = 2
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
     """What makes logits of hidden states: ``cap * tanh(z / cap)`` of ``z = scale * (hidden @ weight.T + bias)``, ``z`` itself
-    without a cap; where a temperature is given, divided by that.
+    without a cap; where a temperature is given, divided by that; where supports are given, without the ids outside of them.
 
     Attributes:
         weight: ``[V, hidden]``.
@@ -36,6 +38,7 @@ class Head:
         library: the compiled one, which gives log-probabilities and entropies where it can: of a plain head in float32 on a CPU,
             over a small vocabulary.
         temperature: ``[M]`` of the positions that are read, more than 0; None for 1.
+        support: the ids that the tokens at the ``M`` positions were drawn from; None for all.
     """
 
     weight: Tensor
@@ -45,6 +48,7 @@ class Head:
     half: bool | None = None
     library: ctypes.CDLL | None = None
     temperature: Tensor | None = None
+    support: Support | None = None
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -52,11 +56,18 @@ class Head:
     @property
     def plain(self) -> bool:
         """Whether logits are a product of matrices and nothing besides."""
-        return self.bias is None and self.scale == 1.0 and not self.cap and self.temperature is None
+        changed = self.cap or self.temperature is not None or self.support is not None
+        return self.bias is None and self.scale == 1.0 and not changed
 
     def at_temperature(self, temperature: Tensor | None) -> Head:
         """The same, for positions that are read at these temperatures."""
         return self if temperature is None else replace(self, temperature=temperature)
+
+    def scored_at(self, packing: Packing, where: Tensor) -> Head:
+        """The same, for tokens that are read at the temperatures and within the supports that they were drawn at."""
+        support = packing.support_at(where)
+        head = self.at_temperature(packing.temperature_at(where))
+        return head if support is None else replace(head, support=support)
 
     def cooled(self, hidden: Tensor) -> tuple[Tensor, Head]:
         """States and a head with the same logits: without bias and cap states take the division, so that any head can."""
@@ -83,7 +94,8 @@ class Head:
             z *= self.scale
         if self.cap:
             z = z.div_(self.cap).tanh_().mul_(self.cap)
-        return z if self.temperature is None else z.div_(self.temperature[part].unsqueeze(1))
+        z = z if self.temperature is None else z.div_(self.temperature[part].unsqueeze(1))
+        return z if self.support is None else self.support.mask(z, part)
 
     def back(self, grad: Tensor, logits: Tensor | None, part: slice = slice(None)) -> Tensor:
         """The gradient by ``hidden @ weight.T`` of that by the logits, in its place; these matter where there is a cap."""
@@ -91,7 +103,10 @@ class Head:
         if warmth is not None:
             grad /= warmth
         if self.cap and logits is not None:
-            grad *= 1.0 - (logits / self.cap if warmth is None else logits * warmth / self.cap).square_()
+            inner = logits / self.cap if warmth is None else logits * warmth / self.cap
+            if self.support is not None:
+                inner.clamp_(-1.0, 1.0)  # outside of a support the square is not finite, and the gradient 0
+            grad *= 1.0 - inner.square_()
         return grad.mul_(self.scale) if self.scale != 1.0 else grad
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.runtime.kernels.typed import tensor_of
+from assay.runtime.learner.support import Support
 
 if TYPE_CHECKING:
     from assay.runtime.distributed.context_parallel import Share
@@ -44,6 +45,7 @@ class Packing:
         ragged: attention takes the rows as they are (`assay.runtime.kernels.ragged_attention`), without rectangles.
         temperature: ``[N]`` float32, more than 0: at which temperature each token was sampled, which is where it is scored; None
             for 1 everywhere.
+        support: the ids that each token was drawn from, within which it is scored; None for all ids everywhere.
     """
 
     positions: Tensor
@@ -57,6 +59,7 @@ class Packing:
     experts: Tensor | None = None
     ragged: bool = False
     temperature: Tensor | None = None
+    support: Support | None = None
 
     def to(self, device: torch.device) -> Packing:
         """The same there."""
@@ -64,11 +67,25 @@ class Packing:
             None if part is None else part.to(device) for part in (self.pad, self.unpad, self.experts, self.temperature)
         )
         positions, ends = self.positions.to(device), self.ends.to(device)
-        return replace(self, positions=positions, pad=pad, unpad=unpad, ends=ends, experts=experts, temperature=temperature)
+        support = None if self.support is None else self.support.to(device)
+        return replace(
+            self,
+            positions=positions,
+            pad=pad,
+            unpad=unpad,
+            ends=ends,
+            experts=experts,
+            temperature=temperature,
+            support=support,
+        )
 
     def temperature_at(self, where: Tensor) -> Tensor | None:
         """``[M]`` of some tokens; None for 1 everywhere."""
         return None if self.temperature is None else self.temperature[where]
+
+    def support_at(self, where: Tensor) -> Support | None:
+        """The supports of some tokens; None for all ids everywhere."""
+        return None if self.support is None else self.support.at(where)
 
     def unpadded(self) -> Packing:
         """The same for attention that needs no rectangles."""

@@ -226,9 +226,9 @@ class VllmEngine:
     async def swap(self, manifest: Manifest, mode: SwapMode = SwapMode.DRAIN) -> None:
         """Serves new weights: all tensors of a full manifest, or an adapter's on the base that is served.
 
-        ``drain``: requests made so far end first, later ones wait. ``abort``: requests made so far return ``partial``. ``keep``:
-        running requests go on, and their spans name both versions; `VllmSettings.recompute` says from which keys and values. Of
-        adapters, kept requests go on with the one that they began with.
+        ``drain``: requests made so far end first, later ones wait. ``keep``: running requests go on, and their spans name both
+        versions; `VllmSettings.recompute` says from which keys and values. Of adapters, kept requests go on with the one that
+        they began with.
 
         Raises:
             EngineError: the manifest does not fit, files cannot be written, or the server fails; says which version it serves.
@@ -279,8 +279,6 @@ class VllmEngine:
         running = gate.shut()
         if mode is SwapMode.DRAIN and running:
             await asyncio.wait([job.done for job in running])
-        elif mode is SwapMode.ABORT:
-            await self._cut(running)
 
     def _check_adapter(self, manifest: Manifest, weights: Weights) -> Mapping[str, Any]:
         config, can = self._adapter, weights.facts.rank

@@ -19,7 +19,7 @@ from assay.runtime.vllm.worker import FORGET
 
 __all__ = ["Post", "Told", "Weights"]
 
-_PAUSES = {SwapMode.DRAIN: "wait", SwapMode.ABORT: "abort", SwapMode.KEEP: "keep"}
+_PAUSES = {SwapMode.DRAIN: "wait", SwapMode.KEEP: "keep"}
 
 
 class Post(Protocol):

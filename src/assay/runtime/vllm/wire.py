@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.errors import EngineError
+from assay.core.errors import ConfigError, EngineError
 from assay.core.protocols import Request
 from assay.core.rollout import Completion, Ids, Span, Stop, ids_of
 from assay.core.seeds import derive
@@ -37,6 +37,11 @@ def request_body(request: Request, wire: str, model: str, salt: str) -> dict[str
         salt: keys of the prefix cache; requests of other salts share nothing.
     """
     s = request.sampling
+    if s.keep_support:
+        raise ConfigError(
+            f"request {request.id!r} wants the ids that each token is drawn from (Sampling.keep_support), which a vLLM server "
+            "does not tell; leave it out, or sample in process: engine=InProcess()"
+        )
     sampling: dict[str, Any] = {
         "temperature": s.temperature,
         "top_p": s.top_p,

@@ -18,6 +18,8 @@ struct Table {  // the running rows as numpy holds them, by slot
     int32_t* ids;
     float *logp, *entropy;
     int64_t width, stops;
+    uint8_t* support;  // bits of the ids that could be drawn, of the last `room` tokens of each row; null for none
+    int64_t bytes, room;
 };
 
 struct Odds {  // of one row's logits z: exponentials of z - most in p, and their sums
@@ -61,6 +63,13 @@ inline void truncate(float* z, int n, int64_t top_k, double top_p, double min_p,
     }
 }
 
+// bit i of `out`: id i is in the support
+inline void mark(const float* z, int n, uint8_t* out, int64_t bytes) {
+    std::fill(out, out + bytes, uint8_t{0});
+    for (int i = 0; i < n; i++)
+        if (z[i] != NOTHING) out[i / 8] |= static_cast<uint8_t>(1 << (i % 8));
+}
+
 struct Drawn {
     int id;
     float logp, entropy;
@@ -79,6 +88,7 @@ struct Draw {  // one thread's room for drawing
         if (!finite(z, n, wide)) return {0, std::nanf(""), std::nanf("")};
         if (!greedy && (t.top_k[slot] > 0 || t.top_p[slot] < 1.0 || t.min_p[slot] > 0.0))
             truncate(z, n, t.top_k[slot], t.top_p[slot], t.min_p[slot], order);
+        if (t.support) mark(z, n, t.support + (slot * t.room + at % t.room) * t.bytes, t.bytes);
         Odds o = odds(z, n, wide, p);
         if (greedy) return {static_cast<int>(std::find(z, z + n, o.most) - z), 0.0f, 0.0f};
         double point = t.uniform[slot * t.width + at] * o.total, sum = 0.0;
