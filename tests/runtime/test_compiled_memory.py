@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 @pytest.mark.parametrize("flags", [(), ("-fsanitize=thread", "-g")], ids=["plain", "threads looked at"])
 def test_pieces_do_not_overlap_and_go_when_they_are_over(tmp_path, flags):
     program = tmp_path / "law"
-    library = Path(build.__file__).parent
+    library = build.SOURCES[0].parent
     made = subprocess.run(
         [build.compiler(), "-std=c++17", "-O2", "-pthread", *flags, f"-I{library}", HERE / "memory_law.cpp", "-o", program],
         capture_output=True,
