@@ -10,6 +10,7 @@ from types import NoneType
 from typing import Any, Literal, cast, get_args, get_origin
 
 from assay.cli.tree import MISSING, options_of
+from assay.cli.user_files import module_of
 from assay.core.import_path import Function, load_function, name_of
 
 __all__ = ["NONE", "Flag", "flag_of"]
@@ -132,8 +133,6 @@ def _restored(new: Any, kind: Any, before: Any) -> Any:
 
 
 def _read_function(word: str, place: str) -> Any:
-    from assay.cli.recipe import module_of
-
     if word in (NONE, "None"):
         return None
     where, _, name = word.rpartition(":")

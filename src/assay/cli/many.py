@@ -16,14 +16,13 @@ from assay.cli.fit import check
 from assay.cli.live import GREEDY, Clock, Progress, say
 from assay.cli.recipe import settle
 from assay.cli.show import cell, grid, note
+from assay.cli.train_options import TrainOptions, fresh_folder
 from assay.core.errors import AssayError, CheckpointError, ConfigError
 from assay.lab.seeds import Ending, Mean, Member, State, means, same_run, work_off
 from assay.runs import lock, storage
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-
-    from assay.cli.train import TrainOptions
 
 __all__ = ["STUDY", "Study", "go_on", "train_many"]
 
@@ -97,8 +96,6 @@ def train_many(recipe: str, args: Sequence[str], own: TrainOptions) -> int:
 
 def go_on(folder: Path, study: Study) -> int:
     """Goes on with the runs of a folder, by the words that they were asked for."""
-    from assay.cli.train import TrainOptions
-
     own, _ = settle(TrainOptions, study.recipe, study.args, "assay resume")
     return train_many(study.recipe, study.args, replace(own, folder=folder))
 
@@ -112,8 +109,6 @@ def members_of(asked: Study, own: TrainOptions) -> list[Member]:
     Raises:
         ConfigError: as `train_many`.
     """
-    from assay.cli.train import TrainOptions
-
     common = shared(asked.args)
     if own.seeds and any(w.partition("=")[0] == "--seed" for w in common):
         raise ConfigError("--seed and --seeds both say which seeds; give one of them")
@@ -190,8 +185,6 @@ def shared(args: Sequence[str]) -> tuple[str, ...]:
 
 def folder_for(asked: Study, members: Sequence[Member]) -> Path:
     """The newest folder of the same command, so that it goes on; else a new one."""
-    from assay.cli.train import fresh_folder
-
     parent, name = Path("runs"), f"{members[0].run.name}-study"
     known = [p for p in parent.glob(f"{name}-*") if p.name.rpartition("-")[2].isdecimal()]
     for path in sorted(known, key=lambda p: int(p.name.rpartition("-")[2]), reverse=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 import sys
 import traceback
@@ -15,6 +14,7 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from assay.cli.mirror import parse_with
+from assay.cli.user_files import USER_FILES, module_of
 from assay.core.config import from_dict, loads_toml
 from assay.core.errors import AssayError, ConfigError, UnknownNameError, a_kind
 from assay.core.protocols import TaskSource, Verifier
@@ -41,18 +41,16 @@ __all__ = [
 ]
 
 O = TypeVar("O")  # noqa: E741
-_USER: dict[str, Path] = {}
-"""Modules loaded from files that a person named, by name."""
 
 
 def user_modules() -> tuple[str, ...]:
     """Names of the modules that were loaded from a person's own files."""
-    return tuple(_USER)
+    return tuple(USER_FILES)
 
 
 def user_files() -> tuple[str, ...]:
     """Absolute paths of the same."""
-    return tuple(str(p) for p in _USER.values())
+    return tuple(str(p) for p in USER_FILES.values())
 
 
 # ---- recipes ----------------------------------------------------------------------------------------------------------
@@ -341,43 +339,6 @@ def _refused(word: str, settings: Mapping[str, Any]) -> Any:
 
 
 # ---- modules ----------------------------------------------------------------------------------------------------------
-
-
-def module_of(path: str) -> str:
-    """Name of the module made from a file, imported once; its folder is then on the module path.
-
-    Raises:
-        ConfigError: no such file, a name that another module has, or importing it fails.
-    """
-    file = Path(path).resolve()
-    if not file.exists():
-        raise ConfigError(f"{path} does not exist; give path/to/file.py:name")
-    name = file.stem
-    if _USER.get(name) == file:
-        return name
-    known = sys.modules.get(name)
-    spec = known.__spec__ if known else importlib.util.find_spec(name) if name.isidentifier() else None
-    if known or (spec and spec.origin and Path(spec.origin).resolve() != file):
-        where = spec.origin if spec else "built in"
-        raise ConfigError(f"{path}: a module called {name!r} exists already ({where}); rename the file")
-    if str(file.parent) not in sys.path:
-        sys.path.append(str(file.parent))
-    _import(file, name)
-    _USER[name] = file
-    return name
-
-
-def _import(file: Path, name: str) -> None:
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"{file} cannot be imported as Python")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # so that the parts it defines can be named in run.toml and found again
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
-        raise ConfigError(f"importing {file} failed: {type(error).__name__}: {error}") from error
 
 
 def _named(word: str, what: str) -> object:

@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.cli.recipe import module_of, settle
+from assay.cli.recipe import settle
+from assay.cli.train_options import TrainOptions
+from assay.cli.user_files import module_of
 from assay.core.errors import CheckpointError, ConfigError, DataError, UnknownNameError, nearest
 from assay.runs import storage
 from assay.train.driver import load_run
@@ -99,8 +101,6 @@ def made_again(folder: Path) -> Run | None:
     except ConfigError:
         if record is None or not record.files:
             raise
-        from assay.cli.train import TrainOptions
-
         own, run = settle(TrainOptions, record.recipe, record.args, "assay resume")
         return own.settled(run)
     return None

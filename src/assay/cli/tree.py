@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Union, cast, get_args, get_origin
 
+from assay.cli.user_files import module_of
 from assay.core.errors import ConfigError, UnknownNameError, nearest
 from assay.core.import_path import load_class
 
@@ -272,8 +273,6 @@ def _may_hold_part(declared: Any) -> bool:
 
 def _class(word: str, place: str, now: Any, declared: Any, extra: Sequence[str]) -> Any:
     if ":" in word:
-        from assay.cli.recipe import module_of
-
         where, _, name = word.rpartition(":")
         kind = load_class(f"{module_of(where)}:{name}" if where.endswith(".py") else word, place)
         if not dataclasses.is_dataclass(kind):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,11 @@ from assay.core.plan import Plan, Scope
 from assay.core.protocols import State
 from assay.objective.loss.aggregate import Selection, of_streams, select
 from assay.objective.loss.base import LossTerm, View
-from assay.objective.objective import Objective
 from assay.objective.plan import aggregate_name
 from assay.objective.reduce import F, Local, Named, Reducer, Sum
+
+if TYPE_CHECKING:
+    from assay.objective.objective import Objective
 
 __all__ = ["Program"]
 

@@ -64,7 +64,5 @@ def _found(name: str) -> Suite:
 
 
 def _family(name: str, levels: Mapping[str, tuple[int, ...]]) -> TaskSource:
-    from assay.tasks.registry import family  # which finds suites by name, too
-
-    made: Any = family(name)
+    made: Any = installed().family(name)
     return replace(made, levels=levels[name]) if name in levels else made

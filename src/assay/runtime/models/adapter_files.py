@@ -17,9 +17,9 @@ from assay.core.errors import ConfigError, DataError
 from assay.runtime.kernels.typed import array_of
 from assay.runtime.models.adapter_base import ADAPTER_CONFIG
 from assay.runtime.models.finite import check_weights
-from assay.runtime.models.hf import read_json
 from assay.runtime.models.hub_model import Adapter, HubModel
 from assay.runtime.models.lora import NAME, PREFIX, peft_config, peft_names
+from assay.runtime.models.model_files import read_json
 from assay.runtime.settings import Lora
 
 __all__ = ["base_digest", "with_adapter", "write_adapter"]

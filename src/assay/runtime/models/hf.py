@@ -20,21 +20,26 @@ from safetensors.torch import load_file, save_file  # type: ignore[reportUnknown
 
 from assay.core.errors import ConfigError, DataError, StorageError
 from assay.core.util.folder_digest import check_seal
-from assay.core.util.jsonl import parsed_json
 from assay.runtime.models.finite import check_weights
 from assay.runtime.models.model import Model, check_tensors
+from assay.runtime.models.model_files import (
+    CONFIG,
+    GENERATION,
+    INDEX,
+    STILL,
+    SUPPORTED,
+    WEIGHTS,
+    config_of,
+    read_json,
+    weight_map,
+)
 from assay.runtime.settings import DecoderShape
 from assay.runtime.text.tokenizer import HubTokenizer
 
 if TYPE_CHECKING:
     from assay.runtime.models.hub_model import HubModel
 
-__all__ = ["load_decoder", "load_model", "read_json", "save_model"]
-
-WEIGHTS, INDEX, CONFIG, GENERATION = "model.safetensors", "model.safetensors.index.json", "config.json", "generation_config.json"
-STILL = 1e30
-"""A factor of LongRoPE by which a frequency is divided: no position turns such a pair by as much as a rounding error."""
-SUPPORTED = {"Qwen3ForCausalLM": "qwen3", "LlamaForCausalLM": "llama"}
+__all__ = ["load_decoder", "load_model", "save_model"]
 
 
 def save_model(model: Model | HubModel, folder: Path | str) -> None:
@@ -112,48 +117,6 @@ def _flush(path: Path) -> None:
         os.close(handle)
 
 
-def config_of(shape: DecoderShape) -> dict[str, Any]:
-    """``config.json`` of a decoder, with the rotary base both as older and as newer readers look for it."""
-    architecture = "Qwen3ForCausalLM" if shape.qk_norm else "LlamaForCausalLM"
-    return {
-        "architectures": [architecture],
-        "model_type": SUPPORTED[architecture],
-        "attention_bias": False,
-        "attention_dropout": 0.0,
-        "dtype": "float32",
-        "head_dim": shape.head_dim,
-        "hidden_act": "silu",
-        "hidden_size": shape.hidden_size,
-        "initializer_range": 0.02,
-        "intermediate_size": shape.intermediate_size,
-        "max_position_embeddings": shape.max_positions,
-        "num_attention_heads": shape.num_heads,
-        "num_hidden_layers": shape.num_layers,
-        "num_key_value_heads": shape.num_kv_heads,
-        "rms_norm_eps": shape.norm_eps,
-        "rope_parameters": _rope_of(shape),
-        "rope_theta": shape.rope_theta,
-        "tie_word_embeddings": shape.tied,
-        "vocab_size": shape.vocab_size,
-    }
-
-
-def _rope_of(shape: DecoderShape) -> dict[str, Any]:
-    """``rope_parameters``: pairs that do not turn are told as LongRoPE, with a factor that leaves their frequency nothing."""
-    if shape.rope_pairs is None:
-        return {"rope_theta": shape.rope_theta, "rope_type": "default"}
-    factors = [1.0] * shape.rope_pairs + [STILL] * (shape.head_dim // 2 - shape.rope_pairs)
-    return {
-        "rope_theta": shape.rope_theta,
-        "rope_type": "longrope",
-        "short_factor": factors,
-        "long_factor": factors,
-        "attention_factor": 1.0,
-        "factor": 1.0,
-        "original_max_position_embeddings": shape.max_positions,
-    }
-
-
 def load_model(folder: Path | str) -> Model | HubModel:
     """Reads a model folder that `save_model` or transformers' ``save_pretrained`` wrote: for assay's own decoder where it has the
     architecture and its options, for transformers otherwise, with an adapter where one lies in ``adapter/``.
@@ -208,13 +171,6 @@ def load_decoder(folder: Path | str) -> Model:
 def _check_folder(place: Path) -> None:
     if not place.is_dir():
         raise DataError(f"{place} is no model folder; give a folder with {CONFIG}, {WEIGHTS} and tokenizer.json")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """What a JSON file of a model folder holds; DataError where it is missing or damaged."""
-    if not path.is_file():
-        raise DataError(f"{path.parent} has no {path.name}; a model folder holds {CONFIG}, {WEIGHTS} and tokenizer.json")
-    return parsed_json(path)
 
 
 # ---- config ----------------------------------------------------------------------------------------------------------
@@ -321,18 +277,6 @@ def _read_weights(folder: Path) -> dict[str, torch.Tensor]:
         held = _read_shard(folder / shard)
         out |= {name: tensor for name, tensor in held.items() if places.get(name) == shard}
     return out
-
-
-def weight_map(path: Path) -> dict[str, str]:
-    """Which file holds which tensor, as an index of shards says.
-
-    Raises:
-        DataError: it is missing, damaged, or says no such thing.
-    """
-    found: Any = read_json(path).get("weight_map")
-    if not isinstance(found, dict) or not found:
-        raise DataError(f"{path} has no 'weight_map' that says which file holds which tensor; copy it again from its source")
-    return found  # pyright: ignore[reportUnknownVariableType]
 
 
 def _read_shard(path: Path) -> dict[str, torch.Tensor]:

@@ -18,8 +18,8 @@ from transformers.utils import logging as hub_logging
 from assay.core.errors import ConfigError, DataError
 from assay.runtime.models.adapter_base import ADAPTER_CONFIG, base_of
 from assay.runtime.models.adapter_files import with_adapter, write_adapter
-from assay.runtime.models.hf import INDEX, WEIGHTS, read_json, weight_map
 from assay.runtime.models.hub_model import HubModel, hub_config, kept_buffers
+from assay.runtime.models.model_files import INDEX, WEIGHTS, read_json, weight_map
 from assay.runtime.text.tokenizer import HubTokenizer
 
 __all__ = ["ADAPTER", "load_hub", "quietly", "write_hub"]

@@ -15,9 +15,9 @@ from transformers.initialization import no_init_weights
 
 from assay.core.errors import ConfigError, DataError
 from assay.runtime.learner.causal import copy_in
-from assay.runtime.models.hf import config_of
 from assay.runtime.models.lora import adapter_of, inject, merge
 from assay.runtime.models.model import Model
+from assay.runtime.models.model_files import config_of
 from assay.runtime.settings import HubShape, Lora
 from assay.runtime.text.tokenizer import HubTokenizer
 

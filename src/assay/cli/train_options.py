@@ -1,0 +1,112 @@
+"""Options of ``assay train`` and ``assay resume``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from assay.cli.recipe import reduced
+from assay.core.errors import ConfigError
+from assay.train.run import Run
+
+__all__ = ["ResumeOptions", "TrainOptions", "ViewOptions", "fresh_folder"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewOptions:
+    """What a person sees and keeps of a run.
+
+    Attributes:
+        plain: lines instead of the live view.
+        tensorboard: also write TensorBoard events (extra: tensorboard).
+        wandb: also write an offline W&B run (extra: wandb).
+        no_report: do not write report.html at the end.
+        profile: have each step tell where its time went, in the journal and in the report.
+    """
+
+    plain: bool = False
+    tensorboard: bool = False
+    wandb: bool = False
+    no_report: bool = False
+    profile: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainOptions(ViewOptions):
+    """Improves a model by reinforcement learning. Refuses to, where training prompts contain evaluation items.
+
+    Attributes:
+        folder: the new run's folder; runs/NAME-1, -2, ... when not given.
+        seeds: runs of several seeds side by side, one per core: how many, or which (1,4,7). The same command goes on with
+            those that were stopped.
+        vary: runs of several settings side by side, for every combination: OPTION=VALUE,VALUE.
+        at_once: how many runs at a time; as many as there are cores for when not given.
+        against: files or folders of evaluation rows, which must not be among the training prompts; beside the run's own held-out
+            tasks.
+        allow_contamination: train although they are, and have the report say so.
+        steps: number of steps of the last stage, in place of the recipe's.
+        random_init: try a recipe for a big model: with a small random one of its family, generated rows and small batches, in a
+            minute. Numbers mean nothing then; the run's name says so.
+    """
+
+    folder: Path | None = None
+    seeds: str = field(default="", metadata={"arg": {"metavar": "N|SEED,SEED", "help_behavior_hint": ""}})
+    vary: tuple[str, ...] = field(default=(), metadata={"arg": {"metavar": "[OPTION=VALUE,VALUE ...]"}})
+    at_once: int = field(default=0, metadata={"arg": {"help_behavior_hint": ""}})
+    against: tuple[Path, ...] = field(default=(), metadata={"arg": {"metavar": "[FILE ...]"}})
+    allow_contamination: bool = False
+    steps: int | None = None
+    random_init: bool = False
+
+    def __post_init__(self) -> None:
+        if self.steps is not None and self.steps < 1:
+            raise ConfigError(f"--steps {self.steps}: give the number of steps of the last stage, at least 1")
+        if self.at_once < 0:
+            raise ConfigError(f"--at-once {self.at_once}: give how many runs at a time, at least 1")
+        if self.at_once and not self.several:
+            raise ConfigError("--at-once is about several runs side by side; give --seeds or --vary too, or leave it out")
+
+    @property
+    def several(self) -> bool:
+        """Whether several runs are asked for."""
+        return bool(self.seeds or self.vary)
+
+    def settled(self, run: Run) -> Run:
+        """``run`` with what these options say of it."""
+        if self.steps is not None:
+            run = replace(run, stages=(*run.stages[:-1], replace(run.stages[-1], steps=self.steps)))
+        run = reduced(run) if self.random_init else run
+        check = run.contamination
+        mode = "report" if self.allow_contamination else check.mode
+        changed = replace(check, against=(*check.against, *map(str, self.against)), mode=mode)
+        return run if changed == check else replace(run, contamination=changed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeOptions(ViewOptions):
+    """Goes on with a run that was stopped, killed, or has finished, or with those of a folder of runs side by side.
+
+    Attributes:
+        run: a run folder.
+        steps: new number of steps of the last stage, at least what it has done.
+        ranks: new number of processes that share the learner; with --allow-inexact.
+        allow_inexact: go on although threads, instruction set, versions or your own code differ, so that the result cannot be
+            bit-equal.
+    """
+
+    run: Path = field(metadata={"positional": True, "arg": {"metavar": "RUN"}})
+    steps: int | None = None
+    ranks: int | None = None
+    allow_inexact: bool = False
+
+    def __post_init__(self) -> None:
+        if self.ranks is not None and self.ranks < 1:
+            raise ConfigError(f"--ranks {self.ranks}: give the new number of processes, at least 1")
+        if self.steps is not None and self.steps < 1:
+            raise ConfigError(f"--steps {self.steps}: give the new number of steps, at least 1")
+
+
+def fresh_folder(parent: Path, name: str) -> Path:
+    """``parent/NAME-1``, or the first number above those taken."""
+    taken = [p.name.rpartition("-")[2] for p in parent.glob(f"{name}-*")]
+    return parent / f"{name}-{max((int(t) for t in taken if t.isdecimal()), default=0) + 1}"
