@@ -1,7 +1,9 @@
 """Settings for the whole suite."""
 
+import faulthandler
 import gc
 import os
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,11 +14,37 @@ settings.register_profile("local", deadline=None, max_examples=50, suppress_heal
 settings.register_profile("ci", parent=settings.get_profile("local"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI", "").lower() in {"1", "true", "yes"} else "local")
 
+STDERR = os.dup(2)
+TIMEOUTS = {"prove": 3600, "gpu": 3600, "vllm": 3600, "evidence": 24 * 3600}
+"""Seconds after which a test with a mark fails with the stacks of its threads; others have ``timeout`` of pyproject.toml."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Only a machine that loses its power tells a synced file from another: tests wait for no disk, proofs do."""
     if "not prove" in config.option.markexpr:
         os.fsync = lambda fd: None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A proof may take longer than a test before it counts as hanging, and a study runs for hours."""
+    for item in items:
+        longest = max((seconds for mark, seconds in TIMEOUTS.items() if item.get_closest_marker(mark)), default=None)
+        if longest and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(longest))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """The net below the net: an event loop can swallow what the signal of pytest-timeout raises, and C code may never come
+    back to hear of it. After twice the limit the stacks are printed and the process ends.
+    """
+    mark = item.get_closest_marker("timeout")
+    limit = float(mark.args[0] if mark else item.config.getini("timeout"))
+    faulthandler.dump_traceback_later(2 * limit, exit=True, file=STDERR)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="session", autouse=True)

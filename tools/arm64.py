@@ -34,6 +34,7 @@ WHEELS = (
     "tyro",
     "hypothesis",
     "pytest",
+    "pytest-timeout",
     "pytest-xdist",
 )
 

@@ -148,6 +148,19 @@ def test_an_unknown_paper_is_refused() -> None:
         paper_named("nothing like it")
 
 
+def test_an_unknown_name_of_many_is_answered_in_a_line_or_two(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in (
+        (["papers", "show", "dapo-2"], "'assay papers list' lists them all"),
+        (["methods", "gpro"], "did you mean 'grpo'?"),
+        (["explain", "quickstart", "--stages.1.objective", "gpro"], "'assay methods' lists them all"),
+        (["tasks", "show", "srot"], "'assay tasks list' lists them all"),
+        (["verify", "run", "zzz", "x"], "'assay verify list' lists them all"),
+    ):
+        assert main(words) == 2
+        told = " ".join(capsys.readouterr().err.split())
+        assert said in told and len(told.split()) < 40, told
+
+
 def test_the_page_is_current() -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "tools" / "papers_page.py", "--check"], capture_output=True, text=True, check=False

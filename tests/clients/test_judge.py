@@ -152,5 +152,17 @@ def test_settings_that_cannot_be(given: dict[str, Any], said: str) -> None:
         Judge(**given)
 
 
-def test_a_client_that_was_never_asked_closes() -> None:
-    asyncio.run(JudgeClient(Judge(), MemoryStore()).close())
+def test_a_client_that_was_never_asked_closes_and_has_opened_nothing() -> None:
+    """Closing it again does no harm, and a question after that opens a connection of its own, which closing ends."""
+    with JudgeServer(length) as server:
+        client = JudgeClient(settings(server), MemoryStore())
+
+        async def close_twice() -> None:
+            await client.close()
+            await client.close()
+
+        asyncio.run(close_twice())
+        assert client._client is None and server.asked.total() == 0 and client.counts == {}
+        assert ask(client, "four") == [4] and server.asked.total() == 1
+        assert client._client is not None
+        asyncio.run(close_twice())

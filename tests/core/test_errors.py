@@ -84,3 +84,34 @@ def test_the_nearest_name_ignores_case_and_numbers_stand_in_their_order() -> Non
     assert nearest("sortdigits", ["SortDigits", "Reverse"]) == "SortDigits"
     assert str(UnknownNameError("level", 7, [10, 9, 3])) == "unknown level '7': known: 3, 9, 10"
     assert str(UnknownNameError("level", 99, [10, 9, 3])) == "unknown level '99': known: 3, 9, 10"
+
+
+MANY = [f"name{i:02d}" for i in range(40)]
+
+
+def test_a_short_list_of_names_is_said_whole_and_a_long_one_by_its_nearest() -> None:
+    assert str(UnknownNameError("arm", "zzz", MANY[:20])) == f"unknown arm 'zzz': known: {', '.join(MANY[:20])}"
+    error = UnknownNameError("arm", "nmae07", MANY)
+    said = str(error)
+    assert said.startswith("unknown arm 'nmae07': did you mean 'name07'? 40 are known, most like it: name07, name")
+    assert said.count("name") == 7 and "lists them all" not in said  # the hint and six
+    assert error.known == tuple(MANY)
+    assert str(UnknownNameError("arm", "zzz", MANY)) == f"unknown arm 'zzz': 40 are known, such as {', '.join(MANY[:6])}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [
+        ("method", "assay methods"),
+        ("method of --stages.1.objective", "assay methods"),
+        ("paper", "assay papers list"),
+        ("task family", "assay tasks list"),
+        ("verifier", "assay verify list"),
+        ("recipe", "assay recipes"),
+        ("language", "assay sandbox languages"),
+    ],
+)
+def test_a_long_list_names_the_command_that_has_all(kind: str, command: str) -> None:
+    said = str(UnknownNameError(kind, "zzz", MANY))
+    assert said.endswith(f"; {command!r} lists them all") and len(said) < 250
+    assert str(pickle.loads(pickle.dumps(UnknownNameError(kind, "zzz", MANY)))) == said

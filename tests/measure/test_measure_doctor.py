@@ -210,6 +210,23 @@ def test_rule_is_silent_on_health_and_on_nothing(rule: Rule) -> None:
     assert rule(History.of([])) is None
 
 
+def test_what_is_told_of_a_reward_that_is_hacked() -> None:
+    """A share that grew points at the run's start, where it began to grow; one that stands at the steps that it was seen in."""
+    grown = RewardHacking()(run({"check/attempts": 20.0, "check/overpaid": lambda t: 0.02 + 0.3 * (t > 0.5)}))
+    assert grown is not None
+    assert (grown.rule, grown.first_step, grown.last_step) == ("RewardHacking", 1, 100)
+    assert grown.numbers == pytest.approx({"check/overpaid/start": 0.02, "check/overpaid": 0.32})
+    standing = RewardHacking()(run({"check/attempts": 20.0, "check/overpaid": 0.2}))
+    assert standing is not None
+    assert (standing.rule, standing.first_step, standing.last_step) == ("RewardHacking", 91, 100)
+    assert standing.numbers == pytest.approx({"check/overpaid/start": 0.2, "check/overpaid": 0.2})
+    few = RewardHacking()(
+        run({"check/attempts": lambda t: 90.0 if t > 0.98 else 10.0, "check/overpaid": lambda t: 0.5 * (t > 0.98)})
+    )
+    assert few is not None  # weighted by attempts: 2 of the 10 steps, which had 180 of the 260
+    assert few.numbers["check/overpaid"] == pytest.approx(0.5 * 180 / 260)
+
+
 def test_every_rule_has_a_case() -> None:
     assert {type(r).__name__ for r in doctor.RULES} == {type(case[0]).__name__ for case in CASES}
 

@@ -18,6 +18,7 @@ from assay.measure.intervals import Interval
 from assay.measure.runs import RolloutLine, read_run
 
 Make = Callable[..., Path]
+FACTS = ("time/cpu", "time/step", "tokens/sampled", "proof/state")
 VOID = {"meta", "path", "rect", "use", "stop", "line", "circle"}
 
 
@@ -125,6 +126,47 @@ def test_report_of_a_healthy_run(healthy: tuple[Path, str, Checker]) -> None:
     assert sum("over steps" in label or "Accuracy per level" in label for label in found.labels) == 9
     assert any(re.search(r"Reward over steps\. 0\.\d+ at step 21, 0\.9\d* at step 220", label) for label in found.labels)
     assert folder.as_posix() not in page
+
+
+def test_every_fact_of_the_head_is_as_the_run_recorded_it(run_folder: Make) -> None:
+    folder = run_folder()
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    lines[-1]["metrics"]["proof/state"] = 0.0  # one update of all was not proved
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = read_run(folder)
+    cpu, step, tokens, proof = ([x.metrics[n] for x in run.metrics if n in x.metrics] for n in FACTS)
+    assert cpu and step and tokens and proof
+    facts = {name: (value, more) for name, value, more in report._facts(run)}
+    ends = {mode: (run.base(mode), run.final(mode)) for mode in ("greedy", "sampled")}
+    for mode, (base, now) in ends.items():
+        assert base is not None and now is not None
+        value = f"{100 * base.accuracy(1.0).value:.1f} → {100 * now.accuracy(1.0).value:.1f}\u00a0%"
+        assert facts.pop(f"Held out, {mode}") == (value, f"step {base.step} to {now.step}")
+    assert facts == {
+        "Steps": ("220", "of 220 planned"),
+        "Tokens sampled": (report._short(sum(tokens)), "in training"),
+        "CPU time": (report._duration(max(cpu)), f"{report._duration(sum(step))} by the clock, evaluation apart"),
+        "Seed": ("3", "x86_64, 2 cores, threads: 1"),
+        "Weights proved": (f"{proof.count(1.0)} of {len(proof)}", "after each update, in the sampler"),
+        "Evaluation items in training": ("not looked for", run.overlap),
+    }
+
+
+def test_facts_that_were_not_recorded(run_folder: Make) -> None:
+    """Without processor time the clock's; without a proof, seed or plan the report says so."""
+    folder = run_folder()
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    for line in lines:
+        line["metrics"] = {n: v for n, v in line["metrics"].items() if n not in ("time/cpu", "proof/state", "tokens/sampled")}
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / "run.toml").unlink()
+    run = read_run(folder)
+    facts = {name: (value, more) for name, value, more in report._facts(run)}
+    seconds = sum(line["metrics"].get("time/step", 0.0) for line in lines)
+    assert facts["Time in steps"] == (report._duration(seconds), "by the clock") and "CPU time" not in facts
+    assert facts["Weights proved"] == ("unproven", "no proof was recorded")
+    assert facts["Steps"] == ("220", "") and "Tokens sampled" not in facts
+    assert facts["Seed"][0] == "unknown"
 
 
 def test_curves_that_share_a_figure_are_told_apart(healthy: tuple[Path, str, Checker]) -> None:

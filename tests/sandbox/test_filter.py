@@ -135,3 +135,15 @@ def test_the_process_id_is_put_into_every_place(machine):
 def test_the_table_names_nothing_that_no_rule_uses():
     ruled = set(" ".join((*seccomp.DENIED, *seccomp.OF_HOST_FILES)).split()) | set(seccomp._bodies(False, False))
     assert set(CALLS) == ruled
+
+
+@pytest.mark.parametrize("private", [True, False])
+@pytest.mark.parametrize("forks", [True, False])
+def test_no_lock_is_ever_taken(machine, private, forks):
+    """Answered as taken (no error), refused, or unknown; to ask whether a lock could be had is allowed."""
+    code, taken = seccomp.program(forks=forks, private=private)(PID), None
+    fcntl, flock = number("fcntl", machine), number("flock", machine)
+    posix = "ENOLCK" if forks else taken
+    for command, wanted in ((5, ALLOW), (6, posix), (7, posix), (36, ALLOW), (37, "EINVAL"), (38, "EINVAL"), (1024, "EPERM")):
+        assert judge(code, machine, fcntl, (3, command, 1 << 40)) == wanted, command
+    assert judge(code, machine, flock, (3, 2)) is taken

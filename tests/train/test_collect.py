@@ -218,6 +218,25 @@ def test_a_context_that_comes_twice_is_refused() -> None:
         walk(session(coin_toss(only_rl(groups=1, guidance=Uneven(twice=True)))))
 
 
+@dataclass(frozen=True)
+class Endless(Stateless):
+    """Poses a task again, however often it was attempted; ``until`` rounds, or without end."""
+
+    until: int = 1 << 30
+
+    def next(self, task: Task, history: Sequence[Group], moment: Moment) -> Sequence[Posed]:
+        rounds = len(history)
+        return (Posed(context=plain_context(task, f"{moment.key}/{rounds}"), n=2),) if rounds < self.until else ()
+
+
+def test_a_guidance_without_an_end_stops_the_run_and_is_named() -> None:
+    run = coin_toss(only_rl(groups=1, guidance=Endless()))
+    with pytest.raises(ConfigError, match=r"Endless\.next posed task '.+' in 64 rounds of step 1 and does not come to an end"):
+        walk(session(run))
+    (result,) = walk(session(replace(run, stages=(replace(run.stages[0], guidance=Endless(until=64)),))))  # type: ignore[type-var]
+    assert len(result.groups) == 64
+
+
 # ---- single rows ------------------------------------------------------------------------------------------------------
 
 

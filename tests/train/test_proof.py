@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from assay.runs.journal import Journal
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongTiedHead
 from assay.train import models
-from assay.train.proof import WeightProof, _gap
+from assay.train.proof import WeightProof, _gap, _little, _Published
 from assay.train.run import Run
 from assay.train.session import Session, open_session
 from assay.train.stage import Desk
@@ -171,6 +173,74 @@ def test_an_engine_that_repeats_nothing_to_the_bit_is_not_proved_by_probes(tmp_p
 
     assert asyncio.run(proved_steps(s, Unsteady(s.engine, set()), proof, lr=1e-6)) == [False] * 4
     assert not proof.steady
+
+
+class FaintTensor:
+    """A learner in whose rehearsal one tensor leaves next to nothing on the probes."""
+
+    def __init__(self, learner: Any, name: str) -> None:
+        self.learner, self.name = learner, name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.learner, name)
+
+    @contextmanager
+    def rehearsal(self, dtype: str) -> Generator[Any]:
+        with self.learner.rehearsal(dtype) as other:
+
+            def effects(rows: Sequence[Ids]) -> dict[str, NDArray[np.float32]]:
+                return {n: x * np.float32(1e-9 if n == self.name else 1.0) for n, x in other.effects(rows).items()}
+
+            yield SimpleNamespace(manifest=other.manifest, effects=effects)
+
+
+def test_a_tensor_that_no_witness_sees_is_named_and_nothing_counts_as_proved(tmp_path: Path) -> None:
+    """Too faint for the rehearsal and without a checksum. Its checksum alone is enough."""
+    _, s = session(tmp_path)
+    s.learner = FaintTensor(s.learner, NORM)  # type: ignore[assignment]
+    s.proof = replace_probes(s)
+    assert asyncio.run(proved_steps(s, Unseen(s.engine, set()), s.proof, lr=1e-3)) == [False] * 4
+    assert s.proof.blind == (NORM,)
+    noted = f"no witness tells whether {NORM} arrive in the engine: weights count as unproven"
+    assert ("proof", noted) in s.notes()
+    _, s = session(tmp_path)
+    s.learner = FaintTensor(s.learner, NORM)  # type: ignore[assignment]
+    seen = replace_probes(s)
+    assert asyncio.run(proved_steps(s, Unseen(s.engine, {NORM}), seen, lr=1e-3)) == [True] * 4
+    assert seen.blind == ()
+
+
+def published(tensors: Sequence[str], tokens: Sequence[float], version: int = 1) -> _Published:
+    """A version with one digest per tensor and log-probabilities of one probe row, whose first token has none."""
+    row = np.array([np.nan, *tokens], np.float32)
+    return _Published(version, {f"t{i}": digest for i, digest in enumerate(tensors)}, [row])
+
+
+@pytest.mark.parametrize(
+    ("tensors", "tokens", "little"),
+    [
+        ("bbbb", [2, 2, 2, 2], False),  # all changed
+        ("bbaa", [2, 2, 1, 1], False),  # half of both
+        ("baaa", [2, 2, 2, 2], True),  # few tensors, all tokens
+        ("bbbb", [2, 1, 1, 1], True),  # all tensors, few tokens
+        ("aaaa", [1, 1, 1, 1], True),
+    ],
+)
+def test_a_change_is_small_where_either_share_is(tensors: str, tokens: list[float], little: bool) -> None:
+    assert _little(published(tensors, tokens, 2), published("aaaa", [1, 1, 1, 1])) is little
+
+
+@pytest.mark.parametrize(("tensors", "tokens"), [("baaa", [2, 2, 2, 2]), ("bbbb", [2, 1, 1, 1])])
+def test_an_engine_that_answers_a_small_change_alike_is_neither_stale_nor_proved(tensors: str, tokens: list[float]) -> None:
+    """Either share alone makes the change small; where both are large the same answers are a fault."""
+    served = [np.array([np.nan, 1, 1, 1, 1], np.float32)]
+    proof = WeightProof(rows=[], noise=1.0)  # so that the size of the difference tells nothing
+    first = published("aaaa", [1, 1, 1, 1])
+    proof._remember(first, served)
+    proof._due = first
+    assert proof._compare_probes(published(tensors, tokens, 2), served) is False
+    with pytest.raises(WeightProofError, match="it is one step stale"):
+        proof._compare_probes(published("bbbb", [2, 2, 2, 2], 2), served)
 
 
 def test_without_a_witness_the_state_is_unproven(tmp_path: Path) -> None:

@@ -289,6 +289,26 @@ def test_a_run_given_as_a_value_must_be_the_recorded_one(stopped: Path, whole: P
     assert digest_of(folder) == digest_of(whole)
 
 
+@pytest.mark.parametrize(
+    ("checkpoints", "finished", "lost"),
+    [((), False, False), ((4,), False, False), ((4, 8), False, True), ((4,), True, True), ((), True, True)],
+)
+def test_a_pointer_counts_as_lost_where_more_was_written_than_one_kill_leaves(
+    tmp_path: Path, checkpoints: tuple[int, ...], finished: bool, lost: bool
+) -> None:
+    """A kill between a checkpoint's rename and the first LATEST leaves one, and no finished run."""
+    for step in checkpoints:
+        (tmp_path / "checkpoints" / f"step_{step:07d}").mkdir(parents=True)
+    if finished:
+        (tmp_path / "done.json").write_text("{}")
+    if not lost:
+        assert checkpoint.latest(tmp_path) is None
+        return
+    fix = f"write 'step_{max(checkpoints):07d}' into" if checkpoints else "start the run again"
+    with pytest.raises(CheckpointError, match=rf"LATEST is missing, but the run has checkpoints; .*{fix}"):
+        checkpoint.latest(tmp_path)
+
+
 def test_a_lost_pointer_is_not_a_new_beginning(whole: Path, tmp_path: Path) -> None:
     shutil.copytree(whole, tmp_path / "run")
     (tmp_path / "run" / "LATEST").unlink()

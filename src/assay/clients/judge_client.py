@@ -110,7 +110,7 @@ class JudgeClient:
             raise EngineError(f"judge {self.judge.name!r}: {error}; it said {text[:200]!r}") from None
 
     async def close(self) -> None:
-        """Closes connections."""
+        """Closes connections; a question after that opens new ones."""
         if self._client is not None:
             await self._client.close()
 

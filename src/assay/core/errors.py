@@ -56,6 +56,20 @@ __all__ = [
 ]
 
 
+_MANY = 20
+"""Names up to which all are said."""
+_SHOWN = 6
+_LISTED_BY = {
+    "language": "assay sandbox languages",
+    "method": "assay methods",
+    "paper": "assay papers list",
+    "recipe": "assay recipes",
+    "task family": "assay tasks list",
+    "verifier": "assay verify list",
+}
+"""Kinds of names and the command that lists them."""
+
+
 class AssayError(Exception):
     """Base of all errors raised on purpose."""
 
@@ -65,10 +79,15 @@ class ConfigError(AssayError, ValueError):
 
 
 class UnknownNameError(ConfigError, KeyError):
-    """A name that nothing answers to; says the nearest known one.
+    """A name that nothing answers to; says the nearest known one, and all known ones where they are few.
+
+    Of more than 20 it says how many there are, the few that are most like the name, and the command that lists them all, where
+    there is one; ``known`` has them all.
 
     >>> str(UnknownNameError("task", "srot", ["sort", "kv"]))
     "unknown task 'srot': did you mean 'sort'? known: kv, sort"
+    >>> str(UnknownNameError("method", "gpro", ["grpo", *(f"m{i}" for i in range(50))]))
+    "unknown method 'gpro': did you mean 'grpo'? 51 are known, most like it: grpo; 'assay methods' lists them all"
     """
 
     def __init__(self, kind: str, name: object, known: Iterable[object]) -> None:
@@ -76,7 +95,16 @@ class UnknownNameError(ConfigError, KeyError):
         self.known = tuple(sorted(map(str, known), key=lambda x: (float(x) if x.isdecimal() else math.inf, x)))
         close = None if self.name.isdecimal() else nearest(self.name, self.known)  # 9 is not what 99 was meant to be
         hint = f"did you mean {close!r}? " if close else ""
-        super().__init__(f"unknown {kind} {self.name!r}: {hint}known: {', '.join(self.known) or 'none'}")
+        super().__init__(f"unknown {kind} {self.name!r}: {hint}{self._known_in_words()}")
+
+    def _known_in_words(self) -> str:
+        if len(self.known) <= _MANY:
+            return f"known: {', '.join(self.known) or 'none'}"
+        folded = {k.casefold(): k for k in self.known}
+        near = [folded[k] for k in difflib.get_close_matches(self.name.casefold(), list(folded), n=_SHOWN, cutoff=0.5)]
+        command = next((c for word, c in _LISTED_BY.items() if self.kind == word or self.kind.startswith(f"{word} ")), "")
+        like = ("most like it: " if near else "such as ") + ", ".join(near or self.known[:_SHOWN])
+        return f"{len(self.known)} are known, {like}" + (f"; {command!r} lists them all" if command else "")
 
     def __str__(self) -> str:  # KeyError would print the repr of the message
         return str(self.args[0])

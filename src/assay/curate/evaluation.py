@@ -23,7 +23,7 @@ from assay.curate.frequency import AT_LEAST, Common
 from assay.curate.pieces import own_words, shared_words, split_pieces
 from assay.curate.questions import Questions, Templates
 from assay.curate.rows import Fields, entries, parsed, read_rows
-from assay.curate.text import Texts, among, bands_for, distinct, normal, own_similarity, shingles, table_mask
+from assay.curate.text import Texts, among, bands_for, distinct, normal, own_similarity, shingles, sorted_unique, table_mask
 from assay.curate.whole import Whole
 
 __all__ = ["Contamination", "EvalIndex", "EvalItem", "Hit", "Matching", "contaminated"]
@@ -282,7 +282,7 @@ class EvalIndex:
     @cached_property
     def _known(self) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """Hashes of the items' shingles, sorted, and which low bits of one occur at all."""
-        hashes = np.unique(self._words.shingles(self.matching.shingle)[0])
+        hashes = sorted_unique(self._words.shingles(self.matching.shingle)[0])
         mask = table_mask(len(hashes))
         places = np.zeros(int(mask) + 1, np.bool_)
         places[hashes & mask] = True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.curate.text import Texts, among, table_mask
+from assay.curate.text import Texts, among, sorted_unique, table_mask
 
 __all__ = ["AT_LEAST", "Common", "Frequency"]
 
@@ -65,7 +65,7 @@ class Frequency:
     """
 
     def __init__(self, hashes: U64) -> None:
-        self.hashes = np.unique(hashes)
+        self.hashes = sorted_unique(hashes)
         self.counts = np.zeros(len(self.hashes), np.int64)
         self.texts = 0
         self._mask = table_mask(len(self.hashes))
@@ -86,7 +86,7 @@ class Frequency:
         hashes, rows = hashes[maybe], rows[maybe]
         known = among(self.hashes, hashes)
         pairs = np.searchsorted(self.hashes, hashes[known]) * np.int64(max(len(texts), 1)) + rows[known]
-        self.counts += sign * np.bincount(np.unique(pairs) // max(len(texts), 1), minlength=len(self.hashes))
+        self.counts += sign * np.bincount(sorted_unique(pairs) // max(len(texts), 1), minlength=len(self.hashes))
 
     def copy(self) -> Frequency:
         """The same counts, to go on with."""

@@ -17,7 +17,17 @@ from assay.core.errors import ConfigError
 from assay.curate.frequency import Frequency
 from assay.curate.pieces import mask_numbers
 from assay.curate.step import Chunk, Decision, Seen, SetStep
-from assay.curate.text import Texts, among, bands_for, numbers, own_similarity, shingles, sketch_library, table_mask
+from assay.curate.text import (
+    Texts,
+    among,
+    bands_for,
+    numbers,
+    own_similarity,
+    shingles,
+    sketch_library,
+    sorted_unique,
+    table_mask,
+)
 
 __all__ = ["NearDuplicates"]
 
@@ -149,7 +159,7 @@ class NearDuplicates(SetStep):
             if counts.max() < least:
                 return {}
             parts = (hashes[counts[hashes & mask] >= least] for _, hashes, _, _ in self._shingled(texts, which))
-            known_hashes = np.unique(np.concatenate([np.unique(part) for part in parts]))
+            known_hashes = sorted_unique(np.concatenate([sorted_unique(part) for part in parts]))
         else:
             known_hashes = np.array(sorted(known), np.uint64)
         counted, spelled = Frequency(known_hashes), dict[int, str]()

@@ -29,6 +29,7 @@ __all__ = [
     "runs",
     "shingles",
     "sketch_library",
+    "sorted_unique",
     "table_mask",
     "windows",
     "words_differ",
@@ -376,3 +377,14 @@ def _geometric(base: np.uint64, size: int) -> U64:
     factors = np.full(size, base, np.uint64)
     factors[0] = 1
     return np.cumprod(factors, dtype=np.uint64)
+
+
+def sorted_unique(values: NDArray[Any]) -> NDArray[Any]:
+    """The distinct values of an array of numbers, ascending and flat, as `numpy.unique` gives them: since numpy 2.3 that keeps a
+    table of hashes, which takes a hundred times as long as sorting does.
+
+    >>> sorted_unique(np.array([3, 1, 3])).tolist()
+    [1, 3]
+    """
+    ordered = np.sort(values, axis=None)
+    return ordered[np.concatenate([np.ones(min(1, len(ordered)), np.bool_), ordered[1:] != ordered[:-1]])]

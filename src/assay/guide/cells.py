@@ -224,12 +224,14 @@ class CellBook:
         """Take in every graded group once, learned from or not; one without a valid rollout or of another cell says nothing."""
         success: dict[int, list[float]] = defaultdict(list)
         signals: dict[int, list[float]] = defaultdict(list)
+        plain = type(self.rule).signal is CellRule.signal  # which is the success that was just asked for
         for outcome in outcomes:
-            cell = self._at.get((outcome.group.task.arm, outcome.group.task.level))
-            if cell is None or outcome.group.success is None:
+            group = outcome.group
+            cell = self._at.get((group.task.arm, group.task.level))
+            if cell is None or (mean := group.success) is None:
                 continue
-            success[cell].append(outcome.group.success)
-            signals[cell] += self.rule.signal(outcome)
+            success[cell].append(mean)
+            signals[cell] += (mean,) if plain else self.rule.signal(outcome)
         memory = self.rule.memory
         for cell, values in success.items():
             self._success[cell] = memory.moved(float(self._success[cell]), bool(self._seen[cell]), values)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -24,12 +23,24 @@ from assay.sandbox.channels import Channels, payload
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Program, Result, Status
 from assay.sandbox.values import read
+from assay.sandbox.zygote.places import empty
 
 __all__ = ["Zygote", "status_of"]
 
-_MAIN = Path(__file__).parent / "zygote" / "__main__.py"
+_BOOT = """
+import json, socket, sys
+control = socket.socket(fileno=int(sys.argv[1]))
+settings = json.loads(control.recv(1 << 16))
+sys.path.insert(0, settings["code"])
+from zygote import start
+start.forget_places(settings.pop("code"))
+start.main(control, settings)
+"""
+"""All that a zygote is started with: programs can read their process's arguments, which name no place of the host."""
 _START = 20.0
 _END = 3.0
+_CLEAN_UP = 5.0
+"""Seconds that removing a zygote's folder may keep its caller."""
 _GRACE = 60.0
 """Seconds that a zygote may be late with a word before it counts as dead."""
 
@@ -54,10 +65,19 @@ class Zygote:
         self.level = level
         # where the host's files are in sight programs work in a folder there, which the zygote removes when it ends
         self._folder = None if level == "strong" else tempfile.mkdtemp(prefix="assay-sandbox-")
-        settings = json.dumps({"level": level, "scratch": self._folder or "", "reads": list(reads)})
+        code = str(Path(__file__).parent)
+        settings = {"level": level, "scratch": self._folder or "", "reads": list(reads), "code": code}
         self.control, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.control.send(json.dumps(settings).encode())
         self._process = subprocess.Popen(
-            [python, "-I", "-S", str(_MAIN), str(far.fileno()), settings],
+            [
+                os.path.realpath(python),
+                "-I",
+                "-S",
+                "-c",
+                _BOOT,
+                str(far.fileno()),
+            ],  # a venv's is a link to the one it was made of
             env={},
             cwd="/",
             stdin=subprocess.DEVNULL,
@@ -126,9 +146,13 @@ class Zygote:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        if self._folder is not None:
-            with suppress(Exception):  # what a killed zygote could not remove is nothing worse than a leftover
-                shutil.rmtree(self._folder)
+        if self._folder is not None and os.path.isdir(self._folder):
+            with suppress(OSError):  # what a killed zygote could not remove is nothing worse than a leftover
+                if empty(self._folder, _CLEAN_UP) is not None:
+                    os.rmdir(self._folder)
+                    return
+            # many, or of another user: by a process of its own, so that nobody waits
+            subprocess.Popen(["rm", "-rf", self._folder], stderr=subprocess.DEVNULL, start_new_session=True)
 
     def hear(self) -> dict[str, Any]:
         """What the zygote says next."""
@@ -184,6 +208,8 @@ class Zygote:
         files = {} if channels.kept is None else channels.files()
         if files is None and status is Status.OK:
             status, detail = Status.DISK, "the files to keep are larger than Limits.disk"
+        if end.get("left", 0) is None:
+            detail = "; ".join(filter(None, (detail, f"its files were not removed within {end['cleanup']:.1f} s")))
         return Result(
             status=status,
             exit_code=exit_code if not end["reason"] else None,
@@ -196,6 +222,8 @@ class Zygote:
             value=value if status is Status.OK and mode == "call" else None,
             detail=detail,
             files=files or {},
+            left=end.get("left") or 0,
+            cleanup_seconds=end.get("cleanup", 0.0),
         )
 
 

@@ -123,6 +123,9 @@ class Result:
         value: what ``Program.entry`` returned, as JSON carries it (tuples as lists).
         detail: why, where the status alone does not say: for ``infra``, ``compile``, and for a call without a value.
         files: what it was to keep: relative path to content.
+        left: files and folders that it left in its folder, which were removed; 0 where the folder ends with the run, and where
+            there were too many to remove them in time (``detail`` says so).
+        cleanup_seconds: how long their removal took, after ``seconds``.
     """
 
     status: Status
@@ -136,6 +139,8 @@ class Result:
     value: Any = None
     detail: str = ""
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    left: int = 0
+    cleanup_seconds: float = 0.0
 
     @property
     def ok(self) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
+from math import isfinite
 
 import numpy as np
 
@@ -20,6 +22,13 @@ from assay.train.scoring import grade_rollouts
 from assay.train.session import Session
 
 __all__ = ["Collected", "collect", "outcomes_of", "pose_and_grade"]
+
+
+_NOT = float("nan")
+"""The advantage of a rollout that has none."""
+
+MOST_ROUNDS = 64
+"""Rounds in which a guidance may pose a task within a step, as `assay.testing.check_guidance` allows it too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,17 +103,26 @@ async def pose_and_grade(
 
     Returns:
         All graded groups, task by task, and the keys of those that another one replaces.
+
+    Raises:
+        ConfigError: a task is still posed after `MOST_ROUNDS` rounds.
     """
     replaced = set[str]()
     done: list[dict[str, Group]] = [{} for _ in tasks]
     live = list(range(len(tasks)))
-    while live:
+    for number in count():
         posed: list[tuple[int, Posed]] = [
             (i, p) for i in live for p in s.rl.guidance.next(tasks[i], list(done[i].values()), _moment(s, first + i))
         ]
         live = sorted({i for i, _ in posed})
         if not posed:
             break
+        if number == MOST_ROUNDS:
+            raise ConfigError(
+                f"{type(s.rl.guidance).__name__}.next posed task {tasks[live[0]].id!r} in {MOST_ROUNDS} rounds of step "
+                f"{s.step + 1} and does not come to an end: return () when the task is done, and try 'check_guidance' of "
+                "assay.testing on it"
+            )
         with clock("generate"), asking("the sampler"):
             rollouts = await _roll_out(s, [p for _, p in posed])
         with clock("score"):
@@ -151,12 +169,13 @@ def outcomes_of(graded: Sequence[Group], batch: Batch | None) -> list[Outcome]:
         return [Outcome(group=group) for group in graded]
     if "id" not in batch.rollouts:
         return [Outcome(group=group, kept=True) for group in graded]
-    ids = batch.rollout("id").tolist()
-    values = np.where(batch.rollout("valid"), batch.rollouts.get("advantage", np.full(len(ids), np.nan)), np.nan)
-    advantage = dict(zip(ids, values.tolist(), strict=True))
+    valid, advantages = batch.rollout("valid").tolist(), batch.rollouts.get("advantage")
+    values = [_NOT] * len(valid) if advantages is None else advantages.tolist()
+    found = {name: a if v else _NOT for name, v, a in zip(batch.rollout("id").tolist(), valid, values, strict=True)}
     out: list[Outcome] = []
     for group in graded:
-        found = np.array([advantage.get(r.id, np.nan) for r in group.rollouts], np.float64)
-        told = found if np.isfinite(found).any() else None
-        out.append(Outcome(group=group, advantages=told, kept=any(r.id in advantage for r in group.rollouts)))
+        told = [found.get(r.id) for r in group.rollouts]
+        known = any(a is not None and isfinite(a) for a in told)
+        array = np.array([_NOT if a is None else a for a in told], np.float64) if known else None
+        out.append(Outcome(group=group, advantages=array, kept=any(a is not None for a in told)))
     return out

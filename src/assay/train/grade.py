@@ -105,9 +105,9 @@ async def grade(scorer: Scorer, ctx: ScoreContext, posed: Posed, rollouts: Seque
             f"{type(scorer).__name__}.score gave {[len(scores) for scores in found]} scores for groups of "
             f"{[len(g.rollouts) for g in groups]} rollouts; give one score per rollout, in order"
         )
-    scores = {
-        r.id: checked(x) for g, of_group in zip(groups, found, strict=True) for r, x in zip(g.rollouts, of_group, strict=True)
-    }
+    pairs = ((r, x) for g, of_group in zip(groups, found, strict=True) for r, x in zip(g.rollouts, of_group, strict=True))
+    # the tasks' own verdicts were checked where they were given
+    scores = {r.id: x for r, x in pairs} if type(scorer) is FromTasks else {r.id: checked(x) for r, x in pairs}
     scores |= _failed([r for r in rollouts if r.stop is Stop.ERROR], scorer, ctx)
     return [
         Attempts(task=t, context=c, rollouts=tuple(at[c.key]), scores=tuple(scores[r.id] for r in at[c.key])) for t, c in posed

@@ -96,7 +96,7 @@ def build(folder: Path | None = None) -> ctypes.CDLL:
             return ctypes.CDLL(str(path))
     except OSError as error:
         raise BuildError(
-            f"the compiled library cannot be kept in {folder}: {error}; name another folder by ASSAY_CACHE"
+            f"the compiled library cannot be kept in {folder}: {error}; name another folder by ASSAY_CACHE or XDG_CACHE_HOME"
         ) from error
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from assay.core.canon import array_digest, digest
 from assay.core.errors import ConfigError, DataError
+from assay.core.util.paths import share_files
 from assay.runtime.kernels.typed import array_of
 from assay.runtime.models.adapter_base import ADAPTER_CONFIG
 from assay.runtime.models.finite import check_weights
@@ -62,6 +63,7 @@ def write_adapter(model: HubModel, folder: Path, base: str, revision: str = "") 
     said = {"format": "pt", "base": base_digest(model), "seed": str(model.adapter.settings.seed)}
     made = {names[n]: t.detach().contiguous() for n, t in tensors.items()}
     save_file(made, folder / ADAPTER_WEIGHTS, metadata=said)
+    share_files(folder)
 
 
 def base_digest(model: HubModel) -> str:

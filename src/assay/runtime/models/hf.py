@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file  # type: ignore[reportUnknown
 
 from assay.core.errors import ConfigError, DataError, StorageError
 from assay.core.util.folder_digest import check_seal
+from assay.core.util.paths import share_files
 from assay.runtime.models.finite import check_weights
 from assay.runtime.models.model import Model, check_tensors
 from assay.runtime.models.model_files import (
@@ -67,9 +68,9 @@ def save_model(model: Model | HubModel, folder: Path | str) -> None:
     fresh: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        fresh = target.parent / f".{target.name}.{secrets.token_hex(4)}"
+        fresh.mkdir()
         _write(model, fresh)
-        fresh.chmod(0o755)
         os.replace(fresh, target)
         _flush(target.parent)
     except (OSError, SafetensorError) as error:
@@ -86,6 +87,7 @@ def _write(model: Model | HubModel, folder: Path) -> None:
         write_hub(model, folder)
     else:
         _write_decoder(model, folder)
+    share_files(folder)
     for path in folder.rglob("*"):
         _flush(path)
     _flush(folder)

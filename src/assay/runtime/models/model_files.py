@@ -1,4 +1,4 @@
-"""Files of a model folder in Hugging Face format: their names, the config of a decoder, JSON read with errors that name the file."""
+"""Files of a model folder in Hugging Face format: their names, a decoder's config, JSON read with errors that name the file."""
 
 from __future__ import annotations
 

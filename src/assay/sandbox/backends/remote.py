@@ -223,6 +223,8 @@ def _own(said: Mapping[str, Any], name: str, program: Program) -> Result:
         isolation=name,
         value=told["value"] if program.entry and status is Status.OK else None,
         detail=str(told["detail"]),
+        left=int(told.get("left", 0)),  # services of before did not say
+        cleanup_seconds=float(told.get("cleanup_seconds", 0.0)),
     )
 
 

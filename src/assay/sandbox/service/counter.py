@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import signal
@@ -18,6 +19,15 @@ from assay.core.canon import unrepeated
 from assay.core.errors import ConfigError, DataError
 
 __all__ = ["guarded", "listen", "refused", "sent", "table"]
+
+HEAD_SECONDS = 15.0
+"""From a connection, or the answer before, until the head of a request has come."""
+
+BODY_SECONDS = 120.0
+"""From the head of a request until all of its body has come."""
+
+CONNECTIONS = 512
+"""That are open at once; of more, the one that has waited longest for its head is closed."""
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -67,7 +77,11 @@ def listen(
                 f"cannot listen on {host}, port {port}: {error.strerror}; choose another port, or 0 for any"
             ) from None
         where = f"[{host}]" if ":" in host else host
-        server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off"))
+        from assay.sandbox.service.connections import deadlines
+
+        http = deadlines(HEAD_SECONDS, CONNECTIONS)
+        server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off", http=http, backlog=CONNECTIONS))
+        listening.listen(CONNECTIONS)  # before it is said: who reads that may come at once
         with _ended(), suppress(KeyboardInterrupt):
             said(f"serving {what} on http://{where}:{listening.getsockname()[1]}: {ways}; Ctrl-C stops")
             server.run([listening])
@@ -92,11 +106,14 @@ async def sent(request: Request, megabytes: float) -> bytes | Response:
     parts: list[bytes] = []
     size = 0
     try:
-        async for part in request.stream():
-            size += len(part)
-            if size > megabytes * 2**20:
-                return refused(413, f"more than {megabytes:g} MiB in one request; send less, or in parts")
-            parts.append(part)
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in request.stream():
+                size += len(part)
+                if size > megabytes * 2**20:
+                    return refused(413, f"more than {megabytes:g} MiB in one request; send less, or in parts")
+                parts.append(part)
+    except TimeoutError:
+        return refused(408, f"the request was not whole after {BODY_SECONDS:g} s", {"Connection": "close"})
     except ClientDisconnect:
         return Response(status_code=499)
     return b"".join(parts)

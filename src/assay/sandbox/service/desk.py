@@ -220,6 +220,8 @@ def _said(result: Result, compiled: Result | None = None) -> dict[str, Any]:
         "cpu_seconds": result.cpu_seconds,
         "isolation": result.isolation,
         "detail": result.detail,
+        "left": result.left,
+        "cleanup_seconds": result.cleanup_seconds,
     }
     answer: dict[str, Any] = {
         "status": "Success" if result.ok else "Failed",

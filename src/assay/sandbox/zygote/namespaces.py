@@ -14,6 +14,7 @@ from .system import (
     CLONE_NEWUSER,
     CLONE_NEWUTS,
     mount,
+    name_host,
     pivot_root,
     prctl,
     umount,
@@ -41,9 +42,11 @@ def enter(switch: int | None, reads: Sequence[str]) -> None:
     if switch is None:
         unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
         _map(outer, group)
+        name_host()
         _private_root(reads)
         return
     unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
+    name_host()
     _private_root(reads)
     become(switch)
     prctl(_PR_SET_DUMPABLE, 1)  # changing user took it away, and with it the right to write our own maps

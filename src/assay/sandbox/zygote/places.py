@@ -55,15 +55,26 @@ def _loaded() -> list[str]:
     return sorted({row[5].strip() for row in rows if len(row) == 6 and row[5].startswith("/") and "x" in row[1]})
 
 
-def empty(place: str) -> None:
-    """Removes all that lies in a folder, however deep: folders inside folders are moved up before they are removed."""
-    count = 0
+def empty(place: str, seconds: float) -> int | None:
+    """Removes all that lies in a folder, however deep: folders inside folders are moved up before they are removed.
+
+    Args:
+        place: the folder, which stays.
+        seconds: how long that may take.
+
+    Returns:
+        How many files and folders there were; None where time was up before all were removed.
+    """
+    count, removed, due = 0, 0, time.monotonic() + seconds
     while True:
         with os.scandir(place) as found:
             entries = list(found)
         if not entries:
-            return
+            return removed
         for entry in entries:
+            if time.monotonic() >= due:
+                return None
+            removed += 1
             if not entry.is_dir(follow_symlinks=False):
                 os.unlink(entry.path)
                 continue
@@ -75,5 +86,6 @@ def empty(place: str) -> None:
                         os.chmod(deeper.path, 0o700)
                         os.rename(deeper.path, f"{place}/.{count}.{time.monotonic_ns()}")
                     else:
+                        removed += 1
                         os.unlink(deeper.path)
             os.rmdir(entry.path)

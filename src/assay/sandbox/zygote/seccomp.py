@@ -59,6 +59,11 @@ _IOCTLS = (0x5401, 0x540F, 0x5411, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS, TIOCGPGRP, TIOCOUTQ, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: what programs ask of pipes and terminals. File
 systems have others that change a file opened for reading."""
 
+_OWNERS_AND_LEASES = (8, 10, 15, 1024, 1026)
+"""F_SETOWN, F_SETSIG, F_SETOWN_EX: kill by proxy; F_SETLEASE; F_NOTIFY: watching."""
+
+_SETLK, _SETLKW, _OFD_SETLK, _OFD_SETLKW = 6, 7, 37, 38
+
 OF_HOST_FILES = (
     # Landlock does not see these: they would change host files that the same user owns and the program may read
     "chmod fchmod fchmodat chown lchown fchown fchownat utime utimes futimesat utimensat setxattr lsetxattr fsetxattr",
@@ -86,6 +91,22 @@ def _never(argument: int, values: Sequence[int]) -> Code:
     return [(_LOAD, 0, 0, _ARGS + 8 * argument), *tests, _PASS, _refuse()]
 
 
+def _fcntl(forks: bool) -> Code:
+    """No lock is taken: one on a library's file or a device would be seen by the host and by other runs, and no filter can tell
+    which file a descriptor is. Where a program is one process, its locks are answered as taken: in its own folder nobody else
+    could hold one. With several processes they are refused, so that none believes itself alone with a database. Locks of open
+    files (OFD) are as on a kernel without them.
+    """
+    own = _refuse(errno.ENOLCK) if forks else _refuse(0)
+    return [
+        (_LOAD, 0, 0, _ARGS + 8),
+        *(line for command in _OWNERS_AND_LEASES for line in ((_EQUAL, 0, 1, command), _refuse())),
+        *(line for command in (_OFD_SETLK, _OFD_SETLKW) for line in ((_EQUAL, 0, 1, command), _refuse(errno.EINVAL))),
+        *(line for command in (_SETLK, _SETLKW) for line in ((_EQUAL, 0, 1, command), own)),
+        _PASS,
+    ]
+
+
 def _bodies(forks: bool, private: bool) -> dict[str, Code]:
     """What decides about each call; every path through a body returns."""
     out: dict[str, Code] = {name: [_refuse()] for line in DENIED for name in line.split()}
@@ -101,7 +122,8 @@ def _bodies(forks: bool, private: bool) -> dict[str, Code]:
     out["prctl"] = _never(0, (1,))  # PR_SET_PDEATHSIG: it dies with its parent
     out["personality"] = _only(0, (0, 0xFFFFFFFF))
     out["ioctl"] = _only(1, _IOCTLS, errno.ENOTTY)
-    out["fcntl"] = _never(1, (8, 10, 15, 1024, 1026))  # F_SETOWN, F_SETSIG, F_SETOWN_EX: kill by proxy; leases; watching
+    out["fcntl"] = _fcntl(forks)
+    out["flock"] = [_refuse(0)]  # answered as taken: compilers' caches ask for it, and a program is alone in its folder
     if private:  # process 1 is ours: the kernel drops such signals, and Landlock refuses them, but not every host has it
         return out | dict.fromkeys(("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"), _never(0, (1,)))
     out |= {name: [_refuse()] for line in OF_HOST_FILES for name in line.split()}

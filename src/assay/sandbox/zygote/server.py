@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,13 +21,16 @@ from . import child, landlock, seccomp
 from .kept import send
 from .namespaces import BOX, enter, furnish
 from .places import DEVICES, empty, hidden, readable, split
-from .system import CLONE_NEWNS, CLONE_NEWPID, MACHINE, clone, drop_bounding, prctl
+from .system import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUTS, MACHINE, clone, drop_bounding, name_host, prctl, unshare
 from .watch import Watch, read_at
 
 __all__ = ["Server", "Settings"]
 
 _GLANCE = 1.0
 """Seconds between two looks of an idle zygote at whether its parent is still there."""
+
+_CLEAN_UP = 5.0
+"""Seconds that the removal of what a program left may take; past that the zygote ends, and another takes its place."""
 
 _USERS = (61584, 65534)
 """Whom a root zygote becomes: a user that owns nothing, or the one that stands for nobody."""
@@ -71,6 +75,9 @@ class Server:
         elif self._settings.level == "landlock":
             if not landlock.abi():
                 raise OSError("this kernel has no Landlock")
+            with suppress(OSError):  # granted to root alone; what the host is called is no secret that containment rests on
+                unshare(CLONE_NEWUTS)
+                name_host()
             rules = [(p, landlock.READ) for p in split(reads, hidden())]
             self._rules = landlock.ruleset([*rules, *((d, landlock.WRITE) for d in DEVICES), (self._scratch, landlock.WRITE)])
         if self._settings.level != "strong" and self._user is not None:
@@ -110,7 +117,8 @@ class Server:
             self._orders()
         finally:
             if self._settings.level != "strong":
-                os.rmdir(self._scratch)
+                with suppress(OSError):  # not empty, where cleaning up took too long: the other side removes it
+                    os.rmdir(self._scratch)
 
     def _orders(self) -> None:
         while True:
@@ -124,7 +132,10 @@ class Server:
                 return
             order = json.loads(data)
             if order["order"] == "run":
-                self._control.send(json.dumps(self._run(order["limits"], order.get("keep", []), list(fds))).encode())
+                end = self._run(order["limits"], order.get("keep", []), list(fds))
+                self._control.send(json.dumps(end).encode())
+                if end.get("left", 0) is None:  # a folder that is not empty is no other program's
+                    return
 
     def _run(self, limits: dict[str, Any], keep: list[str], fds: list[int]) -> dict[str, Any]:
         kept = fds.pop() if keep else -1
@@ -135,9 +146,10 @@ class Server:
                 end = self._plain(limits, fds)
                 if keep and not end.get("reason", "infra"):
                     send(kept, self._scratch, keep, limits["disk"])
-                return end
-            finally:
-                empty(self._scratch)
+            except Exception as error:
+                end = {"infra": f"{type(error).__name__}: {error}"}
+            began = time.monotonic()
+            return {**end, "left": empty(self._scratch, _CLEAN_UP), "cleanup": time.monotonic() - began}
         except Exception as error:
             return {"infra": f"{type(error).__name__}: {error}"}
         finally:

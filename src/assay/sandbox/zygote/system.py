@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 from contextlib import suppress
 
 __all__ = [
+    "HOST",
     "CLONE_NEWIPC",
     "CLONE_NEWNET",
     "CLONE_NEWNS",
@@ -19,6 +19,7 @@ __all__ = [
     "drop_bounding",
     "drop_capabilities",
     "mount",
+    "name_host",
     "pivot_root",
     "prctl",
     "syscall",
@@ -26,9 +27,11 @@ __all__ = [
     "unshare",
 ]
 
-MACHINE = platform.machine()
+MACHINE = os.uname().machine
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER = 0x20000, 0x4000000, 0x8000000, 0x10000000
 CLONE_NEWPID, CLONE_NEWNET = 0x20000000, 0x40000000
+HOST = "box"
+"""What programs find as the name of their host."""
 _SIGCHLD = 17
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _CLONE = {"x86_64": 56, "aarch64": 220}
@@ -70,6 +73,12 @@ def umount(target: str) -> None:
 def unshare(flags: int) -> None:
     """Leaves shared namespaces for new ones."""
     _checked(_libc.unshare(ctypes.c_int(flags)), f"unshare {flags:#x}")
+
+
+def name_host() -> None:
+    """Gives the host its neutral names, in a namespace of names that is this process's own."""
+    for call, name in ((_libc.sethostname, HOST), (_libc.setdomainname, "(none)")):
+        _checked(call(name.encode(), len(name)), f"name the host {name}")
 
 
 def pivot_root(new: str, old: str) -> None:

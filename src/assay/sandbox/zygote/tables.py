@@ -123,6 +123,7 @@ CALLS: dict[str, tuple[int | None, int | None]] = {
     "prctl": (157, 167),
     "ioctl": (16, 29),
     "fcntl": (72, 25),
+    "flock": (73, 32),
     "personality": (135, 92),
     "open": (2, None),
     "openat": (257, 56),

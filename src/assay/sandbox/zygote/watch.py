@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
@@ -19,6 +20,9 @@ _LEAST = 0.02
 
 LOOK = 0.05
 """Seconds between two looks at the files of a program whose disk no kernel limit bounds."""
+
+_STAND_STILL = 0.01
+"""Seconds of such a look after which the program stands still until its end."""
 
 _SETUP = 30.0
 """Seconds until a program has begun, or the machine is at fault."""
@@ -178,18 +182,10 @@ class Watch:
 
 def look(proc: int, pid: int, scratch: str, limits: dict[str, Any]) -> str:
     """Which limit that no kernel call enforces is exceeded: bytes on disk, deleted files included, their number, or threads."""
-    total, entries, folders = 0, 0, [scratch]
-    while folders and entries <= limits["entries"]:
-        try:
-            with os.scandir(folders.pop()) as found:
-                for entry in found:
-                    entries += 1
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                    else:
-                        total += entry.stat(follow_symlinks=False).st_blocks * 512
-        except OSError:
-            continue
+    try:
+        total, entries = _on_disk(pid, scratch, limits["entries"])
+    except OSError:  # so deep that nobody can count what is below
+        return "disk"
     for name in _names(proc, f"{pid}/fd"):
         with suppress(OSError):  # just closed
             found_file = os.stat(f"{pid}/fd/{name}", dir_fd=proc)
@@ -198,6 +194,57 @@ def look(proc: int, pid: int, scratch: str, limits: dict[str, Any]) -> str:
     if total > limits["disk"] or entries > limits["entries"]:
         return "disk"
     return "processes" if len(_names(proc, f"{pid}/task")) > _THREADS else ""
+
+
+def _on_disk(pid: int, scratch: str, most: int) -> tuple[int, int]:
+    """Bytes and number of the files in a folder, counted until they are more than ``most``.
+
+    A program that makes files all the while keeps whoever lists its folder waiting, so one that has many stands still meanwhile.
+
+    Raises:
+        OSError: a path is longer than a path can be.
+    """
+    total, entries, folders, due, stopped = 0, 0, [scratch], time.monotonic() + _STAND_STILL, False
+    try:
+        while folders:
+            folder = folders.pop()
+            try:
+                with os.scandir(folder) as found:
+                    for entry in found:
+                        entries += 1
+                        if entries > most:  # a folder that grows while it is listed never ends
+                            return total, entries
+                        if not stopped and time.monotonic() >= due:
+                            os.kill(pid, signal.SIGSTOP)
+                            stopped = True
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(entry.path)
+                        else:
+                            total += entry.stat(follow_symlinks=False).st_blocks * 512
+            except PermissionError:
+                _make_readable(folder, folders)
+            except OSError as error:
+                if error.errno == errno.ENAMETOOLONG:
+                    raise
+    finally:
+        if stopped:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+    return total, entries
+
+
+def _make_readable(folder: str, folders: list[str]) -> None:
+    """A folder that its program made so that we cannot list it: made readable and looked at again. The program goes on meanwhile,
+    so no link is followed.
+    """
+    with suppress(OSError):
+        fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if not os.fstat(fd).st_mode & stat.S_IRUSR:
+                os.chmod(f"/proc/self/fd/{fd}", 0o700)
+                folders.append(folder)
+        finally:
+            os.close(fd)
 
 
 def _names(proc: int, folder: str) -> list[str]:
