@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from assay.core.protocols import (
         AskPolicy,
         BatchComposer,
+        BeginsTexts,
         CallTokenizer,
+        CarriesHeads,
         ChatTokenizer,
         ContextManager,
         Conversation,
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
         LossProgram,
         Moment,
         Obs,
+        PassObserver,
         Posed,
         Rehearsal,
         Replay,
@@ -113,8 +116,10 @@ __all__ = [
     "AssayError",
     "Batch",
     "BatchComposer",
+    "BeginsTexts",
     "Call",
     "CallTokenizer",
+    "CarriesHeads",
     "ChatTokenizer",
     "CheckpointError",
     "Completion",
@@ -159,6 +164,7 @@ __all__ = [
     "MissingExtraError",
     "NonFiniteError",
     "Obs",
+    "PassObserver",
     "Offers",
     "OutOfMemoryError",
     "Pictures",
@@ -264,14 +270,11 @@ _HOME = {
         "plan": "Forward Offers Plan Scope",
         "vocab": "FullEntropy VocabStat",
         "protocols": (
-            "AskPolicy BatchComposer ChatTokenizer ContextManager Conversation Curriculum CurriculumSpec Engine EngineInfo "
-            "BatchComposer CallTokenizer ChatTokenizer ContextManager Curriculum CurriculumSpec Engine EngineInfo EngineOfMany "
-            "EngineOfMany Environment Guidance Learner LossProgram Obs Rehearsal Replay Request Restorable Sampler SamplerParts "
-            "Environment "
-            "GroupFilter Guidance GuidanceSpec IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs Posed "
-            "Rehearsal Replay Request Restorable Sampler ServesOldWeights SharesStates State Stats Step SwapMode TaskSource "
-            "SamplerSpec ShowsPictures Snapshots State Stats Step SwapMode TaskSource Tokenizer Tool Tracker Verifier"
-            "Tokenizer Tool Tracker Verifier"
+            "AskPolicy BatchComposer BeginsTexts CallTokenizer CarriesHeads ChatTokenizer ContextManager Conversation "
+            "Curriculum CurriculumSpec Engine EngineInfo EngineOfMany Environment GroupFilter Guidance GuidanceSpec "
+            "IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs PassObserver Posed Rehearsal Replay Request "
+            "Restorable Sampler SamplerParts SamplerSpec ServesOldWeights SharesStates ShowsPictures Snapshots State "
+            "Stats Step SwapMode TaskSource Tokenizer Tool Tracker Verifier"
         ),
         "proportion": "wilson_bounds",
         "rollout": "Call Completion Ids Rollout Sampling Span Stop ToolResult ids_of",

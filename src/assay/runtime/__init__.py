@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from assay.runtime.distributed.mesh import MeshLearner
     from assay.runtime.engine.hub_engine import TransformersEngine
     from assay.runtime.engine.native import NativeEngine
-    from assay.runtime.engine.settings import Auto, EngineSpec, InProcess, Native
+    from assay.runtime.engine.settings import Auto, EngineFootprint, EngineSpec, InProcess, Local, Native
     from assay.runtime.engine.stale import Lagged
     from assay.runtime.learner.learner import TorchLearner
     from assay.runtime.models.exported import Reloaded
@@ -44,6 +44,7 @@ __all__ = [
     "ChatTemplate",
     "DecoderShape",
     "Ema",
+    "EngineFootprint",
     "EngineSpec",
     "Every",
     "Frozen",
@@ -53,6 +54,7 @@ __all__ = [
     "InProcess",
     "Lagged",
     "LearnerSettings",
+    "Local",
     "Lora",
     "Mesh",
     "MeshLearner",
@@ -83,7 +85,7 @@ _HOME = {
     "anchors": "Anchor Ema Every Frozen",
     "chat": "Chat",
     "engine": "NativeEngine",
-    "engines": "Auto EngineSpec InProcess Native",
+    "engines": "Auto EngineFootprint EngineSpec InProcess Local Native",
     "fleet": "MeshLearner",
     "exported": "Reloaded",
     "hf": "load_decoder load_model save_model",
