@@ -31,12 +31,12 @@ from assay.runtime import AdamW, DecoderShape, InProcess, LearnerSettings, Model
 from assay.runtime.models.hub_model import hub_of
 from assay.runtime.text.tokenizer import EOS, PAD, HubTokenizer
 from assay.tasks import Rows
-from assay.train.loop import step as loop_step
 from assay.train.memory import memory_of, weights_of
 from assay.train.models import Scratch
+from assay.train.opening import open_stage
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
-from assay.train.session import Session, open_session
+from assay.train.runner import StageRunner
 from assay.verify import ScoringPool
 from evidence.gpu import SHAPES, WORK, Row, Work, training_flops
 
@@ -248,7 +248,7 @@ def step(row: Row, device: str) -> dict[str, Any]:
     stage = cast(Reinforce, run.stages[0])
     with ScoringPool(run.tasks.verifier(), run.reward_deadline, workers=run.reward_workers) as pool:
         fresh(device)
-        session = open_session(run, stage, model_of(shape), pool, 0)
+        session = open_stage(run, stage, model_of(shape), pool, 0)
         times, metrics = asyncio.run(_steps(session, device))
     predicted = memory_of(run, stage, shape, weights_of(shape), 0, 0)
     later = metrics[1:]
@@ -267,16 +267,16 @@ def step(row: Row, device: str) -> dict[str, Any]:
     }
 
 
-async def _steps(s: Session, device: str) -> tuple[list[float], list[Mapping[str, float]]]:
-    if s.proof:
-        await s.proof.calibrate(s.published(), s.engine, s.learner)
+async def _steps(s: StageRunner, device: str) -> tuple[list[float], list[Mapping[str, float]]]:
+    if s.parts.proof:
+        await s.parts.proof.calibrate(s.parts.published(), s.parts.engine, s.parts.learner)
     times, metrics = list[float](), list[Mapping[str, float]]()
-    for _ in range(s.stage.steps):
+    for _ in range(s.parts.stage.steps):
         begin = seconds(device)
-        found = await loop_step(s)
+        found = await s.step()
         times.append(seconds(device) - begin)
         metrics.append(found.metrics)
-        s.step, s.stage_step = s.step + 1, s.stage_step + 1
+        s.parts.step, s.parts.stage_step = s.parts.step + 1, s.parts.stage_step + 1
     return times, metrics
 
 

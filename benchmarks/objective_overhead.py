@@ -28,17 +28,15 @@ from assay.lab.controls import RandomReward, Rewarded
 from assay.lab.machine import load, machine
 from assay.objective.methods import named
 from assay.recipes import quickstart
-from assay.runtime.learner.learner import TorchLearner
 from assay.runtime.machine import set_threads
 from assay.runtime.settings import DecoderShape, ValueHead
-from assay.train.clock import Clock
 from assay.train.collect import collect
-from assay.train.loop import annotated, publish
 from assay.train.models import Scratch
 from assay.train.models import load as load_model
+from assay.train.opening import open_stage
 from assay.train.reinforce import Reinforce
+from assay.train.reinforce_runner import ReinforceRunner
 from assay.train.run import Run
-from assay.train.session import Session, open_session
 from assay.verify import ScoringPool
 
 METHODS = ("grpo", "dapo", "gspo", "cispo", "ppo", "kl_cov", "rloo")
@@ -76,29 +74,29 @@ def measured_run(method: str) -> Run:
     return replace(quick, model=Scratch(shape=DecoderShape()), tasks=source, stages=(stage,), prove_weights=False)
 
 
-async def measured_step(s: Session, number: int) -> dict[str, float]:
+async def measured_step(s: ReinforceRunner, number: int) -> dict[str, float]:
     """CPU seconds of one step's parts."""
     begin = process_time()
-    groups = (await collect(s, Clock())).kept
-    batch = s.rl.stage.composer.compose(groups, None, s.step)
+    groups = (await collect(s)).kept
+    batch = s.stage.composer.compose(groups, None, s.parts.step)
     assert batch is not None
-    batch = annotated(s, batch, Clock())
+    batch = s.parts.annotate(batch)
     before = process_time()
-    batch = s.program.credit(batch)
+    batch = s.parts.program.credit(batch)
     credit = process_time() - before
-    passes = [f for f in s.plan.forwards if f.when == "step"]
-    filled = s.learner.annotate(batch, *passes) if passes else batch
-    bare = Bare(s.program.active(s.program.prepare(filled)))
-    plan: Plan = s.plan
+    passes = [f for f in s.parts.plan.forwards if f.when == "step"]
+    filled = s.parts.learner.annotate(batch, *passes) if passes else batch
+    bare = Bare(s.parts.program.active(s.parts.program.prepare(filled)))
+    plan: Plan = s.parts.plan
     seconds: dict[str, float] = {}
-    losses: list[tuple[str, LossProgram]] = [("method", s.program), ("bare", bare)]
+    losses: list[tuple[str, LossProgram]] = [("method", s.parts.program), ("bare", bare)]
     for name, loss in losses[:: 1 if number % 2 else -1]:
         start = process_time()
-        s.learner.step(batch, plan, loss)
+        s.parts.learner.step(batch, plan, loss)
         seconds[name] = process_time() - start
     after = process_time()
-    await publish(s, Clock())
-    s.step += 1
+    await s.parts.publish()
+    s.parts.step += 1
     whole = before - begin + credit + seconds["method"] + process_time() - after
     return {"step": whole, "credit": credit, "loss": seconds["method"] - seconds["bare"]}
 
@@ -107,9 +105,9 @@ async def measured(method: str, steps: int) -> dict[str, object]:
     run = measured_run(method)
     model = load_model(run.model, lambda run, folder: folder)
     with ScoringPool(run.tasks.verifier(), run.reward_deadline) as pool:
-        session = open_session(run, run.stages[0], model, pool, 0)
-        assert isinstance(session.learner, TorchLearner)
-        await session.engine.swap(session.learner.publish())
+        session = open_stage(run, run.stages[0], model, pool, 0)
+        assert isinstance(session, ReinforceRunner)
+        await session.parts.engine.swap(session.parts.learner.publish())
         rows = [await measured_step(session, n) for n in range(WARM + steps)][WARM:]
     parts = {name: median(r[name] for r in rows) for name in ("step", "credit", "loss")}
     share = median((r["credit"] + r["loss"]) / r["step"] for r in rows)

@@ -33,10 +33,9 @@ async def steps_of(steps: int, kernel: bool) -> list[tuple[float, float]]:
     from assay.recipes import quickstart
     from assay.runtime.engine.settings import Native
     from assay.runtime.settings import DecoderShape
-    from assay.train.loop import step
     from assay.train.models import Scratch
     from assay.train.models import load as load_model
-    from assay.train.session import open_session
+    from assay.train.opening import open_stage
     from assay.verify import ScoringPool
 
     run = quickstart(0)
@@ -47,13 +46,13 @@ async def steps_of(steps: int, kernel: bool) -> list[tuple[float, float]]:
     model = load_model(run.model, lambda run, folder: folder)
     found: list[tuple[float, float]] = []
     with ScoringPool(run.tasks.verifier(), run.reward_deadline) as pool:
-        session = open_session(run, run.stages[0], model, pool, 0)
-        await session.serve()
+        session = open_stage(run, run.stages[0], model, pool, 0)
+        await session.parts.serve()
         for _ in range(WARM + steps):
             begin = perf_counter(), process_time()
-            await step(session)
+            await session.step()
             found.append((perf_counter() - begin[0], process_time() - begin[1]))
-            session.step, session.stage_step = session.step + 1, session.stage_step + 1
+            session.parts.step, session.parts.stage_step = session.parts.step + 1, session.parts.stage_step + 1
     return found[WARM:]
 
 

@@ -21,11 +21,11 @@ from assay.objective.methods import grpo
 from assay.runtime import AdamW, LearnerSettings, Native
 from assay.tasks import Rows
 from assay.train import train
-from assay.train.loop import StepResult, step
 from assay.train.models import Folder, from_folder
+from assay.train.opening import open_stage
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
-from assay.train.session import open_session
+from assay.train.runner import StepResult
 from assay.verify import ScoringPool
 from paced import Pace, Work, paid
 
@@ -82,14 +82,14 @@ def first_step(run: Run, work: Work) -> tuple[list[float], float]:
     """
     torch.set_num_threads(work.threads)
     with ScoringPool(run.tasks.verifier(), run.reward_deadline, workers=run.reward_workers) as pool:
-        session = open_session(replace(run, prove_weights=False), run.stages[0], from_folder(work.model), pool, 0)
+        session = open_stage(replace(run, prove_weights=False), run.stages[0], from_folder(work.model), pool, 0)
 
         async def once() -> StepResult:
-            await session.serve()
-            return await step(session)
+            await session.parts.serve()
+            return await session.step()
 
         found = asyncio.run(once())
-        torch.save({n: p.grad for n, p in cast(Any, session.learner).parameters.items()}, work.gradient("assay"))
+        torch.save({n: p.grad for n, p in cast(Any, session.parts.learner).parameters.items()}, work.gradient("assay"))
     attempts = {
         " ".join(map(str, g.rollouts[0].calls[0].prefix.tolist())): [r.calls[0].completion.ids.tolist() for r in g.rollouts]
         for g in found.groups

@@ -25,7 +25,7 @@ from assay.measure import agreement
 from assay.objective import IcePop, Objective, PolicyGradient, SeqSum, Truncate, tis
 from assay.runtime import AdamW, InProcess, LearnerSettings
 from assay.testing.models import random_model
-from assay.train.mismatch import Watched
+from assay.train.mismatch import TokenObserver
 
 if TYPE_CHECKING:
     from assay.runtime.learner.learner import TorchLearner
@@ -152,7 +152,7 @@ def pair(engine: Engine, learner: TorchLearner, groups: Sequence[Group]) -> dict
     """The numbers of a `Pair`."""
     batch = pack(list(groups))
     program = tis().compile(1)
-    watched = Watched(program, -1)
+    observer = TokenObserver(-1)
     before = learner.annotate(batch, Forward("logp_old"))
     mask = np.asarray(batch.token("mask"), np.bool_)
     drawn, own = (before.token(f"logp_{who}")[mask].astype(np.float64) for who in ("engine", "old"))
@@ -160,8 +160,8 @@ def pair(engine: Engine, learner: TorchLearner, groups: Sequence[Group]) -> dict
     gap = own - drawn
     found |= {"max": float(np.abs(gap).max()), "low": float(np.exp(gap.min())), "high": float(np.exp(gap.max()))}
     if "routed_experts" in engine.info().columns:
-        learner.step(watched.credit(before), program.plan, watched)
-        found["router_agreement"] = watched.metrics()["engine/router_agreement"]
+        learner.step(program.credit(before), program.plan, program, observer)
+        found["router_agreement"] = observer.metrics()["engine/router_agreement"]
     return found
 
 

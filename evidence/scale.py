@@ -93,7 +93,7 @@ class Cost:
 
     Attributes:
         cpu, wall: of the whole step.
-        parts: CPU-seconds by part (`assay.core.util.profiler`).
+        parts: CPU-seconds by part (`assay.core.timing`).
         tokens: sampled in it.
         load: of the machine when it was measured.
     """

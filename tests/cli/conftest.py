@@ -12,7 +12,7 @@ from assay.cli import main
 @pytest.fixture
 def assay(tmp_path, monkeypatch, capsys):
     """Calls ``assay ARGS`` in an empty folder; forgets the user's modules afterwards."""
-    from assay.cli import recipe
+    from assay.cli import recipe, user_files
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
@@ -30,7 +30,7 @@ def assay(tmp_path, monkeypatch, capsys):
     yield call
     for name in recipe.user_modules():
         sys.modules.pop(name, None)
-    recipe._USER.clear()
+    user_files.USER_FILES.clear()
     for name in set(sys.modules) - before:
         if name.startswith("mine"):
             del sys.modules[name]

@@ -22,7 +22,7 @@ def finished(tmp_path_factory):
     """A finished run and the file it came from, made once."""
     from cli_support import MINE
 
-    from assay.cli import main, recipe
+    from assay.cli import main, user_files
 
     root = tmp_path_factory.mktemp("finished")
     (root / "mine.py").write_text(MINE)
@@ -32,7 +32,7 @@ def finished(tmp_path_factory):
         assert main(["train", "mine.py:tiny", "--plain", "--stages.0.steps", "2"]) == 0
     finally:
         os.chdir(here)
-        recipe._USER.clear()
+        user_files.USER_FILES.clear()
         sys.modules.pop("mine", None)
         sys.path[:] = path
     return root

@@ -19,7 +19,7 @@ from assay.core.rollout import ids_of
 from assay.runtime import LearnerSettings, Mesh, MeshLearner, Muon, ValueHead
 from assay.runtime.distributed.mesh import build_learner
 from assay.runtime.learner.learner import TorchLearner
-from assay.train.mismatch import Watched
+from assay.train.mismatch import TokenObserver
 
 
 def test_a_learner_of_processes_lives_until_one_is_lost() -> None:
@@ -35,8 +35,10 @@ def lived() -> None:
     settings, (alone, program, batch) = CASES["grpo"].settings, made(CASES["grpo"], None)
     learner = MeshLearner(odd(), settings, total_steps=4, mesh=Mesh(data=2))
     try:
-        seen = [Watched(program, -1), Watched(program, -1)]
-        wanted, found = (who.step(batch, program.plan, by).metrics for who, by in zip((alone, learner), seen, strict=True))
+        seen = [TokenObserver(-1), TokenObserver(-1)]
+        wanted, found = (
+            who.step(batch, program.plan, program, by).metrics for who, by in zip((alone, learner), seen, strict=True)
+        )
         here = seen[0].metrics()
         assert here["engine/mismatch_abs"] > 0.1 and seen[1].metrics() == pytest.approx(here, rel=1e-3), "of all ranks' rows"
         assert found["grad/norm"] == pytest.approx(wanted["grad/norm"], rel=1e-4) and learner.version == alone.version == 1

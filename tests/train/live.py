@@ -16,17 +16,19 @@ from assay.rollout import Player
 from assay.runtime.learner.learner import TorchLearner
 from assay.train import models
 from assay.train.loop import StepResult, step
+from assay.train.opening import open_stage
+from assay.train.reinforce_runner import ReinforceRunner
 from assay.train.run import Run
-from assay.train.session import Session, open_session
 from assay.verify import ScoringPool
 
 
-def session(run: Run, wrap: Callable[[Any], Any] = lambda engine: engine, **player: Any) -> Session:
+def session(run: Run, wrap: Callable[[Any], Any] = lambda engine: engine, **player: Any) -> ReinforceRunner:
     model = models.load(run.model, lambda run, folder: folder)
-    s = open_session(run, run.stages[0], model, ScoringPool(run.tasks.verifier()), 0)
-    s.engine = wrap(s.engine)
-    assert isinstance(s.player, Player)
-    s.player = replace(s.player, engine=s.engine, **player)
+    s = open_stage(run, run.stages[0], model, ScoringPool(run.tasks.verifier()))
+    assert isinstance(s, ReinforceRunner)
+    s.parts.engine = wrap(s.parts.engine)
+    assert isinstance(s.sampler, Player)
+    s.sampler = replace(s.sampler, engine=s.parts.engine, **player)
     return s
 
 
@@ -48,14 +50,14 @@ def coin_toss(run: Run) -> Run:
     return replace(run, tasks=Rewarded(source=run.tasks, scorer=RandomReward()))
 
 
-def walk(s: Session, steps: int = 1) -> list[StepResult]:
+def walk(s: ReinforceRunner, steps: int = 1) -> list[StepResult]:
     async def work() -> list[StepResult]:
-        if s.proof:
-            await s.proof.calibrate(s.published(), s.engine, s.learner)
+        if s.parts.proof:
+            await s.parts.proof.calibrate(s.parts.published(), s.parts.engine, s.parts.learner)
         out: list[StepResult] = []
         for _ in range(steps):
             out.append(await step(s))
-            s.step, s.stage_step = s.step + 1, s.stage_step + 1
+            s.parts.step, s.parts.stage_step = s.parts.step + 1, s.parts.stage_step + 1
         return out
 
     return asyncio.run(work())

@@ -44,12 +44,13 @@ from assay.runtime.settings import AdamW
 from assay.tasks import Rows
 from assay.train import models
 from assay.train.driver import train
+from assay.train.evaluator import kl_to_base
 from assay.train.fits import check_run
 from assay.train.loop import step as rl_step
 from assay.train.models import Scratch
+from assay.train.opening import open_stage
+from assay.train.reinforce_runner import ReinforceRunner
 from assay.train.run import Evaluation, Run
-from assay.train.session import Session, open_session
-from assay.train.stage import kl_to_base
 from assay.verify import ScoringPool
 from assay_tasks import SortDigits
 
@@ -80,9 +81,9 @@ def rl(**changes: Any) -> Run:
     return replace(only_rl(**changes), tasks=Rewarded(source=SortDigits(levels=(1, 2, 3)), scorer=RandomReward()))
 
 
-def opened(run: Run) -> Session:
+def opened(run: Run) -> Any:
     model = models.load(run.model, lambda run, folder: folder)
-    return open_session(run, run.stages[0], model, ScoringPool(run.tasks.verifier()), 0)
+    return open_stage(run, run.stages[0], model, ScoringPool(run.tasks.verifier()), 0)
 
 
 def metrics(folder: Path) -> dict[int, dict[str, float]]:
@@ -90,16 +91,16 @@ def metrics(folder: Path) -> dict[int, dict[str, float]]:
     return {r["step"]: r["metrics"] for r in map(json.loads, lines)}
 
 
-def watched(s: Session) -> list[Batch]:
+def watched(s: ReinforceRunner) -> list[Batch]:
     """Batches as the loss saw them, as the session goes on."""
     seen: list[Batch] = []
-    prepare = s.program.prepare
+    prepare = s.parts.program.prepare
 
     def remembered(batch: Batch) -> Batch:
         seen.append(batch)
         return prepare(batch)
 
-    s.program.prepare = remembered  # type: ignore[method-assign]
+    s.parts.program.prepare = remembered  # type: ignore[method-assign]
     return seen
 
 
@@ -175,7 +176,7 @@ def test_a_reference_that_is_reset_is_read_at_its_version() -> None:
     assert [b.tokens["logp_ref"].version for b in seen] == [0, 0, 0, 3, 3, 3]
     gaps = [np.abs(b.token("logp_ref") - b.token("logp_old")).max() for b in seen]
     assert gaps[0] == gaps[1] == 0 < gaps[2]
-    fresh = s.learner.annotate(seen[3], *(f for f in s.plan.forwards if f.column == "logp_ref"))
+    fresh = s.parts.learner.annotate(seen[3], *(f for f in s.parts.plan.forwards if f.column == "logp_ref"))
     assert fresh.tokens["logp_ref"].version == 6
 
 
@@ -187,14 +188,14 @@ def test_right_behind_a_reset_the_reference_is_the_policy() -> None:
     assert [b.tokens["logp_ref"].version for b in seen] == [0, 0, 2, 2]
     assert np.array_equal(seen[2].token("logp_ref"), seen[2].token("logp_old"))
     stats: list[Mapping[str, float]] = []
-    made = s.learner.step
+    made = s.parts.learner.step
 
-    def counted(batch: Batch, plan: Plan, loss: LossProgram) -> Stats:
-        found = made(batch, plan, loss)
+    def counted(batch: Batch, plan: Plan, loss: LossProgram, observer: Any) -> Stats:
+        found = made(batch, plan, loss, observer)
         stats.append(found.metrics)
         return found
 
-    s.learner.step = counted  # type: ignore[method-assign]
+    s.parts.learner.step = counted  # type: ignore[method-assign]
     asyncio.run(rl_step(s))
     assert abs(stats[0]["kl/kl_ref"]) < 1e-9 < stats[1]["kl/kl_ref"]
 
@@ -218,11 +219,11 @@ def test_the_divergence_is_measured_from_the_start_of_its_stage() -> None:
     run = replace(run, stages=(run.stages[0], replace(run.stages[1], learner=settings(Anchor(refresh=Every(steps=1))))))
     model = models.load(run.model, lambda run, folder: folder)
     pool = ScoringPool(run.tasks.verifier())
-    first = open_session(run, run.stages[0], model, pool, 0)
-    first.learner.version = 5  # type: ignore[attr-defined]
-    s = open_session(run, run.stages[1], model, pool, 5, first)
-    assert s.learner.anchors.versions == {"ref": 5, "base": 5}  # type: ignore[attr-defined]
-    assert kl_to_base(s, []) == 0.0
+    first = open_stage(run, run.stages[0], model, pool, 0)
+    first.parts.learner.version = 5  # type: ignore[attr-defined]
+    s = open_stage(run, run.stages[1], model, pool, 5, first.parts)
+    assert s.parts.learner.anchors.versions == {"ref": 5, "base": 5}  # type: ignore[attr-defined]
+    assert kl_to_base(s.parts, []) == 0.0
 
 
 # ---- teachers --------------------------------------------------------------------------------------------------------
@@ -241,9 +242,9 @@ def test_each_arm_has_its_teacher(tmp_path: Path) -> None:
     (batch,) = seen
     arm = np.repeat(batch.per_row("arm"), batch.lengths)
     assert set(arm) == {"plus", "less"}
-    here, own = batch.token("mask"), s.program.objective.terms[0].prepare  # type: ignore[attr-defined]
+    here, own = batch.token("mask"), s.parts.program.objective.terms[0].prepare  # type: ignore[attr-defined]
     plus, less = batch.token("logp_plus"), batch.token("logp_less")
-    opinion = own(batch, np.ones(len(arm)), s.program._ranks("x"))["opinion"]  # type: ignore[attr-defined]
+    opinion = own(batch, np.ones(len(arm)), s.parts.program._ranks("x"))["opinion"]  # type: ignore[attr-defined]
     mine = np.where(arm == "plus", plus, less) - batch.token("logp_engine")
     np.testing.assert_allclose(opinion[here], mine[here], atol=1e-6)
     assert np.abs(plus - less)[here].max() > 1e-2
@@ -301,20 +302,22 @@ def test_the_policy_behind_the_solution_teaches_the_policy_without() -> None:
     s = opened(rl(objective=sdpo(0.5), learner=settings(OWN), guidance=Privileged(text="{solution};{prompt}"), **changes))
     seen = watched(s)
     for _ in range(2):
-        before = s.learner.publish()
+        before = s.parts.learner.publish()
         asyncio.run(rl_step(s))
-        s.step += 1
+        s.parts.step += 1
         batch = seen[-1]
         assert batch.tokens["logp_privileged"].version == before.version
-    policy = opened(s.run)  # the weights before the last step are gone; the first step's are the start's
+    policy = opened(s.parts.run)  # the weights before the last step are gone; the first step's are the start's
     first = seen[0]
     for row in range(len(first)):
         a, b = first.offsets[row], first.offsets[row + 1]
         secret = first.rows["privileged"][row]
         secret, prompt = secret[secret >= 0], int(first.rows["prompt"][row])
         tail = first.token("ids")[a:b][prompt:]
-        assert policy.tokenizer.decode(secret).endswith(";" + policy.tokenizer.decode(first.token("ids")[a : a + prompt]))
-        scored = policy.learner.score([np.concatenate([secret, tail]).astype(np.int32)])[0][len(secret) :]
+        assert policy.parts.tokenizer.decode(secret).endswith(
+            ";" + policy.parts.tokenizer.decode(first.token("ids")[a : a + prompt])
+        )
+        scored = policy.parts.learner.score([np.concatenate([secret, tail]).astype(np.int32)])[0][len(secret) :]
         here = first.token("mask")[a:b][prompt:]
         np.testing.assert_allclose(first.token("logp_privileged")[a:b][prompt:][here], scored[here], atol=2e-6)
     assert "replay" in {("on_policy", "expert", "replay", "offline", "preference")[k] for k in seen[1].rows["stream"]}
@@ -427,15 +430,15 @@ def test_alike_value_heads_go_on_in_the_next_stage(tmp_path: Path) -> None:
     run = replace(rl(), stages=(stage, replace(stage, learner=settings(Anchor(), heads=then))))
     model = models.load(run.model, lambda run, folder: folder)
     pool = ScoringPool(run.tasks.verifier())
-    first = open_session(run, run.stages[0], model, pool, 0)
+    first = open_stage(run, run.stages[0], model, pool, 0)
     for _ in range(2):
         asyncio.run(rl_step(first))
-    second = open_session(run, run.stages[1], model, pool, 2, first)
-    old, new = ({n: v.numpy() for n, v in s.learner.tensors()["heads"].items()} for s in (first, second))  # type: ignore[attr-defined]
+    second = open_stage(run, run.stages[1], model, pool, 2, first.parts)
+    old, new = ({n: v.numpy() for n, v in s.parts.learner.tensors()["heads"].items()} for s in (first, second))  # type: ignore[attr-defined]
     for name in ("values/weight", "values/bias", "values/target/weight", "gone/weight"):
         assert np.array_equal(old[name], new[name]), name
     assert np.abs(old["values/weight"]).max() > 0
     assert not np.array_equal(new["values/weight"], new["values/target/weight"])
     assert np.array_equal(new["gone/target/weight"], old["gone/weight"])
     assert not new["new/weight"].any()
-    assert not second.learner.tensors()["heads_optimizer"]  # type: ignore[attr-defined]
+    assert not second.parts.learner.tensors()["heads_optimizer"]  # type: ignore[attr-defined]

@@ -25,7 +25,6 @@ from assay.train.levels import arms_of
 from assay.train.models import Scratch
 from assay.train.reinforce import Reinforce, Until
 from assay.train.run import Evaluation, Run
-from assay.train.stage import gated_levels
 from assay.train.stages import WarmUp
 from assay_tasks import Reverse, SortDigits
 
@@ -130,9 +129,9 @@ def test_accuracy_by_arm_by_hand() -> None:
 def test_the_gate_holds_for_each_arm_that_is_evaluated(tmp_path: Path) -> None:
     shown = warm_up(steps=1, batch=8, demonstrations=0, levels={"sort": (1, 2), "reverse": (2,)}, gate=0.99)
     both = run(stages=(shown,))
-    assert gated_levels(both, shown) == {"sort": (1, 2), "reverse": (2,)}
+    assert shown.gate_levels(both) == {"sort": (1, 2), "reverse": (2,)}
     helped = replace(both, evaluation=replace(both.evaluation, levels={"sort": (3,)}))
-    assert gated_levels(helped, shown) == {"sort": (1, 2)}
+    assert shown.gate_levels(helped) == {"sort": (1, 2)}
     with pytest.raises(GateError, match="of the arm where"):
         train(both, tmp_path / "run")
     assert '"kind": "gate"' in (tmp_path / "run" / "events.jsonl").read_text()

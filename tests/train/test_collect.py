@@ -44,8 +44,8 @@ from assay.runtime.settings import AdamW, Lora
 from assay.train.collect import outcomes_of
 from assay.train.driver import train
 from assay.train.fits import check_run
+from assay.train.reinforce_runner import ReinforceRunner
 from assay.train.run import Run
-from assay.train.session import Session
 
 
 @dataclass(frozen=True)
@@ -59,16 +59,16 @@ class FullMarks:
 HINTED = Ghpo(text="{prompt}{hint}")
 
 
-def watched(s: Session) -> list[list[Outcome]]:
+def watched(s: ReinforceRunner) -> list[list[Outcome]]:
     """From now on what the session's curriculum observes, step by step."""
     seen: list[list[Outcome]] = []
-    observe = s.rl.curriculum.observe
+    observe = s.curriculum.observe
 
     def spy(outcomes: Sequence[Outcome]) -> None:
         seen.append(list(outcomes))
         observe(outcomes)
 
-    s.rl.curriculum.observe = spy  # type: ignore[method-assign]
+    s.curriculum.observe = spy  # type: ignore[method-assign]
     return seen
 
 
@@ -130,11 +130,11 @@ def test_a_refill_that_cannot_fill_ends_and_trains_on_what_there_is() -> None:
         only_rl(groups=3, filter=Mixed(), refill=Refill(rounds=2)), tasks=Rewarded(source=only_rl().tasks, scorer=FullMarks())
     )
     s = session(never)
-    before = dict(s.published().tensors)
+    before = dict(s.parts.published().tensors)
     (result,) = walk(s)
     assert result.metrics["filter/rounds"] == 2.0 and result.metrics["filter/graded"] == 6.0
     assert result.metrics["filter/kept"] == 0.0
-    assert dict(s.published().tensors) == before  # nothing to learn from
+    assert dict(s.parts.published().tensors) == before  # nothing to learn from
 
 
 def test_a_refill_that_must_fill_stops_the_run_and_says_why(tmp_path: Path) -> None:
@@ -328,13 +328,13 @@ def test_a_privileged_anchor_reads_at_the_temperature_of_the_sampler(temperature
     run = coin_toss(only_rl(objective=ref_kl(teacher="privileged"), learner=own, guidance=OwnPrompt()))
     s = session(replace(run, sampling=replace(run.sampling, temperature=temperature)))
     seen: list[Batch] = []
-    prepare = s.program.prepare
+    prepare = s.parts.program.prepare
 
     def remembered(batch: Batch, *rest: Any) -> Any:
         seen.append(batch)
         return prepare(batch, *rest)
 
-    s.program.prepare = remembered  # type: ignore[method-assign]
+    s.parts.program.prepare = remembered  # type: ignore[method-assign]
     walk(s)
     (batch,) = seen
     mask = batch.token("mask")

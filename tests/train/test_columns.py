@@ -200,7 +200,7 @@ def test_a_greedy_answer_without_verdict_takes_its_group_along(batches: list[Bat
 
 def test_the_policy_says_how_sure_it_is_of_the_prompt(batches: list[Batch]) -> None:
     s = session(only_rl(objective=progrpo()))
-    untouched = s.learner.score
+    untouched = s.parts.learner.score
     result = walk(s)[0]
     for g in result.groups:
         logp = np.sort(untouched([g.rollouts[0].calls[0].prefix], "ref")[0][1:])

@@ -21,7 +21,7 @@ from assay.objective import tis
 from assay.runs.storage import read_json
 from assay.runtime import AdamW, Auto, InProcess, LearnerSettings, Lora, Native, TransformersEngine, load_model, save_model
 from assay.train import Evaluation, Folder, Policy, Reinforce, Run, WarmUp, models, train
-from assay.train.session import open_session
+from assay.train.opening import open_stage
 from assay.verify import ScoringPool
 from assay_tasks import SortDigits
 
@@ -190,7 +190,7 @@ def test_routing_that_nobody_tells_of_is_refused(tmp_path):
 
 def opened(run: Run) -> Any:
     model = models.load(run.model, lambda run, folder: folder)
-    return open_session(run, run.stages[1], model, ScoringPool(run.tasks.verifier()), 0)
+    return open_stage(run, run.stages[1], model, ScoringPool(run.tasks.verifier()), 0)
 
 
 @pytest.mark.parametrize(
@@ -217,9 +217,9 @@ def test_the_engine_suits_the_model(tmp_path):
     save_model(hub_model("qwen3"), tmp_path / "own")
     save_model(hub_model("phi"), tmp_path / "other")
     own, other = hub_run(tmp_path / "own", None), hub_run(tmp_path / "other", None)
-    assert type(opened(own).engine).__name__ == "NativeEngine"
+    assert type(opened(own).parts.engine).__name__ == "NativeEngine"
     for run in (other, hub_run(tmp_path / "own", LORA), replace(own, engine=InProcess(max_batch=4))):
-        assert isinstance(opened(run).engine, TransformersEngine)
+        assert isinstance(opened(run).parts.engine, TransformersEngine)
     mine = hub_run(tmp_path / "own", LORA, engine=Native())
     for run, what in ((replace(other, engine=Native()), "PhiForCausalLM"), (mine, "an adapter")):
         with pytest.raises(ConfigError, match=rf"Run.engine=Native\(\) cannot serve .*{what}"):
@@ -230,9 +230,9 @@ def test_the_engine_suits_the_model(tmp_path):
 def test_frozen_weights_are_shared_and_trained_ones_are_not(tmp_path):
     save_model(hub_model("phi"), tmp_path / "base")
     s = opened(hub_run(tmp_path / "base", LORA))
-    theirs = dict(s.engine.weights._module.named_parameters())
-    for name, parameter in s.learner.policy.weights().items():
-        assert (theirs[name].data_ptr() == parameter.data_ptr()) == (name not in s.learner.parameters)
+    theirs = dict(s.parts.engine.weights._module.named_parameters())
+    for name, parameter in s.parts.learner.policy.weights().items():
+        assert (theirs[name].data_ptr() == parameter.data_ptr()) == (name not in s.parts.learner.parameters)
 
 
 def test_a_bfloat16_engine_is_proved_by_the_bits_that_it_serves(tmp_path):

@@ -30,11 +30,12 @@ from assay.runs import storage
 from assay.runtime import Lagged, NativeEngine
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.testing.faults import StaleModel, StaleTensor
-from assay.train import loop, models, stage
+from assay.train import evaluator, loop, models
 from assay.train.driver import train
+from assay.train.opening import open_stage
 from assay.train.proof import WeightProof
+from assay.train.reinforce_runner import ReinforceRunner
 from assay.train.run import Run
-from assay.train.session import Session, open_session
 from assay.verify import ScoringPool
 from assay_tasks import SortDigits
 
@@ -46,9 +47,9 @@ def lagging(lag: int = 2, **changes: Any) -> Run:
     return replace(only_rl(), tasks=tasks, stages=(practice,), checkpoint_every=2)
 
 
-def opened(run: Run) -> Session:
+def opened(run: Run) -> Any:
     model = models.load(run.model, lambda run, folder: folder)
-    return open_session(run, run.stages[0], model, ScoringPool(run.tasks.verifier()), 0)
+    return open_stage(run, run.stages[0], model, ScoringPool(run.tasks.verifier()), 0)
 
 
 def series(folder: Path, name: str) -> list[float]:
@@ -97,7 +98,7 @@ def test_steps_without_an_update_publish_nothing(tmp_path: Path) -> None:
 def test_what_rows_say_of_their_age_stands() -> None:
     s = opened(lagging(2))
     batch, _, _ = batches_of(lagging(2), steps=1)[0]
-    s.version = 5
+    s.parts.version = 5
     theirs = batch.with_rollouts(lag=np.full_like(batch.rollout("lag"), 9))
     assert loop.aged(s, theirs).token("staleness").max() == 0 and set(loop.aged(s, theirs).rollout("lag").tolist()) == {9}
     bare = replace(batch, tokens={n: c for n, c in batch.tokens.items() if n not in ("weight_version", "staleness")})
@@ -107,24 +108,24 @@ def test_what_rows_say_of_their_age_stands() -> None:
 # ---- what old samples are compared with ----------------------------------------------------------------------------------
 
 
-def batches_of(run: Run, steps: int = 3) -> list[tuple[Batch, dict[str, float], Session]]:
+def batches_of(run: Run, steps: int = 3) -> list[tuple[Batch, dict[str, float], ReinforceRunner]]:
     """Each step's batch as the learner got it, with the step's metrics."""
     s = opened(run)
     seen: list[Batch] = []
     update = loop.update
 
-    def noting(s: Session, batch: Batch) -> Any:
+    def noting(s: ReinforceRunner, batch: Batch) -> Any:
         seen.append(batch)
         return update(s, batch)
 
     async def walk() -> list[dict[str, float]]:
-        await s.serve()
+        await s.parts.serve()
         out: list[dict[str, float]] = []
-        if s.proof:
-            await s.proof.calibrate(s.published(), s.engine, s.learner)
+        if s.parts.proof:
+            await s.parts.proof.calibrate(s.parts.published(), s.parts.engine, s.parts.learner)
         for _ in range(steps):
             out.append(dict((await loop.step(s)).metrics))
-            s.step, s.stage_step = s.step + 1, s.stage_step + 1
+            s.parts.step, s.parts.stage_step = s.parts.step + 1, s.parts.stage_step + 1
         return out
 
     with pytest.MonkeyPatch.context() as patch:
@@ -136,7 +137,9 @@ def batches_of(run: Run, steps: int = 3) -> list[tuple[Batch, dict[str, float], 
 @pytest.mark.parametrize("objective", [grpo(kl=0.0), grpo(), cispo()], ids=["grpo", "grpo with kl", "cispo"])
 def test_a_ratio_is_to_the_policy_that_sampled(objective: Any) -> None:
     steps = batches_of(lagging(2, objective=objective))
-    assert all("logp_old" in s.plan.columns and not any(f.column == "logp_old" for f in s.plan.forwards) for _, _, s in steps)
+    assert all(
+        "logp_old" in s.parts.plan.columns and not any(f.column == "logp_old" for f in s.parts.plan.forwards) for _, _, s in steps
+    )
     for age, (batch, metrics, _) in enumerate(steps):
         np.testing.assert_array_equal(batch.token("logp_old"), batch.token("logp_engine"))
         mask = batch.token("mask")
@@ -158,16 +161,16 @@ def test_the_ratio_is_new_over_behaviour() -> None:
     s = opened(run)
 
     async def walk() -> tuple[float, float]:
-        await s.serve()
+        await s.parts.serve()
         for _ in range(2):
             await loop.step(s)
-            s.step += 1
+            s.parts.step += 1
         found: list[Batch] = []
         update = loop.update
 
-        def by_hand(s: Session, batch: Batch) -> Any:
+        def by_hand(s: ReinforceRunner, batch: Batch) -> Any:
             rows = [batch.token("ids")[a:b] for a, b in zip(batch.offsets[:-1], batch.offsets[1:], strict=True)]
-            present = np.concatenate(s.learner.score(rows))
+            present = np.concatenate(s.parts.learner.score(rows))
             gap = (present.astype(np.float64) - batch.token("logp_engine"))[batch.token("mask") & (spread(batch) != 0)]
             found.append(batch)
             kl.append(float((np.exp(gap) - 1 - gap).mean()))
@@ -182,7 +185,7 @@ def test_the_ratio_is_new_over_behaviour() -> None:
     def spread(batch: Batch) -> NDArray[Any]:
         return np.repeat(batch.rollout("components/correct")[batch.rows["rollout"]], batch.lengths)
 
-    s.proof = None
+    s.parts.proof = None
     said, computed = asyncio.run(walk())
     assert computed > 1e-6
     assert said == pytest.approx(computed, rel=1e-3)
@@ -192,7 +195,7 @@ def test_a_correction_keeps_the_learners_policy_as_the_old() -> None:
     """Decoupled PPO: trust region around the learner's policy at the batch's start, the age corrected by ``pi_old/pi_engine``."""
     steps = batches_of(lagging(2, objective=areal()))
     for age, (batch, metrics, s) in enumerate(steps):
-        assert [f.column for f in s.plan.forwards] == ["logp_old"]
+        assert [f.column for f in s.parts.plan.forwards] == ["logp_old"]
         gap = np.abs(batch.token("logp_old") - batch.token("logp_engine"))[batch.token("mask")]
         assert gap.max() < 1e-4 if age == 0 else gap.max() > 1e-3
         assert metrics["policy/kl_old"] == pytest.approx(0.0, abs=1e-9)  # one update: the old policy is the present one
@@ -252,16 +255,16 @@ class Lying:
         await self.engine.abort(ids)
 
 
-async def published(s: Session, engine: Any, updates: int = 6, lr: float = 1e-2) -> list[tuple[int, bool]]:
+async def published(s: ReinforceRunner, engine: Any, updates: int = 6, lr: float = 1e-2) -> list[tuple[int, bool]]:
     """The version served after each of some updates, and whether it was proved, with a learner that moves every weight."""
     from assay.runtime.learner.learner import TorchLearner
     from assay.runtime.models.model import with_arrays
 
-    model = models.load(s.run.model, lambda run, folder: folder)
-    arrays = {n: np.array(a) for n, a in (s.published().payload or {}).items()}
-    assert s.proof is not None
-    await engine.swap(s.published())
-    await s.proof.calibrate(s.published(), engine, s.learner)
+    model = models.load(s.parts.run.model, lambda run, folder: folder)
+    arrays = {n: np.array(a) for n, a in (s.parts.published().payload or {}).items()}
+    assert s.parts.proof is not None
+    await engine.swap(s.parts.published())
+    await s.parts.proof.calibrate(s.parts.published(), engine, s.parts.learner)
     found: list[tuple[int, bool]] = []
     for version in range(1, updates + 1):
         rng = np.random.default_rng(version)
@@ -269,21 +272,21 @@ async def published(s: Session, engine: Any, updates: int = 6, lr: float = 1e-2)
         manifest = manifest_for(engine, version, arrays)
         await engine.swap(manifest)
         learner = TorchLearner(with_arrays(model, arrays), LearnerSettings(), total_steps=1)
-        found.append((engine.info().version, await s.proof.check(manifest, engine, learner)))
+        found.append((engine.info().version, await s.parts.proof.check(manifest, engine, learner)))
     return found
 
 
-def proving(**changes: Any) -> Session:
+def proving(**changes: Any) -> Any:
     s = opened(lagging(2))
-    assert s.proof is not None
-    s.proof = WeightProof(rows=s.proof.rows, lag=2, rehearse=False, **changes)
+    assert s.parts.proof is not None
+    s.parts.proof = WeightProof(rows=s.parts.proof.rows, lag=2, rehearse=False, **changes)
     return s
 
 
 @pytest.mark.parametrize("witness", ["probes", "checksums"])
 def test_a_healthy_lag_is_proved(witness: str) -> None:
     s = proving(**{witness: False})
-    assert asyncio.run(published(s, s.engine)) == [(v, True) for v in (0, 0, 1, 2, 3, 4)]
+    assert asyncio.run(published(s, s.parts.engine)) == [(v, True) for v in (0, 0, 1, 2, 3, 4)]
 
 
 @pytest.mark.parametrize("lag", [1, 3])
@@ -295,8 +298,8 @@ def test_another_lag_than_the_runs_is_caught(lag: int) -> None:
         asyncio.run(published(s, Lagged(native(s), lag)))
 
 
-def native(s: Session) -> NativeEngine:
-    lagged = s.lagged
+def native(s: ReinforceRunner) -> NativeEngine:
+    lagged = s.parts.stale
     assert lagged is not None and isinstance(lagged.engine, NativeEngine)
     return lagged.engine
 
@@ -329,14 +332,14 @@ def test_faults_of_the_swap_are_caught_behind_a_lag(fault: Any) -> None:
 def test_evaluation_uses_the_newest_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Greedy answers held out are those of the trained model; every attempt in training is older than it."""
     versions: list[set[int]] = []
-    evaluate = stage.evaluate
+    evaluate = evaluator.evaluate
 
     async def noting(*given: Any) -> Any:
         found = await evaluate(*given)
         versions.append({span.version for a in found for r in a.rollouts for c in r.calls for span in c.completion.spans})
         return found
 
-    monkeypatch.setattr(stage, "evaluate", noting)
+    monkeypatch.setattr(evaluator, "evaluate", noting)
     run = lagging(2, steps=4)
     train(replace(run, evaluation=replace(run.evaluation, every=2)), tmp_path / "run")
     assert versions == [{0}, {0}, {2}, {2}, {4}, {4}]
@@ -348,8 +351,8 @@ def test_an_engine_that_does_not_go_back_behind_an_evaluation_is_caught(monkeypa
     monkeypatch.setattr(Lagged, "present", lambda self: _Stays(self))
 
     async def walk() -> None:
-        await published(s, s.engine)
-        async with s.present():
+        await published(s, s.parts.engine)
+        async with s.parts.present():
             pass
 
     with pytest.raises(WeightProofError, match="serves weight version 6, the learner published 6, with 4 due"):
@@ -413,7 +416,7 @@ def test_what_a_lagged_engine_refuses() -> None:
     s = opened(lagging(2))
     with pytest.raises(ConfigError, match=r"Lagged: lag=0; use at least 1"):
         Lagged(native(s), 0)
-    full = s.published()
+    full = s.parts.published()
     delta = manifest_of(1, {"model.norm.weight": np.ones(32, np.float32)}, base=full.digest)
     engine = Lagged(native(s), 2)
 
@@ -431,11 +434,11 @@ def test_what_a_lagged_engine_refuses() -> None:
 
 def test_waiting_weights_are_copies_and_requests_go_through() -> None:
     s = opened(lagging(1))
-    engine = s.lagged
+    engine = s.parts.stale
     assert engine is not None
-    arrays = {n: np.array(a) for n, a in (s.published().payload or {}).items()}
+    arrays = {n: np.array(a) for n, a in (s.parts.published().payload or {}).items()}
     first = manifest_for(engine, 0, arrays)
-    request = Request(id="a", prompt=s.tokenizer.encode("S1"), seed=1, sampling=Sampling(max_new_tokens=3))
+    request = Request(id="a", prompt=s.parts.tokenizer.encode("S1"), seed=1, sampling=Sampling(max_new_tokens=3))
 
     async def walk() -> Completion:
         await engine.swap(first)

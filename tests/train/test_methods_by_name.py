@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,11 +19,8 @@ from assay.objective.methods import methods
 from assay.runtime.models.hf import save_model
 from assay.train import models
 from assay.train.fits import check_fits
-from assay.train.given import given_step
-from assay.train.loop import step
+from assay.train.opening import open_stage
 from assay.train.run import Run
-from assay.train.session import Session, open_session
-from assay.train.stage import given_rows
 from assay.train.stages import WarmUp
 from assay.train.wiring import models_of
 from assay.verify import ScoringPool
@@ -80,11 +78,11 @@ def named(name: str, *more: str) -> Run:
     return coin_toss(run)
 
 
-def weights(s: Session) -> list[np.ndarray]:
+def weights(s: Any) -> list[np.ndarray]:
     """Of the policy, then those of its heads, which may learn before it."""
-    policy = s.learner.publish().payload
+    policy = s.parts.learner.publish().payload
     assert policy is not None
-    heads = [t.numpy() for _, own, _ in s.learner.heads.kept().values() for t in own.values()]
+    heads = [t.numpy() for _, own, _ in s.parts.learner.heads.kept().values() for t in own.values()]
     return [np.array(a) for a in (*policy.values(), *heads)]
 
 
@@ -97,11 +95,11 @@ def test_two_steps_by_name(name: str, teacher: Path, pool: ScoringPool) -> None:
     model = models.load(run.model, lambda run, folder: folder)
     check_fits(run, model)
     assert isinstance(stage, WarmUp) == (name == "nll")
-    s = open_session(run, stage, model, pool, 0)
-    before, rows = weights(s), given_rows(s)
+    s = open_stage(run, stage, model, pool, 0)
+    before = weights(s)
     for _ in range(2):
-        metrics = given_step(s, rows) if rows else asyncio.run(step(s)).metrics
-        s.step, s.stage_step = s.step + 1, s.stage_step + 1
+        metrics = asyncio.run(s.step()).metrics
+        s.parts.step, s.parts.stage_step = s.parts.step + 1, s.parts.stage_step + 1
         assert np.isfinite(metrics["loss/total"])
     after = weights(s)
     assert any((a != b).any() for a, b in zip(before, after, strict=True)), "nothing was learned"

@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ from assay.objective.loss.policy import PolicyGradient
 from assay.runtime import Auto, InProcess, LearnerSettings, Native, TorchLearner
 from assay.testing.faults import WrongLogprobs
 from assay.train import MismatchCheck, resume, train
-from assay.train.mismatch import Watched
+from assay.train.mismatch import TokenObserver
 from assay.train.run import Evaluation, Run
 
 FAR = {"float32": 1e-4, "bfloat16": 0.2}
@@ -81,7 +80,7 @@ def coin_run(**changes: Any) -> Run:
 def test_a_float32_pair_is_measured_at_every_step_whoever_asks(engine: Any, objective: Any) -> None:
     """Both engines; `reinforce` asks for no log-probabilities of the learner's at all, `tis` does."""
     s = session(replace(coin_run(objective=objective), engine=engine))
-    assert any(f.column == "logp_old" for f in s.plan.forwards) == (objective == tis())
+    assert any(f.column == "logp_old" for f in s.parts.plan.forwards) == (objective == tis())
     for result in walk(s, 3):
         m = result.metrics
         assert 0.0 <= m["engine/mismatch_k3"] < 1e-8 and m["engine/mismatch_abs"] < 1e-5 and m["engine/max_ratio"] < 1 + 1e-4
@@ -105,7 +104,7 @@ def test_the_first_update_tells_what_a_pass_before_it_would(monkeypatch: pytest.
     before, later = walk(session(run), 2)
     assert asked == ["logp_old"], "one pass, at the first step alone"
     s = session(run)
-    s.stage_step = 1  # so that no pass is made for it
+    s.parts.stage_step = 1  # so that no pass is made for it
     live = walk(s)[0]
     assert asked == ["logp_old"] and live.metrics["rows/skipped"] == 0
     for name in ("k1", "k3", "abs"):
@@ -159,10 +158,9 @@ def test_what_several_ranks_saw_is_put_together() -> None:
     told = TokenColumn("logp_engine", np.full(3, -1.0, np.float32), "engine")
     sample = Sample(rollout="", ids=ids_of([1, 2, 3]), mask=np.array([False, True, True]))
     row = pack_rows([(0, sample)], {"group": np.zeros(1, np.int64)}).with_tokens(told)
-    program = SimpleNamespace(micro=lambda batch, live: (0.0, {}))
-    ranks = [Watched(program, -1) for _ in range(3)]
+    ranks = [TokenObserver(-1) for _ in range(3)]
     for rank, gap in zip(ranks, (0.0, np.log(2.0), np.log(2.0)), strict=True):
-        rank.micro(row, {"logp_new": torch.full((3,), -1.0 + gap)})
+        rank.observe(row, {"logp_new": torch.full((3,), -1.0 + gap)})
     shown: list[Any] = []
     for rank, speaks in zip(ranks, (True, True, False), strict=True):
         rank.exchange(lambda own: shown.append(own) or own, speaks)

@@ -14,11 +14,13 @@ import torch
 from tiny_runs import SHAPE, in_child, only_rl, reinforce, tiny, warm_up
 
 from assay.core.errors import EngineError, OutOfMemoryError
+from assay.core.out_of_memory import ran_out
+from assay.core.timing import span
 from assay.guide import Compose
 from assay.objective import grpo
 from assay.runtime import Anchor, LearnerSettings
 from assay.train import Evaluation, Scratch, train
-from assay.train.room import advice, asking, ran_out
+from assay.train.room import advice
 
 PETA = 1 << 50
 
@@ -28,16 +30,16 @@ def test_what_is_memory_and_what_is_not():
         pytest.raises(
             OutOfMemoryError, match=r"the sampler asked for more memory than there is \(DefaultCPUAllocator: can't all"
         ),
-        asking("the sampler"),
+        span("sample"),
     ):
         torch.empty(PETA)
-    with pytest.raises(OutOfMemoryError, match=r"a list asked for .*\(MemoryError\)"), asking("a list"):
+    with pytest.raises(OutOfMemoryError, match=r"the gradient pass asked for .*\(MemoryError\)"), span("update"):
         bytearray(1 << 62)
-    with pytest.raises(ZeroDivisionError), asking("nothing"):
+    with pytest.raises(ZeroDivisionError), span("update"):
         _ = 1 / 0
-    with pytest.raises(RuntimeError, match="size mismatch"), asking("nothing"):
+    with pytest.raises(RuntimeError, match="size mismatch"), span("update"):
         raise RuntimeError("size mismatch")
-    with pytest.raises(OutOfMemoryError, match=r"^one asked"), asking("two"), asking("one"):
+    with pytest.raises(OutOfMemoryError, match=r"^the gradient pass asked"), span("step"), span("update"):
         torch.empty(PETA)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -29,11 +30,11 @@ from assay.runtime.text.tokenizer import HubTokenizer, char_tokenizer
 from assay.train import models
 from assay.train.driver import resume, train
 from assay.train.fits import check_run
-from assay.train.given import given_step, in_order
-from assay.train.prefer import Preferences, check_objective
+from assay.train.given import in_order
+from assay.train.given_checks import check_preferred as check_objective
+from assay.train.opening import open_stage
+from assay.train.prefer import Preferences
 from assay.train.run import Run
-from assay.train.session import open_session
-from assay.train.stage import given_rows
 from assay.train.stages import Prefer
 from assay.verify import ScoringPool
 
@@ -218,10 +219,8 @@ def test_every_method_for_preferences_takes_a_step_and_all_others_are_refused() 
         taken.append(name)
         run = preferring(stage)
         model = models.load(run.model, lambda run, folder: folder)
-        s = open_session(run, stage, model, ScoringPool(run.tasks.verifier()), 0)
-        given = given_rows(s)
-        assert given is not None
-        found = given_step(s, given)
+        s = open_stage(run, stage, model, ScoringPool(run.tasks.verifier()), 0)
+        found = asyncio.run(s.step()).metrics
         assert found["grad/norm"] > 0 and np.isfinite(found["loss/total"])
     assert sorted(taken) == TAKEN.split()
 

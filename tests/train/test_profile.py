@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from tiny_runs import tiny
 
-from assay.core.util.profiler import Parts
+from assay.core.timing import Profile, StepTimer, profile_metrics
 from assay.measure.panels import profile_of
 from assay.measure.report import write_report
 from assay.measure.runs import read_run
-from assay.train.clock import Clock, profile_metrics
 from assay.train.driver import resume, train
 
 RL = {"engine", "rollout", "verify", "credit", "forward", "backward", "optimizer", "publish", "proof", "framework"}
@@ -43,7 +42,7 @@ def ticks(monkeypatch: pytest.MonkeyPatch) -> None:
         return next(count) * TICK
 
     monkeypatch.setattr(time, "perf_counter", tick)
-    monkeypatch.setattr(Parts.__init__, "__defaults__", (None, tick, tick))
+    monkeypatch.setattr(Profile.__init__, "__defaults__", (None, tick, tick))
 
 
 @pytest.mark.usefixtures("ticks")
@@ -83,4 +82,5 @@ def test_an_engine_elsewhere_is_the_wait_for_it() -> None:
         "time/profile_cpu/engine": 0.5,
         "time/profile_cpu/framework": 1.0,
     }
-    assert Clock().seconds().keys() == {"time/step"}
+    with StepTimer() as timer:
+        assert timer.seconds().keys() == {"time/step"}

@@ -20,14 +20,14 @@ from assay.core.manifest import Manifest
 from assay.core.protocols import Engine
 from assay.core.rollout import Ids
 from assay.lab.controls import RandomReward, Rewarded
-from assay.runs.journal import Journal
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongTiedHead
 from assay.train import models
+from assay.train.opening import open_stage
 from assay.train.proof import WeightProof, _gap, _little, _Published
+from assay.train.reinforce_runner import ReinforceRunner
 from assay.train.run import Run
-from assay.train.session import Session, open_session
-from assay.train.stage import Desk
+from assay.train.run_driver import RunDriver
 from assay.verify import ScoringPool
 from assay_tasks import SortDigits
 
@@ -50,31 +50,31 @@ def rl_run(lr: float) -> Run:
 class Nudged:
     """A learner whose every step surely moves every weight by about ``lr``: the proof must not depend on rewards."""
 
-    def __init__(self, s: Session, lr: float) -> None:
+    def __init__(self, s: ReinforceRunner, lr: float) -> None:
         self.s, self.lr, self.version = s, lr, 0
-        self.arrays = {n: np.array(a) for n, a in (s.published().payload or {}).items()}
+        self.arrays = {n: np.array(a) for n, a in (s.parts.published().payload or {}).items()}
 
     def step(self) -> Manifest:
         rng = np.random.default_rng(self.version)
         self.version += 1
         self.arrays = {n: (a + self.lr * rng.choice([-1.0, 1.0], a.shape)).astype(np.float32) for n, a in self.arrays.items()}
-        return manifest_for(self.s.engine, self.version, self.arrays)
+        return manifest_for(self.s.parts.engine, self.version, self.arrays)
 
 
-def session(tmp_path: Path, lr: float = 1e-3) -> tuple[Run, Session]:
+def session(tmp_path: Path, lr: float = 1e-3) -> tuple[Run, Any]:
     run = rl_run(lr)
     model = models.load(run.model, lambda run, folder: folder)
-    return run, open_session(run, run.stages[0], model, ScoringPool(run.tasks.verifier()), 0)
+    return run, open_stage(run, run.stages[0], model, ScoringPool(run.tasks.verifier()), 0)
 
 
-async def proved_steps(s: Session, engine: Engine, proof: WeightProof, lr: float, steps: int = 4) -> list[bool]:
+async def proved_steps(s: ReinforceRunner, engine: Engine, proof: WeightProof, lr: float, steps: int = 4) -> list[bool]:
     """Updates of a nudged learner, each published, swapped in and proved."""
     from assay.runtime.learner.learner import TorchLearner
     from assay.runtime.models.model import with_arrays
 
-    model = models.load(s.run.model, lambda run, folder: folder)
+    model = models.load(s.parts.run.model, lambda run, folder: folder)
     nudged = Nudged(s, lr)
-    await proof.calibrate(s.published(), engine, s.learner)
+    await proof.calibrate(s.parts.published(), engine, s.parts.learner)
     found: list[bool] = []
     for _ in range(steps):
         manifest = nudged.step()
@@ -86,9 +86,9 @@ async def proved_steps(s: Session, engine: Engine, proof: WeightProof, lr: float
 
 def test_a_healthy_engine_is_proved(tmp_path: Path) -> None:
     _, s = session(tmp_path)
-    assert s.proof is not None
-    assert asyncio.run(proved_steps(s, s.engine, s.proof, lr=1e-3)) == [True] * 4
-    assert 0.0 <= s.proof.noise < 1e-4
+    assert s.parts.proof is not None
+    assert asyncio.run(proved_steps(s, s.parts.engine, s.parts.proof, lr=1e-3)) == [True] * 4
+    assert 0.0 <= s.parts.proof.noise < 1e-4
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -97,7 +97,7 @@ def test_checksums_catch_every_fault(tmp_path: Path, fault: str, lr: float) -> N
     _, s = session(tmp_path)
     proof = replace_probes(s, probes=False)
     with pytest.raises(WeightProofError, match=r"tensors differ .*(weight)"):
-        asyncio.run(proved_steps(s, FAULTS[fault](s.engine), proof, lr))
+        asyncio.run(proved_steps(s, FAULTS[fault](s.parts.engine), proof, lr))
 
 
 @pytest.mark.parametrize(("fault", "lr"), [(f, 1e-2) for f in FAULTS] + [("whole model one step stale", 1e-6)])
@@ -106,22 +106,22 @@ def test_probes_alone_catch_faults_of_the_whole_model(tmp_path: Path, fault: str
     _, s = session(tmp_path)
     proof = replace_probes(s, checksums=False)
     with pytest.raises(WeightProofError, match=r"stale|other weights"):
-        asyncio.run(proved_steps(s, FAULTS[fault](s.engine), proof, lr))
+        asyncio.run(proved_steps(s, FAULTS[fault](s.parts.engine), proof, lr))
 
 
 def test_rounding_of_trained_weights_is_no_fault_and_more_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise measured on fresh weights is smaller than what trained ones show."""
     _, s = session(tmp_path)
-    proof, score = replace_probes(s, checksums=False), s.engine.score
+    proof, score = replace_probes(s, checksums=False), s.parts.engine.score
 
     def off_by(gap: float) -> bool:
         async def noisy(rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
             return [x + np.float32(gap) for x in await score(rows)]
 
-        monkeypatch.setattr(s.engine, "score", noisy)
-        return asyncio.run(proof.check(s.published(), s.engine, s.learner))
+        monkeypatch.setattr(s.parts.engine, "score", noisy)
+        return asyncio.run(proof.check(s.parts.published(), s.parts.engine, s.parts.learner))
 
-    asyncio.run(proof.calibrate(s.published(), s.engine, s.learner))
+    asyncio.run(proof.calibrate(s.parts.published(), s.parts.engine, s.parts.learner))
     assert proof.noise < 2e-6
     assert off_by(2e-5)
     with pytest.raises(WeightProofError, match="other weights"):
@@ -145,12 +145,12 @@ class Unseen:
 def test_a_rehearsal_sees_each_tensor_that_never_arrives(tmp_path: Path, names: set[str]) -> None:
     """However small the updates are: a healthy engine passes, with no tensor out of sight, and is as it was afterwards."""
     _, s = session(tmp_path)
-    proof, before = replace_probes(s), s.learner.state_digest()
-    assert asyncio.run(proved_steps(s, Unseen(s.engine, names), proof, lr=1e-6)) == [True] * 4
-    assert (proof.blind, proof.steady, s.learner.state_digest()) == ((), True, before)
-    for name in sorted(s.published().tensors):
-        engine = Unseen(StaleTensor(session(tmp_path)[1].engine, name), names)
-        asyncio.run(engine.swap(s.published()))
+    proof, before = replace_probes(s), s.parts.learner.state_digest()
+    assert asyncio.run(proved_steps(s, Unseen(s.parts.engine, names), proof, lr=1e-6)) == [True] * 4
+    assert (proof.blind, proof.steady, s.parts.learner.state_digest()) == ((), True, before)
+    for name in sorted(s.parts.published().tensors):
+        engine = Unseen(StaleTensor(session(tmp_path)[1].parts.engine, name), names)
+        asyncio.run(engine.swap(s.parts.published()))
         with pytest.raises(WeightProofError, match=rf"in all of them: {name} did not arrive|tensors differ"):
             asyncio.run(proved_steps(s, engine, replace_probes(s), lr=1e-6))
 
@@ -160,18 +160,18 @@ def test_an_engine_back_at_its_base_is_known_again(tmp_path: Path) -> None:
     _, s = session(tmp_path)
     proof = replace_probes(s, checksums=False, rehearse=False)
     with pytest.raises(WeightProofError, match="bit for bit those that version 1 gave: it serves version 1 again"):
-        asyncio.run(proved_steps(s, BaseWeights(s.engine, healthy=3), proof, lr=3e-7))
+        asyncio.run(proved_steps(s, BaseWeights(s.parts.engine, healthy=3), proof, lr=3e-7))
 
 
 def test_an_engine_that_repeats_nothing_to_the_bit_is_not_proved_by_probes(tmp_path: Path) -> None:
     _, s = session(tmp_path)
-    proof, score, rng = replace_probes(s, checksums=False), s.engine.score, np.random.default_rng(0)
+    proof, score, rng = replace_probes(s, checksums=False), s.parts.engine.score, np.random.default_rng(0)
 
     class Unsteady(Unseen):
         async def score(self, rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
             return [x + np.float32(rng.normal() * 1e-6) for x in await score(rows)]
 
-    assert asyncio.run(proved_steps(s, Unsteady(s.engine, set()), proof, lr=1e-6)) == [False] * 4
+    assert asyncio.run(proved_steps(s, Unsteady(s.parts.engine, set()), proof, lr=1e-6)) == [False] * 4
     assert not proof.steady
 
 
@@ -246,24 +246,24 @@ def test_an_engine_that_answers_a_small_change_alike_is_neither_stale_nor_proved
 def test_without_a_witness_the_state_is_unproven(tmp_path: Path) -> None:
     _, s = session(tmp_path)
     proof = WeightProof(rows=[], probes=False, checksums=False)
-    assert asyncio.run(proved_steps(s, BaseWeights(s.engine), proof, 1e-3)) == [False] * 4
+    assert asyncio.run(proved_steps(s, BaseWeights(s.parts.engine), proof, 1e-3)) == [False] * 4
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_run_stops_at_the_fault(tmp_path: Path, fault: str) -> None:
     run, s = session(tmp_path)
-    s.engine = FAULTS[fault](s.engine)
-    s.player = replace(s.player, engine=s.engine)  # type: ignore[type-var]
-    journal = Journal(tmp_path)
+    s.parts.engine = FAULTS[fault](s.parts.engine)
+    s.sampler = replace(s.sampler, engine=s.parts.engine)  # type: ignore[type-var]
+    driver = RunDriver(run, tmp_path)
     with pytest.raises(WeightProofError):
-        asyncio.run(Desk(run, tmp_path, journal).stage(0, s))
-    journal.close()
-    assert s.step < run.steps
+        asyncio.run(driver.stage(0, s))
+    driver.journal.close()
+    assert s.parts.step < run.steps
 
 
-def replace_probes(s: Session, **changes: bool) -> WeightProof:
-    assert s.proof is not None
-    return WeightProof(rows=s.proof.rows, **changes)
+def replace_probes(s: ReinforceRunner, **changes: bool) -> WeightProof:
+    assert s.parts.proof is not None
+    return WeightProof(rows=s.parts.proof.rows, **changes)
 
 
 def test_a_few_tokens_of_a_mixture_may_be_far_off_and_all_of_them_not() -> None:

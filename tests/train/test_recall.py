@@ -26,8 +26,8 @@ from assay.runtime.engine.native import NativeEngine
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.train import loop, models
 from assay.train.driver import train
+from assay.train.reinforce_runner import ReinforceRunner
 from assay.train.run import Run
-from assay.train.session import Session
 from assay_tasks import KeyValue
 
 
@@ -146,19 +146,19 @@ def test_without_a_kernel_nothing_is_recalled(tmp_path: Path, counted: Counter[s
 def left_at_updates(run: Run, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Left], Left]:
     """What is on the trail as each of three steps updates the weights, and behind the last."""
     s = opened(replace(run, prove_weights=False))
-    engine = s.lagged.engine if s.lagged else s.engine
+    engine = s.parts.stale.engine if s.parts.stale else s.parts.engine
     assert isinstance(engine, NativeEngine) and engine.trail is not None
     trail, update, found = engine.trail, loop.update, list[Left]()
 
-    def noting(s: Session, batch: Any) -> Any:
+    def noting(s: ReinforceRunner, batch: Any) -> Any:
         found.append(trail.left())
         return update(s, batch)
 
     async def walk() -> None:
-        await s.serve()
+        await s.parts.serve()
         for _ in range(3):
             await loop.step(s)
-            s.step += 1
+            s.parts.step += 1
 
     monkeypatch.setattr(loop, "update", noting)
     asyncio.run(walk())

@@ -23,10 +23,10 @@ from assay.rollout import Branching, Chunks, KeepLast, PlayerSpec, Summarise
 from assay.rollout.positions import context_after
 from assay.train import models
 from assay.train.driver import train
+from assay.train.opening import open_stage
 from assay.train.policy import Policy
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run
-from assay.train.session import open_session
 from assay.verify import ScoringPool
 from assay_tasks import Heaps, KeyValue
 from assay_tasks.heaps import best
@@ -74,9 +74,9 @@ def test_rewritten_conversations_are_trained_token_for_token(context: Any, monke
     """Every sampled token carries loss once, under the very distribution that it was sampled from."""
     seen = spied(monkeypatch)
     s = session(coin_toss(running(PlayerSpec(context=context))))
-    before = s.learner.state_digest()
+    before = s.parts.learner.state_digest()
     results = walk(s, 2)
-    assert s.learner.state_digest() != before
+    assert s.parts.learner.state_digest() != before
     for result, batch in zip(results, seen, strict=True):
         played = rollouts(result)
         assert int(batch.token("mask").sum()) == sum(r.length for r in played)
@@ -117,7 +117,7 @@ def test_a_killed_run_of_rewritten_conversations_goes_on_to_the_same_bits(contex
 def test_branches_are_trained_once_and_the_run_goes_on_to_the_same_bits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     run = replace(running(Branching(tau=0.45), group_size=6, steps=4), checkpoint_every=2)
     seen = spied(monkeypatch)
-    s = open_session(coin_toss(run), run.stages[0], models.load(run.model, lambda run, folder: folder), pool(run), 0)
+    s = open_stage(coin_toss(run), run.stages[0], models.load(run.model, lambda run, folder: folder), pool(run), 0)
     results = walk(s, 2)
     for result, batch in zip(results, seen, strict=True):
         played = rollouts(result)
@@ -196,7 +196,7 @@ class Restarting:
 
 def test_rollouts_that_begin_at_a_snapshot_are_judged_and_trained() -> None:
     run = replace(running(Midway(max_turns=9), steps=2), tasks=Heaps(levels=(2,)))
-    s = open_session(run, run.stages[0], models.load(run.model, lambda run, folder: folder), ScoringPool(run.tasks.verifier()), 0)
+    s = open_stage(run, run.stages[0], models.load(run.model, lambda run, folder: folder), ScoringPool(run.tasks.verifier()), 0)
     (result,) = walk(s)
     played = rollouts(result)
     assert all(r.context.snapshot["turn"] == 1 and r.calls[0].role == "second" for r in played)

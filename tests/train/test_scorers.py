@@ -234,7 +234,7 @@ def test_rollouts_that_ended_in_an_error_are_not_shown_to_the_scorer() -> None:
 
     s = session(only_rl())
     s.scorer = Seen()
-    collect = s.player.collect
+    collect = s.sampler.collect
 
     async def broken(contexts: Any, n: int) -> Any:
         made = await collect(contexts, n)
@@ -246,7 +246,7 @@ def test_rollouts_that_ended_in_an_error_are_not_shown_to_the_scorer() -> None:
     class Broken:
         collect = staticmethod(broken)
 
-    s.player = Broken()
+    s.sampler = Broken()
     group = walk(s)[0].groups[0]
     assert Stop.ERROR not in shown and len(shown) == 14
     assert [x.fault for x in group.scores[:2]] == [Fault.POLICY, Fault.INFRA] and group.scores[0].components == {
@@ -268,11 +268,11 @@ def test_a_scorer_that_miscounts_is_an_error() -> None:
 
 def test_what_only_a_stage_has_is_refused_elsewhere() -> None:
     s = session(only_rl())
-    stage = StageContext(s)
-    assert stage.step == 0 and stage.tokenizer is s.tokenizer and asyncio.run(stage.logprob([])) == []
+    stage = StageContext(s.parts)
+    assert stage.step == 0 and stage.tokenizer is s.parts.tokenizer and asyncio.run(stage.logprob([])) == []
     with pytest.raises(ConfigError, match="a scorer asked for judges"):
         stage.judge("critic")
-    with ScoringPool(s.run.tasks.verifier()) as pool:
+    with ScoringPool(s.parts.run.tasks.verifier()) as pool:
         alone = VerifierContext(pool)
         assert alone.step == 0 and alone.task_floor == {"correct": 0.0, "format": 0.0}
         for ask in (lambda: alone.tokenizer, lambda: alone.judge("x"), lambda: asyncio.run(alone.logprob([]))):

@@ -29,17 +29,17 @@ from assay.train import Policy, models
 from assay.train.driver import resume, train
 from assay.train.grade import verify_rollouts
 from assay.train.loop import step as rl_step
+from assay.train.opening import open_stage
 from assay.train.run import Evaluation, Run
-from assay.train.session import Session, open_session
 from assay.verify import ScoringPool
 from assay_tasks import KeyValue, SortDigits
 
 ROWS = [{"prompt": f"S{a}{b}>", "answer": "".join(sorted(f"{a}{b}"))} for a in range(10) for b in range(10)]
 
 
-def opened(run: Run, stage: int = 0) -> Session:
+def opened(run: Run, stage: int = 0) -> Any:
     model = models.load(run.model, lambda run, folder: folder)
-    return open_session(run, run.stages[stage], model, ScoringPool(run.tasks.verifier()), 0)
+    return open_stage(run, run.stages[stage], model, ScoringPool(run.tasks.verifier()), 0)
 
 
 def metrics(folder: Path) -> dict[int, dict[str, float]]:
@@ -61,33 +61,34 @@ def killed(run: Run, folder: Path, moment: str) -> None:
 def test_a_warm_up_has_nothing_of_reinforcement_learning() -> None:
     run = tiny()
     warm, practising = opened(run), opened(run, 1)
-    assert warm.practice is None and warm.state_dict()["practice"] is None
-    assert practising.practice is practising.rl and practising.rl.replay is not None
-    with pytest.raises(AssertionError, match="a stage of type WarmUp has no practice"):
-        _ = warm.rl
+    assert not hasattr(warm, "curriculum") and warm.state_dict() == {}
+    assert practising.replay is not None and practising.state_dict().keys() == {"practice", "scorer"}
+    warm.load_state_dict({"practice": None, "scorer": {}})  # what older checkpoints say of such a stage
 
 
 def test_the_state_of_a_session_is_plain_and_comes_back() -> None:
     run = only_rl()
     s, other = opened(run), opened(run)
-    s.step, s.stage_step, s.ids, s.proved = 7, 5, "ab", True
-    s.rl.curriculum.draw(4)
-    state = json.loads(json.dumps(s.state_dict()))
+    s.parts.step, s.parts.stage_step, s.parts.ids, s.parts.proved = 7, 5, "ab", True
+    s.curriculum.draw(4)
+    state = json.loads(json.dumps({**s.parts.state_dict(), **s.state_dict()}))
+    other.parts.load_state_dict(state)
     other.load_state_dict(state)
-    assert json.loads(json.dumps(other.state_dict())) == state
-    assert (other.step, other.stage_step, other.ids, other.proved) == (7, 5, "ab", True)
+    assert json.loads(json.dumps({**other.parts.state_dict(), **other.state_dict()})) == state
+    p = other.parts
+    assert (p.step, p.stage_step, p.ids, p.proved) == (7, 5, "ab", True)
 
 
 def test_the_columns_of_a_rollout_batch_are_asked_for_at_once() -> None:
     s = opened(only_rl(objective=grpo(kl=0.1) + Entropy(), epochs=2))
     asked: list[tuple[str, ...]] = []
-    annotate = s.learner.annotate
+    annotate = s.parts.learner.annotate
 
     def counted(batch: Batch, *forwards: Forward) -> Batch:
         asked.append(tuple(f.column for f in forwards))
         return annotate(batch, *forwards)
 
-    s.learner.annotate = counted  # type: ignore[method-assign]
+    s.parts.learner.annotate = counted  # type: ignore[method-assign]
     asyncio.run(rl_step(s))
     assert asked == [("logp_old", "logp_ref")]
 
@@ -139,7 +140,7 @@ def test_the_deadline_of_environments_holds_in_training_and_evaluation(tmp_path:
     run = replace(only_rl(steps=1), tasks=Silence(levels=(1,)), environment_deadline=0.01)
     run = replace(run, evaluation=Evaluation(every=0, final_per_level=2))
     run = replace(run, model=models.Scratch(shape=replace(models.DecoderShape(), max_positions=64)))
-    player = opened(run).player
+    player = opened(run).sampler
     assert isinstance(player, Player) and player.deadline == 0.01
     assert train(run, tmp_path / "run").finished
     found = metrics(tmp_path / "run")[1]

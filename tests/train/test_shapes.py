@@ -98,7 +98,7 @@ def test_the_tool_environment_runs_from_warm_up_to_report(tmp_path: Path, batche
 def test_no_loss_on_what_the_tool_says(batches: list[Batch]) -> None:
     run = coin_toss(tool_run())
     s = session(run)
-    s = session(run, lambda engine: LooksUp(engine, s.tokenizer))
+    s = session(run, lambda engine: LooksUp(engine, s.parts.tokenizer))
     result = walk(s, 2)[0]
     assert all(len(r.calls) == 3 for r in rollouts(result))
     batch, played = batches[0], rollouts(result)
@@ -110,14 +110,14 @@ def test_no_loss_on_what_the_tool_says(batches: list[Batch]) -> None:
         assert (ids[row][mask[row]] == sampled).all()
         told = "".join(result.content for c in rollout.calls for result in c.results)
         told_ids = ids[row][~mask[row]][len(rollout.calls[0].prefix) :]
-        assert s.tokenizer.decode(told_ids) == told != ""
-    assert result.metrics["loss/total"] != 0.0 and s.learner.publish().version == 2
+        assert s.parts.tokenizer.decode(told_ids) == told != ""
+    assert result.metrics["loss/total"] != 0.0 and s.parts.learner.publish().version == 2
 
 
 def test_a_compacted_conversation_gives_several_rows_and_trains(batches: list[Batch]) -> None:
     run = coin_toss(tool_run(objective=grpo(kl=0.01)))
     s = session(run)
-    s = session(run, lambda engine: LooksUp(engine, s.tokenizer), manager=KeepLast(1))
+    s = session(run, lambda engine: LooksUp(engine, s.parts.tokenizer), manager=KeepLast(1))
     result = walk(s)[0]
     batch, played = batches[0], rollouts(result)
     assert len(batch) == 2 * len(played)  # the third call lost the first turn: it starts a row of its own
@@ -125,7 +125,7 @@ def test_a_compacted_conversation_gives_several_rows_and_trains(batches: list[Ba
     assert batch.counts.rollouts == len(played)
     assert int(batch.token("mask").sum()) == sum(r.length for r in played) == batch.counts.tokens
     assert (batch.rollouts["tokens"] == [r.length for r in played]).all()
-    assert s.learner.publish().version == 1 and s.proved
+    assert s.parts.learner.publish().version == 1 and s.parts.proved
 
 
 # ---- columns of the user's own ------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class ByRoute(Nll):
 def test_a_column_of_layers_and_experts_travels_to_the_loss(batches: list[Batch]) -> None:
     objective = replace(grpo(kl=0.0), brings=("routing",)) + ByRoute(coef=0.1)
     s = session(coin_toss(only_rl(steps=2, objective=objective)), Routed)
-    assert "routing" in s.plan.columns
+    assert "routing" in s.parts.plan.columns
     result = walk(s, 2)[0]
     column = batches[0].tokens["routing"]
     assert (column.trailing, column.dtype, column.version) == ((3, 2), np.dtype(np.int16), 0)
@@ -207,7 +207,7 @@ def test_a_rollout_of_two_weight_versions_trains(batches: list[Batch], monkeypat
     assert np.abs(old - engine)[mask & (versions == 0)].max() < 1e-4  # the learner still holds version 0
     assert np.abs(old - engine)[mask & (versions == 41)].max() > 1e-2
     assert result.metrics["engine/mismatch_k3"] > 0.0
-    assert np.isfinite(result.metrics["loss/total"]) and s.learner.publish().version == 1
+    assert np.isfinite(result.metrics["loss/total"]) and s.parts.learner.publish().version == 1
 
 
 def test_an_environment_that_breaks_is_an_infrastructure_fault_and_teaches_nothing(batches: list[Batch]) -> None:
@@ -233,7 +233,7 @@ def test_a_step_without_anything_to_learn_from_leaves_the_weights() -> None:
             raise OSError("the store is down")
 
     s = session(replace(tool_run(), tasks=Down(levels=(1,))))
-    before = s.learner.state_digest()
+    before = s.parts.learner.state_digest()
     result = walk(s)[0]
-    assert s.learner.state_digest() == before
+    assert s.parts.learner.state_digest() == before
     assert result.metrics["fault/rate"] == 1.0 and result.metrics["proof/state"] == 0.0

@@ -300,10 +300,8 @@ class _Recorded:
             evaluation = from_dict(Evaluation, table.get("evaluation", {}))
             limits = {name: table[field] for field, name in _LIMITS.items() if field in table}
             return cls(sampling=sampling, evaluation=evaluation, limits=limits, tasks=None, trouble=str(error))
-        from assay.train.reinforce import Reinforce
-
         limits: dict[str, Any] = {name: getattr(run, field) for field, name in _LIMITS.items()}
-        samplers = [stage.sampler for stage in run.stages if isinstance(stage, Reinforce)]
+        samplers = [stage.sampler for stage in run.stages if stage.samples]
         limits |= {"player": samplers[-1].player} if samplers else {}
         return cls(sampling=run.sampling, evaluation=run.evaluation, limits=limits, tasks=run.tasks)
 

@@ -18,7 +18,6 @@ from assay.runtime.settings import DecoderShape
 from assay.train.models import Built
 from assay.train.room import size
 from assay.train.run import Run
-from assay.train.stages import Imitate
 from assay.train.support import support_note
 
 if TYPE_CHECKING:
@@ -70,13 +69,13 @@ def explain_command(args: list[str]) -> int:
 
 
 def _with_tokens(run: Run, found: Derived) -> Derived:
-    """The sizes with the tokens of given demonstrations, of the base that is built first too."""
-    from assay.train.imitate import Imitations
-
+    """The sizes with the tokens of given rows, of the base that is built first too."""
     stages = list(found.stages)
     for at, stage in enumerate(run.stages):
-        if isinstance(stage, Imitate):
-            tokens = Imitations(run, stage, outline(run.model).tokenizer).check(found.context)
+        if stages[at].pool:
+            tokens = stage.check_rows(run, outline(run.model).tokenizer, found.context)
+            if tokens is None:
+                continue
             stages[at] = replace(stages[at], pool_tokens=tokens.rows, learned_tokens=tokens.learned)
     base = _with_tokens(run.model.run, found.base) if isinstance(run.model, Built) and found.base else found.base
     return replace(found, stages=tuple(stages), base=base)
@@ -158,12 +157,12 @@ def _stage(s: StageSizes) -> dict[str, str]:
         "plan": _plan(s.plan),
     }
     levels = "; ".join(f"{arm} {', '.join(map(str, of_arm))}" for arm, of_arm in s.levels.items())
-    what = "demonstrations" if s.stage == Imitate.__name__ else "preferences"
-    source = {what: f"{s.pool:,}, walked {s.walks:.1f} times"} if s.pool else {"levels": levels}
+    walked = f", walked {s.walks:.1f} times" if s.walks else ""
+    source = {s.what: f"{s.pool:,}{walked}"} if s.pool else {"levels": levels}
     if s.shared:
         source["prompts"] = f"{s.shared:,} rows have the prompt of one before them, and say something else"
     if s.pool_tokens:
-        source["tokens"] = f"{s.pool_tokens:,} in all demonstrations, {s.learned_tokens:,} with loss"
+        source["tokens"] = f"{s.pool_tokens:,} in all {s.what}, {s.learned_tokens:,} with loss"
     return ({"tokens sampled": f"at most {s.tokens:,}"} if s.tokens else {}) | source | out
 
 

@@ -92,9 +92,7 @@ class Progress:
 
     @property
     def _evaluates_first(self) -> bool:
-        from assay.train.stages import WarmUp
-
-        return not self._first and not isinstance(self._run.stages[0], WarmUp)
+        return not self._first and self._run.stages[0].evaluates_first
 
     @property
     def _evaluation_due(self) -> bool:

@@ -13,18 +13,14 @@ from assay.core.plan import Plan
 from assay.core.rowfile import rows_beside
 from assay.core.util.jsonl import parsed_json
 from assay.core.util.paths import cache_folder
-from assay.objective.preferences import shared_prompts
 from assay.runtime.models.adapter_base import whole_of
 from assay.runtime.settings import DecoderShape, HubShape
 from assay.train.fits import check_run
-from assay.train.imitate import demonstrations_of
 from assay.train.levels import arms_of
 from assay.train.memory import Memory, Weights, memory_of, savings, weights_in, weights_of
 from assay.train.models import Built, Folder, Scratch, model_folder
-from assay.train.prefer import preferences_of
-from assay.train.reinforce import Reinforce
-from assay.train.run import Run, Stage
-from assay.train.stages import GivenRows, Imitate, Prefer, WarmUp
+from assay.train.run import Run
+from assay.train.stage import Stage
 
 __all__ = ["AnyShape", "Derived", "Memory", "StageSizes", "derive", "model_shape", "stated_config"]
 
@@ -53,6 +49,7 @@ class StageSizes:
         evaluations: held-out evaluations in the stage, those at its ends included.
         evaluation_items: tasks in an evaluation during the stage.
         plan: what the objective asks of the machinery.
+        what: name of the given rows, in the plural; empty in other stages.
     """
 
     stage: str
@@ -70,6 +67,7 @@ class StageSizes:
     pool_tokens: int = 0
     learned_tokens: int = 0
     shared: int = 0
+    what: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,41 +203,25 @@ def _items(run: Run, per_level: int) -> int:
 
 def _stage(run: Run, stage: Stage, index: int) -> StageSizes:
     every = run.evaluation.every
-    ends = 1 if isinstance(stage, WarmUp) or index else 2
+    ends = 2 if stage.evaluates_first and not index else 1
     during = sum(1 for step in range(1, stage.steps) if every and step % every == 0)
-    preferences = preferences_of(stage) if isinstance(stage, Prefer) else ()
-    pool = len(demonstrations_of(stage)) if isinstance(stage, Imitate) else len(preferences)
-    rows = stage.groups * stage.group_size if isinstance(stage, Reinforce) else stage.batch
-    rows *= max((len(p.answers) for p in preferences), default=1)
-    sampled = rows * stage.steps * run.sampling.max_new_tokens * _turns(run, stage) if isinstance(stage, Reinforce) else 0
+    rows = stage.rows_told(run)
     return StageSizes(
         stage=type(stage).__name__,
         steps=stage.steps,
-        rows=rows,
-        attempts=rows * stage.steps,
+        rows=rows.step,
+        attempts=rows.step * stage.steps,
         updates=stage.steps * stage.updates,
-        tokens=sampled,
-        pool=pool,
-        walks=stage.steps * stage.batch / pool if isinstance(stage, GivenRows) else 0.0,
-        levels={} if pool else arms_of(run.tasks, stage.levels),
+        tokens=rows.tokens,
+        pool=rows.pool,
+        walks=stage.steps * rows.batch / rows.pool if rows.pool else 0.0,
+        levels={} if rows.pool else arms_of(run.tasks, stage.levels),
         evaluations=during + ends,
         evaluation_items=_items(run, run.evaluation.per_level),
         plan=stage.taught.plan(stage.updates, stage.learner.offers),
-        shared=shared_prompts(preferences) if preferences else _differing(run, stage),
+        shared=rows.shared,
+        what=rows.what,
     )
-
-
-def _differing(run: Run, stage: Stage) -> int:
-    """Of the user's own rows, where a stage trains on them."""
-    from assay.tasks.rows import Rows
-
-    return run.tasks.differing if isinstance(stage, Reinforce) and isinstance(run.tasks, Rows) else 0
-
-
-def _turns(run: Run, stage: Reinforce) -> int:
-    arm, levels = next(iter(run.tasks.arms().items()))
-    one = run.tasks.task(arm, levels[0], "train", 0)
-    return (stage.sampler.max_turns or run.max_turns) if run.tasks.environment(one.exposed()) is not None else 1
 
 
 def needs_of(run: Run, stage: Stage, shape: AnyShape) -> tuple[Run, Stage, AnyShape, Weights, int, int]:

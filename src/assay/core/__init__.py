@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from assay.core.protocols import (
         AskPolicy,
         BatchComposer,
+        BeginsTexts,
         CallTokenizer,
+        CarriesHeads,
         ChatTokenizer,
         ContextManager,
         Conversation,
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
         LossProgram,
         Moment,
         Obs,
+        PassObserver,
         Posed,
         Rehearsal,
         Replay,
@@ -115,8 +118,10 @@ __all__ = [
     "AssayError",
     "Batch",
     "BatchComposer",
+    "BeginsTexts",
     "Call",
     "CallTokenizer",
+    "CarriesHeads",
     "ChatTokenizer",
     "CheckpointError",
     "Completion",
@@ -161,6 +166,7 @@ __all__ = [
     "MissingExtraError",
     "NonFiniteError",
     "Obs",
+    "PassObserver",
     "Offers",
     "OutOfMemoryError",
     "Pictures",
@@ -263,9 +269,9 @@ _HOME = {
     "media": "Album Media Pictures media_of",
     "plan": "Forward Offers Plan Scope",
     "protocols": (
-        "AskPolicy BatchComposer CallTokenizer ChatTokenizer ContextManager Conversation Curriculum "
+        "AskPolicy BatchComposer BeginsTexts CallTokenizer CarriesHeads ChatTokenizer ContextManager Conversation Curriculum "
         "CurriculumSpec Engine EngineInfo EngineOfMany Environment GroupFilter Guidance GuidanceSpec "
-        "IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs Posed Rehearsal Replay Request Restorable "
+        "IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs PassObserver Posed Rehearsal Replay Request Restorable "
         "Sampler SamplerParts SamplerSpec ServesOldWeights SharesStates ShowsPictures Snapshots State Stats "
         "Step SwapMode TaskSource Tokenizer Tool Tracker Verifier VerifierTokenizer"
     ),

@@ -34,7 +34,7 @@ def filed_as(name: str) -> Callable[[Class], Class]:
 
     >>> from assay.train import WarmUp
     >>> WarmUp.__module__, name_of(WarmUp)
-    ('assay.train.stages', 'assay.train.run:WarmUp')
+    ('assay.train.warmup', 'assay.train.run:WarmUp')
     """
 
     def decorated(cls: Class) -> Class:

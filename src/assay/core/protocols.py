@@ -6,7 +6,7 @@ are drawn, how good they are, what to try next, how to learn, where to report.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from assay.core.batch import Batch
 from assay.core.group import Draw, Group, Outcome
+from assay.core.learner import CarriesHeads, Learner, LossProgram, PassObserver, Rehearsal, Stats
 from assay.core.manifest import Manifest
 from assay.core.media import Media, Pictures
-from assay.core.plan import Forward, Plan
 from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, ToolResult
 from assay.core.score import Score
 from assay.core.task import Context, Message, Task, World
@@ -29,7 +29,9 @@ from assay.core.thinking import Thinking
 __all__ = [
     "AskPolicy",
     "BatchComposer",
+    "BeginsTexts",
     "CallTokenizer",
+    "CarriesHeads",
     "ChatTokenizer",
     "ContextManager",
     "Conversation",
@@ -48,6 +50,7 @@ __all__ = [
     "LossProgram",
     "Moment",
     "Obs",
+    "PassObserver",
     "Posed",
     "Rehearsal",
     "Replay",
@@ -297,6 +300,16 @@ class Tokenizer(Protocol):
 
     def render(self, messages: Sequence[Message], answer: bool = True) -> Ids:
         """Ids of whole turns; with ``answer``, up to where the assistant begins to speak."""
+        ...
+
+
+@runtime_checkable
+class BeginsTexts(Tokenizer, Protocol):
+    """A tokenizer that knows what stands in front of a plain text."""
+
+    @property
+    def bos_ids(self) -> Ids:
+        """Special ids in front of a text: one in most families that have any, often none."""
         ...
 
 
@@ -636,89 +649,6 @@ class BatchComposer(Protocol):
         ``experts`` are attempts of others in contexts of ``groups``, under the same keys; their rows have stream ``expert``.
         """
         ...
-
-
-# ---- how to learn -----------------------------------------------------------------------------------------------------
-
-
-class LossProgram(Protocol):
-    """A compiled objective. ``live`` holds the gradient pass's tensors over the batch's ``N`` tokens by column name."""
-
-    def credit(self, batch: Batch) -> Batch:
-        """Once per rollout batch, no gradient: rewards to token columns such as ``advantage``."""
-        ...
-
-    def prepare(self, batch: Batch) -> Batch:
-        """Before each optimiser step, no gradient: what needs the current policy; with two passes, scores from ``logp_now``."""
-        ...
-
-    def active(self, batch: Batch) -> NDArray[np.bool_]:
-        """``[B]`` rows whose loss or gradient can differ from zero."""
-        ...
-
-    def micro(self, batch: Batch, live: Mapping[str, Any]) -> tuple[Any, Mapping[str, float]]:
-        """The micro-batch's share of the globally normalised loss (a scalar tensor) and metric sums."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
-    """What one optimiser step did.
-
-    Attributes:
-        metrics: named numbers.
-        untrained: names of trained tensors whose gradient has been exactly 0 at every step so far that moved others, once there
-            were several such steps.
-    """
-
-    metrics: Mapping[str, float]
-    untrained: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearsal:
-    """Weights that are visibly others in every tensor.
-
-    Attributes:
-        manifest: these weights.
-        effects: of probe rows: name to the change of each token's log-probability, in nats, were that tensor alone as before;
-            rows behind one another, their first tokens left out.
-    """
-
-    manifest: Manifest
-    effects: Callable[[Sequence[Ids]], Mapping[str, NDArray[np.float32]]]
-
-
-class Learner(Protocol):
-    """Owns weights, optimiser and anchors."""
-
-    def annotate(self, batch: Batch, forward: Forward, *more: Forward) -> Batch:
-        """The batch with a token column for each of the forwards; those of one model may share a pass."""
-        ...
-
-    def step(self, batch: Batch, plan: Plan, loss: LossProgram) -> Stats: ...
-
-    def skip(self, updates: int) -> None:
-        """Updates that were to be made and found nothing to learn from: a schedule goes on without them."""
-        ...
-
-    def score(self, rows: Sequence[Ids], model: str = "policy") -> list[NDArray[np.float32]]: ...
-
-    def publish(self, dtype: str = "float32", digests: str = "blake2b") -> Manifest:
-        """The present weights as an engine takes them whose `EngineInfo` says this."""
-        ...
-
-    def rehearsal(self, dtype: str = "float32") -> AbstractContextManager[Rehearsal]:
-        """Inside, `score` and the manifest have weights that differ visibly in every tensor; behind it all is as before."""
-        ...
-
-    def state_digest(self) -> str:
-        """Digest of weights, optimiser state and anchors."""
-        ...
-
-    def save(self, folder: Path) -> None: ...
-
-    def load(self, folder: Path) -> None: ...
 
 
 # ---- where to report --------------------------------------------------------------------------------------------------

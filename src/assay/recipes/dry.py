@@ -17,8 +17,8 @@ from assay.recipes.school import CONFIGS
 from assay.runtime.engine.settings import Auto, InProcess, Native
 from assay.runtime.text.chat import Chat
 from assay.train.models import Folder, model_folder
-from assay.train.reinforce import Reinforce
-from assay.train.run import Run, Stage
+from assay.train.run import Run
+from assay.train.stage import Stage
 
 __all__ = ["config_known", "random_init", "stand_in"]
 
@@ -112,11 +112,7 @@ def _write(config: Mapping[str, Any], place: Path, seed: int) -> None:
 
 
 def _small(stage: Stage) -> Stage:
-    learner = replace(stage.learner, device="auto")
-    if not isinstance(stage, Reinforce):
-        return replace(stage, batch=min(stage.batch, GROUPS * SIZE), learner=learner)
-    groups, size = min(stage.groups, GROUPS), max(min(stage.group_size, SIZE), stage.objective.min_group)
-    return replace(stage, groups=groups, group_size=size, minibatches=min(stage.minibatches, groups), learner=learner)
+    return replace(stage.reduced(GROUPS, SIZE), learner=replace(stage.learner, device="auto"))
 
 
 def _said(run: Run) -> str:

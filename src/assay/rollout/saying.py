@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.core.protocols import ChatTokenizer, Tokenizer
-from assay.core.rollout import Completion, Ids, Stop
+from assay.core.rollout import Completion, Ids, Sampling, Stop
 from assay.core.thinking import Thinking
 
-__all__ = ["Reader", "end_ids", "said_text"]
+__all__ = ["Reader", "end_ids", "said_text", "with_stop"]
 
 
 def end_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
     """The ids that end an answer, where nobody names others."""
     return tokenizer.stop_ids if isinstance(tokenizer, ChatTokenizer) else (tokenizer.eos,)
+
+
+def with_stop(sampling: Sampling, tokenizer: Tokenizer) -> Sampling:
+    """``sampling`` that ends at the tokenizer's end tokens, unless it names stop tokens itself."""
+    return sampling if sampling.stop_ids else replace(sampling, stop_ids=end_ids(tokenizer))
 
 
 def said_text(tokenizer: Tokenizer, said: Ids, completion: Completion) -> str:

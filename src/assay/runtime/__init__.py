@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from assay.runtime.distributed.mesh import MeshLearner
     from assay.runtime.engine.hub_engine import TransformersEngine
     from assay.runtime.engine.native import NativeEngine
-    from assay.runtime.engine.settings import Auto, EngineSpec, InProcess, Native
+    from assay.runtime.engine.settings import Auto, EngineFootprint, EngineSpec, InProcess, Local, Native
     from assay.runtime.engine.stale import Lagged
     from assay.runtime.learner.learner import TorchLearner
     from assay.runtime.models.exported import Reloaded
@@ -47,6 +47,7 @@ __all__ = [
     "ChatTemplate",
     "DecoderShape",
     "Ema",
+    "EngineFootprint",
     "EngineSpec",
     "Every",
     "Frozen",
@@ -56,6 +57,7 @@ __all__ = [
     "InProcess",
     "Lagged",
     "LearnerSettings",
+    "Local",
     "Lora",
     "Mesh",
     "MeshLearner",
@@ -88,7 +90,7 @@ _HOME = {
     "distributed.mesh": "MeshLearner",
     "engine.hub_engine": "TransformersEngine",
     "engine.native": "NativeEngine",
-    "engine.settings": "Auto EngineSpec InProcess Native",
+    "engine.settings": "Auto EngineFootprint EngineSpec InProcess Local Native",
     "engine.stale": "Lagged",
     "learner.learner": "TorchLearner",
     "models.exported": "Reloaded",

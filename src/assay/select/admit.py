@@ -29,7 +29,8 @@ from assay.tasks import Mixture
 from assay.testing.streams import first_task
 from assay.train.policy import Policy
 from assay.train.reinforce import Reinforce
-from assay.train.run import Run, Stage
+from assay.train.run import Run
+from assay.train.stage import Stage
 from assay.train.stages import WarmUp
 
 __all__ = ["Admission", "ArmAdmission", "Verdict", "admission", "judge_arms"]

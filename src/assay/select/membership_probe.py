@@ -18,9 +18,8 @@ from assay.core.rollout import Completion, Ids, Sampling, Stop, ids_of
 from assay.core.seeds import derive
 from assay.core.task import Message, Task, asked_in
 from assay.measure import Interval, auc, gap, mean_log_prob, min_k_prob, self_critique, zlib_ratio
-from assay.rollout.saying import said_text
+from assay.rollout.saying import said_text, with_stop
 from assay.train.models import model_folder
-from assay.train.session import with_stop
 from assay.verify import ScoringPool, attempt
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from assay.testing.records import as_outcomes, graded
     from assay.testing.scoring import ScriptedScoring, check_scorer
     from assay.testing.sources import check_task_source
+    from assay.testing.stages import check_stage
     from assay.testing.statistics import check_statistic
     from assay.testing.streams import stream_digest
     from assay.testing.tools import check_tool
@@ -49,6 +50,7 @@ __all__ = [
     "check_problem",
     "check_sampler",
     "check_scorer",
+    "check_stage",
     "check_statistic",
     "check_task_source",
     "check_term",
@@ -75,6 +77,7 @@ _HOME = {
     "records": "as_outcomes graded",
     "scoring": "ScriptedScoring check_scorer",
     "sources": "check_task_source",
+    "stages": "check_stage",
     "statistics": "check_statistic",
     "streams": "stream_digest",
     "tools": "check_tool",

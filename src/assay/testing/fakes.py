@@ -23,7 +23,7 @@ from assay.core.columns import Array, TokenColumn
 from assay.core.errors import ConfigError, DataError, EngineError
 from assay.core.manifest import Manifest, manifest_of
 from assay.core.plan import Forward, Plan
-from assay.core.protocols import EngineInfo, LossProgram, Rehearsal, Request, Stats, SwapMode, Tokenizer
+from assay.core.protocols import EngineInfo, LossProgram, PassObserver, Rehearsal, Request, Stats, SwapMode, Tokenizer
 from assay.core.rollout import Completion, Ids, Span, Stop, ids_of
 from assay.core.seeds import generator, uniforms
 from assay.core.task import Message
@@ -226,8 +226,10 @@ class FakeLearner:
         logp[batch.offsets[:-1]] = 0.0
         return batch.with_tokens(*(TokenColumn(f.column, logp, "learner", self.version) for f in (forward, *more)))
 
-    def step(self, batch: Batch, plan: Plan, loss: LossProgram) -> Stats:
-        """One step up the weighted log-likelihood of the tokens that carry loss; ``loss`` prepares the batch."""
+    def step(self, batch: Batch, plan: Plan, loss: LossProgram, observer: PassObserver | None = None) -> Stats:
+        """One step up the weighted log-likelihood of the tokens that carry loss; ``loss`` prepares the batch, and ``observer``
+        is shown nothing.
+        """
         batch = loss.prepare(batch)
         ids, mask = batch.token("ids"), batch.token("mask")
         weight = batch.token("advantage")[mask] if "advantage" in batch.tokens else np.ones(int(mask.sum()))
@@ -272,6 +274,26 @@ class FakeLearner:
             yield Rehearsal(manifest=self.publish(dtype), effects=effects)
         finally:
             self.weights = kept
+
+    @property
+    def replays_routing(self) -> bool:
+        """There are no experts."""
+        return False
+
+    @property
+    def synchronize(self) -> None:
+        """Every call returns when it is done."""
+
+    def notes(self) -> list[tuple[str, str]]:
+        """Nothing is unusual."""
+        return []
+
+    def model(self) -> dict[str, Array]:
+        """A copy of the present weights."""
+        return _copied(self.weights)
+
+    def close(self) -> None:
+        """Nothing is held but memory."""
 
     def state_digest(self) -> str:
         """Digest of all that `save` writes."""

@@ -10,10 +10,14 @@ if TYPE_CHECKING:
     from assay.train.check import IndependentCheck
     from assay.train.demonstration import Demonstration
     from assay.train.driver import Outcome, load_run, resume, train
+    from assay.train.given import OneUpdate
+    from assay.train.imitate import Imitate
     from assay.train.mismatch import MismatchCheck
     from assay.train.models import Built, Folder, Scratch
     from assay.train.naming import NamedMethod
+    from assay.train.opening import open_stage
     from assay.train.policy import Policy
+    from assay.train.prefer import Prefer
     from assay.train.providers import (
         Age,
         ConstantValue,
@@ -27,15 +31,21 @@ if TYPE_CHECKING:
         TurnState,
     )
     from assay.train.reference_value import ReferenceValue
-    from assay.train.reinforce import Reinforce, Until
+    from assay.train.reinforce import Reinforce
     from assay.train.run import ContaminationCheck, Evaluation, Run
-    from assay.train.stages import Imitate, Prefer, WarmUp
+    from assay.train.runner import BaseRunner, StageRunner, StepResult
+    from assay.train.session import Parts
+    from assay.train.stage import Stage, StageRows
     from assay.train.streams import AsStream, WithStored
+    from assay.train.texts import Texts
+    from assay.train.until import Until
+    from assay.train.warmup import WarmUp
     from assay.train.wiring import WiredPart, wire, wire_run
 
 __all__ = [
     "Age",
     "AsStream",
+    "BaseRunner",
     "Built",
     "ConstantValue",
     "ContaminationCheck",
@@ -49,8 +59,10 @@ __all__ = [
     "Level",
     "MismatchCheck",
     "NamedMethod",
+    "OneUpdate",
     "Outcome",
     "PairwiseOutcome",
+    "Parts",
     "Peers",
     "Policy",
     "Prefer",
@@ -60,12 +72,18 @@ __all__ = [
     "RightSoFar",
     "Run",
     "Scratch",
+    "Stage",
+    "StageRows",
+    "StageRunner",
+    "StepResult",
+    "Texts",
     "TurnState",
     "Until",
     "WarmUp",
     "WiredPart",
     "WithStored",
     "load_run",
+    "open_stage",
     "resume",
     "train",
     "wire",
@@ -76,16 +94,25 @@ _HOME = {
     "check": "IndependentCheck",
     "demonstration": "Demonstration",
     "driver": "Outcome load_run resume train",
+    "given": "OneUpdate",
+    "imitate": "Imitate",
     "mismatch": "MismatchCheck",
     "models": "Built Folder Scratch",
     "naming": "NamedMethod",
+    "opening": "open_stage",
     "policy": "Policy",
+    "prefer": "Prefer",
     "providers": "Age ConstantValue FailureRate GreedyReward Level PairwiseOutcome Peers PromptConfidence RightSoFar TurnState",
     "reference_value": "ReferenceValue",
-    "reinforce": "Reinforce Until",
+    "reinforce": "Reinforce",
+    "runner": "BaseRunner StageRunner StepResult",
     "run": "ContaminationCheck Evaluation Run",
-    "stages": "Imitate Prefer WarmUp",
+    "session": "Parts",
+    "stage": "Stage StageRows",
     "streams": "AsStream WithStored",
+    "texts": "Texts",
+    "until": "Until",
+    "warmup": "WarmUp",
     "wiring": "WiredPart wire wire_run",
 }
 

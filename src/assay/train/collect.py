@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from math import isfinite
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,11 +16,12 @@ from assay.core.group import Draw, Group, Outcome
 from assay.core.protocols import Moment, Posed
 from assay.core.rollout import Rollout
 from assay.core.task import Task
-from assay.train.clock import Clock
+from assay.core.timing import span
 from assay.train.grade import groups_of
-from assay.train.room import asking
 from assay.train.scoring import grade_rollouts
-from assay.train.session import Session
+
+if TYPE_CHECKING:
+    from assay.train.reinforce_runner import ReinforceRunner
 
 __all__ = ["Collected", "collect", "outcomes_of", "pose_and_grade"]
 
@@ -54,19 +56,19 @@ class Collected:
         return [new if len(new.rollouts) == len(old.rollouts) else old for new, old in zip(same, self.graded, strict=True)]
 
 
-async def collect(s: Session, clock: Clock) -> Collected:
+async def collect(s: ReinforceRunner) -> Collected:
     """Draws tasks and grades rollouts of them; with a `Refill` again, until enough groups are kept.
 
     Raises:
         GateError: too few were kept after the last round, and the refill says to stop.
     """
-    stage, graded, kept = s.rl.stage, list[Group](), list[Group]()
+    stage, graded, kept = s.stage, list[Group](), list[Group]()
     rounds = drawn = 0
     most = stage.refill.rounds if stage.refill else 1
     while rounds < most and (len(kept) < stage.groups or not rounds):
         rounds += 1
-        draws = s.rl.curriculum.draw(stage.refill.draws or stage.groups if stage.refill else stage.groups)
-        groups, replaced = await pose_and_grade(s, [_task(s, draw) for draw in draws], draws, clock, drawn)
+        draws = s.curriculum.draw(stage.refill.draws or stage.groups if stage.refill else stage.groups)
+        groups, replaced = await pose_and_grade(s, [_task(s, draw) for draw in draws], draws, drawn)
         drawn += len(draws)
         graded += groups
         standing = [group for group in groups if group.key not in replaced]
@@ -74,7 +76,7 @@ async def collect(s: Session, clock: Clock) -> Collected:
     if stage.refill:
         if len(kept) < stage.groups and stage.refill.short == "stop":
             raise GateError(
-                f"step {s.step + 1}: after {rounds} rounds {len(kept)} of {len(graded)} groups passed {stage.filter}, and "
+                f"step {s.parts.step + 1}: after {rounds} rounds {len(kept)} of {len(graded)} groups passed {stage.filter}, and "
                 f"{stage.groups} are wanted (Reinforce.groups). Practise other levels, give Reinforce.refill more rounds, or "
                 "let it train on what there is: short='train'"
             )
@@ -85,20 +87,19 @@ async def collect(s: Session, clock: Clock) -> Collected:
     return Collected(graded=graded, kept=kept, rounds=rounds, metrics=counts)
 
 
-def _task(s: Session, draw: Draw) -> Task:
-    index = s.index.next(draw.arm, draw.level) if draw.index is None else draw.index
-    return s.run.tasks.task(draw.arm, draw.level, "train", index)
+def _task(s: ReinforceRunner, draw: Draw) -> Task:
+    index = s.parts.index.next(draw.arm, draw.level) if draw.index is None else draw.index
+    return s.parts.run.tasks.task(draw.arm, draw.level, "train", index)
 
 
 async def pose_and_grade(
-    s: Session, tasks: Sequence[Task], draws: Sequence[Draw], clock: Clock, first: int = 0
+    s: ReinforceRunner, tasks: Sequence[Task], draws: Sequence[Draw], first: int = 0
 ) -> tuple[list[Group], set[str]]:
     """Poses each task as the guidance says, round after round, and grades the rollouts.
 
     Args:
-        s: the session.
+        s: the stage at work.
         tasks, draws: what to practise, and how it was chosen.
-        clock: takes the times.
         first: number of the first task in its step.
 
     Returns:
@@ -112,20 +113,20 @@ async def pose_and_grade(
     live = list(range(len(tasks)))
     for number in count():
         posed: list[tuple[int, Posed]] = [
-            (i, p) for i in live for p in s.rl.guidance.next(tasks[i], list(done[i].values()), _moment(s, first + i))
+            (i, p) for i in live for p in s.guidance.next(tasks[i], list(done[i].values()), _moment(s, first + i))
         ]
         live = sorted({i for i, _ in posed})
         if not posed:
             break
         if number == MOST_ROUNDS:
             raise ConfigError(
-                f"{type(s.rl.guidance).__name__}.next posed task {tasks[live[0]].id!r} in {MOST_ROUNDS} rounds of step "
-                f"{s.step + 1} and does not come to an end: return () when the task is done, and try 'check_guidance' of "
+                f"{type(s.guidance).__name__}.next posed task {tasks[live[0]].id!r} in {MOST_ROUNDS} rounds of step "
+                f"{s.parts.step + 1} and does not come to an end: return () when the task is done, and try 'check_guidance' of "
                 "assay.testing on it"
             )
-        with clock("generate"), asking("the sampler"):
+        with span("generate"):
             rollouts = await _roll_out(s, [p for _, p in posed])
-        with clock("score"):
+        with span("score"):
             graded = await grade_rollouts(s, [(tasks[i], p.context) for i, p in posed], rollouts)
         for (i, p), found in zip(posed, graded, strict=True):
             for group in groups_of(found, draws[i]):
@@ -134,16 +135,16 @@ async def pose_and_grade(
     return [group for groups in done for group in groups.values()], replaced
 
 
-def _moment(s: Session, number: int) -> Moment:
-    return Moment(key=f"s{s.step}/{number}", step=s.step, seed=s.run.seed)
+def _moment(s: ReinforceRunner, number: int) -> Moment:
+    return Moment(key=f"s{s.parts.step}/{number}", step=s.parts.step, seed=s.parts.run.seed)
 
 
-async def _roll_out(s: Session, posed: Sequence[Posed]) -> list[Rollout]:
+async def _roll_out(s: ReinforceRunner, posed: Sequence[Posed]) -> list[Rollout]:
     """All rollouts; contexts that want equally many together."""
-    sizes = [p.n or s.rl.stage.group_size for p in posed]
+    sizes = [p.n or s.stage.group_size for p in posed]
     found: list[Rollout] = []
     for n in dict.fromkeys(sizes):
-        found += await s.player.collect([p.context for p, size in zip(posed, sizes, strict=True) if size == n], n)
+        found += await s.sampler.collect([p.context for p, size in zip(posed, sizes, strict=True) if size == n], n)
     return found
 
 

@@ -31,7 +31,7 @@ from assay.objective.objective import Objective
 
 if TYPE_CHECKING:
     from assay.train.grade import Attempts
-    from assay.train.session import Session
+    from assay.train.reinforce_runner import ReinforceRunner
 
 __all__ = [
     "MOMENTS",
@@ -155,69 +155,67 @@ def _spans(rollout: str, name: str, lengths: Sequence[int], values: Sequence[flo
 
 
 @dataclass(frozen=True, slots=True)
-class _OfSession:
+class _LiveStage:
     """`Live` of a stage at work."""
 
-    session: Session
+    runner: ReinforceRunner
     update: int = 0
 
     @property
     def objective(self) -> Objective:
-        return self.session.stage.objective
+        return self.runner.stage.objective
 
     @property
     def seed(self) -> int:
-        return self.session.run.seed
+        return self.runner.parts.run.seed
 
     @property
     def step(self) -> int:
-        return self.session.step
+        return self.runner.parts.step
 
     async def play(self, posed: Sequence[tuple[Task, Context]], n: int = 1, *, greedy: bool = False) -> list[Attempts]:
         from assay.train.evaluate import greedy as most_likely
         from assay.train.scoring import grade_rollouts
-        from assay.train.session import player_of
 
-        s = self.session
-        sampling = most_likely(s.run.sampling) if greedy else s.run.sampling
-        player = player_of(s, sampling)
-        return await grade_rollouts(s, posed, await player.collect([context for _, context in posed], n))
+        run = self.runner.parts.run
+        player = self.runner.parts.player(most_likely(run.sampling) if greedy else run.sampling)
+        return await grade_rollouts(self.runner, posed, await player.collect([context for _, context in posed], n))
 
     def logprobs(self, rows: Sequence[Ids], model: str = "policy") -> list[NDArray[np.float32]]:
-        return self.session.learner.score(rows, model)
+        return self.runner.parts.learner.score(rows, model)
 
 
-async def complete_groups(s: Session, groups: list[Group]) -> list[Group]:
+async def complete_groups(s: ReinforceRunner, groups: list[Group]) -> list[Group]:
     """The groups with what the objective reads of rollouts and a provider gives; what the verifier gave all of them stays."""
     for provider in _wanted(s, "group"):
         if not all(_has(x, provider.name) for g in groups for x in g.scores if x.valid):
-            given: Any = provider.provide(_OfSession(s), groups)  # pyright: ignore[reportArgumentType]
+            given: Any = provider.provide(_LiveStage(s), groups)  # pyright: ignore[reportArgumentType]
             found: Sequence[Group] = await given if isawaitable(given) else given
             groups = _checked(provider, groups, list(found))
     return groups
 
 
-def complete_batch(s: Session, batch: Batch) -> Batch:
+def complete_batch(s: ReinforceRunner, batch: Batch) -> Batch:
     """The batch with what the objective reads of it and a provider gives."""
     for provider in _wanted(s, "batch"):
         if provider.name not in batch.tokens and provider.name not in batch.rollouts:
-            batch = _provided(provider, _OfSession(s), batch)
+            batch = _provided(provider, _LiveStage(s), batch)
     return batch
 
 
-def complete_update(s: Session, batch: Batch, update: int) -> Batch:
+def complete_update(s: ReinforceRunner, batch: Batch, update: int) -> Batch:
     """The rows of one optimiser step with what is to be known anew at each; ``update`` counts the steps of the rollout batch."""
     for provider in _wanted(s, "update"):
-        batch = _provided(provider, _OfSession(s, update), batch)
+        batch = _provided(provider, _LiveStage(s, update), batch)
     return batch
 
 
-def _wanted(s: Session, moment: Moment) -> list[ColumnProvider]:
+def _wanted(s: ReinforceRunner, moment: Moment) -> list[ColumnProvider]:
     """The providers of a moment: those of the stage's own first, then automatic ones, of columns that the objective reads."""
     from assay.train.providers import AUTOMATIC
 
-    own = s.rl.stage.columns
-    read = (*s.plan.attempts, *s.plan.columns)
+    own = s.stage.columns
+    read = (*s.parts.plan.attempts, *s.parts.plan.columns)
     known = {**AUTOMATIC, **{p.name: p for p in own}}
     return [known[name] for name in dict.fromkeys(read) if name in known and known[name].moment == moment]
 

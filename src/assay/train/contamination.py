@@ -23,12 +23,9 @@ from assay.curate.text import normal, numbers, sketch_library, words_differ
 from assay.runs import storage
 from assay.train.data import data_digests
 from assay.train.evaluate import held_out
-from assay.train.imitate import demonstrations_of
 from assay.train.levels import arms_of
 from assay.train.models import Built
-from assay.train.prefer import preferences_of
 from assay.train.run import Run
-from assay.train.stages import GivenRows, Imitate, Prefer
 
 __all__ = ["FILE", "look", "sentence"]
 
@@ -257,7 +254,7 @@ def _prompts(run: Run) -> tuple[list[_Prompt], bool]:
     found: dict[tuple[str, str], _Prompt] = {}
     whole = True
     for part, of in _with_bases(run):
-        for prompt in (*_of_preferences(part, of), *_of_demonstrations(part, of), *_of_tasks(part, of, run.contamination.sample)):
+        for prompt in (*_of_rows(part, of), *_of_tasks(part, of, run.contamination.sample)):
             found.setdefault((prompt.text, prompt.content), prompt)
         whole = whole and all(_size(part.tasks, arm) is not None for arm, _ in _cells(part))
     return list(found.values()), whole
@@ -270,19 +267,11 @@ def _with_bases(run: Run) -> Iterator[tuple[Run, str]]:
     yield run, ""
 
 
-def _of_preferences(run: Run, of: str) -> Iterator[_Prompt]:
+def _of_rows(run: Run, of: str) -> Iterator[_Prompt]:
+    """Texts of the rows that stages are given."""
     for stage in run.stages:
-        for row in preferences_of(stage) if isinstance(stage, Prefer) else ():
-            text = _text(row.messages)
-            yield _Prompt(f"{of}{row.place}", text, digest({"prompt": text}))
-
-
-def _of_demonstrations(run: Run, of: str) -> Iterator[_Prompt]:
-    """Each turn that asks or answers an assistant, by itself: a later one may be an evaluation item too."""
-    for stage in run.stages:
-        for row in demonstrations_of(stage) if isinstance(stage, Imitate) else ():
-            for text in asked_in((*row.opening, *row.turns)):
-                yield _Prompt(f"{of}{row.place}", text, digest({"prompt": text}))
+        for place, text in stage.training_texts():
+            yield _Prompt(f"{of}{place}", text, digest({"prompt": text}))
 
 
 def _of_tasks(run: Run, of: str, sample: int) -> Iterator[_Prompt]:
@@ -300,7 +289,7 @@ def _of_tasks(run: Run, of: str, sample: int) -> Iterator[_Prompt]:
 
 def _cells(run: Run) -> list[tuple[str, int]]:
     """The arms and levels that the stages of a run practise, each once."""
-    arms = [arms_of(run.tasks, stage.levels) for stage in run.stages if not isinstance(stage, GivenRows)]
+    arms = [arms_of(run.tasks, stage.levels) for stage in run.stages if stage.practises]
     return list(dict.fromkeys((arm, level) for of_stage in arms for arm, levels in of_stage.items() for level in levels))
 
 

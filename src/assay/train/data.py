@@ -13,9 +13,9 @@ from assay.core.canon import check_row_text, digest
 from assay.core.errors import ConfigError, DataError
 from assay.core.util.hub import PREFIX, HubName, commit_of
 from assay.curate.rows import entries, parsed, read_rows
-from assay.train.stages import GivenRows
 
 if TYPE_CHECKING:
+    from assay.train.given import GivenRows
     from assay.train.run import Run
 
 __all__ = ["data_digests", "pinned_data", "rows_of"]
@@ -60,8 +60,8 @@ def data_digests(run: Run) -> Mapping[str, str]:
     Raises:
         ConfigError, DataError, HubError: as `rows_of`.
     """
-    named = {s.data for s in run.stages if isinstance(s, GivenRows) and isinstance(s.data, str)}
-    return {data: _digest(data) for data in sorted(named - {""})}
+    named = {name for stage in run.stages for name in stage.files}
+    return {data: _digest(data) for data in sorted(named)}
 
 
 def pinned_data(data: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,14 @@ from assay.core.task import Context
 from assay.rollout.saying import Reader
 from assay.rollout.spec import PlayerSpec
 from assay.train.scoring import grade_rollouts
-from assay.train.session import Session, parts_of
+
+if TYPE_CHECKING:
+    from assay.train.reinforce_runner import ReinforceRunner
 
 __all__ = ["Oracle", "expert_groups"]
 
 
-async def expert_groups(s: Session, groups: Sequence[Group]) -> list[Group]:
+async def expert_groups(s: ReinforceRunner, groups: Sequence[Group]) -> list[Group]:
     """For each group one of the same key with a single attempt, the oracle's; none unless the stage asks for experts.
 
     The attempt goes through the same environment, opening and verifier as the policy's own. Its tokens have no probability under
@@ -32,34 +35,34 @@ async def expert_groups(s: Session, groups: Sequence[Group]) -> list[Group]:
     Raises:
         ConfigError: the family has no oracle, or a guidance forced the first tokens of an answer.
     """
-    if not s.rl.stage.experts:
+    if not s.stage.experts:
         return []
     contexts = [replace(g.rollouts[0].context, key=f"{g.rollouts[0].context.key}/expert") for g in groups]
     answers = {f"{c.key}/0": _turns(s, g, c) for g, c in zip(groups, contexts, strict=True)}
-    oracle = Oracle(answers, s.engine.info())
-    parts = parts_of(s.run, oracle, s.tokenizer, s.run.sampling)
-    rollouts = await PlayerSpec(max_turns=s.rl.stage.sampler.max_turns).build(parts).collect(contexts, 1)
+    oracle = Oracle(answers, s.parts.engine.info())
+    parts = s.parts.sampler_parts(s.parts.run.sampling, oracle)
+    rollouts = await PlayerSpec(max_turns=s.stage.sampler.max_turns).build(parts).collect(contexts, 1)
     graded = await grade_rollouts(s, [(g.task, c) for g, c in zip(groups, contexts, strict=True)], rollouts)
     return [replace(g, rollouts=a.rollouts, scores=a.scores) for g, a in zip(groups, graded, strict=True)]
 
 
-def _turns(s: Session, group: Group, context: Context) -> list[Ids]:
+def _turns(s: ReinforceRunner, group: Group, context: Context) -> list[Ids]:
     """What the oracle says at each turn, with its end token."""
-    source, task = s.run.tasks, group.task
+    source, task = s.parts.run.tasks, group.task
     if context.prefill is not None:
         raise ConfigError(
             f"Reinforce.experts: the guidance forces the first tokens of answers to task {task.id!r}, which an oracle's answer "
             "does not go on from; use one or the other"
         )
-    turns = source.trace(task, 0.0, generator("expert", s.run.seed, task.split, task.index))
+    turns = source.trace(task, 0.0, generator("expert", s.parts.run.seed, task.split, task.index))
     if turns is None:
         raise ConfigError(
             f"task family {source.name!r} has no oracle, so Reinforce.experts=True has nobody to ask: use False, or a family "
             "with traces"
         )
-    reader = Reader.of(s.tokenizer)
+    reader = Reader.of(s.parts.tokenizer)
     said = [reader.taught(t.content) for t in turns if t.role == "assistant"]
-    return [ids_of([*s.tokenizer.encode(text), s.tokenizer.eos]) for text in said]
+    return [ids_of([*s.parts.tokenizer.encode(text), s.parts.tokenizer.eos]) for text in said]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

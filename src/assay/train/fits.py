@@ -8,30 +8,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.core.errors import ConfigError, DataError
 from assay.core.plan import Plan
-from assay.core.protocols import ChatTokenizer, Moment, TaskSource, Tokenizer, Verifier
-from assay.core.rollout import Sampling
+from assay.core.protocols import ChatTokenizer, TaskSource, Tokenizer, Verifier
 from assay.core.seeds import generator
 from assay.core.task import Message, Task
 from assay.rollout.function_tool import FunctionTool
-from assay.rollout.saying import Reader
+from assay.rollout.saying import Reader, with_stop
 from assay.rollout.spec import PlayerSpec
 from assay.rollout.tool_source import ToolSource
 from assay.runtime.anchors import check_vocabulary
-from assay.train.columns import check_providers
 from assay.train.evaluate import held_out
-from assay.train.imitate import Imitations, demonstrations_of
-from assay.train.imitate import check_objective as check_imitation
+from assay.train.given import short as shown
 from assay.train.levels import Levels, arms_of
 from assay.train.models import from_folder
-from assay.train.prefer import Preferences, check_objective, preferences_of
-from assay.train.reinforce import Reinforce
-from assay.train.run import Run, Stage, learner_of, scoring_model
-from assay.train.session import with_stop
+from assay.train.run import Run
 from assay.train.spelling import spelling_of
-from assay.train.stages import Imitate, Prefer, WarmUp
-from assay.train.support import check_support
+from assay.train.stage import Stage
 from assay.train.warmup import trace_row
 from assay.verify import ExactMatch, Together
 from assay.verify.exact import expected
@@ -60,33 +53,8 @@ def check_run(run: Run) -> None:
         _check_routing(stage)
         plan = stage.taught.plan(stage.updates, stage.learner.offers)
         _check_anchors(stage, plan)
-        if isinstance(stage, Prefer):
-            check_objective(stage)
-            preferences_of(stage)
-        if isinstance(stage, Imitate):
-            check_imitation(stage)
-            demonstrations_of(stage)
-        if isinstance(stage, Reinforce):
-            stage.check_refill()
-            stage.check_replay()
-            stage.check_streams()
-            _check_reward(run, stage)
-            _check_temperature(run.sampling)
-            check_support(run, stage, plan)
-            check_providers(stage.columns, plan)
+        stage.check(run)
     held_out(run.tasks, run.evaluation.levels, 1)  # refuses a run that could not be evaluated at all
-
-
-def _check_reward(run: Run, stage: Reinforce) -> None:
-    """Raises UnknownNameError when a scorer asks for a judge that the run does not name, or an anchor that the stage has not."""
-    for name in stage.reward.judges:
-        if name not in (known := [judge.name for judge in run.judges]):
-            raise UnknownNameError(f"judge in Run.judges, which {type(stage.reward).__name__} asks:", name, known)
-    for name in stage.reward.models:
-        settings = learner_of(run, stage)
-        known = ["policy", *(a.name for a in settings.anchors)]
-        if scoring_model(settings, name) not in known:
-            raise UnknownNameError(f"anchor, which {type(stage.reward).__name__} asks for log-probabilities:", name, known)
 
 
 def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = from_folder) -> None:
@@ -122,11 +90,8 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
             if anchor.model:
                 check_vocabulary(anchor, model, others(anchor.model))
         short = min((others(a.model).shape.max_positions for a in stage.learner.anchors if a.model), default=context)
-        if isinstance(stage, Prefer):
-            Preferences(run, stage, model.tokenizer).check(min(context, short))
-            continue
-        if isinstance(stage, Imitate):
-            Imitations(run, stage, model.tokenizer).check(min(context, short))
+        stage.check_rows(run, model.tokenizer, min(context, short))
+        if not stage.practises:
             continue
         played = _with_tools(run, stage, model.tokenizer)
         for task in _first_tasks(played.tasks, stage.levels, "train"):
@@ -136,10 +101,7 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
                 _check_prompt(task, model.tokenizer, new, short, "anchors' shortest")
             check_answer(task)
             _check_turns(played, task, model.tokenizer)
-            if isinstance(stage, Reinforce):
-                _check_privileged(stage, task, model.tokenizer, new, min(context, short))
-            if isinstance(stage, WarmUp):
-                _check_trace(run, stage, task, model.tokenizer, context)
+            stage.check_task(run, task, model.tokenizer, (context, min(context, short)))
     played = _with_tools(run, max(run.stages, key=lambda stage: len(_tools_of(stage))), model.tokenizer)
     for task in _first_tasks(played.tasks, run.evaluation.levels, "test"):
         if not fits(task, context - new):
@@ -155,14 +117,14 @@ def _with_tools(run: Run, stage: Stage, tokenizer: Tokenizer) -> Run:
 
 
 def _tools_of(stage: Stage) -> tuple[FunctionTool, ...]:
-    player = stage.sampler.player if isinstance(stage, Reinforce) else None
+    player = stage.sampler.player
     return tuple(map(FunctionTool, player.tools)) if isinstance(player, PlayerSpec) else ()
 
 
 def _check_anchors(stage: Stage, plan: Plan) -> None:
     """A statistic of the policy at the start of a batch cannot be computed anew, so what else it reads must stay till its end."""
     anchors = {a.name: a for a in stage.learner.anchors}
-    if not isinstance(stage, Reinforce) and any(a.privileged for a in stage.learner.anchors):
+    if not stage.samples and any(a.privileged for a in stage.learner.anchors):
         raise ConfigError(
             f"{type(stage).__name__}.learner.anchors: given rows have no privileged prompts to read; give privileged anchors to "
             "Reinforce only"
@@ -180,18 +142,9 @@ def _check_anchors(stage: Stage, plan: Plan) -> None:
 
 def _check_routing(stage: Stage) -> None:
     """Given rows were sampled by no engine of ours, so there is no routing to replay."""
-    if stage.learner.replay_routing and not isinstance(stage, Reinforce):
+    if stage.learner.replay_routing and not stage.samples:
         raise ConfigError(
             f"{type(stage).__name__}.learner.replay_routing: no engine sampled these rows; leave it to the Reinforce stages"
-        )
-
-
-def _check_temperature(sampling: Sampling) -> None:
-    """The learner scores each token at the temperature it was sampled at; at 0 there is nothing to compare."""
-    if sampling.temperature == 0.0:
-        raise ConfigError(
-            "Run.sampling.temperature=0.0 in a run with RL: every rollout of a context would be the same, and no group would "
-            "have a signal; use a temperature above 0 (evaluation takes the greedy answer besides)"
         )
 
 
@@ -260,7 +213,7 @@ def _check_turns(run: Run, task: Task, tokenizer: Tokenizer) -> None:
         _check_heard(task, tokenizer)
     said = run.tasks.trace(task, 0.0, generator("turns", 0, task.id))
     needed = sum(message.role == "assistant" for message in said or ())
-    allowed = max((s.sampler.max_turns or run.max_turns for s in run.stages if isinstance(s, Reinforce)), default=run.max_turns)
+    allowed = max((s.sampler.max_turns or run.max_turns for s in run.stages if s.samples), default=run.max_turns)
     if needed > allowed:
         raise ConfigError(
             f"task {task.id!r} (arm {task.arm!r}, level {task.level}) takes its oracle {needed} turns, and Run.max_turns="
@@ -282,28 +235,6 @@ def _check_heard(task: Task, tokenizer: ChatTokenizer) -> None:
             raise kind(f"task {task.id!r} (arm {task.arm!r}, level {task.level}), what its tools answer: {error}") from None
 
 
-def _check_privileged(stage: Reinforce, task: Task, tokenizer: Tokenizer, new: int, context: int) -> None:
-    """A teacher with privileged prompts needs one at each task, and room for it."""
-    readers = [a.name for a in stage.learner.anchors if a.privileged]
-    first = stage.guidance.build(0).next(task, (), Moment(key="check")) if readers else ()
-    for posed in (p.context for p in first):
-        place = f"task {task.id!r} (arm {task.arm!r}, level {task.level})"
-        if posed.privileged is None:
-            raise ConfigError(
-                f"{place}: Anchor({readers[0]!r}) reads attempts behind their privileged prompts, and {stage.guidance} poses it "
-                "without one: use guidance=Privileged(...), or an anchor with privileged=False"
-            )
-        try:
-            tokens = len(tokenizer.render(posed.privileged))
-        except DataError as error:
-            raise DataError(f"{place}, privileged prompt: {error}") from None
-        if tokens + new > context:
-            raise ConfigError(
-                f"{place} has a privileged prompt of {tokens} tokens; with Run.sampling.max_new_tokens={new} that exceeds the "
-                f"shortest context of model and anchors, {context}: shorten the guidance's text, or use longer models"
-            )
-
-
 def _answer_check(verifier: Verifier, tokenizer: Tokenizer) -> Callable[[Task], None]:
     """A check that the policy can spell a task's answer, where it must be matched exactly; else one that passes everything."""
     match, missing_in = _exact_match(verifier), spelling_of(tokenizer)
@@ -315,7 +246,7 @@ def _answer_check(verifier: Verifier, tokenizer: Tokenizer) -> Callable[[Task], 
         missing = missing_in(answer.strip() if match.strip else answer)
         if missing:
             raise DataError(
-                f"task {task.id!r} (arm {task.arm!r}, level {task.level}): its answer {_short(answer)} holds "
+                f"task {task.id!r} (arm {task.arm!r}, level {task.level}): its answer {shown(answer)} holds "
                 f"{', '.join(map(repr, missing))}, which the model's tokenizer lacks, so that no attempt could ever match it "
                 "exactly: use a model whose alphabet has them (Scratch.alphabet), leave the row out, or score it by a reward "
                 "of your own"
@@ -330,16 +261,3 @@ def _exact_match(verifier: Verifier) -> ExactMatch | None:
         return verifier
     parts = verifier.parts if isinstance(verifier, Together) else ()
     return next((found for part in parts if (found := _exact_match(part)) is not None), None)
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "...")
-
-
-def _check_trace(run: Run, stage: WarmUp, task: Task, tokenizer: Tokenizer, context: int) -> None:
-    tokens = len(trace_row(run.tasks, task, Reader.of(tokenizer), stage.noise, run.seed, task.index).ids)
-    if tokens > context:
-        raise ConfigError(
-            f"task {task.id!r} (arm {task.arm!r}, level {task.level}) has an oracle trace of {tokens} tokens with its prompt; "
-            f"the model's context holds {context}: leave the level out of WarmUp.levels, or use a model with more positions"
-        )

@@ -15,7 +15,7 @@ from assay.core.rollout import Ids, Rollout, Stop
 from assay.core.score import Score
 from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, Scorer
 from assay.core.task import Context, Task
-from assay.core.util.profiler import timed
+from assay.core.timing import span
 from assay.verify import ScoringPool
 from assay.verify.scorers import FromTasks
 from assay.verify.verdict import checked, failed_attempt
@@ -98,7 +98,7 @@ async def grade(scorer: Scorer, ctx: ScoreContext, posed: Posed, rollouts: Seque
         at[rollout.context.key].append(rollout)
     groups = [RolloutGroup(task=t, context=c, rollouts=tuple(r for r in at[c.key] if r.stop is not Stop.ERROR)) for t, c in posed]
     groups = [g for g in groups if g.rollouts]
-    with timed("verify"):
+    with span("verify"):
         found = await scorer.score(groups, ctx)
     if [len(scores) for scores in found] != [len(g.rollouts) for g in groups]:
         raise RewardError(

@@ -1,36 +1,98 @@
-"""The rows of the stage of given demonstrations, in a seeded order."""
+"""The stage of given demonstrations, walked in a seeded order."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from assay.core.batch import Batch, pack_rows
-from assay.core.errors import ConfigError, DataError, PlanError
+from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.core.fields import check_positive
+from assay.core.import_path import filed_as
 from assay.core.protocols import Tokenizer
 from assay.core.sample import Sample
-from assay.core.task import CALLS
+from assay.core.task import CALLS, asked_in
+from assay.objective.methods import nll
+from assay.objective.objective import Objective
 from assay.rollout.saying import Reader
+from assay.runtime.settings import LearnerSettings
 from assay.train.data import rows_of
 from assay.train.demonstration import Demonstration
-from assay.train.given import in_order
-from assay.train.prefer import check_given
-from assay.train.run import Run
+from assay.train.given import GivenRows, in_order, short
+from assay.train.given_checks import check_imitation
+from assay.train.naming import refuse_name
 from assay.train.spelling import spelling_of
-from assay.train.stages import Imitate
+from assay.train.stage import StageRows, TokenCounts
 
-__all__ = ["Imitations", "Tokens", "check_objective", "demonstrations_of"]
+if TYPE_CHECKING:
+    from assay.train.run import Run
 
-STREAM = "expert"
+__all__ = ["Imitate", "Imitations", "demonstrations_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """Of all rows, each once: all tokens, and those that carry loss."""
+@filed_as("assay.train.run:Imitate")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imitate(GivenRows):
+    """A supervised stage on given demonstrations: questions with answers, or whole conversations.
 
-    rows: int
-    learned: int
+    Attributes:
+        data: a file of rows (JSON lines, CSV, Parquet), a folder of them, ``hub:OWNER/NAME@REVISION:FILES``, or the rows
+            themselves, in the forms of `assay.train.Demonstration`. A file is read when the run begins and when it
+            is resumed, and must stay as it is until the run has ended.
+        steps: optimiser steps.
+        batch: rows per step. They are walked in a seeded order, anew each epoch.
+        learn: which tokens carry loss: ``assistant``: those of the answers and the tokens that end them; ``all``: those of the
+            questions, of tools and of the chat template too.
+        objective, learner: what is minimised, and how.
+
+    >>> Imitate(data=[{"prompt": "2+2=", "completion": "4"}], steps=10, batch=1).updates
+    1
+    """
+
+    data: str | tuple[Mapping[str, Any], ...] = ""
+    steps: int = 100
+    batch: int = 32
+    learn: Literal["assistant", "all"] = "assistant"
+    objective: Objective = field(default_factory=nll)
+    learner: LearnerSettings = field(default_factory=LearnerSettings)
+
+    def __post_init__(self) -> None:
+        refuse_name(self)
+        check_positive(self, "steps", "batch")
+        self.settle()
+        if self.learn not in ("assistant", "all"):
+            raise UnknownNameError("Imitate.learn", self.learn, ("assistant", "all"))
+
+    @property
+    def name(self) -> str:
+        """Stage name in the journal."""
+        return "sft"
+
+    def rows(self, run: Run, tokenizer: Tokenizer) -> Imitations:
+        """The demonstrations."""
+        return Imitations(run, self, tokenizer)
+
+    def check(self, run: Run) -> None:
+        """Looks at the objective and at the rows."""
+        check_imitation(self)
+        demonstrations_of(self)
+
+    def check_rows(self, run: Run, tokenizer: Tokenizer, context: int) -> TokenCounts:
+        """Looks at every row's text and length."""
+        return self.rows(run, tokenizer).check(context)
+
+    def training_texts(self) -> Iterator[tuple[str, str]]:
+        """Each turn that asks or answers an assistant, by itself: a later one may be an evaluation item too."""
+        for row in demonstrations_of(self):
+            for text in asked_in((*row.opening, *row.turns)):
+                yield row.place, text
+
+    def rows_told(self, run: Run) -> StageRows:
+        """The demonstrations, counted."""
+        return StageRows(step=self.batch, pool=len(demonstrations_of(self)), what="demonstrations", batch=self.batch)
 
 
 class Imitations:
@@ -55,7 +117,7 @@ class Imitations:
         rows = in_order("imitation", self._seed, len(self._rows), range(step * size, (step + 1) * size))
         return pack_rows(list(enumerate(map(self._row, rows))), {"group": np.arange(size)})
 
-    def check(self, context: int) -> Tokens:
+    def check(self, context: int) -> TokenCounts:
         """Looks at every row.
 
         Args:
@@ -74,7 +136,7 @@ class Imitations:
             for turn in imitated if self._stage.learn == "assistant" else (*given.opening, *given.turns):
                 if missing := missing_in(turn.content):
                     raise DataError(
-                        f"{given.place}, the {turn.role}'s {_short(turn.content)}: the model's tokenizer lacks "
+                        f"{given.place}, the {turn.role}'s {short(turn.content)}: the model's tokenizer lacks "
                         f"{', '.join(map(repr, missing))}, so it would learn to write something else: use a model that has them "
                         "(Scratch.alphabet), or leave the row out"
                     )
@@ -85,7 +147,7 @@ class Imitations:
                     f"{context}: shorten the texts, leave the row out, or use a model with more positions"
                 )
             tokens, learned = tokens + len(row.ids), learned + int(row.mask.sum())
-        return Tokens(tokens, learned)
+        return TokenCounts(tokens, learned)
 
     def _row(self, i: int) -> Sample:
         given = self._rows[i]
@@ -103,26 +165,5 @@ def demonstrations_of(stage: Imitate) -> tuple[Demonstration, ...]:
         DataError: a row is wrong.
     """
     rows = tuple(Demonstration.of(row, place) for place, row in rows_of(stage))
-    if stage.batch > len(rows):
-        raise ConfigError(f"Imitate.batch={stage.batch}, but the data has {len(rows)} rows; use at most {len(rows)}")
+    stage.check_batch(rows)
     return rows
-
-
-def check_objective(stage: Imitate) -> None:
-    """Looks for what a stage of demonstrations cannot give to an objective.
-
-    Raises:
-        PlanError: a part reads rewards, acts on no demonstration, or needs a column that only sampled attempts bring.
-    """
-    objective = stage.objective
-    for term in objective.losses:
-        if term.reward:
-            raise PlanError(
-                f"Imitate: {type(term).__name__} ({term.name!r}) reads rewards, and demonstrations have none: use nll(), or "
-                "judge attempts in a Reinforce stage, answers in a Prefer stage"
-            )
-    check_given(stage, STREAM, "nll()")
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "...")

@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.core.errors import DataError
-from assay.runtime.engine.settings import Auto, InProcess, Native
+from assay.runtime.engine.settings import EngineFootprint, Local
 from assay.runtime.settings import DecoderShape, HubShape, LearnerSettings, Lora, Muon, head_rows
-from assay.train.reinforce import Reinforce
-from assay.train.run import Run, Stage, learner_of
+from assay.train.run import Run, learner_of
+from assay.train.stage import Stage
 
 __all__ = ["Memory", "Weights", "activations_of", "head_of", "memory_of", "savings", "weights_in", "weights_of"]
 
@@ -201,13 +201,11 @@ def memory_of(run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: W
     if isinstance(learner.optimizer, Muon):  # one momentum for hidden matrices
         moments -= weights.hidden if learner.adapter is None else trained
     beside = sum(1 for a in learner.anchors if not a.model)
-    rows = min(
-        _batch(run, learner, shape), max(evaluated, stage.groups * stage.group_size if isinstance(stage, Reinforce) else 0)
-    )
+    groups, size = stage.sampled
+    engine = _engine(run, learner, shape)
+    rows = min(engine.max_batch, max(evaluated, groups * size))
     per_token = 2 * shape.num_layers * shape.num_kv_heads * shape.head_dim
-    here = isinstance(run.engine, Auto | Native | InProcess)  # a server's memory is its own
-    served = _served(run, learner)
-    context = run.engine.bounded(shape.max_positions) if isinstance(run.engine, InProcess) else shape.max_positions
+    here, served = bool(engine.weight), engine.weight
     shared = learner.adapter is None or served == _frozen(learner)
     own = _FLOAT * weights.count if learner.adapter is None else _frozen(learner) * weights.count + _FLOAT * trained
     return Memory(
@@ -217,24 +215,23 @@ def memory_of(run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: W
         anchors=_FLOAT * (trained * beside + others) // ranks,
         activations=activations_of(learner, shape, weights) // run.mesh.context,
         head=head_of(learner, shape, weights),
-        engine=_packed(run, shape, learner) * weights.count
+        engine=engine.packed * weights.count
         + here
         * (
-            (served if learner.adapter is None else _FLOAT) * trained * (1 + _waiting(stage))
+            (served if learner.adapter is None else _FLOAT) * trained * (1 + (stage.lag + 1 if stage.lag else 0))
             if shared
             else served * weights.count + _FLOAT * trained
         ),
-        cache=here * served * rows * context * per_token,
-        recalled=_recalled(run, stage, shape, learner),
+        cache=served * rows * engine.context * per_token,
+        recalled=_recalled(run, stage, shape, engine.recall),
     )
 
 
-def _recalled(run: Run, stage: Stage, shape: DecoderShape | HubShape, learner: LearnerSettings) -> int:
+def _recalled(run: Run, stage: Stage, shape: DecoderShape | HubShape, most: int) -> int:
     """Bytes of states that the native engine keeps of a step's attempts and of their prompts, all as long as can be."""
-    engine = Native() if isinstance(run.engine, Auto) else run.engine
-    if not (isinstance(engine, Native) and engine.kernel and engine.dtype == "float32" and run.mesh.size == 1):
-        return 0
-    if not (isinstance(shape, DecoderShape) and isinstance(stage, Reinforce) and not stage.lag and _compiled(learner)):
+    groups, size = stage.sampled
+    learner = stage.learner
+    if not (most and groups and run.mesh.size == 1 and not stage.lag and isinstance(shape, DecoderShape) and _compiled(learner)):
         return 0
 
     def up(n: int) -> int:
@@ -244,16 +241,8 @@ def _recalled(run: Run, stage: Stage, shape: DecoderShape | HubShape, learner: L
     layer = 2 * up(shape.hidden_size) + up(q + kv) + up(q) + up(2 * shape.intermediate_size)
     token = _FLOAT * (shape.num_layers * layer + up(shape.hidden_size))
     new = run.sampling.max_new_tokens
-    tokens = stage.groups * (stage.group_size * up(new) + up(shape.max_positions - new))
-    return min(engine.recall << 20, tokens * token)
-
-
-def _packed(run: Run, shape: DecoderShape | HubShape, learner: LearnerSettings) -> int:
-    """Bytes of a weight that the native engine holds once more, in the order in which its compiled decode path reads them."""
-    native = isinstance(run.engine, Auto) or (isinstance(run.engine, Native) and run.engine.kernel)
-    if not (native and isinstance(shape, DecoderShape) and learner.adapter is None):
-        return 0
-    return _HALF if getattr(run.engine, "dtype", "") == "bfloat16" else _FLOAT
+    tokens = groups * (size * up(new) + up(shape.max_positions - new))
+    return min(most, tokens * token)
 
 
 def activations_of(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: Weights) -> int:
@@ -334,29 +323,15 @@ def savings(
         tried.append(("adapter=Lora(rank=16)", run, _with(stage, adapter=Lora(rank=16))))
     if learner.precision == "fp32":
         tried.append(("precision='bf16'", run, _with(stage, precision="bf16")))
-    if isinstance(engine, Native | InProcess) and engine.max_batch > 1:
-        most = engine.max_batch // 2
-        tried.append((f"{type(engine).__name__}(max_batch={most})", replace(run, engine=replace(engine, max_batch=most)), stage))
-    if isinstance(engine, Auto | Native):
-        least = Native(recall=0) if isinstance(engine, Auto) else replace(engine, recall=0)
-        tried.append(("Native(recall=0)", replace(run, engine=least), stage))
-    if isinstance(engine, Auto):
-        tried.append(("Run.engine=InProcess(max_batch=32)", replace(run, engine=InProcess(max_batch=32)), stage))
-    if isinstance(stage, Reinforce) and stage.group_size > 2 and stage.group_size // 2 >= stage.objective.min_group:
-        tried.append((f"group_size={stage.group_size // 2}", run, replace(stage, group_size=stage.group_size // 2)))
+    if isinstance(engine, Local):
+        tried += [(name, replace(run, engine=less), stage) for name, less in engine.smaller()]
+    tried += [(name, run, less) for name, less in stage.smaller()]
     found = [(name, now - memory_of(r, s, shape, weights, others, evaluated).total) for name, r, s in tried]
     return sorted((f for f in found if f[1] > now / 100), key=lambda f: -f[1])
 
 
 def _with(stage: Stage, **changes: Any) -> Stage:
     return replace(stage, learner=replace(stage.learner, **changes))
-
-
-def _served(run: Run, learner: LearnerSettings) -> int:
-    """Bytes of a number in the engine."""
-    dtype, cuda = getattr(run.engine, "dtype", "auto"), _on_cuda(learner)
-    native = isinstance(run.engine, Native)
-    return _HALF if not native and (dtype == "bfloat16" or (dtype == "auto" and cuda)) else _FLOAT
 
 
 def _on_cuda(learner: LearnerSettings) -> bool:
@@ -372,15 +347,9 @@ def _frozen(learner: LearnerSettings) -> int:
     return _HALF if learner.precision == "bf16" else _FLOAT
 
 
-def _batch(run: Run, learner: LearnerSettings, shape: DecoderShape | HubShape) -> int:
-    """Most rows that the engine decodes at once."""
-    engine: Any = run.engine
-    if isinstance(engine, Auto):
-        own = isinstance(shape, DecoderShape) and learner.adapter is None
-        engine = InProcess() if _on_cuda(learner) or not own else Native()
-    return int(getattr(engine, "max_batch", 0))
-
-
-def _waiting(stage: Stage) -> int:
-    """Copies of the weights that an engine keeps until they are old enough to be served, the newest among them."""
-    return stage.lag + 1 if isinstance(stage, Reinforce) and stage.lag else 0
+def _engine(run: Run, learner: LearnerSettings, shape: DecoderShape | HubShape) -> EngineFootprint:
+    """What the engine takes; nothing where it is elsewhere: a server's memory is its own."""
+    if not isinstance(run.engine, Local):
+        return EngineFootprint(max_batch=0, weight=0, packed=0, context=0)
+    own = isinstance(shape, DecoderShape)
+    return run.engine.footprint(shape.max_positions, own=own, adapter=learner.adapter is not None, cuda=_on_cuda(learner))

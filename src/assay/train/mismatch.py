@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,11 @@ from numpy.typing import NDArray
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError, MismatchError
 from assay.core.plan import Forward
-from assay.core.protocols import LossProgram
+from assay.core.protocols import Learner
+from assay.core.timing import span
 from assay.measure.pair import BARS, MOST_RATIO, agreement, comparable
 
-if TYPE_CHECKING:
-    from assay.train.clock import Clock
-    from assay.train.session import Session
-
-__all__ = ["MismatchCheck", "Watched", "before_update", "coarser", "without_mismatch"]
+__all__ = ["Agreement", "Disagreement", "MismatchCheck", "TokenObserver", "coarser"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +97,9 @@ class MismatchCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """Tokens that passes showed: ``[M]`` the engine's and the learner's log-probabilities and the attempt, and the agreement of
-    the routers where that was told.
+class _Tokens:
+    """Comparable tokens: ``[M]`` the engine's and the learner's log-probabilities and the attempt, and the agreement of the
+    routers where that was told.
     """
 
     engine: NDArray[Any]
@@ -110,113 +107,143 @@ class _Seen:
     owner: NDArray[Any]
     routed: NDArray[Any]
 
-    def merge(self, other: _Seen) -> _Seen:
+    def merge(self, other: _Tokens) -> _Tokens:
         return _joined([self, other])
 
 
-_NOTHING = _Seen(np.zeros(0, np.float32), np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0))
+_NONE = _Tokens(np.zeros(0, np.float32), np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0))
 
 
-def _joined(parts: Sequence[_Seen]) -> _Seen:
+def _joined(parts: Sequence[_Tokens]) -> _Tokens:
     """Behind one another."""
-    return _Seen(*(np.concatenate([getattr(part, f.name) for part in (_NOTHING, *parts)]) for f in fields(_Seen)))
+    return _Tokens(*(np.concatenate([getattr(part, f.name) for part in (_NONE, *parts)]) for f in fields(_Tokens)))
 
 
-class Watched:
-    """A loss program that also keeps what one update's gradient pass says of the tokens, for nothing: its log-probabilities are
-    those of the weights that the tokens were sampled with, as long as the update is the first behind the sampling.
+class TokenObserver:
+    """Keeps what one update's gradient pass says of the tokens, for nothing: its log-probabilities are those of the weights that
+    the tokens were sampled with, as long as the update is the first behind the sampling.
 
-    Rows that the plan leaves out of the pass are not seen. Where several ranks share a learner, each sees its own micro-batches,
-    and `exchange` lets all know what all have seen.
+    Implements `assay.core.protocols.PassObserver`. Rows that the plan leaves out of the pass are not seen. Where several
+    processes share a learner, each observes its own micro-batches, and `exchange` lets all know what all have seen.
 
     Args:
-        program: does the work.
         version: of the weights before the update.
     """
 
-    def __init__(self, program: LossProgram, version: int) -> None:
-        self._program, self._version = program, version
-        self._seen: list[_Seen] = []
+    def __init__(self, version: int) -> None:
+        self._version = version
+        self._found: list[_Tokens] = []
 
-    def credit(self, batch: Batch) -> Batch:
-        """The program's."""
-        return self._program.credit(batch)
-
-    def prepare(self, batch: Batch) -> Batch:
-        """The program's."""
-        return self._program.prepare(batch)
-
-    def active(self, batch: Batch) -> NDArray[np.bool_]:
-        """The program's."""
-        return self._program.active(batch)
-
-    def micro(self, batch: Batch, live: Mapping[str, Any]) -> tuple[Any, Mapping[str, float]]:
-        """The program's; keeps what the pass says of the comparable tokens."""
+    def observe(self, batch: Batch, live: Mapping[str, Any]) -> None:
+        """Keeps what the pass says of the comparable tokens."""
         from assay.runtime.kernels.typed import array_of
 
         if "logp_engine" in batch.tokens:
             here = comparable(batch, self._version)
             owner = batch.rows["rollout"][batch.row_of_token[here]]
             own = array_of(live["logp_new"].detach().float())[here]
-            routed = array_of(live["router_agreement"])[here] if "router_agreement" in live else _NOTHING.routed
-            self._seen.append(_Seen(batch.token("logp_engine")[here], own, owner, routed))
-        return self._program.micro(batch, live)
+            routed = array_of(live["router_agreement"])[here] if "router_agreement" in live else _NONE.routed
+            self._found.append(_Tokens(batch.token("logp_engine")[here], own, owner, routed))
 
-    def exchange(self, reduce: Callable[[Mapping[str, Any]], Mapping[str, Any]], speaks: bool) -> None:
-        """As `assay.runtime.distributed.worker.Watching`."""
-        own = _joined(self._seen if speaks else [])
-        self._seen = [reduce({"tokens that were watched": own})["tokens that were watched"]]
+    def exchange(self, reduce: Callable[[Mapping[str, Any]], Mapping[str, Any]], counts: bool) -> None:
+        """As `assay.core.protocols.PassObserver.exchange`."""
+        own = _joined(self._found if counts else [])
+        self._found = [reduce({"tokens that were observed": own})["tokens that were observed"]]
 
     def metrics(self) -> dict[str, float]:
         """The `agreement` of all micro-batches so far; empty before any. Where rows say how the engine routed them also
         ``engine/router_agreement``: the share of (token, layer) in which the learner's routers prefer the same experts.
         """
-        seen = _joined(self._seen)
-        told = seen.routed[seen.routed >= 0]
+        found = _joined(self._found)
+        told = found.routed[found.routed >= 0]
         routers = {"engine/router_agreement": float(told.mean())} if len(told) else {}
-        return agreement(seen.engine, seen.own, seen.owner) | routers
+        return agreement(found.engine, found.own, found.owner) | routers
 
 
-def before_update(s: Session, batch: Batch, clock: Clock) -> dict[str, float]:
-    """The `agreement` on the tokens that a step sampled, before it updates anything: free where the batch has the learner's
-    ``logp_old``, one pass without gradient at a stage's first step, and else empty: the first update's own pass will tell. Empty
-    too where only a part of the vocabulary could be drawn and tokens do not carry it: there the two differ by design.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreement:
+    """What a step's numbers say.
 
-    Raises:
-        MismatchError: at a stage's first step, the run is to stop at so much.
+    Attributes:
+        compared: engine and learner were compared at all.
+        alarm: what is too far apart, in words; empty where nothing is.
+        error: by which the run is to end; None where it goes on.
     """
-    from assay.train.room import asking  # which knows `Run`
 
-    if "logp_engine" not in batch.tokens or _differs(s):
-        return {}
-    old = batch.tokens.get("logp_old")
-    if old is None or old.producer != "learner":
-        if s.stage_step:
+    compared: bool
+    alarm: str
+    error: MismatchError | None
+
+
+class Agreement:
+    """Compares engine and learner on the tokens that a stage samples: before its first update, in the passes of each first
+    update, and behind each step.
+
+    Args:
+        check: when they are too far apart.
+        dtype: the coarser type of the two sides, `coarser`.
+        truncated: only a part of the vocabulary can be drawn (``top_p``, ``top_k``, ``min_p``) and tokens do not carry it: there
+            the two differ by design, and nothing is told.
+    """
+
+    def __init__(self, check: MismatchCheck, *, dtype: str, truncated: bool) -> None:
+        self.check, self.dtype, self.truncated = check, dtype, truncated
+
+    def before_update(self, batch: Batch, learner: Learner, step: int, *, first: bool) -> dict[str, float]:
+        """The `agreement` on the tokens that a step sampled, before it updates anything: free where the batch has the learner's
+        ``logp_old``, one pass without gradient at a stage's first step, and else empty: the first update's own pass will tell.
+
+        Args:
+            batch: as it was annotated.
+            learner: at the weights before the update.
+            step: counted from 1.
+            first: it is the stage's first step.
+
+        Raises:
+            MismatchError: at a stage's first step, the run is to stop at so much.
+        """
+        if "logp_engine" not in batch.tokens or self.truncated:
             return {}
-        with clock("forward"), asking("the pass that compares sampler and learner"):
-            old = s.learner.annotate(batch, Forward("logp_old")).tokens["logp_old"]
-    here = comparable(batch, old.version)
-    owner = batch.rows["rollout"][batch.row_of_token[here]]
-    found = agreement(batch.token("logp_engine")[here], old.values[here], owner)
-    if not s.stage_step:
-        s.run.mismatch.check(found, s.step + 1)
-    return found
+        old = batch.tokens.get("logp_old")
+        if old is None or old.producer != "learner":
+            if not first:
+                return {}
+            with span("compare"):
+                old = learner.annotate(batch, Forward("logp_old")).tokens["logp_old"]
+        here = comparable(batch, old.version)
+        owner = batch.rows["rollout"][batch.row_of_token[here]]
+        found = agreement(batch.token("logp_engine")[here], old.values[here], owner)
+        if first:
+            self.check.check(found, step)
+        return found
+
+    def observer(self, version: int) -> TokenObserver:
+        """What observes the first update behind a sampling, by weights of this version."""
+        return TokenObserver(version)
+
+    def reported(self, metrics: Mapping[str, float]) -> dict[str, float]:
+        """A step's numbers with ``engine/alarm``; without those that compare where only a part of the vocabulary can be drawn."""
+        hidden = ("engine/mismatch", "engine/max_ratio") if self.truncated else ()
+        out = {name: value for name, value in metrics.items() if not name.startswith(hidden)}
+        if "engine/mismatch_k3" in out:
+            out["engine/alarm"] = float(bool(self.check.alarmed(out, self.dtype)))
+        return out
+
+    def judged(self, metrics: Mapping[str, float], step: int) -> Disagreement:
+        """What the numbers of a step that was just finished say."""
+        compared = "engine/alarm" in metrics
+        alarm = self.check.alarmed(metrics, self.dtype) if compared else ""
+        try:
+            self.check.check(metrics, step)
+        except MismatchError as error:
+            return Disagreement(compared=compared, alarm=alarm, error=error)
+        return Disagreement(compared=compared, alarm=alarm, error=None)
 
 
-def without_mismatch(s: Session, metrics: Mapping[str, float]) -> dict[str, float]:
-    """A step's numbers, without those that compare sampler and learner where these score other parts of the vocabulary."""
-    names = ("engine/mismatch", "engine/max_ratio") if _differs(s) else ()
-    return {name: value for name, value in metrics.items() if not name.startswith(names)}
+def coarser(engine: str, precision: str) -> str:
+    """The coarser type of the two sides: ``bfloat16`` where engine or learner has it, else ``float32``.
 
-
-def _differs(s: Session) -> bool:
-    """Whether the engine draws from a part of the vocabulary within which the learner does not score."""
-    from assay.train.support import keeps_support  # which knows `Run`
-
-    return s.run.sampling.truncated and not keeps_support(s.run.sampling, s.stage)
-
-
-def coarser(s: Session) -> str:
-    """The coarser type of the two sides: ``bfloat16`` where engine or learner has it, else ``float32``."""
-    fine = s.engine.info().dtype == "float32" and s.stage.learner.precision == "fp32"
-    return "float32" if fine else "bfloat16"
+    >>> coarser("float32", "fp32"), coarser("float32", "bf16")
+    ('float32', 'bfloat16')
+    """
+    return "float32" if engine == "float32" and precision == "fp32" else "bfloat16"

@@ -22,7 +22,8 @@ from assay.runtime.text.chat import Chat
 if TYPE_CHECKING:
     from assay.runtime.models.any_model import AnyModel
     from assay.runtime.text.tokenizer import ChatTemplate, HubTokenizer
-    from assay.train.run import Run, Stage
+    from assay.train.run import Run
+    from assay.train.stage import Stage
 
 __all__ = ["Built", "Folder", "Scratch", "from_folder", "held", "load", "model_folder", "scratch_tokenizer"]
 

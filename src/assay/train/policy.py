@@ -13,14 +13,13 @@ from assay.core.protocols import Request, SamplerParts, SamplerSpec, TaskSource
 from assay.core.rollout import Completion, Sampling
 from assay.core.seeds import derive
 from assay.core.task import Message
+from assay.core.timing import span
 from assay.core.util.threads import sleeping
-from assay.rollout.saying import said_text
+from assay.rollout.saying import said_text, with_stop
 from assay.rollout.spec import PlayerSpec
 from assay.train.evaluate import evaluate, greedy, held_out, items_of
 from assay.train.levels import Levels, check_levels
 from assay.train.models import model_folder
-from assay.train.room import asking
-from assay.train.session import with_stop
 from assay.verify import ScoringPool
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class Policy:
             requests = [Request(id=f"sample/{i}", prompt=ids, seed=x, sampling=wanted) for i, x in enumerate(seeds)]
             return list(await asyncio.gather(*(engine.generate(r) for r in requests)))
 
-        with asking("the sampler"):
+        with span("sample"):
             return [said_text(model.tokenizer, c.ids, c) for c in asyncio.run(draw())]
 
     def evaluate(
@@ -133,5 +132,5 @@ class Policy:
         )
         sampler = (player or PlayerSpec()).player.build(parts)
         items = held_out(tasks, levels, per_level, split)
-        with ScoringPool(tasks.verifier(), deadline) as pool, asking("the sampler"):
+        with ScoringPool(tasks.verifier(), deadline) as pool, span("sample"):
             return items_of(asyncio.run(evaluate(sampler, pool, items, n or 1)))

@@ -1,24 +1,105 @@
-"""The rows of the preference stage: judged answers that were given, in a seeded order."""
+"""The stage of given preferences: judged answers, walked in a seeded order."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
 from assay.core.batch import Batch
-from assay.core.errors import ConfigError, DataError, PlanError
+from assay.core.errors import ConfigError, DataError
+from assay.core.fields import check_positive
+from assay.core.import_path import filed_as
 from assay.core.protocols import Tokenizer
 from assay.core.rollout import Ids, ids_of
+from assay.core.task import asked_in
+from assay.objective.methods import dpo
 from assay.objective.objective import Objective
-from assay.objective.preferences import Preference, preference_batch
+from assay.objective.preferences import Preference, preference_batch, shared_prompts
+from assay.runtime.settings import LearnerSettings
 from assay.train.data import rows_of
-from assay.train.given import in_order
-from assay.train.run import Run
+from assay.train.given import GivenRows, in_order
+from assay.train.given_checks import PREFERRED, check_preferred
+from assay.train.naming import refuse_name
 from assay.train.spelling import spelling_of
-from assay.train.stages import GivenRows, Prefer
+from assay.train.stage import StageRows
 
-__all__ = ["Preferences", "check_given", "check_objective", "preferences_of"]
+if TYPE_CHECKING:
+    from assay.train.run import Run
+    from assay.train.wiring import Wiring
 
-STREAM = "preference"
-_OF_ATTEMPTS = ("group", "valid", "length", "truncated", "tokens")
-_ELSE = "train by it in a Reinforce stage"
+__all__ = ["Prefer", "Preferences", "preferences_of"]
+
+
+@filed_as("assay.train.run:Prefer")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefer(GivenRows):
+    """A stage on given preferences: answers that people or programs have judged.
+
+    Attributes:
+        data: a file of rows (JSON lines, CSV, Parquet), a folder of them, ``hub:OWNER/NAME@REVISION:FILES``, or the rows
+            themselves; `assay.objective.Preference` has their three forms. A file is read when the run begins and when it is
+            resumed, and must stay as it is until the run has ended.
+        steps: optimiser steps.
+        batch: rows per step: pairs, or judged answers, or ranked lists. They are walked in a seeded order, anew each epoch.
+        objective, learner: what is minimised, and how; the weights that the stage starts from are the reference.
+
+    >>> Prefer(data=[{"prompt": "2+2=", "chosen": "4", "rejected": "5"}], steps=10, batch=1).updates
+    1
+    """
+
+    data: str | tuple[Mapping[str, Any], ...] = ""
+    steps: int = 100
+    batch: int = 32
+    objective: Objective = field(default_factory=dpo)
+    learner: LearnerSettings = field(default_factory=LearnerSettings)
+
+    def __post_init__(self) -> None:
+        refuse_name(self)
+        check_positive(self, "steps", "batch")
+        self.settle()
+
+    @property
+    def name(self) -> str:
+        """Stage name in the journal."""
+        return "preferences"
+
+    def rows(self, run: Run, tokenizer: Tokenizer) -> Preferences:
+        """The preferences."""
+        return Preferences(run, self, tokenizer)
+
+    def check(self, run: Run) -> None:
+        """Looks at the objective and at the rows."""
+        check_preferred(self)
+        preferences_of(self)
+
+    def check_rows(self, run: Run, tokenizer: Tokenizer, context: int) -> None:
+        """Looks at every row's texts and lengths."""
+        self.rows(run, tokenizer).check(context)
+
+    def training_texts(self) -> Iterator[tuple[str, str]]:
+        """The prompts."""
+        for row in preferences_of(self):
+            yield row.place, "\n".join(asked_in(row.messages))
+
+    def rows_told(self, run: Run) -> StageRows:
+        """The preferences, counted: a row for each answer."""
+        given = preferences_of(self)
+        most = max(len(p.answers) for p in given)
+        return StageRows(
+            step=self.batch * most, pool=len(given), what="preferences", batch=self.batch, shared=shared_prompts(given)
+        )
+
+    def wire(self, wiring: Wiring, objective: Objective) -> Prefer:
+        """Under a method for preferences; what remains to be seen of it, `assay.train.given_checks` says."""
+        method = wiring.method
+        acts = any(PREFERRED in (t.streams or (PREFERRED,)) for t in objective.losses)
+        if not acts or method.requires.demonstrations:
+            raise ConfigError(
+                f"{method.name} does not learn from given preferences (stage Prefer): name it in a stage of reinforcement "
+                "learning, as recipe quickstart has one, or name a method for preferences here (dpo, kto, simpo, ...)"
+            )
+        return replace(self, objective=objective, learner=wiring.learner(self.learner, objective, self.steps))
 
 
 class Preferences:
@@ -83,8 +164,7 @@ def preferences_of(stage: Prefer) -> tuple[Preference, ...]:
         DataError: a row is wrong, or has fewer answers than the objective compares.
     """
     rows = tuple(Preference.of(row, place) for place, row in rows_of(stage))
-    if stage.batch > len(rows):
-        raise ConfigError(f"Prefer.batch={stage.batch}, but the data has {len(rows)} rows; use at most {len(rows)}")
+    stage.check_batch(rows)
     least = stage.objective.min_group
     for row in rows:
         if len(row.answers) < least:
@@ -93,75 +173,3 @@ def preferences_of(stage: Prefer) -> tuple[Preference, ...]:
                 "('chosen' and 'rejected'), or use a method that judges each answer by itself, such as kto"
             )
     return rows
-
-
-def check_objective(stage: Prefer) -> None:
-    """Looks for what a preference stage cannot give to an objective.
-
-    Raises:
-        PlanError: nothing asks which answer is better; a part acts on no preference, or takes statistics of none; it needs a
-            column that only sampled attempts bring, or a component that only a verifier gives. Names the part and a fix.
-    """
-    objective = stage.objective
-    if not objective.pays:
-        names = " and ".join(type(term).__name__ for term in objective.losses)
-        raise PlanError(
-            f"Prefer: {names} asks for no rewards, so it would imitate rejected answers as it does chosen ones: use a method for "
-            "preferences (dpo, orpo, kto, ...); dpo(nll=1.0) imitates the chosen ones too"
-        )
-    check_given(stage, STREAM, "a method for preferences (dpo, simpo, kto, ...)")
-    if objective.credit and STREAM not in objective.scalarise.streams:
-        raise PlanError(
-            f"Prefer: {type(objective.credit[0]).__name__} takes statistics of {', '.join(objective.scalarise.streams)}, so of "
-            f"none of the stage's rows: add {STREAM!r} to Scalarise.streams, or {_ELSE}"
-        )
-    _check_attempts(stage, objective)
-    _check_reward(stage, objective)
-
-
-def check_given(stage: GivenRows, stream: str, fitting: str) -> None:
-    """Looks for what rows of texts cannot give to an objective.
-
-    Args:
-        stage: settings.
-        stream: of its rows.
-        fitting: names what can be used, for messages.
-
-    Raises:
-        PlanError: a term acts on none of the rows, or needs a column that only sampled attempts bring.
-    """
-    of, objective = type(stage).__name__, stage.objective
-    for term in objective.losses:
-        if term.streams and stream not in term.streams:
-            raise PlanError(
-                f"{of}: {type(term).__name__} ({term.name!r}) acts on rows of {', '.join(term.streams)}, but the stage's rows "
-                f"are of the stream {stream!r}, so it would do nothing: use {fitting}, add the stream to the term's streams, or "
-                f"{_ELSE}"
-            )
-    brought = objective.plan(stage.updates, stage.learner.offers).columns
-    for part in (*objective.credit, *objective.losses):
-        for column in part.needs:
-            if column in brought and column not in ("ids", "mask"):
-                raise PlanError(
-                    f"{of}: {type(part).__name__} needs the column {column!r}, which comes with sampled attempts, but the "
-                    f"stage's rows are texts: use {fitting}, or {_ELSE}"
-                )
-
-
-def _check_attempts(stage: Prefer, objective: Objective) -> None:
-    for part in (*objective.credit, *objective.losses):
-        for name in part.attempts:
-            if name not in _OF_ATTEMPTS:
-                raise PlanError(
-                    f"Prefer: {type(part).__name__} reads {name!r} of each attempt, which the stage's rows do not have: leave "
-                    f"the part out, or {_ELSE}"
-                )
-
-
-def _check_reward(stage: Prefer, objective: Objective) -> None:
-    for name, _ in objective.scalarise.weights:
-        if name != "reward":
-            raise PlanError(
-                f"Prefer: Scalarise.weights names a verifier's component {name!r}, but no verifier judges the stage's rows: "
-                f"leave the weights out, or {_ELSE}"
-            )

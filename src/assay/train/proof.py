@@ -224,6 +224,16 @@ class WeightProof:
         if len(self._seen) > _REMEMBERED:
             del self._seen[list(self._seen)[1]]
 
+    def notes(self) -> list[tuple[str, str]]:
+        """What it cannot tell of the engine, after `calibrate`: kinds and sentences for the journal."""
+        found: list[tuple[str, str]] = []
+        if self.blind:
+            names = ", ".join(self.blind[:3]) + (" and others" if len(self.blind) > 3 else "")
+            found.append(("proof", f"no witness tells whether {names} arrive in the engine: weights count as unproven"))
+        if not self.steady:
+            found.append(("proof", "the engine does not repeat itself to the bit: only checksums can prove its weights"))
+        return found
+
     def state_dict(self) -> list[dict[str, Any]]:
         """What was published and is still to be served, JSON-able; nothing without a lag, where the learner itself can tell."""
         if not self.lag:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from assay.core.canon import digest
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import CheckpointError, ConfigError
+from assay.core.group import Group
 from assay.core.protocols import Verifier
 from assay.core.rowfile import rows_beside
 from assay.core.util.hub import PREFIX
@@ -25,7 +27,7 @@ from assay.train.run import Run
 from assay.verify.abilities import abilities_of
 
 if TYPE_CHECKING:
-    from assay.train.session import Session
+    from assay.train.session import Parts
 
 __all__ = ["claim", "isolation", "load_run", "refuse_used", "run_digest", "run_id", "tidy", "unclaim", "write_run"]
 
@@ -178,7 +180,17 @@ def tidy(folder: Path, checkpoint: Path | None) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def run_digest(folder: Path, s: Session) -> str:
+def ids_digest(before: str, groups: Sequence[Group]) -> str:
+    """The running digest of sampled token ids, ``before`` and those of a step's groups."""
+    h = hashlib.blake2b(before.encode(), digest_size=16)
+    for rollout in (r for group in groups for r in group.rollouts):
+        h.update(rollout.id.encode())
+        for call in rollout.calls:
+            h.update(call.completion.ids.tobytes())
+    return h.hexdigest()
+
+
+def run_digest(folder: Path, parts: Parts) -> str:
     """Digest of a finished run.
 
     Weights, optimiser, anchors, sampled ids, evaluation items, and all metrics outside ``time/`` and ``verify/``.
@@ -187,4 +199,4 @@ def run_digest(folder: Path, s: Session) -> str:
     for record in records:
         if "metrics" in record:
             record["metrics"] = {k: v for k, v in record["metrics"].items() if not k.startswith(BY_THE_CLOCK)}
-    return digest([s.learner.state_digest(), s.ids, records])
+    return digest([parts.learner.state_digest(), parts.ids, records])

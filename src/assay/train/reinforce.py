@@ -1,19 +1,17 @@
-"""The stage of reinforcement learning, and what ends it early."""
+"""The stage of reinforcement learning: its settings and what they answer. A step is in `assay.train.loop`."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
 
-from assay.core.errors import ConfigError, PlanError, UnknownNameError
+from assay.core.errors import ConfigError, PlanError
 from assay.core.fields import check_positive, later
 from assay.core.import_path import filed_as
-from assay.core.protocols import BatchComposer, CurriculumSpec, GroupFilter, GuidanceSpec, IndexPolicySpec, SamplerSpec
-from assay.core.sample import STREAMS
+from assay.core.protocols import BatchComposer, CurriculumSpec, GroupFilter, GuidanceSpec, IndexPolicySpec, SamplerSpec, Tokenizer
 from assay.core.scoring import ScorerSpec
-from assay.guide import Compose, InOrder, Plain, Refill, ResampleOnCorrect, SuccessVariance
-from assay.objective.loss.wrap import unwrapped
+from assay.core.task import Task
+from assay.guide import Compose, InOrder, Plain, Refill, SuccessVariance
 from assay.objective.methods import grpo
 from assay.objective.objective import Objective
 from assay.objective.plan import lagging
@@ -22,40 +20,23 @@ from assay.runtime.settings import AdamW, LearnerSettings
 from assay.train.columns import ColumnProvider
 from assay.train.levels import Levels, settle_levels
 from assay.train.naming import refuse_name
+from assay.train.runner import StageRunner
+from assay.train.stage import Stage, StageRows
+from assay.train.until import Until
 from assay.verify.scorers import FromTasks
 
 if TYPE_CHECKING:
     from assay.guide import Recent
+    from assay.train.run import Run
+    from assay.train.session import Parts
+    from assay.train.wiring import Wiring
 
 __all__ = ["Reinforce", "Until"]
 
 
-@filed_as("assay.train.run:Until")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Until:
-    """Ends a stage early when a metric of an evaluation reaches a bound.
-
-    Attributes:
-        metric: ``eval/greedy/all``, ``eval/sampled/all``, or either with ``level_L`` for ``all``; where there are several arms
-            also ``eval/MODE/ARM/all`` and ``eval/MODE/ARM/level_L``.
-        at_least: bound.
-
-    Raises:
-        UnknownNameError: a metric that no evaluation gives.
-    """
-
-    metric: str = "eval/greedy/all"
-    at_least: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not re.fullmatch(r"eval/(greedy|sampled)/(.+/)?(all|level_\d+)", self.metric):
-            known = [f"eval/{mode}/{cell}" for mode in ("greedy", "sampled") for cell in ("all", "level_L")]
-            raise UnknownNameError("evaluation metric", self.metric, known)
-
-
 @filed_as("assay.train.run:Reinforce")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reinforce:
+class Reinforce(Stage):
     """A stage of reinforcement learning with verifiable rewards.
 
     Attributes:
@@ -81,6 +62,9 @@ class Reinforce:
         reward: what scores attempts; the tasks' own verifier. Evaluations are by that verifier, whatever rewards training.
         sampler: how rollouts come about, and in which contexts.
     """
+
+    samples: ClassVar[bool] = True
+    practises: ClassVar[bool] = True
 
     steps: int = 500
     groups: int = 32
@@ -122,78 +106,6 @@ class Reinforce:
                 f"Reinforce.minibatches={self.minibatches} exceeds groups={self.groups}; a mini-batch holds whole groups"
             )
 
-    def check_refill(self) -> None:
-        """Raises ConfigError for a refill without a filter (nothing could be missing), and for a filter or a refill that could
-        never keep enough. Not at construction, as `check_replay`.
-        """
-        if self.refill is not None and self.filter is None:
-            raise ConfigError(
-                "Reinforce.refill draws again until the filter has kept enough, and there is no filter: give filter=Mixed() "
-                "(DAPO's dynamic sampling), SuccessWindow(), ..., or leave the refill out"
-            )
-        if not isinstance(self.guidance, Plain):  # it may give more groups, and more rollouts of each
-            return
-        if isinstance(self.filter, ResampleOnCorrect) and self.filter.keep > self.group_size:
-            raise ConfigError(
-                f"ResampleOnCorrect.keep={self.filter.keep} of Reinforce.group_size={self.group_size} rollouts: every group "
-                "would be left out; roll out about twice as many as are kept"
-            )
-        if self.refill is not None and 0 < self.refill.draws * self.refill.rounds < self.groups:
-            raise ConfigError(
-                f"Refill(rounds={self.refill.rounds}, draws={self.refill.draws}) draws at most "
-                f"{self.refill.draws * self.refill.rounds} contexts, and Reinforce.groups={self.groups} are wanted: "
-                "raise one of them"
-            )
-
-    def check_replay(self) -> None:
-        """Raises ConfigError when a replay is asked for that is not there, or is there and never read.
-
-        Not at construction: a command line changes one field after the other.
-        """
-        if not isinstance(self.composer, Compose):
-            return
-        share = self.composer.replay_share
-        if share and self.replay is None:
-            raise ConfigError(f"Reinforce.composer.replay_share={share}, but there is no replay: give replay=Recent(...)")
-        policy = self.objective.policy
-        ratio = getattr(unwrapped(policy) if policy else None, "ratio", None)
-        if share and (ratio is None or ratio.level == "none"):
-            raise ConfigError(
-                f"Reinforce.composer.replay_share={share}: replayed attempts come from older weights, and the objective's policy "
-                "term has no ratio to correct for it; use a method with one (grpo, dapo, ...) or leave the replay out"
-            )
-        if self.replay is not None and not share:
-            raise ConfigError("Reinforce.replay is never read: set composer=Compose(replay_share=...), or leave the replay out")
-
-    def check_streams(self) -> None:
-        """Raises ConfigError when experts are asked for and never read, when something learns from experts alone and has none, or
-        when nothing learns from any rows that the stage brings.
-        """
-        objective = self.objective
-        credit, losses = objective.credit if objective.pays else (), objective.losses
-        read = {
-            *objective.scalarise.streams,
-            *(s for t in credit for s in t.streams),
-            *(s for t in losses for s in t.streams or STREAMS),
-        }
-        alone = [type(t).__name__ for t in (*credit, *losses) if t.streams == ("expert",)]
-        brought = {"on_policy", "replay", "expert"}
-        if isinstance(self.composer, Compose) and not any(brought & set(t.streams or STREAMS) for t in losses):
-            raise ConfigError(
-                f"Reinforce: the objective's terms act on rows of {sorted({s for t in losses for s in t.streams})} alone, which "
-                "this stage never has: give a composer that brings them, or use a method for sampled attempts"
-            )
-        if self.experts and "expert" not in read:
-            raise ConfigError(
-                f"Reinforce.experts=True, but no part of the objective reads the stream 'expert' (they read {sorted(read)}): use "
-                "a method that does (rl_plus, visurf, ...), or False"
-            )
-        if alone and not self.experts:
-            raise ConfigError(
-                f"{' and '.join(alone)} of the objective learns from expert attempts alone, and Reinforce.experts=False brings "
-                "none: use Reinforce(experts=True)"
-            )
-
     @property
     def taught(self) -> Objective:
         """The objective as it is compiled; with a `lag`, what becomes of it for attempts that older weights sampled.
@@ -217,3 +129,60 @@ class Reinforce:
     def updates(self) -> int:
         """Optimiser updates per step, where every mini-batch has something to learn from."""
         return self.epochs * self.minibatches
+
+    def open(self, parts: Parts) -> StageRunner:
+        """The stage at work."""
+        from assay.train.reinforce_runner import ReinforceRunner
+
+        return ReinforceRunner.of(self, parts)
+
+    @property
+    def asked_models(self) -> tuple[str, ...]:
+        """Those that the scorer asks for."""
+        return tuple(self.reward.models)
+
+    def check(self, run: Run) -> None:
+        """Looks at the settings, as `assay.train.reinforce_checks` says."""
+        from assay.train.reinforce_checks import check_stage
+
+        check_stage(run, self)
+
+    def check_task(self, run: Run, task: Task, tokenizer: Tokenizer, contexts: tuple[int, int]) -> None:
+        """Looks at the task's privileged prompt, where a teacher reads it."""
+        from assay.train.reinforce_checks import check_privileged
+
+        check_privileged(run, self, task, tokenizer, contexts[1])
+
+    @property
+    def sampled(self) -> tuple[int, int]:
+        """Contexts of a step, and rollouts of each."""
+        return self.groups, self.group_size
+
+    def rows_told(self, run: Run) -> StageRows:
+        """A row for each rollout, at most."""
+        rows = self.groups * self.group_size
+        most = rows * self.steps * run.sampling.max_new_tokens * self._turns(run)
+        return StageRows(step=rows, tokens=most, shared=getattr(run.tasks, "differing", 0))
+
+    def _turns(self, run: Run) -> int:
+        """Answers of a rollout at most."""
+        arm, levels = next(iter(run.tasks.arms().items()))
+        one = run.tasks.task(arm, levels[0], "train", 0)
+        return (self.sampler.max_turns or run.max_turns) if run.tasks.environment(one.exposed()) is not None else 1
+
+    def smaller(self) -> list[tuple[str, Reinforce]]:
+        """Half as many rollouts of a context."""
+        half = self.group_size // 2
+        fits = self.group_size > 2 and half >= self.objective.min_group
+        return [(f"group_size={half}", replace(self, group_size=half))] if fits else []
+
+    def reduced(self, groups: int, size: int) -> Reinforce:
+        """With fewer and smaller groups."""
+        few, least = min(self.groups, groups), max(min(self.group_size, size), self.objective.min_group)
+        return replace(self, groups=few, group_size=least, minibatches=min(self.minibatches, few))
+
+    def wire(self, wiring: Wiring, objective: Objective) -> Stage:
+        """Under a method; one that learns from demonstrations makes another stage of it."""
+        if wiring.method.requires.demonstrations:
+            return wiring.demonstrated(self, objective)
+        return wiring.reinforce(self, objective)

@@ -1,4 +1,4 @@
-"""Memory that ran out: which part asked for it, and which settings would need less, instead of a library's line."""
+"""Memory that ran out: what the stage needs, part by part, and which settings would need less."""
 
 from __future__ import annotations
 
@@ -6,46 +6,17 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from assay.core.errors import AssayError, OutOfMemoryError
+from assay.core.errors import OutOfMemoryError
 from assay.runtime.settings import DecoderShape, HubShape
 from assay.train.evaluate import held_out
 from assay.train.memory import memory_of, savings, weights_in, weights_of
 from assay.train.models import held
-from assay.train.run import Run, Stage
+from assay.train.run import Run
+from assay.train.stage import Stage
 
-__all__ = ["advice", "advised", "asking", "ran_out", "size"]
+__all__ = ["advice", "advised", "size"]
 
-_SAID = ("can't allocate memory", "not enough memory", "out of memory", "cannot allocate memory", "std::bad_alloc", "bad_alloc")
 _SHOWN = 4
-
-
-@contextmanager
-def asking(part: str) -> Generator[None]:
-    """Inside, memory that runs out is an `OutOfMemoryError` that says that ``part`` asked for it."""
-    try:
-        yield
-    except Exception as error:
-        found = None if isinstance(error, OutOfMemoryError) else ran_out(error)
-        if found is None:
-            raise
-        raise OutOfMemoryError(f"{part} asked for more memory than there is ({found})") from error
-
-
-def ran_out(error: BaseException) -> str | None:
-    """What a library says of memory that ran out, in one line; None of any other error, unless it was raised from such."""
-    seen: BaseException | None = error
-    while seen is not None:
-        text = " ".join(str(seen).split())
-        told = any(words in text.lower() for words in _SAID)
-        if (
-            isinstance(seen, MemoryError)
-            or type(seen).__name__ == "OutOfMemoryError"
-            or (isinstance(seen, RuntimeError) and told)
-        ):
-            at = max(0, text.find("DefaultCPUAllocator"))  # behind a place in the library's source
-            return (text[at:] or type(seen).__name__)[:200]
-        seen = seen.__cause__ if isinstance(seen, AssayError) else None
-    return None
 
 
 @contextmanager

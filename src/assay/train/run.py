@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from assay.clients.judge import Judge
-from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.errors import ConfigError, UnknownNameError, a_kind
 from assay.core.fields import check_positive, later
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
@@ -23,10 +23,21 @@ from assay.train.check import IndependentCheck
 from assay.train.levels import Levels, check_levels, settle_levels
 from assay.train.mismatch import MismatchCheck
 from assay.train.naming import names_in
-from assay.train.reinforce import Reinforce
-from assay.train.stages import Imitate, Prefer, WarmUp
+from assay.train.stage import Stage
 
 __all__ = ["ContaminationCheck", "Evaluation", "ModelSource", "Run", "Stage", "anchor_models", "learner_of", "scoring_model"]
+
+
+_FILED = {"WarmUp": "warmup", "Imitate": "imitate", "Prefer": "prefer", "Reinforce": "reinforce", "Until": "until"}
+"""Parts that files know by a name in this module (`assay.core.import_path.filed_as`), and the modules that have them."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _FILED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"assay.train.{_FILED[name]}"), name)
 
 
 class ModelSource(Protocol):
@@ -104,9 +115,6 @@ class ContaminationCheck:
             raise UnknownNameError("ContaminationCheck.mode", self.mode, ("refuse", "report", "off"))
 
 
-Stage = WarmUp | Imitate | Prefer | Reinforce
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A complete run.
@@ -167,13 +175,18 @@ class Run:
         if not self.name or "/" in self.name:
             raise ConfigError(f"Run.name={self.name!r} names the run's folder; use a word without '/'")
         if not self.stages:
-            raise ConfigError("Run.stages is empty; give at least one WarmUp, Imitate, Prefer or Reinforce stage")
+            raise ConfigError("Run.stages is empty; give at least one WarmUp, Texts, Imitate, Prefer or Reinforce stage")
+        for at, stage in enumerate(self.stages):
+            if not hasattr(stage, "open"):
+                raise ConfigError(
+                    f"Run.stages[{at}] is {a_kind(stage)}, no stage; give a WarmUp, Texts, Imitate, Prefer or Reinforce"
+                )
         for name in ("reward_deadline", "environment_deadline"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"Run.{name}={getattr(self, name)} s; use a positive number of seconds")
         if self.reward_memory is not None and not self.reward_memory > 0:
             raise ConfigError(f"Run.reward_memory={self.reward_memory} GiB; use a positive number, or leave it out")
-        if not self.evaluation.every and any(isinstance(s, Reinforce) and s.until for s in self.stages):
+        if not self.evaluation.every and any(s.until for s in self.stages):
             raise ConfigError("Reinforce.until is looked at when there is an evaluation, but Evaluation.every=0; give it steps")
         object.__setattr__(self, "judges", tuple(self.judges))
         if len({judge.name for judge in self.judges}) < len(self.judges):
@@ -210,7 +223,7 @@ def learner_of(run: Run, stage: Stage) -> LearnerSettings:
     divergence from the stage's start and no anchor of the stage stays there, or where the stage's scorer asks for it.
     """
     anchors = stage.learner.anchors
-    asked = run.evaluation.kl_to_base or (isinstance(stage, Reinforce) and BASE in stage.reward.models)
+    asked = run.evaluation.kl_to_base or BASE in stage.asked_models
     if not asked or any(a.is_start for a in anchors):
         return stage.learner
     return replace(stage.learner, anchors=(*anchors, Anchor(BASE)))

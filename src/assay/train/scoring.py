@@ -12,12 +12,13 @@ from assay.core.errors import RewardError
 from assay.core.protocols import Tokenizer
 from assay.core.rollout import Ids, Rollout, Stop
 from assay.core.scoring import JudgePort
+from assay.core.timing import span
 from assay.train.grade import Attempts, Posed, VerifierContext, grade, no_stage
-from assay.train.room import asking
-from assay.train.run import learner_of, scoring_model
+from assay.train.run import scoring_model
 
 if TYPE_CHECKING:
-    from assay.train.session import Session
+    from assay.train.reinforce_runner import ReinforceRunner
+    from assay.train.session import Parts
 
 __all__ = ["StageContext", "grade_rollouts"]
 
@@ -26,42 +27,42 @@ class StageContext(VerifierContext):
     """What a scorer may ask for in a stage.
 
     Args:
-        s: the stage, alive.
+        parts: of the stage.
     """
 
-    def __init__(self, s: Session) -> None:
-        super().__init__(s.pool)
-        self._s = s
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts.pool)
+        self._parts = parts
 
     @property
     def step(self) -> int:
         """Global steps finished."""
-        return self._s.step
+        return self._parts.step
 
     @property
     def tokenizer(self) -> Tokenizer:
         """Of the policy."""
-        return self._s.tokenizer
+        return self._parts.tokenizer
 
     async def logprob(self, rows: Sequence[Ids], model: str = "policy") -> list[NDArray[np.float32]]:
         """By the learner: of the policy, or of one of its anchors."""
-        with asking("the passes of a scorer"):
-            return self._s.learner.score(rows, scoring_model(learner_of(self._s.run, self._s.stage), model)) if rows else []
+        with span("logprob"):
+            return self._parts.learner.score(rows, scoring_model(self._parts.settings, model)) if rows else []
 
     def judge(self, name: str) -> JudgePort:
         """One of ``Run.judges``."""
-        if self._s.judges is None:
+        if self._parts.judges is None:
             raise no_stage("judges")
-        return self._s.judges.client(name, self._s.step)
+        return self._parts.judges.client(name, self._parts.step)
 
 
-async def grade_rollouts(s: Session, posed: Posed, rollouts: Sequence[Rollout]) -> list[Attempts]:
+async def grade_rollouts(s: ReinforceRunner, posed: Posed, rollouts: Sequence[Rollout]) -> list[Attempts]:
     """`grade` by the scorer of a stage.
 
     Raises:
         RewardError: no score on more than half of the rollouts; shows the first failure.
     """
-    graded = await grade(s.scorer, StageContext(s), posed, rollouts)
+    graded = await grade(s.scorer, StageContext(s.parts), posed, rollouts)
     shown = [(r, x) for a in graded for r, x in zip(a.rollouts, a.scores, strict=True) if r.stop is not Stop.ERROR]
     failed = [(r, x) for r, x in shown if not x.valid]
     if 2 * len(failed) > len(shown):

@@ -15,17 +15,17 @@ from assay.core.plan import Plan
 from assay.core.rollout import Sampling
 from assay.core.vocab import FullEntropy
 from assay.objective.plan import corrects_sampler
-from assay.train.reinforce import Reinforce
 
 if TYPE_CHECKING:
-    from assay.train.run import Run, Stage
+    from assay.train.run import Run
+    from assay.train.stage import Stage
 
 __all__ = ["check_support", "keeps_support", "sampling_of", "support_note"]
 
 
 def keeps_support(sampling: Sampling, stage: Stage) -> bool:
     """Whether a stage's tokens carry the ids that they were drawn from."""
-    if not isinstance(stage, Reinforce) or not sampling.truncated:
+    if not stage.samples or not sampling.truncated:
         return False
     return sampling.keep_support or not corrects_sampler(stage.objective)
 
@@ -41,7 +41,7 @@ def sampling_of(run: Run, stage: Stage) -> Sampling:
     return replace(run.sampling, keep_support=True) if keeps_support(run.sampling, stage) else run.sampling
 
 
-def check_support(run: Run, stage: Reinforce, plan: Plan) -> None:
+def check_support(run: Run, stage: Stage, plan: Plan) -> None:
     """Refuses tokens drawn from a part of the vocabulary where neither the objective nor the learner's passes can correct for it.
 
     Raises:
@@ -72,7 +72,7 @@ def check_support(run: Run, stage: Reinforce, plan: Plan) -> None:
 
 def support_note(run: Run, stage: Stage) -> str:
     """What `assay explain` says of a stage's truncated sampling; empty where there is none."""
-    if not isinstance(stage, Reinforce) or not run.sampling.truncated:
+    if not stage.samples or not run.sampling.truncated:
         return ""
     if keeps_support(run.sampling, stage):
         return (

@@ -23,11 +23,12 @@ from assay.train.naming import TEACHER, NamedMethod, settle_settings
 from assay.train.providers import AUTOMATIC, DEFAULTS
 from assay.train.reference_value import ReferenceValue
 from assay.train.reinforce import Reinforce
-from assay.train.run import Run, Stage
-from assay.train.stages import Imitate, Prefer, WarmUp
+from assay.train.run import Run
+from assay.train.stage import Stage
 from assay.train.streams import AsStream, WithStored
+from assay.train.warmup import WarmUp
 
-__all__ = ["WiredPart", "models_of", "updates_of", "wire", "wire_run"]
+__all__ = ["WiredPart", "Wiring", "models_of", "updates_of", "wire", "wire_run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,14 +123,7 @@ def wire(stage: Stage, named: NamedMethod | str, *, answer: int = 0) -> tuple[St
         raise UnknownNameError("method", named.method, known)
     method = known[named.method]
     objective, wires = _objective(method, named, answer)
-    if method.requires.demonstrations and isinstance(stage, Reinforce):
-        return _demonstrated(stage, objective, method, wires)
-    if isinstance(stage, Reinforce):
-        return _Wiring(method, named, wires).reinforce(stage, objective)
-    _check_stage(stage, method, objective)
-    made = replace(
-        stage, objective=objective, learner=_Wiring(method, named, wires).learner(stage.learner, objective, stage.steps)
-    )
+    made = stage.wire(Wiring(method, named, wires), objective)
     return made, tuple(wires)
 
 
@@ -147,43 +141,34 @@ def _objective(method: Method, named: NamedMethod, answer: int) -> tuple[Objecti
     return method.objective(**{**needed, **own}), wires
 
 
-def _demonstrated(
-    stage: Reinforce, objective: Objective, method: Method, wires: list[WiredPart]
-) -> tuple[Stage, tuple[WiredPart, ...]]:
-    made = WarmUp(
-        steps=stage.steps, batch=stage.groups * 2, levels=stage.levels, noise=0.0, objective=objective, learner=stage.learner
-    )
-    why = f"{method.requires.why}, so it gets the family's own solutions (WarmUp); of rows of yours: a stage Imitate"
-    return made, (*wires, WiredPart(method=method.name, place="kind", value="WarmUp", why=why))
-
-
-def _check_stage(stage: WarmUp | Imitate | Prefer, method: Method, objective: Objective) -> None:
-    """Refuses methods that a stage of given rows cannot serve; what remains to be seen of `Prefer`, `assay.train.prefer` says."""
-    kind = type(stage).__name__
-    if isinstance(stage, Prefer):
-        if any("preference" in (t.streams or ("preference",)) for t in objective.losses) and not method.requires.demonstrations:
-            return
-        raise ConfigError(
-            f"{method.name} does not learn from given preferences (stage {kind}): name it in a stage of reinforcement learning, "
-            "as recipe quickstart has one, or name a method for preferences here (dpo, kto, simpo, ...)"
-        )
-    given = all(not t.streams or "expert" in t.streams for t in objective.losses)
-    if objective.pays or not given or models_of(objective):
-        raise ConfigError(
-            f"{method.name} learns from sampled attempts, and the stage is {kind}, of demonstrations: name it in a stage of "
-            "reinforcement learning, as recipe quickstart has one, or name nll here"
-        )
-
-
 @dataclass(frozen=True, slots=True)
-class _Wiring:
-    """Puts into a stage what a method needs, and notes it."""
+class Wiring:
+    """Puts into a stage what a method needs, and notes it.
+
+    Attributes:
+        method: as it is registered.
+        named: what a person says of it.
+        wires: what was put into the stage so far.
+    """
 
     method: Method
     named: NamedMethod
     wires: list[WiredPart]
 
-    def reinforce(self, stage: Reinforce, objective: Objective) -> tuple[Reinforce, tuple[WiredPart, ...]]:
+    def teachers(self, objective: Objective) -> tuple[str, ...]:
+        """Models beside the policy and its reference that an objective reads, as `models_of`."""
+        return models_of(objective)
+
+    def demonstrated(self, stage: Reinforce, objective: Objective) -> WarmUp:
+        """A stage on the family's own solutions in the place of one of reinforcement learning."""
+        made = WarmUp(
+            steps=stage.steps, batch=stage.groups * 2, levels=stage.levels, noise=0.0, objective=objective, learner=stage.learner
+        )
+        why = f"{self.method.requires.why}, so it gets the family's own solutions (WarmUp); of rows of yours: a stage Imitate"
+        self.wires.append(WiredPart(method=self.method.name, place="kind", value="WarmUp", why=why))
+        return made
+
+    def reinforce(self, stage: Reinforce, objective: Objective) -> Reinforce:
         """Everything of a stage of reinforcement learning. The fields are settled together: some are only right so."""
         changes: dict[str, Any] = {"objective": objective}
         if stage.group_size < objective.min_group:
@@ -206,7 +191,7 @@ class _Wiring:
         read = "privileged" in models_of(objective)
         if read and isinstance(stage.guidance, Plain) and not self._gave("guidance"):
             self._put(changes, "guidance", Privileged(), "its teacher reads the solution, and this writes it there")
-        return replace(stage, **changes), tuple(self.wires)
+        return replace(stage, **changes)
 
     def learner(
         self, learner: LearnerSettings, objective: Objective, updates: int, also: Collection[str] = ()

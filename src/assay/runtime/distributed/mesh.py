@@ -26,7 +26,7 @@ from assay.core.batch import Batch
 from assay.core.errors import AssayError, ConfigError, RankError
 from assay.core.manifest import Manifest
 from assay.core.plan import Forward, Plan
-from assay.core.protocols import LossProgram, Rehearsal, Stats
+from assay.core.protocols import LossProgram, PassObserver, Rehearsal, Stats
 from assay.core.rollout import Ids
 from assay.runtime.distributed.worker import Member, Orders
 from assay.runtime.learner.learner import TorchLearner
@@ -103,14 +103,14 @@ class MeshLearner:
         """As `TorchLearner.annotate`."""
         return self._call("annotate", batch, forward, *more)
 
-    def step(self, batch: Batch, plan: Plan, loss: LossProgram) -> Stats:
-        """As `TorchLearner.step`; but an error leaves no learner.
+    def step(self, batch: Batch, plan: Plan, loss: LossProgram, observer: PassObserver | None = None) -> Stats:
+        """As `TorchLearner.step`; but an error leaves no learner, and ``observer`` hears what all ranks observed.
 
         Raises:
             PlanError, NonFiniteError, DataError: as there.
             RankError: a rank ended, or did not answer in time.
         """
-        return self._call("step", batch, plan, loss)
+        return self._call("step", batch, plan, loss, observer)
 
     def skip(self, updates: int) -> None:
         """As `TorchLearner.skip`."""
@@ -181,9 +181,27 @@ class MeshLearner:
         """As `TorchLearner.native`."""
         return self._own.learner.native
 
-    def carry(self, critics: Kept) -> None:
+    @property
+    def replays_routing(self) -> bool:
+        """As `TorchLearner.replays_routing`."""
+        return self._own.learner.replays_routing
+
+    @property
+    def synchronize(self) -> Callable[[], None] | None:
+        """As `TorchLearner.synchronize`, of rank 0's device."""
+        return self._own.learner.synchronize
+
+    def notes(self) -> list[tuple[str, str]]:
+        """As `TorchLearner.notes`."""
+        return self._own.learner.notes()
+
+    def kept(self) -> Kept:
+        """As `TorchLearner.kept`; critics are whole on every rank, and stay when the learner is closed."""
+        return self._own.learner.kept()
+
+    def carry(self, heads: Kept) -> None:
         """As `TorchLearner.carry`."""
-        self._call("carry", critics)
+        self._call("carry", heads)
 
     # ---- ranks
 

@@ -6,14 +6,14 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,27 +24,13 @@ from assay.core.rollout import Ids
 if TYPE_CHECKING:
     from assay.core.batch import Batch
     from assay.core.plan import Plan
-    from assay.core.protocols import LossProgram, Rehearsal, Stats
+    from assay.core.protocols import LossProgram, PassObserver, Rehearsal, Stats
     from assay.runtime.distributed.collectives import Ranks
     from assay.runtime.learner.learner import TorchLearner
     from assay.runtime.models.any_model import AnyModel
     from assay.runtime.settings import LearnerSettings, Mesh
 
-__all__ = ["Member", "Orders", "Watching", "main"]
-
-
-@runtime_checkable
-class Watching(Protocol):
-    """A loss program that also keeps what the passes show it: of several ranks each is shown its own micro-batches."""
-
-    def exchange(self, reduce: Callable[[Mapping[str, Any]], Mapping[str, Any]], speaks: bool) -> None:
-        """Behind a step, on every rank: takes in what the others were shown.
-
-        Args:
-            reduce: merges values of equal names over the ranks, in their order; each has ``merge(other)`` (`Ranks.reduce`).
-            speaks: whether this rank's count: of ranks that share tokens, which are all shown the same, one's do.
-        """
-        ...
+__all__ = ["Member", "Orders", "main"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +89,11 @@ class Member:
         """What the learner's method of that name gives; a rehearsal, which lasts, is three calls."""
         return getattr(self if name in ("step", "rehearse", "effects", "rehearsed") else self.learner, name)(*given)
 
-    def step(self, batch: Batch, plan: Plan, loss: LossProgram) -> Stats:
-        """The learner's; a program that watches hears what the other ranks' were shown."""
-        stats = self.learner.step(batch, plan, loss)
-        if isinstance(loss, Watching):
-            loss.exchange(self._ranks.reduce, self._ranks.speaks)
+    def step(self, batch: Batch, plan: Plan, loss: LossProgram, observer: PassObserver | None = None) -> Stats:
+        """The learner's; an observer hears what the other ranks' were shown."""
+        stats = self.learner.step(batch, plan, loss, observer)
+        if observer is not None:
+            observer.exchange(self._ranks.reduce, self._ranks.speaks)
         return stats
 
     def rehearse(self, dtype: str) -> Rehearsal:

@@ -17,7 +17,7 @@ from assay.core.manifest import Manifest
 from assay.core.media import Media, prefix_key
 from assay.core.protocols import EngineInfo, Request, SwapMode
 from assay.core.rollout import Completion, Ids, Stop
-from assay.core.util.profiler import timed
+from assay.core.timing import span
 from assay.runtime.engine.backend import P, Runner, Served
 from assay.runtime.engine.decode import chunks
 from assay.runtime.engine.sequences import Job, Order, SlotTable
@@ -206,7 +206,7 @@ class RunningBatch(Generic[P]):
             seen = self._arrivals
 
     def _step(self) -> None:
-        with timed("engine"):
+        with span("engine"):
             self._advance()
 
     def _advance(self) -> None:

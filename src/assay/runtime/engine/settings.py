@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from assay.core.errors import ConfigError
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from assay.runtime.models.any_model import AnyModel
     from assay.runtime.models.hub_model import HubModel
 
-__all__ = ["Auto", "EngineSpec", "InProcess", "Movable", "Native", "engine_for"]
+__all__ = ["Auto", "EngineFootprint", "EngineSpec", "InProcess", "Local", "Movable", "Native", "engine_for"]
 
 
 class EngineSpec(Protocol):
@@ -35,6 +36,48 @@ class Movable(EngineSpec, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EngineFootprint:
+    """What the memory of an engine in this process is told from.
+
+    Attributes:
+        max_batch: most rollouts decoded at once.
+        weight: bytes of a weight, of keys and values too.
+        packed: bytes of a weight that is held once more, in the order in which a compiled decode path reads it.
+        context: longest prompt plus answer, in tokens.
+        recall: most bytes of states that are kept for the gradient pass.
+    """
+
+    max_batch: int
+    weight: int
+    packed: int
+    context: int
+    recall: int = 0
+
+
+@runtime_checkable
+class Local(EngineSpec, Protocol):
+    """One whose engine has its weights and caches in this process; any other's memory is its own affair."""
+
+    def footprint(self, positions: int, *, own: bool, adapter: bool, cuda: bool) -> EngineFootprint:
+        """Of an engine for a model.
+
+        Args:
+            positions: of the model's context.
+            own: the model is assay's own decoder.
+            adapter: only an adapter is trained.
+            cuda: the learner computes on a CUDA device.
+        """
+        ...
+
+    def smaller(self) -> Sequence[tuple[str, EngineSpec]]:
+        """Settings that take less memory, each with what to write for them."""
+        ...
+
+
+_FLOAT, _HALF = 4, 2  # bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Auto:
     """`Native` where assay's own decoder has the architecture and all its weights are trained on a CPU, else `InProcess`."""
 
@@ -46,6 +89,17 @@ class Auto:
     def build(self, learner: AnyLearner) -> Engine:
         """As `EngineSpec.build`."""
         return (Native() if learner.native else InProcess()).build(learner)
+
+    def footprint(self, positions: int, *, own: bool, adapter: bool, cuda: bool) -> EngineFootprint:
+        """As `Local.footprint`: of the one that would be chosen, and what either of them may hold."""
+        chosen = InProcess() if cuda or not own or adapter else Native()
+        found = chosen.footprint(positions, own=own, adapter=adapter, cuda=cuda)
+        native = Native().footprint(positions, own=own, adapter=adapter, cuda=cuda)
+        return replace(found, weight=_HALF if cuda else _FLOAT, packed=native.packed, recall=native.recall)
+
+    def smaller(self) -> list[tuple[str, EngineSpec]]:
+        """As `Local.smaller`."""
+        return [("Native(recall=0)", Native(recall=0)), ("Run.engine=InProcess(max_batch=32)", InProcess(max_batch=32))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +152,21 @@ class Native:
         learner.policy.follow(engine.trail)
         return engine
 
+    def footprint(self, positions: int, *, own: bool, adapter: bool, cuda: bool) -> EngineFootprint:
+        """As `Local.footprint`; states are kept by the compiled decode path alone."""
+        size = _HALF if self.dtype == "bfloat16" else _FLOAT
+        return EngineFootprint(
+            max_batch=self.max_batch,
+            weight=_FLOAT,
+            packed=size if self.kernel and own and not adapter else 0,
+            context=positions,
+            recall=self.recall << 20 if self.kernel and self.dtype == "float32" else 0,
+        )
+
+    def smaller(self) -> list[tuple[str, EngineSpec]]:
+        """As `Local.smaller`."""
+        return [*_half_batch(self), ("Native(recall=0)", replace(self, recall=0))]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InProcess:
@@ -134,6 +203,17 @@ class InProcess:
     def tells_support(self) -> bool:
         """Whether tokens can carry the ids that they were drawn from (`assay.core.rollout.Sampling.keep_support`)."""
         return True
+
+    def footprint(self, positions: int, *, own: bool, adapter: bool, cuda: bool) -> EngineFootprint:
+        """As `Local.footprint`."""
+        half = self.dtype == "bfloat16" or (self.dtype == "auto" and cuda)
+        return EngineFootprint(
+            max_batch=self.max_batch, weight=_HALF if half else _FLOAT, packed=0, context=self.bounded(positions)
+        )
+
+    def smaller(self) -> list[tuple[str, EngineSpec]]:
+        """As `Local.smaller`."""
+        return _half_batch(self)
 
     def build(self, learner: AnyLearner) -> Engine:
         """As `EngineSpec.build`."""
@@ -173,6 +253,11 @@ def engine_for(model: AnyModel) -> Engine:
     from assay.runtime.models.model import Model
 
     return NativeEngine(model) if isinstance(model, Model) else InProcess().serve(model)
+
+
+def _half_batch(spec: Native | InProcess) -> list[tuple[str, EngineSpec]]:
+    most = spec.max_batch // 2
+    return [(f"{type(spec).__name__}(max_batch={most})", replace(spec, max_batch=most))] if most else []
 
 
 def _share(module: Any, learner: AnyLearner) -> None:

@@ -16,7 +16,7 @@ from assay.core.manifest import Manifest, manifest_of
 from assay.core.protocols import Engine, EngineInfo, Request, SwapMode
 from assay.core.rollout import Completion, Ids
 
-__all__ = ["Lagged"]
+__all__ = ["Lagged", "stale_engine"]
 
 FILE = "lagged.safetensors"
 
@@ -148,6 +148,17 @@ class Lagged:
     def info(self) -> EngineInfo:
         """Of the weights that the engine serves."""
         return self.engine.info()
+
+
+def stale_engine(engine: Engine, lag: int) -> Engine:
+    """The engine, or one that serves the weights of ``lag`` publications before where that is not 0.
+
+    >>> from assay.runtime import DecoderShape, NativeEngine, char_tokenizer, init_model
+    >>> engine = NativeEngine(init_model(DecoderShape(vocab_size=12), char_tokenizer("0123456789"), seed=0))
+    >>> stale_engine(engine, 0) is engine, type(stale_engine(engine, 1)).__name__
+    (True, 'Lagged')
+    """
+    return Lagged(engine, lag) if lag else engine
 
 
 def _restored(version: int, arrays: Mapping[str, Array]) -> Manifest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,10 +19,10 @@ from assay.core.canon import array_digest, digest
 from assay.core.errors import AssayError, NonFiniteError, PlanError
 from assay.core.manifest import Manifest
 from assay.core.plan import Forward, Plan
-from assay.core.protocols import LossProgram, Rehearsal, Stats
+from assay.core.protocols import LossProgram, PassObserver, Rehearsal, Stats
 from assay.core.rollout import Ids
 from assay.core.sample import Sample
-from assay.core.util.profiler import timed
+from assay.core.timing import span
 from assay.runtime.kernels.typed import array_of
 from assay.runtime.learner import snapshot
 from assay.runtime.learner.copies import Copies, decoder_of
@@ -35,6 +35,7 @@ from assay.runtime.learner.packing import Packing
 from assay.runtime.learner.perturbed_weights import disturbed, effects
 from assay.runtime.learner.publishing import published, served
 from assay.runtime.learner.untrained import GradientWatch
+from assay.runtime.machine import wait_for
 from assay.runtime.models.finite import check_gradient, check_loss
 from assay.runtime.models.model import Model
 from assay.runtime.settings import LearnerSettings
@@ -156,8 +157,8 @@ class TorchLearner:
 
     # ---- the step
 
-    def step(self, batch: Batch, plan: Plan, loss: LossProgram) -> Stats:
-        """One optimiser update from a batch.
+    def step(self, batch: Batch, plan: Plan, loss: LossProgram, observer: PassObserver | None = None) -> Stats:
+        """One optimiser update from a batch; ``observer`` is shown each micro-batch that is computed here.
 
         Micro losses add up to the batch's loss, because the program divides by global counts. With ``plan.skip`` only rows in
         ``loss.active`` are computed. A step without any active row still moves by the optimiser's momentum, as it would with zero
@@ -177,13 +178,13 @@ class TorchLearner:
         tally, sums = _Tally(given=len(batch)), dict[str, float]()
         batch = self._prepared(batch, plan, loss)
         scored = _now(self.policy.device)
-        with timed("credit"):
+        with span("credit"):
             rows = np.flatnonzero(loss.active(batch)) if plan.skip else None
         self.gradient.clear()
         self.heads.clear()
-        self._passes(batch, plan, loss, (tally, sums), self.passes.micro_batches(batch, plan.split, rows))
+        self._passes(batch, plan, (loss, observer), (tally, sums), self.passes.micro_batches(batch, plan.split, rows))
         tally, sums = self._together(tally, sums)
-        with timed("optimizer"):
+        with span("optimizer"):
             norm = self._clip()
             norms = self.heads.clip(self.version)
         optimizing = _now(self.policy.device)
@@ -191,7 +192,7 @@ class TorchLearner:
         moves = self._moves()
         if moves and norm * factor > 0:
             self._watch.look({name: p.grad for name, p in self.parameters.items()})
-        with timed("optimizer"):
+        with span("optimizer"):
             if moves:
                 self.optimizer.step(factor)
             self.heads.step(factor, self.place)
@@ -223,7 +224,7 @@ class TorchLearner:
         self,
         batch: Batch,
         plan: Plan,
-        loss: LossProgram,
+        told: tuple[LossProgram, PassObserver | None],
         totals: tuple[_Tally, dict[str, float]],
         parts: Sequence[NDArray[np.int64]],
     ) -> None:
@@ -233,7 +234,7 @@ class TorchLearner:
         found: AssayError | None = None
         for place, part, counts in self.passes.dealt(parts):
             try:
-                self._micro(batch.micro(part), plan, loss, totals if counts and not found else None, place)
+                self._micro(batch.micro(part), plan, told, totals if counts and not found else None, place)
             except NonFiniteError as error:
                 found = error
                 if self.ranks is None:
@@ -270,9 +271,9 @@ class TorchLearner:
 
     def _prepared(self, batch: Batch, plan: Plan, loss: LossProgram) -> Batch:
         forwards = [f for f in plan.forwards if f.when == "step" or self._outdated(batch, f)]
-        with timed("forward"):
+        with span("forward"):
             batch = self.passes.fill(batch, forwards, self.version)
-        with timed("credit"):
+        with span("credit"):
             return loss.prepare(batch)
 
     def _outdated(self, batch: Batch, forward: Forward) -> bool:
@@ -289,12 +290,17 @@ class TorchLearner:
         return column.version != self.anchors.versions[forward.model]
 
     def _micro(
-        self, micro: Batch, plan: Plan, loss: LossProgram, totals: tuple[_Tally, dict[str, float]] | None, index: int
+        self,
+        micro: Batch,
+        plan: Plan,
+        told: tuple[LossProgram, PassObserver | None],
+        totals: tuple[_Tally, dict[str, float]] | None,
+        index: int,
     ) -> None:
         """Adds one micro-batch's gradient, loss and metric sums; where these do not count (None), only passes are made."""
         ids, packing, where = self.passes.inputs(micro)
         begin = _now(self.policy.device)
-        with timed("forward"), self.passes.autocast():
+        with span("forward"), self.passes.autocast():
             found = self.passes.live((ids, packing, where), micro, plan)
             recalled = self.policy.recalled
         if totals is None:
@@ -306,7 +312,10 @@ class TorchLearner:
             name: torch.zeros(int(micro.offsets[-1]), *column.shape[1:], dtype=column.dtype).index_copy(0, at, column.cpu())
             for name, column in found.items()
         }
-        with timed("forward"):
+        loss, observer = told
+        with span("forward"):
+            if observer is not None:
+                observer.observe(micro, live)
             value, metrics = loss.micro(micro, live)
             number = float(value.detach())
         try:
@@ -372,9 +381,28 @@ class TorchLearner:
         """Whether assay's own engine can serve what is trained."""
         return isinstance(self._start, Model) and self.settings.adapter is None and self.policy.device.type == "cpu"
 
-    def carry(self, critics: Kept) -> None:
-        """Takes over the critics of a learner before, its ``heads.kept()``."""
-        self.heads.carry(critics)
+    @property
+    def replays_routing(self) -> bool:
+        """Whether passes send tokens to the experts that the engine chose for them."""
+        return self.policy.replay is not None
+
+    @property
+    def synchronize(self) -> Callable[[], None] | None:
+        """Waits until a CUDA device has done what it was given; None on a CPU."""
+        return wait_for(self.policy.device)
+
+    def notes(self) -> list[tuple[str, str]]:
+        """Says where rows are padded."""
+        note = self.policy.note
+        return [("rows", f"rows are padded to rectangles: {note}")] if note else []
+
+    def kept(self) -> Kept:
+        """The critics, for the learner of a later stage."""
+        return self.heads.kept()
+
+    def carry(self, heads: Kept) -> None:
+        """Takes over the critics of a learner before, which it `kept`."""
+        self.heads.carry(heads)
 
     def close(self) -> None:
         """Nothing is held but memory."""
@@ -469,7 +497,7 @@ def _now(device: torch.device) -> float:
 
 
 def _back(loss: Tensor) -> None:
-    with timed("backward"):
+    with span("backward"):
         cast(Any, loss).backward()
 
 

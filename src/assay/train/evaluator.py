@@ -1,0 +1,93 @@
+"""Held-out evaluations of a run: which tasks, how they are played, and what the journal keeps of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from assay.core.rollout import Sampling
+from assay.core.task import Task
+from assay.core.timing import span
+from assay.runs.journal import Journal
+from assay.train.evaluate import by_arm, evaluate, greedy, held_out, items_of, summary
+from assay.train.grade import Attempts
+from assay.train.run import Run
+from assay.train.runner import StageRunner
+from assay.train.session import Parts
+from assay.train.stage import Stage
+
+__all__ = ["Evaluator", "kl_to_base"]
+
+
+class Evaluator:
+    """Evaluates a run's stages on held-out tasks, which are drawn once.
+
+    Args:
+        run: settings.
+        journal: gets every item, and the accuracies of a gate.
+    """
+
+    def __init__(self, run: Run, journal: Journal) -> None:
+        self.run, self._journal = run, journal
+        self._tasks: dict[int, Sequence[Task]] = {}
+
+    async def evaluate(self, runner: StageRunner, full: bool) -> dict[str, float]:
+        """Greedy and sampled rollouts of held-out tasks: journals the items, returns the summary.
+
+        Args:
+            runner: the stage at work.
+            full: on as many tasks as at the ends of a run.
+        """
+        begin, plan = time.perf_counter(), self.run.evaluation
+        await runner.prepare_evaluation()
+        per_level = plan.final_per_level if full else plan.per_level
+        if per_level not in self._tasks:
+            self._tasks[per_level] = held_out(self.run.tasks, plan.levels, per_level)
+        metrics: dict[str, float] = {}
+        async with runner.parts.present():
+            for mode in ("greedy", "sampled"):
+                metrics |= await self._mode(runner.parts, self._tasks[per_level], mode, full)
+        return metrics | {"time/evaluate": time.perf_counter() - begin}
+
+    async def gate(self, parts: Parts) -> float:
+        """The temperature-1 accuracy on the levels that a stage's gate looks at, of the arm where it is lowest."""
+        stage: Stage = parts.stage
+        tasks = held_out(self.run.tasks, stage.gate_levels(self.run), self.run.evaluation.final_per_level)
+        rollouts = await self._rollouts(parts, tasks, replace(self.run.sampling.whole, temperature=1.0), 1)
+        found = by_arm(items_of(rollouts), self.run.evaluation.threshold)
+        arms = ", ".join(f"{arm} {value:.3f}" for arm, value in found.items())
+        text = f"temperature-1 accuracy on the demonstrated levels: {arms}; gate {stage.gate:.3f}"
+        self._journal.event(parts.step, "gate", text)
+        return min(found.values())
+
+    async def _mode(self, parts: Parts, tasks: Sequence[Task], mode: str, full: bool) -> dict[str, float]:
+        """One mode of an evaluation: journals its items, returns its metrics."""
+        plan = self.run.evaluation
+        drawn, n = (greedy(self.run.sampling), 1) if mode == "greedy" else (self.run.sampling, plan.n)
+        rollouts = await self._rollouts(parts, tasks, drawn, n)
+        items = items_of(rollouts)
+        self._journal.append(
+            "evals", {"step": parts.step, "stage": parts.stage.name, "split": "test", "mode": mode, "full": full, "items": items}
+        )
+        found = summary(mode, items, plan.threshold)
+        # The divergence is of the model's own distribution, so rollouts drawn from another one cannot tell it.
+        own = drawn.temperature == 1.0 and not drawn.truncated
+        return found | ({"kl/base": kl_to_base(parts, rollouts)} if mode == "sampled" and plan.kl_to_base and own else {})
+
+    async def _rollouts(self, parts: Parts, tasks: Sequence[Task], sampling: Sampling, n: int) -> list[Attempts]:
+        with span("evaluate"):
+            return await evaluate(parts.player(sampling), parts.pool, tasks, n)
+
+
+def kl_to_base(parts: Parts, attempts: Sequence[Attempts]) -> float:
+    """Mean over sampled tokens of log p(token) - log p_base(token), by the learner: k1 on held-out rollouts, nats per token.
+
+    The base is what the stage started from, whatever becomes of its reference.
+    """
+    start = next(a.name for a in parts.settings.anchors if a.is_start)
+    calls = [c for a in attempts for r in a.rollouts for c in r.calls]
+    rows, starts = [c.tokens for c in calls], [len(c.prefix) for c in calls]
+    now, base = parts.learner.score(rows), parts.learner.score(rows, start)
+    total = sum(float((x[k:] - y[k:]).sum()) for x, y, k in zip(now, base, starts, strict=True))
+    return total / max(1, sum(len(x) - k for x, k in zip(now, starts, strict=True)))

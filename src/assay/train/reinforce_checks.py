@@ -1,0 +1,157 @@
+"""What can be known to go wrong with a stage of reinforcement learning before a run spends anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.core.protocols import Moment, Tokenizer
+from assay.core.rollout import Sampling
+from assay.core.sample import STREAMS
+from assay.core.task import Task
+from assay.guide import Compose, Plain, ResampleOnCorrect
+from assay.objective.loss.wrap import unwrapped
+from assay.rollout.saying import with_stop
+from assay.train.columns import check_providers
+from assay.train.run import Run, learner_of, scoring_model
+from assay.train.support import check_support
+
+if TYPE_CHECKING:
+    from assay.train.reinforce import Reinforce
+
+__all__ = ["check_privileged", "check_stage"]
+
+
+def check_stage(run: Run, stage: Reinforce) -> None:
+    """Looks at a stage's settings.
+
+    Raises:
+        ConfigError, UnknownNameError: they contradict each other or the run; with a fix.
+    """
+    check_refill(stage)
+    check_replay(stage)
+    check_streams(stage)
+    check_reward(run, stage)
+    plan = stage.taught.plan(stage.updates, stage.learner.offers)
+    check_temperature(run.sampling)
+    check_support(run, stage, plan)
+    check_providers(stage.columns, plan)
+
+
+def check_refill(stage: Reinforce) -> None:
+    """Raises ConfigError for a refill without a filter (nothing could be missing), and for a filter or a refill that could
+    never keep enough. Not at construction, as `check_replay`.
+    """
+    if stage.refill is not None and stage.filter is None:
+        raise ConfigError(
+            "Reinforce.refill draws again until the filter has kept enough, and there is no filter: give filter=Mixed() "
+            "(DAPO's dynamic sampling), SuccessWindow(), ..., or leave the refill out"
+        )
+    if not isinstance(stage.guidance, Plain):  # it may give more groups, and more rollouts of each
+        return
+    if isinstance(stage.filter, ResampleOnCorrect) and stage.filter.keep > stage.group_size:
+        raise ConfigError(
+            f"ResampleOnCorrect.keep={stage.filter.keep} of Reinforce.group_size={stage.group_size} rollouts: every group "
+            "would be left out; roll out about twice as many as are kept"
+        )
+    if stage.refill is not None and 0 < stage.refill.draws * stage.refill.rounds < stage.groups:
+        raise ConfigError(
+            f"Refill(rounds={stage.refill.rounds}, draws={stage.refill.draws}) draws at most "
+            f"{stage.refill.draws * stage.refill.rounds} contexts, and Reinforce.groups={stage.groups} are wanted: "
+            "raise one of them"
+        )
+
+
+def check_replay(stage: Reinforce) -> None:
+    """Raises ConfigError when a replay is asked for that is not there, or is there and never read.
+
+    Not at construction: a command line changes one field after the other.
+    """
+    if not isinstance(stage.composer, Compose):
+        return
+    share = stage.composer.replay_share
+    if share and stage.replay is None:
+        raise ConfigError(f"Reinforce.composer.replay_share={share}, but there is no replay: give replay=Recent(...)")
+    policy = stage.objective.policy
+    ratio = getattr(unwrapped(policy) if policy else None, "ratio", None)
+    if share and (ratio is None or ratio.level == "none"):
+        raise ConfigError(
+            f"Reinforce.composer.replay_share={share}: replayed attempts come from older weights, and the objective's policy "
+            "term has no ratio to correct for it; use a method with one (grpo, dapo, ...) or leave the replay out"
+        )
+    if stage.replay is not None and not share:
+        raise ConfigError("Reinforce.replay is never read: set composer=Compose(replay_share=...), or leave the replay out")
+
+
+def check_streams(stage: Reinforce) -> None:
+    """Raises ConfigError when experts are asked for and never read, when something learns from experts alone and has none, or
+    when nothing learns from any rows that the stage brings.
+    """
+    objective = stage.objective
+    credit, losses = objective.credit if objective.pays else (), objective.losses
+    read = {
+        *objective.scalarise.streams,
+        *(s for t in credit for s in t.streams),
+        *(s for t in losses for s in t.streams or STREAMS),
+    }
+    alone = [type(t).__name__ for t in (*credit, *losses) if t.streams == ("expert",)]
+    brought = {"on_policy", "replay", "expert"}
+    if isinstance(stage.composer, Compose) and not any(brought & set(t.streams or STREAMS) for t in losses):
+        raise ConfigError(
+            f"Reinforce: the objective's terms act on rows of {sorted({s for t in losses for s in t.streams})} alone, which "
+            "this stage never has: give a composer that brings them, or use a method for sampled attempts"
+        )
+    if stage.experts and "expert" not in read:
+        raise ConfigError(
+            f"Reinforce.experts=True, but no part of the objective reads the stream 'expert' (they read {sorted(read)}): use "
+            "a method that does (rl_plus, visurf, ...), or False"
+        )
+    if alone and not stage.experts:
+        raise ConfigError(
+            f"{' and '.join(alone)} of the objective learns from expert attempts alone, and Reinforce.experts=False brings "
+            "none: use Reinforce(experts=True)"
+        )
+
+
+def check_reward(run: Run, stage: Reinforce) -> None:
+    """Raises UnknownNameError when a scorer asks for a judge that the run does not name, or an anchor that the stage has not."""
+    for name in stage.reward.judges:
+        if name not in (known := [judge.name for judge in run.judges]):
+            raise UnknownNameError(f"judge in Run.judges, which {type(stage.reward).__name__} asks:", name, known)
+    for name in stage.reward.models:
+        settings = learner_of(run, stage)
+        known = ["policy", *(a.name for a in settings.anchors)]
+        if scoring_model(settings, name) not in known:
+            raise UnknownNameError(f"anchor, which {type(stage.reward).__name__} asks for log-probabilities:", name, known)
+
+
+def check_temperature(sampling: Sampling) -> None:
+    """The learner scores each token at the temperature it was sampled at; at 0 there is nothing to compare."""
+    if sampling.temperature == 0.0:
+        raise ConfigError(
+            "Run.sampling.temperature=0.0 in a run with RL: every rollout of a context would be the same, and no group would "
+            "have a signal; use a temperature above 0 (evaluation takes the greedy answer besides)"
+        )
+
+
+def check_privileged(run: Run, stage: Reinforce, task: Task, tokenizer: Tokenizer, context: int) -> None:
+    """A teacher with privileged prompts needs one at each task, and room for it."""
+    new = with_stop(run.sampling, tokenizer).max_new_tokens
+    readers = [a.name for a in stage.learner.anchors if a.privileged]
+    first = stage.guidance.build(0).next(task, (), Moment(key="check")) if readers else ()
+    for posed in (p.context for p in first):
+        place = f"task {task.id!r} (arm {task.arm!r}, level {task.level})"
+        if posed.privileged is None:
+            raise ConfigError(
+                f"{place}: Anchor({readers[0]!r}) reads attempts behind their privileged prompts, and {stage.guidance} poses it "
+                "without one: use guidance=Privileged(...), or an anchor with privileged=False"
+            )
+        try:
+            tokens = len(tokenizer.render(posed.privileged))
+        except DataError as error:
+            raise DataError(f"{place}, privileged prompt: {error}") from None
+        if tokens + new > context:
+            raise ConfigError(
+                f"{place} has a privileged prompt of {tokens} tokens; with Run.sampling.max_new_tokens={new} that exceeds the "
+                f"shortest context of model and anchors, {context}: shorten the guidance's text, or use longer models"
+            )

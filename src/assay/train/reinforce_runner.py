@@ -1,0 +1,95 @@
+"""A stage of reinforcement learning at work: what it has besides the parts of every stage, and its state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from assay.core.group import Outcome
+from assay.core.protocols import Curriculum, Guidance, Replay, Sampler
+from assay.core.scoring import Scorer
+from assay.core.seeds import derive
+from assay.train.levels import arms_of
+from assay.train.loop import step
+from assay.train.runner import BaseRunner, StepResult
+from assay.train.support import sampling_of
+
+if TYPE_CHECKING:
+    from assay.train.reinforce import Reinforce
+    from assay.train.session import Parts
+
+__all__ = ["ReinforceRunner"]
+
+
+@dataclass
+class ReinforceRunner(BaseRunner):
+    """A stage of reinforcement learning at work; a step is `assay.train.loop.step`.
+
+    Attributes:
+        parts: what it shares with every other stage.
+        stage: its settings.
+        curriculum: chooses what to practise.
+        guidance: poses it.
+        replay: groups kept for later steps; None without one.
+        scorer: gives the rewards.
+        sampler: contexts to rollouts.
+    """
+
+    stage: Reinforce
+    curriculum: Curriculum
+    guidance: Guidance
+    replay: Replay | None
+    scorer: Scorer
+    sampler: Sampler
+
+    @classmethod
+    def of(cls, stage: Reinforce, parts: Parts) -> Self:
+        """As the settings say."""
+        run, step = parts.run, parts.step
+        seed = derive("curriculum", run.seed, "stage", step) if step else run.seed
+        return cls(
+            parts=parts,
+            stage=stage,
+            curriculum=stage.curriculum.build(arms_of(run.tasks, stage.levels), seed),
+            guidance=stage.guidance.build(run.seed),
+            replay=stage.replay.build(run.seed) if stage.replay else None,
+            scorer=stage.reward.build(),
+            sampler=stage.sampler.build(parts.sampler_parts(sampling_of(run, stage))),
+        )
+
+    async def step(self) -> StepResult:
+        """One rollout batch."""
+        result = await step(self)
+        return replace(result, metrics={**result.metrics, **self.scorer.metrics()})
+
+    async def prepare_evaluation(self) -> None:
+        """Nothing: every step publishes."""
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Tells curriculum and guidance what became of each graded group of a step."""
+        self.curriculum.observe(outcomes)
+        self.guidance.observe(outcomes)
+
+    def metrics(self) -> dict[str, float]:
+        """Numbers of curriculum and guidance."""
+        return {**self.curriculum.metrics(), **self.guidance.metrics()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """JSON-able state of curriculum, guidance, replay and scorer."""
+        own = {
+            "curriculum": self.curriculum.state_dict(),
+            "guidance": self.guidance.state_dict(),
+            "replay": self.replay.state_dict() if self.replay is not None else None,
+        }
+        return {"practice": own, "scorer": self.scorer.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores `state_dict`."""
+        own: dict[str, Any] = state["practice"]
+        self.curriculum.load_state_dict(own["curriculum"])
+        self.guidance.load_state_dict(own.get("guidance", {}))
+        if self.replay is not None:
+            self.replay.load_state_dict(own["replay"])
+        if "scorer" in state:  # not in checkpoints of before there were scorers
+            self.scorer.load_state_dict(state["scorer"])

@@ -1,0 +1,76 @@
+"""A stage at work: what a run asks of it step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from assay.core.group import Group
+from assay.train.check import Checked
+
+if TYPE_CHECKING:
+    from assay.train.session import Parts
+
+__all__ = ["BaseRunner", "StageRunner", "StepResult"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult:
+    """What a step leaves for the journal: named numbers, the graded groups, and what a second judge found in them."""
+
+    metrics: Mapping[str, float]
+    groups: tuple[Group, ...] = field(default=(), repr=False)
+    found: Checked = field(default_factory=Checked, repr=False)
+
+
+class StageRunner(Protocol):
+    """A stage at work."""
+
+    @property
+    def parts(self) -> Parts:
+        """What it shares with every other stage."""
+        ...
+
+    async def step(self) -> StepResult:
+        """Advances the stage by one step."""
+        ...
+
+    def evaluate_at(self, step: int) -> bool:
+        """Whether a held-out evaluation is due behind a step of the stage, counted from 1; at the stage's end there is one."""
+        ...
+
+    async def prepare_evaluation(self) -> None:
+        """Has the engine serve the present weights."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the next steps depend on besides `parts`, JSON-able."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores `state_dict`; the mapping may hold more."""
+        ...
+
+
+@dataclass
+class BaseRunner:
+    """A runner without state of its own, whose steps do not publish: all that is left to say is ``step``."""
+
+    parts: Parts
+
+    def evaluate_at(self, step: int) -> bool:
+        """As often as the run says."""
+        every = self.parts.run.evaluation.every
+        return every > 0 and step % every == 0
+
+    async def prepare_evaluation(self) -> None:
+        """Publishes the weights."""
+        await self.parts.publish()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Nothing."""
