@@ -197,16 +197,16 @@ class FaintTensor:
 def test_a_tensor_that_no_witness_sees_is_named_and_nothing_counts_as_proved(tmp_path: Path) -> None:
     """Too faint for the rehearsal and without a checksum. Its checksum alone is enough."""
     _, s = session(tmp_path)
-    s.learner = FaintTensor(s.learner, NORM)  # type: ignore[assignment]
-    s.proof = replace_probes(s)
-    assert asyncio.run(proved_steps(s, Unseen(s.engine, set()), s.proof, lr=1e-3)) == [False] * 4
-    assert s.proof.blind == (NORM,)
+    s.parts.learner = FaintTensor(s.parts.learner, NORM)  # type: ignore[assignment]
+    s.parts.proof = replace_probes(s)
+    assert asyncio.run(proved_steps(s, Unseen(s.parts.engine, set()), s.parts.proof, lr=1e-3)) == [False] * 4
+    assert s.parts.proof.blind == (NORM,)
     noted = f"no witness tells whether {NORM} arrive in the engine: weights count as unproven"
-    assert ("proof", noted) in s.notes()
+    assert ("proof", noted) in s.parts.notes()
     _, s = session(tmp_path)
-    s.learner = FaintTensor(s.learner, NORM)  # type: ignore[assignment]
+    s.parts.learner = FaintTensor(s.parts.learner, NORM)  # type: ignore[assignment]
     seen = replace_probes(s)
-    assert asyncio.run(proved_steps(s, Unseen(s.engine, {NORM}), seen, lr=1e-3)) == [True] * 4
+    assert asyncio.run(proved_steps(s, Unseen(s.parts.engine, {NORM}), seen, lr=1e-3)) == [True] * 4
     assert seen.blind == ()
 
 

@@ -84,9 +84,9 @@ def test_a_task_of_one_answer_is_trained_with_a_tool(tool: Any, answer: str, mon
     """Calls are answered, what was sampled carries loss once, and what tools answered none."""
     seen = spied(monkeypatch)
     s = session(coin_toss(running(tool, guidance=Calls(tool.__name__))))
-    before = s.learner.state_digest()
+    before = s.parts.learner.state_digest()
     results = walk(s, 2)
-    assert s.learner.state_digest() != before
+    assert s.parts.learner.state_digest() != before
     for result, batch in zip(results, seen, strict=True):
         played = rollouts(result)
         called = [r for r in played if r.calls[0].results]
@@ -144,9 +144,7 @@ def test_a_prompt_that_its_tools_make_too_long_is_refused_before_the_run() -> No
 
 def test_evaluations_play_with_the_tools(tmp_path: Path) -> None:
     """A policy that may call nothing in training would be measured at another task."""
-    from assay.train.session import player_of
-
     s = session(running(count_digits))
-    player: Any = player_of(s, s.run.sampling)
+    player: Any = s.parts.player(s.parts.run.sampling)
     assert [tool.schema["name"] for tool in player.tools] == ["count_digits"]
     assert np.isfinite(player.deadline)

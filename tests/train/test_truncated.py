@@ -38,13 +38,13 @@ def test_engine_and_learner_agree_at_each_update(way: dict[str, Any], monkeypatc
     """The ratio at equal weights is 1: what is sampled is what is trained."""
     seen = spied(monkeypatch)
     s = session(running(way, objective=grpo()))
-    before = s.learner.state_digest()
+    before = s.parts.learner.state_digest()
     for result, batch in zip(walk(s, 3), seen, strict=True):
         assert result.metrics["engine/mismatch_k3"] < 1e-9
         assert result.metrics["engine/max_ratio"] < 1 + 1e-5
         lengths, _ = flat_of(batch.token(SUPPORT))
         assert (lengths[batch.token("mask")] > 0).all()
-    assert s.learner.state_digest() != before
+    assert s.parts.learner.state_digest() != before
 
 
 def test_without_the_supports_the_two_are_other_distributions(monkeypatch: pytest.MonkeyPatch) -> None:

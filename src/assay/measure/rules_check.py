@@ -63,6 +63,6 @@ def _pooled(share: Series, attempts: Series) -> tuple[float, float]:
     """A share over the steps of a window, weighted by attempts, and its standard error by Wilson's centre."""
     counts = attempts.values[np.isin(attempts.steps, share.steps)]
     n = float(counts.sum())
-    p = float((share.values * counts).sum() / n)
+    p = float((share.values * counts).sum() / n) if n else 0.0  # a window without checked rollouts tells nothing
     centre = (p * n + 2.0) / (n + 4.0)
     return p, sqrt(centre * (1 - centre) / (n + 4.0))
