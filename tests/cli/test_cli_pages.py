@@ -15,7 +15,7 @@ from assay.testing import check_environment
 from assay_tasks import KeyValue
 
 PAGES = Path(__file__).parents[2] / "docs" / "add"
-NAMES = ["curriculum", "guidance", "group_filter", "judge", "sampler", "context_manager"]
+NAMES = ["curriculum", "guidance", "group_filter", "judge", "sampler", "context_manager", "engine"]
 
 
 def text_of(page: str) -> str:
