@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.core.util.exports import lazy_exports
+
 if TYPE_CHECKING:
     from assay.verify.code.base import CaseVerifier, ProgramVerifier
     from assay.verify.code.call import CodeCall, same_value
@@ -51,15 +53,4 @@ _HOME = {
     "workers": "close_sandboxes sandbox_of",
 }
 
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    for module, names in _HOME.items():
-        if name in names.split():
-            return getattr(import_module(f"assay.verify.code.{module}"), name)
-    raise AttributeError(f"module 'assay.verify.code' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.core.util.exports import lazy_exports
 from assay.verify.proof.checker import Checked, Checker
 from assay.verify.proof.coq import Coq
 from assay.verify.proof.database import Assertion, Database, Hypothesis
@@ -9,3 +10,5 @@ from assay.verify.proof.metamath import Metamath
 from assay.verify.proof.verifier import Proof
 
 __all__ = ["Assertion", "Checked", "Checker", "Coq", "Database", "Hypothesis", "Metamath", "Proof"]
+
+__getattr__, __dir__ = lazy_exports(__name__, {})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.core.util.exports import lazy_exports
+
 if TYPE_CHECKING:
     from assay.verify.service.client import RewardClient, ServiceError, TrlClient, VerlClient
     from assay.verify.service.desk import Busy, Desk, ServiceLimits, TooMany
@@ -28,15 +30,4 @@ _HOME = {
     "server": "application serve",
 }
 
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    for module, names in _HOME.items():
-        if name in names.split():
-            return getattr(import_module(f"assay.verify.service.{module}"), name)
-    raise AttributeError(f"module 'assay.verify.service' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)
