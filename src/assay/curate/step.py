@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from assay.core.canon import digest, plain
 from assay.core.errors import DataError
+from assay.core.moved_modules import filed_module
 from assay.curate.text import Texts
 
 if TYPE_CHECKING:
@@ -250,7 +251,7 @@ def _plain(value: Any) -> Any:
 
 def _named(code: Any) -> dict[str, Any]:
     """The name of a class or function; where it is somebody's own, with a digest of its file, since that may change."""
-    found: dict[str, Any] = {"kind": f"{code.__module__}:{code.__qualname__}"}
+    found: dict[str, Any] = {"kind": f"{filed_module(code.__module__)}:{code.__qualname__}"}
     file = getattr(sys.modules.get(code.__module__), "__file__", None)
     if not code.__module__.startswith("assay.") and file is not None:
         found["code"] = digest(Path(file).read_bytes().hex())
