@@ -14,8 +14,8 @@ from cli_support import flat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.cli.mirror import parse_with
-from assay.cli.tree import Node, build, candidates, put, take
+from assay.cli.options import parse_with
+from assay.cli.part_tree import Node, build, candidates, put, take
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError
 from assay.core.protocols import CurriculumSpec

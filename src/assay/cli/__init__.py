@@ -16,12 +16,12 @@ __all__ = ["main"]
 COMMANDS = {
     "train": ("train", "improve a model by reinforcement learning, as a recipe says"),
     "resume": ("train", "go on with a run that was stopped, killed, or has finished"),
-    "eval": ("ask", "held-out accuracy of a run or model, with intervals"),
-    "sample": ("ask", "answers of a run or model to a prompt"),
+    "eval": ("evaluate", "held-out accuracy of a run or model, with intervals"),
+    "sample": ("evaluate", "answers of a run or model to a prompt"),
     "export": ("export", "the model of a run as a folder for any tool, read back, with a model card"),
     "explain": ("explain", "what a recipe would do: every setting, sizes, memory; runs nothing"),
-    "report": ("look", "write a run's report.html anew"),
-    "runs": ("look", "list, show or compare runs"),
+    "report": ("run_reports", "write a run's report.html anew"),
+    "runs": ("run_reports", "list, show or compare runs"),
     "tasks": ("tasks", "list, show, sample or check task families"),
     "recipes": ("recipes", "list the recipes"),
     "verify": ("verify", "list verifiers, judge answers with one, or measure one"),
@@ -120,7 +120,7 @@ def _complain(error: Exception, code: int) -> int:
 
 
 def _help() -> str:
-    from assay.cli.wrap import columns, fill
+    from assay.cli.text_wrap import columns, fill
 
     return "\n\n".join(
         (

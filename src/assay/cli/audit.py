@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from assay.cli.mirror import parse
-from assay.cli.show import busy, grid, lines, note, show
+from assay.cli.options import parse
+from assay.cli.output import busy, grid, lines, note, show
 from assay.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -76,11 +76,11 @@ class AuditOptions:
 def audit_leaf(args: list[str]) -> int:
     """``assay verify audit NAME``."""
     own = parse(AuditOptions, args, "assay verify audit")
-    from assay.audit import Settings, audit, audit_page, read_cases, resolve
+    from assay.audit import AuditSettings, audit, audit_page, read_cases, resolve
 
     if own.no_sandbox and own.backend:
         raise ConfigError(f"--no-sandbox and --backend {own.backend}: give one of them")
-    settings = Settings(
+    settings = AuditSettings(
         seed=own.seed,
         items=own.items,
         deadline=own.deadline,

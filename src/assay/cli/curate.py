@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from assay.cli.mirror import parse
+from assay.cli.options import parse
+from assay.cli.output import grid, lines, note, show
 from assay.cli.recipe import scorer
-from assay.cli.show import grid, lines, note, show
 from assay.cli.verify import gathered, settings_of
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 
 if TYPE_CHECKING:
-    from assay.curate import Passes, Pipeline, ProbeFile, Step
+    from assay.curate import CurationStep, Passes, Pipeline, ProbeFile
 
 __all__ = ["curate_command"]
 
@@ -177,10 +177,10 @@ def _pipeline(own: CurateOptions, stack: ExitStack) -> Pipeline:
     return Pipeline(steps=tuple(steps), fields=fields, test_share=own.test_share, seed=own.seed)
 
 
-def _cheap(own: CurateOptions) -> list[Step]:
+def _cheap(own: CurateOptions) -> list[CurationStep]:
     from assay.curate import AnswerForm, Decontaminate, Exact, Matching, NearDuplicates, Substrings
 
-    steps: list[Step] = []
+    steps: list[CurationStep] = []
     if own.max_answer is not None or own.max_words is not None:
         steps.append(AnswerForm(characters=own.max_answer or 0, words=own.max_words or 0))
     steps.append(Exact(conflicts=own.conflicts))
@@ -196,7 +196,7 @@ def _cheap(own: CurateOptions) -> list[Step]:
     return steps
 
 
-def _verified(own: CurateOptions, stack: ExitStack) -> list[Step]:
+def _verified(own: CurateOptions, stack: ExitStack) -> list[CurationStep]:
     if own.verifier is None:
         if own.solvers:
             raise ConfigError("--solvers needs --verifier NAME, which says whether their answers are right")
@@ -208,20 +208,20 @@ def _verified(own: CurateOptions, stack: ExitStack) -> list[Step]:
 
     made = VerifierGrader(verifier=scorer(own.verifier, settings_of(own.set)), deadline=own.deadline, workers=own.workers)
     grader = stack.enter_context(made)
-    steps: list[Step] = [VerifierAccepts(grader=grader, templates=own.template)]
+    steps: list[CurationStep] = [VerifierAccepts(grader=grader, templates=own.template)]
     if own.solvers:
         steps.append(SolversAgree(grader=grader, solvers=tuple(_files("--solvers", own.solvers).items()), least=own.agree))
     return steps
 
 
-def _by_difficulty(own: CurateOptions) -> list[Step]:
+def _by_difficulty(own: CurateOptions) -> list[CurationStep]:
     from assay.curate import Band, Hardest, Passes, PassRates, Unsolved, WeakStrong
 
     passes = {name: Passes(model=name, file=path) for name, path in _files("--passes", own.passes).items()}
-    steps: list[Step] = [PassRates(passes=each) for each in passes.values()]
+    steps: list[CurationStep] = [PassRates(passes=each) for each in passes.values()]
     if {"weak", "strong"} <= passes.keys():
         steps.append(WeakStrong(weak=passes["weak"], strong=passes["strong"], low=own.too_hard, high=own.too_easy))
-    rules: dict[str, tuple[str | None, Callable[[Passes], Step]]] = {
+    rules: dict[str, tuple[str | None, Callable[[Passes], CurationStep]]] = {
         "--band": (own.band, lambda p: Band(passes=p, low=own.band_low, high=own.band_high)),
         "--unsolved": (own.unsolved, lambda p: Unsolved(passes=p)),
         "--hardest": (own.hardest, lambda p: Hardest(passes=p, sizes=own.sizes)),
@@ -234,10 +234,10 @@ def _by_difficulty(own: CurateOptions) -> list[Step]:
     return steps
 
 
-def _by_probe(own: CurateOptions) -> list[Step]:
+def _by_probe(own: CurateOptions) -> list[CurationStep]:
     from assay.curate import AngleOrder, Donod, Influential, LearningImpact, MostVaried
 
-    steps: list[Step] = []
+    steps: list[CurationStep] = []
     if own.limr:
         steps.append(LearningImpact(probe=_probe(own.limr), threshold=own.limr_above))
     if own.varied:
@@ -259,7 +259,7 @@ def _probe(file: Path) -> ProbeFile:
     return ProbeFile(file=file)
 
 
-def _own(word: str) -> Step:
+def _own(word: str) -> CurationStep:
     """A step of the user's: a value, or a class that needs no arguments."""
     from assay.curate import RowStep, SetStep
     from assay.interop import load

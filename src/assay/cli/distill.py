@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from assay.cli.mirror import parse
+from assay.cli.options import parse
+from assay.cli.output import lines, note, show
 from assay.cli.recipe import own_code, source
-from assay.cli.records import missing
-from assay.cli.show import lines, note, show
+from assay.cli.run_request import missing
 from assay.core.errors import ConfigError, EngineError, RewardError
 from assay.core.protocols import TaskSource
 from assay.train.levels import Levels, check_levels

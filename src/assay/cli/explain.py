@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.fit import check, outline
+from assay.cli.output import lines, note, show
+from assay.cli.part_tree import Node, take
+from assay.cli.preflight import check, outline
 from assay.cli.recipe import reduced, settle_wired, with_rows
-from assay.cli.show import lines, note, show
 from assay.cli.sizes import Derived, StageSizes, derive, stated_config
-from assay.cli.tree import Node, take
 from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import ConfigError
 from assay.core.plan import Plan
 from assay.runtime.settings import DecoderShape
 from assay.train.models import Built
-from assay.train.room import size
+from assay.train.out_of_memory import size
 from assay.train.run import Run
 from assay.train.support import support_note
 

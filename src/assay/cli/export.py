@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from assay.cli.mirror import parse
-from assay.cli.records import missing
-from assay.cli.show import busy, lines, show
+from assay.cli.options import parse
+from assay.cli.output import busy, lines, show
+from assay.cli.run_request import missing
 from assay.core.errors import ConfigError
 
 __all__ = ["export_command"]

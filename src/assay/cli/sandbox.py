@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.cli.mirror import parse
-from assay.cli.show import choose, grid, show
+from assay.cli.options import parse
+from assay.cli.output import choose, grid, show
 from assay.core.errors import DataError
 
 if TYPE_CHECKING:
-    from assay.sandbox.probing import Probe
+    from assay.sandbox.attack_probe import IsolationProbe
     from assay.sandbox.toolchain import Language
 
 __all__ = ["sandbox_command"]
@@ -128,8 +128,8 @@ def _language(one: Language) -> list[str]:
 
 
 def _probe(args: list[str]) -> int:
+    from assay.sandbox.attack_probe import probe
     from assay.sandbox.levels import LEVELS, OTHERS, WASI, backend_named
-    from assay.sandbox.probing import probe
 
     own = parse(ProbeOptions, args, "assay sandbox probe")
     alone = own.backend != "auto"
@@ -147,7 +147,7 @@ def _probe(args: list[str]) -> int:
     return 0 if best else 1
 
 
-def _table(found: list[Probe], best: Probe | None) -> None:
+def _table(found: list[IsolationProbe], best: IsolationProbe | None) -> None:
     tried = [p for p in found if p.layers]
     layers = list(dict.fromkeys(name for p in found for name in p.layers))
     if layers:
@@ -162,5 +162,5 @@ def _table(found: list[Probe], best: Probe | None) -> None:
     print(best.line if best else "isolation: none; programs are refused")
 
 
-def _held(found: Probe, attack: str) -> str:
+def _held(found: IsolationProbe, attack: str) -> str:
     return {True: "held", False: "THROUGH", None: "–"}[found.attacks.get(attack)]

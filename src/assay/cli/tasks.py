@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.cli.admit import admit
-from assay.cli.kept import kept_rows, task_packages
-from assay.cli.mirror import parse
+from assay.cli.listing_cache import kept_rows, task_packages
+from assay.cli.options import parse
+from assay.cli.output import busy, cell, choose, grid, lines, show, unquoted
 from assay.cli.recipe import own_code, source
-from assay.cli.sampled import sample
-from assay.cli.show import busy, cell, choose, grid, lines, show, unquoted
+from assay.cli.tasks_admit import admit
+from assay.cli.tasks_sample import sample
 from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.protocols import TaskSource
@@ -194,11 +194,11 @@ def _rows() -> list[dict[str, Any]]:
 
 def _listed(name: str) -> dict[str, Any]:
     """A family or a suite as a row of the list; only a suite has ``parts``."""
-    from assay.tasks import Mixture, card, family
+    from assay.tasks import TaskMixture, card, family
 
     source = family(name)
     c = card(source)
-    parts = {part: list(of) for part, of in source.members().items()} if isinstance(source, Mixture) else None
+    parts = {part: list(of) for part, of in source.members().items()} if isinstance(source, TaskMixture) else None
     return {
         "name": name,
         "summary": c.summary,
@@ -216,7 +216,7 @@ def _json(value: Any) -> str:
 
 
 def _show(args: list[str]) -> int:
-    from assay.tasks import Mixture, card
+    from assay.tasks import TaskMixture, card
     from assay.tasks.judged import judge_of, spec_of
     from assay.train.levels import check_levels
 
@@ -244,7 +244,7 @@ def _show(args: list[str]) -> int:
         "example": example,
     }
 
-    spec = None if isinstance(family, Mixture) else spec_of(judge_of(family.verifier(), task))
+    spec = None if isinstance(family, TaskMixture) else spec_of(judge_of(family.verifier(), task))
     judge = known.verifier if spec is None else _json(spec) + (" on this arm" if len(known.arms) > 1 else "")
 
     def text() -> None:
@@ -267,9 +267,9 @@ def _show(args: list[str]) -> int:
 
 def _offered(family: TaskSource, arms: Mapping[str, Sequence[int]]) -> dict[str, str]:
     """The arms with their levels; of a suite its parts, with the families of each."""
-    from assay.tasks import Mixture
+    from assay.tasks import TaskMixture
 
-    if not isinstance(family, Mixture):
+    if not isinstance(family, TaskMixture):
         return {"levels": ", ".join(_span(ls) if len(arms) == 1 else f"{a} {_span(ls)}" for a, ls in arms.items())}
     return {
         "families" if family.parts is None else part: ", ".join(

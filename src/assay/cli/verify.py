@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from assay.cli.audit import audit_leaf
-from assay.cli.kept import kept_rows
-from assay.cli.mirror import parse
+from assay.cli.listing_cache import kept_rows
+from assay.cli.options import parse
+from assay.cli.output import cell, choose, grid, note, show, unquoted
 from assay.cli.recipe import scorer, source
-from assay.cli.show import cell, choose, grid, note, show, unquoted
 from assay.core.canon import plain
 from assay.core.errors import ConfigError
 
@@ -87,7 +87,7 @@ def _list(args: list[str]) -> int:
 
 
 def _rows() -> list[dict[str, Any]]:
-    from assay.verify.named import about, verifiers
+    from assay.verify.catalog import about, verifiers
 
     return [
         {
@@ -114,7 +114,7 @@ def _run(args: list[str]) -> int:
         raise ConfigError(f"--workers {own.workers}: give 1 or more")
     family = None if own.family is None else source(own.family)
     judge = scorer(own.name, settings_of(own.set))
-    from assay.cli.judging import Judges, judge_lines
+    from assay.cli.verify_lines import Judges, judge_lines
 
     lost: list[str] = []
     judged = 0

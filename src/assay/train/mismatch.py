@@ -15,7 +15,7 @@ from assay.core.errors import ConfigError, MismatchError
 from assay.core.plan import Forward
 from assay.core.protocols import Learner
 from assay.core.timing import span
-from assay.measure.pair import BARS, MOST_RATIO, agreement, comparable
+from assay.measure.logprob_agreement import BARS, MOST_RATIO, agreement, comparable
 
 __all__ = ["Agreement", "Disagreement", "MismatchCheck", "TokenObserver", "coarser"]
 

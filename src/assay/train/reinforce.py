@@ -19,7 +19,7 @@ from assay.rollout.spec import PlayerSpec
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.train.columns import ColumnProvider
 from assay.train.levels import Levels, settle_levels
-from assay.train.naming import refuse_name
+from assay.train.method_names import refuse_name
 from assay.train.runner import StageRunner
 from assay.train.stage import Stage, StageRows
 from assay.train.until import Until
@@ -107,7 +107,7 @@ class Reinforce(Stage):
             )
 
     @property
-    def taught(self) -> Objective:
+    def effective_objective(self) -> Objective:
         """The objective as it is compiled; with a `lag`, what becomes of it for attempts that older weights sampled.
 
         Raises:

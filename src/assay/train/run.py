@@ -19,10 +19,10 @@ from assay.curate.evaluation import Matching
 from assay.runtime.anchors import BASE, Anchor
 from assay.runtime.engine.settings import Auto, EngineSpec
 from assay.runtime.settings import LearnerSettings, Mesh
-from assay.train.check import IndependentCheck
+from assay.train.independent_check import IndependentCheck
 from assay.train.levels import Levels, check_levels, settle_levels
+from assay.train.method_names import names_in
 from assay.train.mismatch import MismatchCheck
-from assay.train.naming import names_in
 from assay.train.stage import Stage
 
 __all__ = ["ContaminationCheck", "Evaluation", "ModelSource", "Run", "Stage", "anchor_models", "learner_of", "scoring_model"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from assay.core.group import Group
-from assay.train.check import Checked
+from assay.train.independent_check import IndependentVerdicts
 
 if TYPE_CHECKING:
     from assay.train.session import Parts
@@ -21,7 +21,7 @@ class StepResult:
 
     metrics: Mapping[str, float]
     groups: tuple[Group, ...] = field(default=(), repr=False)
-    found: Checked = field(default_factory=Checked, repr=False)
+    found: IndependentVerdicts = field(default_factory=IndependentVerdicts, repr=False)
 
 
 class StageRunner(Protocol):

@@ -11,7 +11,7 @@ from assay.core.batch import Batch
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.sample import STREAMS
 from assay.objective.credit.base import Credit
-from assay.objective.reduce import F
+from assay.objective.reducers import F
 
 __all__ = ["Scalarise"]
 

@@ -13,7 +13,7 @@ from assay.core.errors import ConfigError
 from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm, check_behind
 from assay.objective.credit.stats import column
-from assay.objective.reduce import Partials
+from assay.objective.reducers import Partials
 
 __all__ = ["Bonus", "PairwiseWin", "Rescale", "ScaleByClass", "solved"]
 
@@ -49,7 +49,7 @@ class Rescale(CreditTerm):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Rescales and clips."""
-        return credit.rewarded(np.clip(self.scale * credit.reward + self.shift, self.low, self.high))
+        return credit.with_reward(np.clip(self.scale * credit.reward + self.shift, self.low, self.high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Bonus(CreditTerm):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Adds it."""
-        return credit.rewarded(credit.reward + self.coef * column(credit, self.column))
+        return credit.with_reward(credit.reward + self.coef * column(credit, self.column))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class PairwiseWin(CreditTerm):
         win = column(credit, self.win)
         if self.loss is not None:
             win = (win + 1.0 - column(credit, self.loss)) / 2
-        return credit.rewarded(win - self.centre)
+        return credit.with_reward(win - self.centre)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,4 +144,4 @@ class ScaleByClass(CreditTerm):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Replaces the reward."""
-        return credit.rewarded(np.where(solved(credit, self.threshold), self.correct, self.wrong))
+        return credit.with_reward(np.where(solved(credit, self.threshold), self.correct, self.wrong))

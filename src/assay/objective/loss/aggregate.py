@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError, PlanError, UnknownNameError
 from assay.core.sample import STREAMS
-from assay.objective.reduce import F, Reducer, Sum, tally
+from assay.objective.reducers import F, Reducer, Sum, tally
 
 __all__ = ["Aggregation", "Constant", "Prompt", "Selection", "SeqMean", "SeqSum", "Token", "of_streams", "select"]
 

@@ -21,7 +21,7 @@ from assay.objective.loss.kl import Kl
 from assay.objective.loss.policy import PolicyGradient
 from assay.objective.loss.teachers import Teachers
 from assay.objective.loss.trust import TrustRegion
-from assay.objective.reduce import F, Reducer, tally
+from assay.objective.reducers import F, Reducer, tally
 
 if TYPE_CHECKING:
     from torch import Tensor

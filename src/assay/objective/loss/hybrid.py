@@ -17,7 +17,7 @@ from assay.objective.loss.base import LossTerm, View
 from assay.objective.loss.select import metric_of
 from assay.objective.loss.units import pooled
 from assay.objective.loss.weights import TokenWeight
-from assay.objective.reduce import F, Partials, Reducer
+from assay.objective.reducers import F, Partials, Reducer
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -31,7 +31,7 @@ from assay.core.errors import ConfigError, PlanError, UnknownNameError
 from assay.core.protocols import State
 from assay.core.sample import STREAMS
 from assay.objective.loss.base import LossTerm, View
-from assay.objective.reduce import Moments, Partials, tally
+from assay.objective.reducers import Moments, Partials, tally
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -11,7 +11,7 @@ import numpy as np
 from assay.core.batch import Batch
 from assay.objective.loss.base import LossTerm, View
 from assay.objective.loss.weights import TokenWeight
-from assay.objective.reduce import F, Reducer
+from assay.objective.reducers import F, Reducer
 
 if TYPE_CHECKING:
     from torch import Tensor

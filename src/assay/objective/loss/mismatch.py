@@ -12,7 +12,7 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.plan import Scope
 from assay.objective.loss.units import columns_of, pool, scope_of, unit_of
 from assay.objective.loss.weights import TokenWeight
-from assay.objective.reduce import F, Moments, Partials
+from assay.objective.reducers import F, Moments, Partials
 
 __all__ = ["IcePop", "Mismatch", "Truncate", "log_mismatch"]
 

@@ -16,7 +16,7 @@ from assay.core.plan import Scope
 from assay.objective.loss.mismatch import log_mismatch
 from assay.objective.loss.units import columns_of, pool, scope_of
 from assay.objective.loss.weights import TokenWeight
-from assay.objective.reduce import F, Lowest, Partials
+from assay.objective.reducers import F, Lowest, Partials
 
 __all__ = ["Reject", "SecondMoment"]
 

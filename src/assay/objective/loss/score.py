@@ -21,7 +21,7 @@ from assay.objective.loss.base import LossTerm, View
 from assay.objective.loss.sets.base import Mix, Scored, SetLoss
 from assay.objective.loss.sets.groupwise import BalancedBce
 from assay.objective.loss.sets.reading import Reading, read_scores
-from assay.objective.reduce import F, Partials, Reducer, Sum
+from assay.objective.reducers import F, Partials, Reducer, Sum
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -15,7 +15,7 @@ from assay.core.columns import Array
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.plan import Scope
 from assay.core.sample import STREAMS
-from assay.objective.reduce import F, Partials, Sum, tally
+from assay.objective.reducers import F, Partials, Sum, tally
 
 __all__ = ["Correct", "Incorrect", "Known", "Marked", "OneOf", "PassRate", "Selector", "metric_of"]
 
@@ -264,6 +264,6 @@ class Marked(Selector):
         return np.asarray(batch.token(self.column)) != 0
 
 
-def _spread(batch: Batch, attempts: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _spread(batch: Batch, rollouts: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """``[N]`` from ``[R]``."""
-    return np.repeat(attempts[np.asarray(batch.rows["rollout"], np.int64)], batch.lengths)
+    return np.repeat(rollouts[np.asarray(batch.rows["rollout"], np.int64)], batch.lengths)

@@ -18,7 +18,7 @@ from assay.objective.loss.td_paths import check_place, places
 from assay.objective.loss.td_targets import OutcomeTarget, Target
 from assay.objective.loss.td_values import HeadValue, Value
 from assay.objective.loss.vocab import MaxLogp
-from assay.objective.reduce import F, Reducer
+from assay.objective.reducers import F, Reducer
 
 if TYPE_CHECKING:
     from torch import Tensor

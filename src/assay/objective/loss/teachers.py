@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError, DataError
 from assay.core.plan import Forward
-from assay.objective.reduce import F
+from assay.objective.reducers import F
 
 __all__ = ["Teachers"]
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from assay.verify.code.diffs import edits_in_diff
     from assay.verify.code.edits import Edit, Unapplied, applied, edits_in
     from assay.verify.code.output import CodeOutput, Compare, same_text
-    from assay.verify.code.program import Place, program_in
+    from assay.verify.code.program import ProgramPlace, program_in
     from assay.verify.code.quality import TestQuality
     from assay.verify.code.repository import RepositoryTests
     from assay.verify.code.unit import UnitTests
@@ -24,7 +24,7 @@ __all__ = [
     "CodeOutput",
     "Compare",
     "Edit",
-    "Place",
+    "ProgramPlace",
     "ProgramVerifier",
     "RepositoryTests",
     "TestQuality",
@@ -46,7 +46,7 @@ _HOME = {
     "diffs": "edits_in_diff",
     "edits": "Edit Unapplied applied edits_in",
     "output": "CodeOutput Compare same_text",
-    "program": "Place program_in",
+    "program": "ProgramPlace program_in",
     "quality": "TestQuality",
     "repository": "RepositoryTests",
     "unit": "UnitTests",

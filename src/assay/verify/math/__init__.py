@@ -9,10 +9,10 @@ from assay.core.util.exports import lazy_exports
 if TYPE_CHECKING:
     from assay.verify.math.equality import exact
     from assay.verify.math.extract import PLACES, final_answer
-    from assay.verify.math.verifier import MathAnswer, Verdict, compare
+    from assay.verify.math.verifier import MathAnswer, MathVerdict, compare
 
-__all__ = ["MathAnswer", "PLACES", "Verdict", "compare", "exact", "final_answer"]
+__all__ = ["PLACES", "MathAnswer", "MathVerdict", "compare", "exact", "final_answer"]
 
-_HOME = {"verifier": "MathAnswer Verdict compare", "extract": "PLACES final_answer", "equality": "exact"}
+_HOME = {"verifier": "MathAnswer MathVerdict compare", "extract": "PLACES final_answer", "equality": "exact"}
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -8,13 +8,13 @@ from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
     from assay.verify.service.client import RewardClient, ServiceError, TrlClient, VerlClient
-    from assay.verify.service.desk import Busy, Desk, ServiceLimits, TooMany
+    from assay.verify.service.request_handler import Busy, ScoringRequestHandler, ServiceLimits, TooMany
     from assay.verify.service.server import application, serve
 
 __all__ = [
     "Busy",
-    "Desk",
     "RewardClient",
+    "ScoringRequestHandler",
     "ServiceError",
     "ServiceLimits",
     "TooMany",
@@ -26,7 +26,7 @@ __all__ = [
 
 _HOME = {
     "client": "RewardClient ServiceError TrlClient VerlClient",
-    "desk": "Busy Desk ServiceLimits TooMany",
+    "request_handler": "Busy ScoringRequestHandler ServiceLimits TooMany",
     "server": "application serve",
 }
 

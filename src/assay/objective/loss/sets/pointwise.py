@@ -11,7 +11,7 @@ import numpy as np
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.objective.loss.sets.base import Scored, SetLoss
 from assay.objective.loss.sets.pairwise import PAIRS, pairs_of
-from assay.objective.reduce import Partials, Sum
+from assay.objective.reducers import Partials, Sum
 
 if TYPE_CHECKING:
     from torch import Tensor
