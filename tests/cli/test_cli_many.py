@@ -38,7 +38,7 @@ def test_seeds_side_by_side_are_what_they_are_alone_and_one_that_fails_stops_no_
     assert said.code == 1
     assert "seed-1  running" in said.out and "seed-1  step 3/3" in said.out and "mean" in said.out
     assert "seed-7 failed: assay: all/seed-7 is not an empty folder; choose another one (all/seed-7.log)" in said.err
-    assert "1 of 2 runs did not finish; go on with: assay resume all" in said.err
+    assert "1 of 2 runs did not finish; continue with: assay resume all" in said.err
     alone = json.loads(Path("alone", "done.json").read_text())["digest"]
     assert digests("all") == {"seed-1": alone}
 
@@ -220,7 +220,7 @@ def test_the_table_and_the_exit_code(capsys, tmp_path):
     assert said.err == "" and f"numbers: {tmp_path / 'results.json'}" in said.out
     assert print_summary([good[0], one(5, State.STOPPED, "b", step=3)], tmp_path) == 130
     said = capsys.readouterr()
-    assert "mean of b" in said.out and f"1 of 2 runs did not finish; go on with: assay resume {tmp_path}" in said.err
+    assert "mean of b" in said.out and f"1 of 2 runs did not finish; continue with: assay resume {tmp_path}" in said.err
     assert print_summary([one(0, State.FAILED, said="no memory"), one(1, State.STOPPED)], tmp_path) == 1
     assert f"seed-0 failed: no memory ({tmp_path / 'seed-0'}.log)" in capsys.readouterr().err
 

@@ -124,7 +124,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(assay, mine, monkeypatch):
     monkeypatch.setattr(progress_view.PlainView, "log", log)
     said = assay("train", "mine.py:tiny", "--plain", "--folder", "r", "--no-report")
     assert said.code == 130
-    assert "stopped after step 1; go on with: assay resume r" in said.out
+    assert "stopped after step 1; continue with: assay resume r" in said.out
     monkeypatch.setattr(progress_view.PlainView, "log", real)
     said = assay("resume", "r", "--plain", "--no-report")
     assert said.code == 0
@@ -144,19 +144,19 @@ def work(outcome, folder, own=None):
 def test_how_a_job_can_end(done, monkeypatch, capsys):
     monkeypatch.setattr(train, "_trackers", lambda *args: [])
     assert work(KeyboardInterrupt(), done) == 130
-    assert capsys.readouterr().err == f"stopped; go on with: assay resume {done}\n"
+    assert capsys.readouterr().err == f"stopped; continue with: assay resume {done}\n"
     assert work(KeyboardInterrupt(), done / "nothing") == 130
     assert "before anything was done" in capsys.readouterr().err
     (done / "report.html").unlink()
     assert work(EngineError("broke"), done) == 1
     told = capsys.readouterr().err
-    assert told == f"assay: broke\nthe run stopped with an error; once mended, go on with: assay resume {done}\n"
+    assert told == f"assay: broke\nthe run stopped with an error; once mended, continue with: assay resume {done}\n"
     assert (done / "report.html").exists()
     with pytest.raises(EngineError):
         work(EngineError("broke"), done / "nothing")  # its folder was freed again
     assert capsys.readouterr().err == ""
     assert work(RunOutcome(folder=done, step=1, finished=False), done) == 130
-    assert f"stopped after step 1; go on with: assay resume {done}" in capsys.readouterr().out
+    assert f"stopped after step 1; continue with: assay resume {done}" in capsys.readouterr().out
 
 
 def test_a_task_cut_off_by_a_second_ctrl_c_is_no_news(done, capsys):
@@ -344,7 +344,7 @@ def test_faults_are_said(capsys):
     from assay_tasks import SortDigits
 
     evaluate._text(SortDigits(), evaluated("a", [[1, 0]], faults=2), None, [])
-    assert "a: 2 attempts without a verdict" in flat(capsys.readouterr().err)
+    assert "a: 2 rollouts without a verdict" in flat(capsys.readouterr().err)
 
 
 def test_an_evaluation_without_a_verdict(assay, done, monkeypatch):
@@ -355,7 +355,7 @@ def test_an_evaluation_without_a_verdict(assay, done, monkeypatch):
     )
     said = assay("eval", done)
     assert said.code == 1
-    assert "no attempt at sort got a verdict" in said.err
+    assert "no rollout of sort got a verdict" in said.err
 
 
 def test_busy_shows_on_a_terminal_only(monkeypatch, capsys):
@@ -383,7 +383,7 @@ def test_evaluation_items_among_the_prompts_stop_training_unless_allowed(assay, 
     found = assay("runs", "show", "r", "--json").json["contamination"]
     assert 0 < found["contaminated"] == found["found"] <= 2 and found["sources"][1] == {"name": "eval.jsonl", "items": 3}
     assert assay("resume", "r", "--steps", "2", "--plain", "--no-report").code == 0
-    assert "--against" in assay("train").out and "Refuses to, where training" in assay("train").out
+    assert "--against" in assay("train").out and "Refuses to begin if training" in assay("train").out
 
 
 TOOLS = '''

@@ -266,7 +266,7 @@ def test_help_says_what_each_option_is(capsys, monkeypatch, columns):
     words = flat(text)
     assert "--note STR a word of the command. (default: '')" in words
     assert "--part.x FLOAT a number that matters. (default: 1.0)" in words
-    assert "which part stands here (Leaf, Other or module:Class; default: Leaf)" in words
+    assert "which class to use here (Leaf, Other or module:Class; default: Leaf)" in words
     assert "--sizes [INT [INT ...]] (default: none)" in words
     assert "--hidden" not in words
     assert "--data" not in words

@@ -33,7 +33,7 @@ class EvalOptions:
     Attributes:
         model: a run folder, or a model folder in Hugging Face format (RUN/start holds a run's starting weights).
         tasks: a task family, or my_file.py:my_source; a run's own family when not given.
-        n: sampled attempts per task; 16 when not given.
+        n: sampled rollouts per task; 16 when not given.
         per_level: tasks per arm and level.
         levels: levels to evaluate; all when not given.
         greedy: take the most likely answer to each task instead of samples.
@@ -42,7 +42,7 @@ class EvalOptions:
         top_k: draw from so many most likely tokens, 0 for all; the run's own, else 0, when not given.
         min_p: leave out tokens less likely than this share of the most likely one; the run's own, else 0, when not given.
         max_new_tokens: most tokens in an answer; the run's own, else 64, when not given.
-        against: another run or model, to compare with on the same tasks.
+        against: another run or model to compare with on the same tasks.
         seed: seed of the sampling noise and the intervals.
         json: print JSON, with the verdicts of every task.
     """
@@ -66,7 +66,7 @@ class EvalOptions:
         if self.greedy and any(x is not None for x in (self.n, self.temperature, self.top_p, self.top_k, self.min_p)):
             raise ConfigError("--greedy gives the same answer every time: leave out --n, --temperature and the like, or --greedy")
         if self.n is not None and self.n < 1:
-            raise ConfigError(f"--n {self.n}: give at least 1 attempt; --greedy takes the most likely answer")
+            raise ConfigError(f"--n {self.n}: give at least 1 rollout; --greedy takes the most likely answer")
         if self.per_level < 1:
             raise ConfigError(f"--per-level {self.per_level}: give at least 1 task")
 
@@ -170,7 +170,7 @@ class _Evaluated:
             )
         judged = [i for i in items if i["values"]]
         if not judged:
-            raise RewardError(f"no attempt at {family.name} got a verdict: its verifier failed on all; try 'assay tasks check'")
+            raise RewardError(f"no rollout of {family.name} got a verdict: its verifier failed on all; try 'assay tasks check'")
         threshold = run.evaluation.threshold if run else 1.0
         return cls(path=path, table=tabulate(eval_items(judged), threshold=threshold, seed=own.seed), items=items)
 
@@ -193,7 +193,7 @@ def _pairs(first: _Evaluated, second: _Evaluated) -> list[tuple[str, Paired]]:
 
     shared = [n for n in second.table.names if n in first.table.names]
     if not shared:
-        raise RewardError("the two evaluations have no metric in common: faults left them different numbers of attempts")
+        raise RewardError("the two evaluations have no metric in common: faults left them different numbers of rollouts")
     cells = [(c.name, (c.arm, c.level)) for c in second.table.cells] if len(second.table.cells) > 1 else []
     wanted = [(f"all {n}", n, None) for n in shared] + [(f"{name} {shared[0]}", shared[0], cell) for name, cell in cells]
     out: list[tuple[str, Paired]] = []
@@ -215,7 +215,7 @@ def _text(family: TaskSource, made: _Evaluated, other: _Evaluated | None, pairs:
         if len(chosen) < len(one.table.names):
             _by_k(one.table)
         if one.faults:
-            note(f"{one.path}: {one.faults} attempts without a verdict (the verifier or the machine failed); they are left out")
+            note(f"{one.path}: {one.faults} rollouts without a verdict (the verifier or the machine failed); they are left out")
     if other:
         print(f"{made.path} minus {other.path}, on the same tasks")
         chosen = _widest(made.table.names)

@@ -28,7 +28,7 @@ __all__ = ["explain_command"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainOptions:
-    """Says what a recipe would do, and runs nothing.
+    """Explains what a recipe would do, without running it.
 
     Attributes:
         json: print settings and derived sizes as JSON.

@@ -15,7 +15,7 @@ __all__ = ["export_command"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """Writes the model of a run as a folder that any tool of the Hugging Face world loads, with a model card, and reads it back.
+    """Writes the model of a run as a folder in Hugging Face format, with a model card, and loads it again to verify it.
 
     Attributes:
         model: a run folder, finished or stopped, or a model folder.

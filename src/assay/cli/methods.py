@@ -22,7 +22,7 @@ __all__ = ["methods_command"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodsOptions:
-    """Lists the named objectives, shows one, or says what another library's name is here.
+    """Lists the named objectives, shows one, or finds the one that another library's name stands for.
 
     Attributes:
         name: a method: its formula, settings, columns, and its names in other libraries.

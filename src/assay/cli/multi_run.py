@@ -317,7 +317,7 @@ def print_summary(endings: Sequence[RunEnding], folder: Path) -> int:
             note(f"{e.name} failed: {e.said} ({folder / e.name}.log)")
     open_ = [e for e in endings if e.state is not State.FINISHED]
     if open_:
-        note(f"{len(open_)} of {len(endings)} runs did not finish; go on with: assay resume {folder}")
+        note(f"{len(open_)} of {len(endings)} runs did not finish; continue with: assay resume {folder}")
     say(f"numbers: {folder / 'results.json'}")
     return 1 if any(e.state is State.FAILED for e in endings) else 130 if open_ else 0
 

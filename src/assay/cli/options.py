@@ -199,11 +199,11 @@ def _mirror(node: Node, path: str, words: Collection[str] | None) -> type[Any]:
         pass  # parts that were put elsewhere are no words for tyro
     elif _is_open(node):
         known = candidates(node, node.declared)
-        fields.insert(0, _class_option(class_word(node), "which part stands here", node.kind.__name__, known))
+        fields.insert(0, _class_option(class_word(node), "which class to use here", node.kind.__name__, known))
     elif named_by := getattr(node.kind, "named_by", ""):
         fields.insert(0, _class_option(class_word(node), named_by, node.kind.__name__, {"a method's name": node.kind}))
     if words is None and node.kind is tuple and not node.fields:
-        fields.append(_class_option("0.kind", "a first entry", NONE, candidates(None, node.declared_at("0"))))
+        fields.append(_class_option("0.kind", "class of a first entry", NONE, candidates(None, node.declared_at("0"))))
     mirror = dataclasses.make_dataclass(f"{getattr(node.kind, '__name__', '')}Options", fields, frozen=True, kw_only=True)
     mirror.__doc__ = _summary(node.kind) or " "
     return mirror

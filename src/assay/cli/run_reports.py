@@ -22,7 +22,7 @@ __all__ = ["report_command", "runs_command"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions:
-    """Writes a run's report.html anew, from its journals; the run may have been killed at any moment.
+    """Writes a run's report.html again from its journals; the run may have been killed at any moment.
 
     Attributes:
         run: a run folder.
@@ -73,7 +73,7 @@ class RunsShowOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsCompareOptions:
-    """Compares the last held-out evaluations of runs, paired where their items coincide.
+    """Compares the last held-out evaluations of runs, paired by item.
 
     Attributes:
         runs: two or more run folders; the first is the one that the others are compared with.

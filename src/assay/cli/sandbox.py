@@ -21,7 +21,7 @@ __all__ = ["sandbox_command"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """Runs a program contained, and prints one line of JSON: status, exit_code, stdout, stderr, seconds, isolation.
+    """Runs a program in the sandbox, and prints one line of JSON: status, exit_code, stdout, stderr, seconds, isolation.
 
     One that does not compile has the status compile, and the rest is said of the compiler.
 
@@ -45,7 +45,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguagesOptions:
-    """Lists the languages that programs may be written in, and what is missing here to run them.
+    """Lists the languages of programs, and the toolchains that are missing here.
 
     Attributes:
         json: print JSON.
@@ -56,7 +56,7 @@ class LanguagesOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeOptions:
-    """Attacks each level of the sandbox and says what was granted and what held; exit code 1 where nothing contains programs.
+    """Attacks each level of the sandbox and reports what the machine grants and which levels hold; exit code 1 if none does.
 
     WebAssembly is attacked where no level holds, as auto comes to it then, or where it is named.
 
@@ -72,7 +72,7 @@ class ProbeOptions:
 def sandbox_command(args: list[str]) -> int:
     """``assay sandbox run FILE``, ``assay sandbox languages`` and ``assay sandbox probe``."""
     known = {
-        "run": (_run, "run a program contained; prints one line of JSON"),
+        "run": (_run, "run a program in the sandbox; prints one line of JSON"),
         "languages": (_languages, "languages that programs may be written in, and what is missing here"),
         "probe": (_probe, "what is granted on this machine, and what holds"),
     }

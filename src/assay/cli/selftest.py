@@ -19,14 +19,14 @@ __all__ = ["selftest_command"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelftestOptions:
-    """Tries on this machine what assay promises, in a few minutes: agreement of engines and learner, proof of weights, resume
-    after a kill, throughput, isolation. Exit code 1 where a part failed; what the machine lacks is not a failure.
+    """Tests this machine in a few minutes: agreement of engines and learner, proof of weights, resume after a kill,
+    throughput, isolation. Exit code 1 if a part failed; a missing device or tool is not a failure.
 
     Attributes:
         gpus: CUDA devices that may be used; parts that need more are left out.
-        only: run these parts alone: names, or beginnings of names such as mismatch; with another word all names are told.
+        only: run only these parts: names, or beginnings of names such as mismatch; an unknown name lists all.
         json: print the result as JSON.
-        out: also write it to this file, after each part, so that it is there whatever happens.
+        out: also write it to this file, after each part, so that partial results are kept.
     """
 
     gpus: int = field(default=0, metadata={"arg": {"metavar": "N"}})

@@ -21,7 +21,7 @@ __all__ = ["serve_command"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeVerifierOptions:
-    """Judges answers over HTTP for any trainer: POST /score, GET /health. Ctrl-C stops it.
+    """Scores answers over HTTP for any trainer: POST /score, GET /health. Ctrl-C stops it.
 
     Attributes:
         name: a verifier ('assay verify list' names them), or my_file.py:function or package.module:Class of your own.
@@ -82,7 +82,7 @@ def serve_command(args: list[str]) -> int:
     """``assay serve verifier NAME`` and ``assay serve sandbox``."""
     known = {
         "verifier": (_verifier, "a verifier as a reward service, for any trainer"),
-        "sandbox": (_sandbox, "programs run contained, for anyone who speaks SandboxFusion's protocol"),
+        "sandbox": (_sandbox, "a sandbox for programs, with SandboxFusion's protocol"),
     }
     return choose("serve", args, known)
 

@@ -91,23 +91,23 @@ class TasksExportOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksImportOptions:
-    """Makes rows of other people assay's: a file with a verifier for each row, and one of the rows refused, with reasons. SOURCE
-    is a file of rows (.jsonl, .jsonl.gz, .csv, .parquet, .arrow), a folder of them or of a data set that the library datasets
+    """Imports rows of other formats: writes a file with a verifier for each row, and one of refused rows with reasons. SOURCE is
+    a file of rows (.jsonl, .jsonl.gz, .csv, .parquet, .arrow), a folder of them or of a data set that the library datasets
     saved, hub:OWNER/NAME for a data set on the hub (hub:OWNER/NAME@REVISION:FILES for some of its files), gym:NAME for a data
     set of reasoning-gym, or taskset:ID for an installed taskset of verifiers.
 
     Attributes:
         source: what to read.
         out: the file to write; rows that were refused go to OUT.rejected.jsonl beside it.
-        verifier: what judges rows that do not say: a name ('assay verify list'), or a table as JSON. When not given: math for
-            known data sets of it and for solutions that end in '#### 42'; of others the whole text must be the answer.
-        prompt: the field of the question, where it has no usual name.
-        gold: the field of the gold answer, where it has no usual name.
-        license: of rows that do not say.
+        verifier: the verifier of rows that name none: a name ('assay verify list'), or a table as JSON. When not given: math for
+            known mathematical data sets and for solutions that end in '#### 42'; else the whole text must be the answer.
+        prompt: the field of the question, if it has no usual name.
+        gold: the field of the gold answer, if it has no usual name.
+        license: license of rows that name none.
         data_source: name of the data set, for rows without data_source.
-        n: how many items, of gym: and taskset:.
-        level: of gym:, its curriculum's from 2 on.
-        seed: of gym:.
+        n: how many items of gym: and taskset: sources.
+        level: curriculum level of gym: sources, from 2 on.
+        seed: seed of gym: sources.
         json: print the summary as JSON.
     """
 

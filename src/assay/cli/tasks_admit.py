@@ -22,8 +22,8 @@ __all__ = ["admit"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksAdmitOptions:
-    """Asks a model the lowest level of every arm of a suite, and says which it shall practise: those that it solves sometimes.
-    What it hardly ever solves is to be warmed up first; what it nearly always solves is for evaluation only.
+    """Measures a model on the lowest level of every arm of a suite, and selects the arms to train on: those that it solves
+    sometimes. What it hardly ever solves is to be warmed up first; what it nearly always solves is for evaluation only.
 
     Attributes:
         model: a run folder, or a model folder in Hugging Face format (RUN/start holds a run's starting weights).

@@ -129,18 +129,18 @@ def _work(
             raise
         note(f"assay: {error}")
         _report(folder, own)
-        note(f"the run stopped with an error; once mended, go on with: assay resume {folder}")
+        note(f"the run stopped with an error; once mended, continue with: assay resume {folder}")
         return 1
     except KeyboardInterrupt:
         ignore_interrupts()
         known = (folder / "run.toml").exists()
-        note(f"stopped; go on with: assay resume {folder}" if known else "stopped before anything was done")
+        note(f"stopped; continue with: assay resume {folder}" if known else "stopped before anything was done")
         return 130
     report = _report(folder, own)
     if outcome.finished:
         say(f"done: {outcome.step} steps in {folder}, digest {outcome.digest}")
     else:
-        say(f"stopped after step {outcome.step}; go on with: assay resume {folder}")
+        say(f"stopped after step {outcome.step}; continue with: assay resume {folder}")
     if own.profile:
         say(_profile(folder))
     if report:

@@ -26,7 +26,7 @@ _SHOWN = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyListOptions:
-    """Lists the verifiers: what each gives, and what its gold must be.
+    """Lists the verifiers with their components and the form of their gold.
 
     Attributes:
         json: print JSON.
@@ -37,7 +37,7 @@ class VerifyListOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyRunOptions:
-    """Judges answers: JSON lines in, a line of JSON out for each, in order.
+    """Scores answers: JSON lines in, a line of JSON out for each, in order.
 
     A line is {"gold": ..., "answer": "text"}, or {"task": {...}, "answer": "text"}; with --family, "task" may be the id of one
     of its tasks. Out come "value", "components", "fault", "verdict" and "seconds", and for a fault its "error". A line that
@@ -67,8 +67,8 @@ def verify_command(args: list[str]) -> int:
         args,
         {
             "list": (_list, "the verifiers, their components and golds"),
-            "run": (_run, "judge answers, JSON lines in and out; also with a function of your own"),
-            "audit": (audit_leaf, "measure a verifier, or your own reward: what it refuses, accepts, runs"),
+            "run": (_run, "score answers, JSON lines in and out; also with a function of your own"),
+            "audit": (audit_leaf, "audit a verifier, or your own reward: what it refuses, accepts and executes"),
         },
     )
 

@@ -37,8 +37,8 @@ class Condition:
         fresh: the old policy is the current one.
         at_reference: the reference is the current policy.
         small_steps: ratios between 0.9998 and 1.0002.
-        equal_lengths: all attempts are equally long.
-        one_prompt: all attempts answer one prompt.
+        equal_lengths: all rollouts are equally long.
+        one_prompt: all rollouts answer one prompt.
         binary: rewards are 0 or 1; otherwise any numbers, and in one batch a prompt without variance.
     """
 

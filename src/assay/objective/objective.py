@@ -25,7 +25,7 @@ class Objective:
     """A method's loss as a composition of parts; a variation is `dataclasses.replace`, a further term is ``objective + term``.
 
     Attributes:
-        scalarise: components to one reward per attempt.
+        scalarise: components to one reward per rollout.
         credit: transforms from reward to advantage, in order.
         policy: the term that teaches the policy from rewards; None where none does.
         aggregate: how per-token losses become one number, for every term that does not say otherwise.

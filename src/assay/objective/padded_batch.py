@@ -47,10 +47,10 @@ class RequiredInputs:
         live: token columns with a gradient.
         columns: further token columns that must be given.
         derived: token columns that equal a live one's values unless they are given.
-        attempts: columns of the attempts that must be given.
+        attempts: columns of the rollouts that must be given.
         optional: inputs that have a default.
         pays: it reads rewards: ``rewards``, ``components``, or ``advantages`` in their place.
-        grouped: it compares the attempts of a group, so ``group_id`` must be given.
+        grouped: it compares the rollouts of a group, so ``group_id`` must be given.
         logits: ``ids`` and the logits that may stand in the place of all columns that come from a distribution.
     """
 
@@ -101,9 +101,9 @@ class PaddedInputs:
 
     Attributes:
         mask: ``[B, T]``.
-        present: indices of the attempts that have a row: valid ones with a loss token.
+        present: indices of the rollouts that have a row: valid ones with a loss token.
         columns: name to ``[B, T, ...]``, 0 where it is not read.
-        attempts: name to ``[B]``: what the batch says of attempts.
+        attempts: name to ``[B]``: what the batch says of rollouts.
         stream: ``[B]`` index into `STREAMS`.
         credited: advantages were given, so the credit chain must not run.
         logits: which columns come from logits; those of the current policy come with the gradient.

@@ -377,10 +377,10 @@ class Lora:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mesh:
-    """How many processes share a learner: `assay.runtime.MeshLearner`, by FSDP2. All of them share weights and optimiser state.
+    """How many processes share a learner: `assay.runtime.MeshLearner`, with FSDP2. All of them share weights and optimiser state.
 
     Attributes:
-        data: ranks, or sets of ranks, among which the rows of a batch are dealt out.
+        data: ranks, or sets of ranks, over which the rows of a batch are distributed.
         context: ranks in each set, which share the tokens of its rows: for rows too long for one.
         timeout: seconds that a rank waits for the others within a call.
 

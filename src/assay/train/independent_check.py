@@ -24,8 +24,8 @@ class IndependentCheck:
     of them is wrong; where they part more and more, the policy has found out how (`assay.measure.RewardHacking`).
 
     Attributes:
-        verifier: another implementation of the task's truth: a slow exact one beside a fast one, hidden tests beside public ones.
-        share: of the attempts that it judges, in (0, 1], drawn by a hash of the attempt.
+        verifier: another implementation of the task's verifier: a slow exact one, or hidden tests.
+        share: of the rollouts that it judges, in (0, 1], drawn by a hash of the rollout.
 
     Raises:
         ConfigError: a share out of range.

@@ -22,7 +22,7 @@ __all__ = ["Agreement", "Disagreement", "MismatchCheck", "TokenObserver", "coars
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MismatchCheck:
-    """When sampler and learner, who ought to compute one policy, are too far apart.
+    """When engine and learner, which should compute the same policy, differ too much.
 
     Both numbers are divergences per token, in nats (``engine/mismatch_k3``), of the tokens that a step sampled. They change
     nothing that is learned, so a resume may change them in ``run.toml``.

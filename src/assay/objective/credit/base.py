@@ -26,14 +26,14 @@ class Credit:
     Attributes:
         batch: the columns, never changed.
         metric: ``[R]`` the task's own metric, never shaped; filters look at it.
-        reward: ``[R]`` scalar reward, shaped: all that an attempt is paid.
+        reward: ``[R]`` scalar reward, shaped: all that a rollout is paid.
         advantage: ``[R]`` equal to ``reward`` until a baseline is subtracted.
-        steps: ``[N]`` what of the reward is paid at single tokens; the rest is paid at the attempt's last loss token. None while
+        steps: ``[N]`` what of the reward is paid at single tokens; the rest is paid at the rollout's last loss token. None while
             nothing is.
-        tokens: ``[N]`` advantages per token once a term made them differ inside an attempt; None while they do not.
-        keep: ``[R]`` weight of the attempt in every loss, 0 where a filter dropped it.
-        counted: ``[R]`` attempts that enter statistics: valid, of the right stream, not dropped.
-        copies: ``[R]`` how often an attempt counts in a statistic; once each when None.
+        tokens: ``[N]`` advantages per token once a term made them differ inside a rollout; None while they do not.
+        keep: ``[R]`` weight of the rollout in every loss, 0 where a filter dropped it.
+        counted: ``[R]`` rollouts that enter statistics: valid, of the right stream, not dropped.
+        copies: ``[R]`` how often a rollout counts in a statistic; once each when None.
         columns: token columns ``[N]`` that terms made for others, such as ``returns`` for a critic.
         metrics: numbers for the report.
     """

@@ -39,8 +39,8 @@ class Center(CreditTerm):
         baseline: which one.
         value: only for ``constant``.
         decay: only for ``ema``.
-        by: only for group baselines: a column of the attempts whose equal values, inside a group, make the peers that are
-            compared: siblings of one prefix, the attempts of one role, of one episode.
+        by: only for group baselines: a column of the rollouts whose equal values, inside a group, make the peers that are
+            compared: siblings of one prefix, the rollouts of one role, of one episode.
     """
 
     baseline: str = "group"
@@ -148,7 +148,7 @@ class Against(CreditTerm):
     value of the whole attempt.
 
     Attributes:
-        column: the column of the attempts.
+        column: the column of the rollouts.
     """
 
     column: str
@@ -173,8 +173,8 @@ class RunningBaseline(CreditTerm):
     what ``n`` moves one by one give when the rewards are equal, and no matter in what order the attempts stand.
 
     Attributes:
-        by: column of the attempts with the key.
-        decay: weight of the past per attempt.
+        by: column of the rollouts with the key.
+        decay: weight of the past per rollout.
     """
 
     by: str = "role"
@@ -233,7 +233,7 @@ class OptimalToken(CreditTerm):
 
     Attributes:
         squares: token column with ``sum_v p_v^2`` of the old policy.
-        tail: an attempt's tokens behind the end of all others keep their whole return; False: they get 0, their own baseline.
+        tail: a rollout's tokens behind the end of all others keep their whole return; False: they get 0, their own baseline.
         cap: multiply each token's energy by ``min(pi_old / pi_engine, cap)^2``; None: not.
     """
 

@@ -84,8 +84,8 @@ class AdaptiveKlInReward(KlInReward):
 
     Attributes:
         coef: the first coefficient.
-        target: wanted divergence per attempt, in nats.
-        horizon: attempts over which the coefficient may change by a fifth.
+        target: wanted divergence per rollout, in nats.
+        horizon: rollouts over which the coefficient may change by a fifth.
     """
 
     target: float = 6.0

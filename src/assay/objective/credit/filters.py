@@ -114,7 +114,7 @@ class PassRateWindow(Filter):
 
     Attributes:
         low, high: the window; ScaleRL: 0 and 0.9.
-        column: a column of the attempts with the rate; the group's own when empty.
+        column: a column of the rollouts with the rate; the group's own when empty.
     """
 
     low: float = 0.0
@@ -158,8 +158,8 @@ class PassRateHistory(Filter):
 
     Attributes:
         low, high: prompts with a rate in ``[low, high)`` stay.
-        by: column of the attempts that names the prompt in all batches, such as a hash of its text.
-        least: attempts that must be known before a prompt is judged.
+        by: column of the rollouts that names the prompt in all batches, such as a hash of its text.
+        least: rollouts that must be known before a prompt is judged.
     """
 
     low: float = 0.0
@@ -220,7 +220,7 @@ class DropStale(Filter):
 
     Attributes:
         limit: largest lag that stays.
-        column: column of the attempts with the lag: the learner's version less the oldest that sampled the attempt.
+        column: column of the rollouts with the lag: the learner's version less the oldest that sampled the rollout.
     """
 
     limit: int = 8
@@ -275,7 +275,7 @@ class DropOneClass(Filter):
 
     Attributes:
         which: ``correct``, ``wrong`` or ``any``.
-        threshold: task metric from which an attempt is correct.
+        threshold: task metric from which a rollout is correct.
     """
 
     which: str = "any"
@@ -312,7 +312,7 @@ class PositivesOnly(Filter):
     """Keeps correct attempts alone (expert iteration, rejection sampling).
 
     Attributes:
-        threshold: task metric from which an attempt is correct.
+        threshold: task metric from which a rollout is correct.
     """
 
     threshold: float = 0.5

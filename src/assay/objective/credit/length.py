@@ -110,7 +110,7 @@ class CosineLength(CreditTerm):
     Attributes:
         limit: answer length at which the far end is reached.
         correct, wrong: the near and the far value of each class.
-        threshold: task metric from which an attempt is correct.
+        threshold: task metric from which a rollout is correct.
     """
 
     limit: int
@@ -147,7 +147,7 @@ class LengthInGroup(CreditTerm):
 
     Attributes:
         coef: weight.
-        threshold: task metric from which an attempt is correct.
+        threshold: task metric from which a rollout is correct.
     """
 
     coef: float = 1.0
@@ -195,7 +195,7 @@ class CostInGroup(CreditTerm):
     A group that solves nothing pays nothing for length; one that solves everything pays most.
 
     Attributes:
-        costs: pairs of a column of the attempts and its weight, such as ``(("length", 0.25), ("turns", 0.1))``.
+        costs: pairs of a column of the rollouts and its weight, such as ``(("length", 0.25), ("turns", 0.1))``.
     """
 
     costs: tuple[tuple[str, float], ...] = (("length", 0.25),)

@@ -159,7 +159,7 @@ class Whiten(CreditTerm):
     """Mean 0 and variance 1 over the rollout batch (PPO, REINFORCE++): ``(A - mean) / (sd + eps)``.
 
     Attributes:
-        unit: ``token``: every loss token counts, so long attempts weigh more; ``rollout``: each attempt counts once.
+        unit: ``token``: every loss token counts, so long rollouts weigh more; ``rollout``: each rollout counts once.
         eps: added to the standard deviation.
         ddof: 0 for the population standard deviation, 1 for the sample's.
     """
@@ -242,7 +242,7 @@ class ScaleBySignal(CreditTerm):
     """Multiplies by ``n / n_signal`` (GPG): attempts without a signal do not thin out the gradient of the others.
 
     Attributes:
-        of: ``variance``: an attempt has a signal when its group's rewards vary; ``reward``: when its own reward is not 0, as in
+        of: ``variance``: a rollout has a signal when its group's rewards vary; ``reward``: when its own reward is not 0, as in
             verl.
     """
 

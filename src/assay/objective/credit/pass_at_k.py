@@ -46,7 +46,7 @@ class PassAtK(CreditTerm):
 
     Attributes:
         k: draws of which one must solve the task.
-        hit: task metric from which an attempt solves it.
+        hit: task metric from which a rollout solves it.
     """
 
     k: int = 4

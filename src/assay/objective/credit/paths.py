@@ -26,8 +26,8 @@ class Path:
 
     Attributes:
         at: ``[n]`` position in the batch of each link's first token.
-        owner: ``[n]`` attempt of each link.
-        start, length: ``[R]`` first link and number of links of each attempt.
+        owner: ``[n]`` rollout of each link.
+        start, length: ``[R]`` first link and number of links of each rollout.
     """
 
     at: Index

@@ -176,7 +176,7 @@ class Balance(Chance):
     Attributes:
         positives, negatives: how many of each stay.
         both: drop prompts that lack one of the classes.
-        threshold: task metric from which an attempt is correct.
+        threshold: task metric from which a rollout is correct.
     """
 
     positives: int = 1

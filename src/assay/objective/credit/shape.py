@@ -57,7 +57,7 @@ class Bonus(CreditTerm):
     """``R' = R + coef * c_i``: a number per attempt that rows bring, such as a novelty bonus or the cost of its tools.
 
     Attributes:
-        column: the column of the attempts.
+        column: the column of the rollouts.
         coef: its factor; negative for a cost.
     """
 
@@ -88,7 +88,7 @@ class PairwiseWin(CreditTerm):
     gives the same either way, and an attempt equal to the anchor gets 1/2.
 
     Attributes:
-        win: column of the attempts with ``P(o_i > y_a)``.
+        win: column of the rollouts with ``P(o_i > y_a)``.
         loss: column with ``P(y_a > o_i)``, asked in the other order; None when only one order was asked.
         centre: subtracted from the result.
     """
@@ -125,7 +125,7 @@ class ScaleByClass(CreditTerm):
 
     Attributes:
         correct, wrong: the two rewards.
-        threshold: task metric from which an attempt is correct.
+        threshold: task metric from which a rollout is correct.
     """
 
     correct: float = 1.0

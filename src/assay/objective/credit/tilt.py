@@ -66,9 +66,9 @@ class Tilt(CreditTerm):
         anchor: the policy that is tilted.
         behaviour: ``q``.
         over: whose ``Z``. ``run``: the mean of ``P / q`` over this and all earlier batches, which is saved with the state.
-            ``group``: over the attempts at the prompt (a target per prompt).
+            ``group``: over the rollouts at the prompt (a target per prompt).
         cap: largest weight.
-        threshold: task metric from which an attempt is correct; only without ``beta``.
+        threshold: task metric from which a rollout is correct; only without ``beta``.
     """
 
     beta: float | None = 1.0

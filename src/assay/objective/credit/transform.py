@@ -40,7 +40,7 @@ class ScaleByPrompt(CreditTerm):
         rule: which one.
         gamma: exponent of ``power``.
         component: reward component whose mean is meant; the task's metric when empty. The other rules read ``m`` in [0, 1].
-        column: only for ``column``: a column of the attempts with the prompt's weight, 0 or more.
+        column: only for ``column``: a column of the rollouts with the prompt's weight, 0 or more.
     """
 
     rule: str = "exp"
@@ -112,7 +112,7 @@ class ScaleBySample(CreditTerm):
     that equally hard attempts have the factor 1. ``value``: the columns are the factors.
 
     Attributes:
-        columns: columns of the attempts, multiplied.
+        columns: columns of the rollouts, multiplied.
         rule: which one.
         low, high: bounds of the product.
     """
@@ -163,7 +163,7 @@ class AddBonus(CreditTerm):
     """``A' = A + coef * c_i``: a number per attempt that rows bring, added to the advantage, so that no baseline takes it away.
 
     Attributes:
-        column: the column of the attempts.
+        column: the column of the rollouts.
         coef: its factor.
     """
 
@@ -204,8 +204,8 @@ class ConfidenceBonus(CreditTerm):
     Attributes:
         coef: weight.
         fraction: share of the answer's tokens that is meant.
-        column: column of the attempts with the prompt's confidence.
-        threshold: task metric from which an attempt is correct.
+        column: column of the rollouts with the prompt's confidence.
+        threshold: task metric from which a rollout is correct.
     """
 
     coef: float = 1.0

@@ -165,8 +165,8 @@ class AdaptiveKl(Kl):
 
     Attributes:
         coef: the first coefficient.
-        target: wanted KL per attempt, in nats.
-        horizon: attempts over which the coefficient may change by a fifth; one batch never changes it by more.
+        target: wanted KL per rollout, in nats.
+        horizon: rollouts over which the coefficient may change by a fifth; one batch never changes it by more.
     """
 
     target: float = 6.0

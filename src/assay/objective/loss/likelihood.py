@@ -27,7 +27,7 @@ class Nll(LossTerm):
     counts anew.
 
     Attributes:
-        by: what weighs the tokens: ``reward``, ``advantage``, or another column of the attempts; all weigh 1 when empty. Negative
+        by: what weighs the tokens: ``reward``, ``advantage``, or another column of the rollouts; all weigh 1 when empty. Negative
             numbers count as 0: nothing is made less likely here.
         weights: further detached factors per token, multiplied.
     """

@@ -36,8 +36,8 @@ class Reject(TokenWeight):
 
     Attributes:
         measure: which.
-        over: ``token``; an attempt's or turn's ``mean`` or ``sum`` (of a ratio: geometric mean or product); ``any``: the whole
-            attempt or turn goes when one token is out.
+        over: ``token``; a rollout's or turn's ``mean`` or ``sum`` (of a ratio: geometric mean or product); ``any``: the whole
+            rollout or turn goes when one token is out.
         low, high: the band that is kept.
 
     >>> from assay.objective.loss.mismatch_reject import Reject

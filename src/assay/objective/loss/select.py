@@ -88,7 +88,7 @@ class Correct(Selector):
     """Attempts whose task metric reaches a threshold.
 
     Attributes:
-        threshold: metric from which an attempt is correct.
+        threshold: metric from which a rollout is correct.
     """
 
     threshold: float = field(default=0.5, kw_only=False)
@@ -108,7 +108,7 @@ class Incorrect(Selector):
     """Attempts whose task metric stays below a threshold.
 
     Attributes:
-        threshold: metric from which an attempt is correct.
+        threshold: metric from which a rollout is correct.
     """
 
     threshold: float = field(default=0.5, kw_only=False)
@@ -133,8 +133,8 @@ class PassRate(Selector):
 
     Attributes:
         low, high: shares, both included.
-        threshold: metric from which an attempt is correct.
-        streams: whose attempts are counted; those acted on are the term's own.
+        threshold: metric from which a rollout is correct.
+        streams: whose rollouts are counted; those acted on are the term's own.
     """
 
     low: float = 0.0
@@ -190,7 +190,7 @@ class Known(Selector):
     """Attempts by a column that rows bring, such as the base model's pass rate at the prompt.
 
     Attributes:
-        column: the column of the attempts.
+        column: the column of the rollouts.
         low, high: bounds, both included.
     """
 
@@ -219,7 +219,7 @@ class OneOf(Selector):
 
     Attributes:
         values: those that are chosen.
-        by: the column of the attempts.
+        by: the column of the rollouts.
     """
 
     values: tuple[str, ...] = field(kw_only=False)
