@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError
-from assay.curate import Exact, NearDuplicates, Substrings, Texts, jaccard, normal, row_id, shingles
+from assay.curate import Exact, HashedTexts, NearDuplicates, Substrings, jaccard, normal, row_id, shingles
 
 SMALL = st.lists(st.lists(st.sampled_from(["a", "b", "c3", "d"]), min_size=1, max_size=9).map(" ".join), min_size=1, max_size=12)
 
@@ -85,7 +85,7 @@ def test_other_numbers_make_another_question(tmp_path: Path) -> None:
 
 
 def test_where_too_many_share_a_band_later_rows_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Texts, "bands", lambda self, k, threshold: np.zeros((len(self), 16), np.uint64))
+    monkeypatch.setattr(HashedTexts, "bands", lambda self, k, threshold: np.zeros((len(self), 16), np.uint64))
     twins = [{"prompt": plain_words(40)}, {"prompt": changed(plain_words(40), 39)}]
     others = ({"prompt": sentence(1), "n": i} for i in count())
     first = next(row for row in others if row_id(row) < min(map(row_id, twins)))  # it is taken first, and like neither

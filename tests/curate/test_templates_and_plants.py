@@ -14,7 +14,7 @@ from assay.core.errors import ConfigError
 from assay.curate import Decontaminate, EvalIndex, EvalItem, Exact, Matching, NearDuplicates, contaminated, jaccard, normal
 from assay.curate.phrase_frequency import Common, Frequency
 from assay.curate.sentence_keys import key_of, mask_numbers, own_words, shared_words, split_pieces
-from assay.curate.text import Texts, own_similarity, words_differ
+from assay.curate.text import HashedTexts, own_similarity, words_differ
 
 
 def index(*texts: str, **matching: object) -> EvalIndex:
@@ -201,12 +201,12 @@ def test_rows_of_a_large_group_are_told_apart_by_what_is_their_own(tmp_path: Pat
 
 
 def test_frequency_counts_texts_and_takes_them_out_again() -> None:
-    texts = Texts(["a b a b", "a b", "b c"])
+    texts = HashedTexts(["a b a b", "a b", "b c"])
     counted = Frequency(texts.shingles(2)[0])
     counted.add(texts, *texts.shingles(2)[:2])
     assert (counted.texts, sorted(counted.counts.tolist())) == (3, [1, 1, 2])
     again = counted.copy()
-    some = Texts(["a b"])
+    some = HashedTexts(["a b"])
     again.add(some, *some.shingles(2)[:2], -1)
     assert (again.texts, sorted(again.counts.tolist()), counted.texts) == (2, [1, 1, 1], 3)
     assert len(counted.common(0.5, 2)) == 1 and len(counted.common(0.7, 2)) == 0

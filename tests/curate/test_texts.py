@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError, MissingExtraError
-from assay.curate import Decontaminate, NearDuplicates, Texts, jaccard, normal, runs, shingles
+from assay.curate import Decontaminate, HashedTexts, NearDuplicates, jaccard, normal, runs, shingles
 from assay.curate import text as text_module
 from assay.curate.text import bands_for, windows
 
@@ -23,7 +23,7 @@ def test_normal_composes_lowers_and_collapses() -> None:
 
 @given(LINES, st.integers(1, 4))
 def test_runs_are_those_of_each_text(texts: list[str], n: int) -> None:
-    hashes, rows, first = Texts(texts).runs(n)
+    hashes, rows, first = HashedTexts(texts).runs(n)
     found = [(int(r), int(f)) for r, f in zip(rows, first, strict=True)]
     assert found == [(i, f) for i, t in enumerate(texts) for f in range(len(t.split(" ")) - n + 1)]
     written = [runs(texts[r], n)[f] for r, f in found]
@@ -33,8 +33,8 @@ def test_runs_are_those_of_each_text(texts: list[str], n: int) -> None:
 
 @given(LINES)
 def test_bands_of_a_text_do_not_depend_on_its_neighbours(texts: list[str]) -> None:
-    together = Texts(texts).bands(2, 0.8)
-    alone = [Texts([t]).bands(2, 0.8)[0] for t in texts]
+    together = HashedTexts(texts).bands(2, 0.8)
+    alone = [HashedTexts([t]).bands(2, 0.8)[0] for t in texts]
     assert together.shape == (len(texts), 16)
     assert all((a == b).all() for a, b in zip(together, alone, strict=True))
 
@@ -61,7 +61,7 @@ def test_pairs_above_the_threshold_share_a_band() -> None:
         a, b = " ".join(words), " ".join(other)
         if jaccard(shingles(a, k), shingles(b, k)) >= 0.8:
             above += 1
-            bands = Texts([a, b]).bands(k, 0.8)
+            bands = HashedTexts([a, b]).bands(k, 0.8)
             missed += not (bands[0] == bands[1]).any()
     assert above > 100
     assert missed == 0
@@ -69,7 +69,7 @@ def test_pairs_above_the_threshold_share_a_band() -> None:
 
 def test_shingles_of_a_short_text_are_the_text() -> None:
     assert shingles("a b", 3) == {"a b"}
-    one, other = Texts(["a b", "a c"]).bands(3, 0.8)
+    one, other = HashedTexts(["a b", "a c"]).bands(3, 0.8)
     assert not (one == other).any()
 
 
@@ -88,7 +88,7 @@ def test_without_the_library_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(text_module.importlib, "import_module", absent)
     with pytest.raises(MissingExtraError, match=r"assay-rl\[curate\]"):
-        Texts(["a"]).bands(3, 0.8)
+        HashedTexts(["a"]).bands(3, 0.8)
     for step in (NearDuplicates(), Decontaminate(against=(tmp_path,))):
         with pytest.raises(MissingExtraError):
             step.prepare(tmp_path)

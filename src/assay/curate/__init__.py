@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from assay.curate.step import Chunk, CurationStep, Decision, RowStep, SetStep, StepNotes, Verdict, drop, keep
     from assay.curate.substrings import Substrings
-    from assay.curate.text import Texts, jaccard, normal, runs, shingles
+    from assay.curate.text import HashedTexts, jaccard, normal, runs, shingles
     from assay.curate.verifiable import Case, Grader, SolversAgree, VerifierAccepts
 
 __all__ = [
@@ -70,7 +70,7 @@ __all__ = [
     "SolversAgree",
     "StepNotes",
     "Substrings",
-    "Texts",
+    "HashedTexts",
     "Unsolved",
     "Verdict",
     "VerifierAccepts",
@@ -111,7 +111,7 @@ _HOME = {
     "scores": "angle_concentration donod filled gain_shift gain_weights history_deviation influence learning_impact topsis",
     "step": "Chunk Decision RowStep StepNotes SetStep CurationStep Verdict drop keep",
     "substrings": "Substrings",
-    "text": "Texts jaccard normal runs shingles",
+    "text": "HashedTexts jaccard normal runs shingles",
     "verifiable": "Case Grader SolversAgree VerifierAccepts",
 }
 

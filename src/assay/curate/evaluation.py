@@ -25,7 +25,7 @@ from assay.curate.phrase_frequency import AT_LEAST, Common
 from assay.curate.question_keys import Questions, Templates
 from assay.curate.rows import Fields, entries, parsed, read_rows
 from assay.curate.sentence_keys import own_words, shared_words, split_pieces
-from assay.curate.text import Texts, among, bands_for, distinct, normal, own_similarity, shingles, sorted_unique, table_mask
+from assay.curate.text import HashedTexts, among, bands_for, distinct, normal, own_similarity, shingles, sorted_unique, table_mask
 
 __all__ = ["Contamination", "EvalIndex", "EvalItem", "Hit", "Matching", "contaminated"]
 
@@ -209,7 +209,7 @@ class EvalIndex:
         same = [number for number, text in enumerate(texts.normal) if text in self._by_text]
         return sorted({*same, *self._likely(texts.words)}) if self.matching.near else same
 
-    def _likely(self, texts: Texts) -> list[int]:
+    def _likely(self, texts: HashedTexts) -> list[int]:
         known, places = self._known
         hashes, rows, _ = texts.shingles(self.matching.shingle)
         maybe = np.flatnonzero(places[hashes & table_mask(len(known))])
@@ -265,7 +265,7 @@ class EvalIndex:
         rows = self._likely(texts.words)
         if not rows:
             return
-        mine = Texts([texts.words.normal[row] for row in rows]).bands(k, threshold, common)
+        mine = HashedTexts([texts.words.normal[row] for row in rows]).bands(k, threshold, common)
         pairs: set[tuple[int, int]] = set()
         for band, (hashes, items) in enumerate(self._bands(common)):
             low = np.searchsorted(hashes, mine[:, band], "left")
@@ -296,8 +296,8 @@ class EvalIndex:
         return [split_pieces(item.question or item.text, self.matching.variants) for item in self.items]
 
     @cached_property
-    def _words(self) -> Texts:
-        return Texts([" ".join(pieces) for pieces in self._pieces])
+    def _words(self) -> HashedTexts:
+        return HashedTexts([" ".join(pieces) for pieces in self._pieces])
 
     @cached_property
     def _places(self) -> Whole:

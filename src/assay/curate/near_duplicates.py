@@ -18,7 +18,7 @@ from assay.curate.phrase_frequency import Frequency
 from assay.curate.sentence_keys import mask_numbers
 from assay.curate.step import Chunk, Decision, SetStep, StepNotes
 from assay.curate.text import (
-    Texts,
+    HashedTexts,
     among,
     bands_for,
     numbers,
@@ -83,7 +83,7 @@ class NearDuplicates(SetStep):
 
     def note(self, chunk: Chunk, ready: Any) -> Mapping[str, NDArray[Any]]:
         """Bands ``[bands, n]``, and the texts."""
-        texts = chunk.texts if self.numbers else Texts([mask_numbers(text) for text in chunk.texts.normal])
+        texts = chunk.texts if self.numbers else HashedTexts([mask_numbers(text) for text in chunk.texts.normal])
         bands = np.ascontiguousarray(texts.bands(self.shingle, self.threshold).T)
         return {"bands": bands, **noted_texts(texts.normal)}
 
@@ -137,7 +137,7 @@ class NearDuplicates(SetStep):
         hashes = np.array(sorted(common), np.uint64)
         parts: list[NDArray[np.uint64]] = []
         for start in range(0, len(rows), _AT_ONCE):
-            some = Texts([texts.text(at) for at in rows[start : start + _AT_ONCE].tolist()])
+            some = HashedTexts([texts.text(at) for at in rows[start : start + _AT_ONCE].tolist()])
             parts.append(some.bands(self.shingle, self.threshold, hashes).T)
         own = np.full_like(full, -1)
         own[rows] = _groups(np.ones(len(rows), np.bool_), parts)
@@ -173,10 +173,10 @@ class NearDuplicates(SetStep):
 
     def _shingled(
         self, texts: SeenTexts, which: NDArray[np.bool_]
-    ) -> Iterator[tuple[Texts, NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]]:
+    ) -> Iterator[tuple[HashedTexts, NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]]:
         """Some rows, block by block: the texts, and the hash, row and first word of each shingle."""
         for _, some in texts.blocks(which):
-            block = Texts(some)
+            block = HashedTexts(some)
             yield block, *block.shingles(self.shingle)
 
     def _alike(

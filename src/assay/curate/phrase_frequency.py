@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.curate.text import Texts, among, sorted_unique, table_mask
+from assay.curate.text import HashedTexts, among, sorted_unique, table_mask
 
 __all__ = ["AT_LEAST", "Common", "Frequency"]
 
@@ -57,7 +57,7 @@ class Frequency:
     Args:
         hashes: what to count, in any order.
 
-    >>> one, two = Texts(["a b c", "b c"]), Texts(["x b c"])
+    >>> one, two = HashedTexts(["a b c", "b c"]), HashedTexts(["x b c"])
     >>> counted = Frequency(one.runs(2)[0])
     >>> counted.add(one, *one.runs(2)[:2]); counted.add(two, *two.runs(2)[:2])
     >>> counted.texts, sorted(counted.counts.tolist()), len(counted.common(0.5, least=3))
@@ -72,7 +72,7 @@ class Frequency:
         self._there = np.zeros(int(self._mask) + 1, np.bool_)
         self._there[self.hashes & self._mask] = True
 
-    def add(self, texts: Texts, hashes: U64, rows: NDArray[np.int64], sign: int = 1) -> None:
+    def add(self, texts: HashedTexts, hashes: U64, rows: NDArray[np.int64], sign: int = 1) -> None:
         """Counts texts; what one has twice counts once.
 
         Args:

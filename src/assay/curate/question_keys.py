@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.curate.phrase_frequency import AT_LEAST, Common, Frequency
-from assay.curate.text import Texts, distinct
+from assay.curate.text import HashedTexts, distinct
 
 if TYPE_CHECKING:
     from assay.curate.evaluation import Matching
@@ -43,14 +43,14 @@ class Questions:
         return [[text] if text else [] for text in self.normal] if self._pieces is None else self._pieces
 
     @cached_property
-    def words(self) -> Texts:
+    def words(self) -> HashedTexts:
         """The words of each, of all pieces together."""
-        return Texts(self.normal if self._pieces is None else [" ".join(of) for of in self._pieces])
+        return HashedTexts(self.normal if self._pieces is None else [" ".join(of) for of in self._pieces])
 
     @cached_property
-    def lines(self) -> Texts:
+    def lines(self) -> HashedTexts:
         """The same, each piece as one word."""
-        return Texts([" ".join([piece.replace(" ", "_") for piece in of]) for of in self.pieces])
+        return HashedTexts([" ".join([piece.replace(" ", "_") for piece in of]) for of in self.pieces])
 
     def part(self, which: Sequence[int]) -> Questions:
         """Some of them, by their numbers."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from assay.core.canon import digest, plain
 from assay.core.errors import DataError
 from assay.core.moved_modules import filed_module
-from assay.curate.text import Texts
+from assay.curate.text import HashedTexts
 
 if TYPE_CHECKING:
     from assay.curate.rows import Row
@@ -81,9 +81,9 @@ class Chunk:
         return len(self.rows)
 
     @cached_property
-    def texts(self) -> Texts:
+    def texts(self) -> HashedTexts:
         """The questions, normalised, with their hashes; computed once for all steps."""
-        return Texts([row.text for row in self.rows])
+        return HashedTexts([row.text for row in self.rows])
 
 
 class CurationStep(Protocol):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from assay.core.errors import ConfigError, MissingExtraError
 
 __all__ = [
-    "Texts",
+    "HashedTexts",
     "among",
     "bands_for",
     "distinct",
@@ -169,13 +169,13 @@ def _hashed_words(texts: Sequence[str]) -> tuple[U64, Index]:
     return hashes, np.flatnonzero(line_ends[ends]) + 1
 
 
-class Texts:
+class HashedTexts:
     """Normalised texts with the hashes of their words, computed for all of them together.
 
     Args:
         normal: texts as `normal` gives them.
 
-    >>> texts = Texts([normal("One two THREE"), normal("one  two four")])
+    >>> texts = HashedTexts([normal("One two THREE"), normal("one  two four")])
     >>> hashes, rows, first = texts.runs(2)
     >>> rows.tolist(), first.tolist(), bool(hashes[0] == hashes[2])
     ([0, 0, 1, 1], [0, 1, 0, 1], True)

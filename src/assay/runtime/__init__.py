@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from assay.runtime.distributed.mesh import MeshLearner
     from assay.runtime.engine.hub_engine import TransformersEngine
     from assay.runtime.engine.native import NativeEngine
-    from assay.runtime.engine.settings import Auto, EngineFootprint, EngineSpec, InProcess, Local, Native
+    from assay.runtime.engine.settings import Auto, EngineFootprint, EngineSpec, InProcess, LocalEngineSpec, Native
     from assay.runtime.engine.stale import StaleEngine
     from assay.runtime.learner.learner import TorchLearner
     from assay.runtime.models.exported import Reloaded
@@ -58,7 +58,7 @@ __all__ = [
     "InProcess",
     "LearnerSettings",
     "LearningRateSchedule",
-    "Local",
+    "LocalEngineSpec",
     "Lora",
     "Mesh",
     "MeshLearner",
@@ -90,7 +90,7 @@ _HOME = {
     "distributed.mesh": "MeshLearner",
     "engine.hub_engine": "TransformersEngine",
     "engine.native": "NativeEngine",
-    "engine.settings": "Auto EngineFootprint EngineSpec InProcess Local Native",
+    "engine.settings": "Auto EngineFootprint EngineSpec InProcess LocalEngineSpec Native",
     "engine.stale": "StaleEngine",
     "learner.learner": "TorchLearner",
     "models.exported": "Reloaded",

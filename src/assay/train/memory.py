@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.core.errors import DataError
-from assay.runtime.engine.settings import EngineFootprint, Local
+from assay.runtime.engine.settings import EngineFootprint, LocalEngineSpec
 from assay.runtime.settings import DecoderShape, HubShape, LearnerSettings, Lora, Muon, head_rows
 from assay.train.run import Run
 from assay.train.stage import Stage
@@ -326,7 +326,7 @@ def savings(
         tried.append(("adapter=Lora(rank=16)", run, _with(stage, adapter=Lora(rank=16))))
     if learner.precision == "fp32":
         tried.append(("precision='bf16'", run, _with(stage, precision="bf16")))
-    if isinstance(engine, Local):
+    if isinstance(engine, LocalEngineSpec):
         tried += [(name, replace(run, engine=less), stage) for name, less in engine.smaller()]
     tried += [(name, run, less) for name, less in stage.smaller()]
     found = [(name, now - memory_of(r, s, shape, weights, others, evaluated).total) for name, r, s in tried]
@@ -352,7 +352,7 @@ def _frozen(learner: LearnerSettings) -> int:
 
 def _engine(run: Run, learner: LearnerSettings, shape: DecoderShape | HubShape) -> EngineFootprint:
     """What the engine takes; nothing where it is elsewhere: a server's memory is its own."""
-    if not isinstance(run.engine, Local):
+    if not isinstance(run.engine, LocalEngineSpec):
         return EngineFootprint(max_batch=0, weight=0, packed=0, context=0)
     own = isinstance(shape, DecoderShape)
     return run.engine.footprint(shape.max_positions, own=own, adapter=learner.adapter is not None, cuda=_on_cuda(learner))

@@ -9,7 +9,7 @@ __all__ = ["RENAMED"]
 RENAMED: Mapping[str, Mapping[str, str]] = {
     "assay.audit": {"Case": "AuditCase", "Settings": "AuditSettings", "Status": "AuditStatus"},
     "assay.core": {"Rehearsal": "PerturbsWeights", "World": "TaskView"},
-    "assay.curate": {"Progress": "CurationProgress", "Seen": "StepNotes", "Step": "CurationStep"},
+    "assay.curate": {"Progress": "CurationProgress", "Seen": "StepNotes", "Step": "CurationStep", "Texts": "HashedTexts"},
     "assay.lab": {
         "Ending": "RunEnding",
         "Found": "ComparisonResult",

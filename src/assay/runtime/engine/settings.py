@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from assay.runtime.models.any_model import AnyModel
     from assay.runtime.models.hub_model import HubModel
 
-__all__ = ["Auto", "EngineFootprint", "EngineSpec", "InProcess", "Local", "Movable", "Native", "engine_for"]
+__all__ = ["Auto", "EngineFootprint", "EngineSpec", "InProcess", "LocalEngineSpec", "Movable", "Native", "engine_for"]
 
 
 class EngineSpec(Protocol):
@@ -55,7 +55,7 @@ class EngineFootprint:
 
 
 @runtime_checkable
-class Local(EngineSpec, Protocol):
+class LocalEngineSpec(EngineSpec, Protocol):
     """One whose engine has its weights and caches in this process; any other's memory is its own affair."""
 
     def footprint(self, positions: int, *, own: bool, adapter: bool, cuda: bool) -> EngineFootprint:
@@ -91,14 +91,14 @@ class Auto:
         return (Native() if learner.native else InProcess()).build(learner)
 
     def footprint(self, positions: int, *, own: bool, adapter: bool, cuda: bool) -> EngineFootprint:
-        """As `Local.footprint`: of the one that would be chosen, and what either of them may hold."""
+        """As `LocalEngineSpec.footprint`: of the one that would be chosen, and what either of them may hold."""
         chosen = InProcess() if cuda or not own or adapter else Native()
         found = chosen.footprint(positions, own=own, adapter=adapter, cuda=cuda)
         native = Native().footprint(positions, own=own, adapter=adapter, cuda=cuda)
         return replace(found, weight=_HALF if cuda else _FLOAT, packed=native.packed, recall=native.recall)
 
     def smaller(self) -> list[tuple[str, EngineSpec]]:
-        """As `Local.smaller`."""
+        """As `LocalEngineSpec.smaller`."""
         return [("Native(recall=0)", Native(recall=0)), ("Run.engine=InProcess(max_batch=32)", InProcess(max_batch=32))]
 
 
@@ -153,7 +153,7 @@ class Native:
         return engine
 
     def footprint(self, positions: int, *, own: bool, adapter: bool, cuda: bool) -> EngineFootprint:
-        """As `Local.footprint`; states are kept by the compiled decode path alone."""
+        """As `LocalEngineSpec.footprint`; states are kept by the compiled decode path alone."""
         size = _HALF if self.dtype == "bfloat16" else _FLOAT
         return EngineFootprint(
             max_batch=self.max_batch,
@@ -164,7 +164,7 @@ class Native:
         )
 
     def smaller(self) -> list[tuple[str, EngineSpec]]:
-        """As `Local.smaller`."""
+        """As `LocalEngineSpec.smaller`."""
         return [*_half_batch(self), ("Native(recall=0)", replace(self, recall=0))]
 
 
@@ -205,14 +205,14 @@ class InProcess:
         return True
 
     def footprint(self, positions: int, *, own: bool, adapter: bool, cuda: bool) -> EngineFootprint:
-        """As `Local.footprint`."""
+        """As `LocalEngineSpec.footprint`."""
         half = self.dtype == "bfloat16" or (self.dtype == "auto" and cuda)
         return EngineFootprint(
             max_batch=self.max_batch, weight=_HALF if half else _FLOAT, packed=0, context=self.bounded(positions)
         )
 
     def smaller(self) -> list[tuple[str, EngineSpec]]:
-        """As `Local.smaller`."""
+        """As `LocalEngineSpec.smaller`."""
         return _half_batch(self)
 
     def build(self, learner: AnyLearner) -> Engine:
