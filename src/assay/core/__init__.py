@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         Sampler,
         SamplerParts,
         SamplerSpec,
+        ScheduleSpec,
         ServesOldWeights,
         SharesStates,
         ShowsPictures,
@@ -190,6 +191,7 @@ __all__ = [
     "Sampler",
     "SamplerParts",
     "SamplerSpec",
+    "ScheduleSpec",
     "ServesOldWeights",
     "SharesStates",
     "Sampling",
@@ -272,7 +274,7 @@ _HOME = {
         "AskPolicy BatchComposer BeginsTexts CallTokenizer CarriesHeads ChatTokenizer ContextManager Conversation Curriculum "
         "CurriculumSpec Engine EngineInfo EngineOfMany Environment GroupFilter Guidance GuidanceSpec "
         "IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs PassObserver Posed Rehearsal Replay Request Restorable "
-        "Sampler SamplerParts SamplerSpec ServesOldWeights SharesStates ShowsPictures Snapshots State Stats "
+        "Sampler SamplerParts SamplerSpec ScheduleSpec ServesOldWeights SharesStates ShowsPictures Snapshots State Stats "
         "Step SwapMode TaskSource Tokenizer Tool Tracker Verifier VerifierTokenizer"
     ),
     "rollout": "Call Completion Ids Rollout Sampling Span Stop ToolResult ids_of",

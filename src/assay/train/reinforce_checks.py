@@ -14,6 +14,7 @@ from assay.objective.loss.wrap import unwrapped
 from assay.rollout.saying import with_stop
 from assay.train.columns import check_providers
 from assay.train.run import Run, learner_of, scoring_model
+from assay.train.schedules import check_schedules
 from assay.train.support import check_support
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def check_stage(run: Run, stage: Reinforce) -> None:
     check_reward(run, stage)
     plan = stage.taught.plan(stage.updates, stage.learner.offers)
     check_temperature(run.sampling)
+    check_schedules(run, stage)
     check_support(run, stage, plan)
     check_providers(stage.columns, plan)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from assay.core.group import Outcome
@@ -13,6 +13,7 @@ from assay.core.seeds import derive
 from assay.train.levels import arms_of
 from assay.train.loop import step
 from assay.train.runner import BaseRunner, StepResult
+from assay.train.schedules import StageSchedules
 from assay.train.support import sampling_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class ReinforceRunner(BaseRunner):
         replay: groups kept for later steps; None without one.
         scorer: gives the rewards.
         sampler: contexts to rollouts.
+        schedules: of settings that change.
+        scheduled: setting to its value in the step that is made; empty without a schedule.
     """
 
     stage: Reinforce
@@ -42,6 +45,8 @@ class ReinforceRunner(BaseRunner):
     replay: Replay | None
     scorer: Scorer
     sampler: Sampler
+    schedules: StageSchedules
+    scheduled: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @classmethod
     def of(cls, stage: Reinforce, parts: Parts) -> Self:
@@ -56,12 +61,36 @@ class ReinforceRunner(BaseRunner):
             replay=stage.replay.build(run.seed) if stage.replay else None,
             scorer=stage.reward.build(),
             sampler=stage.sampler.build(parts.sampler_parts(sampling_of(run, stage))),
+            schedules=StageSchedules(stage.schedules),
         )
 
+    @property
+    def group_size(self) -> int:
+        """Rollouts of a context in this step."""
+        return int(self.scheduled.get("group_size", self.stage.group_size))
+
     async def step(self) -> StepResult:
-        """One rollout batch."""
+        """One rollout batch, under the settings that are due. Without schedules nothing is told of them."""
+        self._schedule()
         result = await step(self)
-        return replace(result, metrics={**result.metrics, **self.scorer.metrics()})
+        told = {f"schedule/{key}": float(value) for key, value in self.scheduled.items()}
+        return replace(result, metrics={**result.metrics, **self.scorer.metrics(), **told})
+
+    def _schedule(self) -> None:
+        """Puts the scheduled values of the step in force; a sampler has no state, so that another one may take its place."""
+        before, self.scheduled = self.scheduled, self.schedules.values(self.parts.stage_step)
+        changed = {key: value for key, value in self.scheduled.items() if before.get(key) != value}
+        if not changed.keys() & {"temperature", "max_new_tokens", "max_turns"}:
+            return
+        run = self.parts.run
+        drawn = {key: self.scheduled[key] for key in ("temperature", "max_new_tokens") if key in self.scheduled}
+        sampling: Any = replace(sampling_of(run, self.stage), **drawn)
+        turns = int(self.scheduled.get("max_turns", run.max_turns))
+        self.sampler = self.stage.sampler.build(replace(self.parts.sampler_parts(sampling), max_turns=turns))
+
+    def observe_metrics(self, metrics: Mapping[str, float]) -> None:
+        """Tells the schedules what became of a step."""
+        self.schedules.observe(metrics)
 
     async def prepare_evaluation(self) -> None:
         """Nothing: every step publishes."""
@@ -82,7 +111,7 @@ class ReinforceRunner(BaseRunner):
             "guidance": self.guidance.state_dict(),
             "replay": self.replay.state_dict() if self.replay is not None else None,
         }
-        return {"practice": own, "scorer": self.scorer.state_dict()}
+        return {"practice": own, "scorer": self.scorer.state_dict(), "schedules": self.schedules.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores `state_dict`."""
@@ -93,3 +122,4 @@ class ReinforceRunner(BaseRunner):
             self.replay.load_state_dict(own["replay"])
         if "scorer" in state:  # not in checkpoints of before there were scorers
             self.scorer.load_state_dict(state["scorer"])
+        self.schedules.load_state_dict(state.get("schedules", {}))  # nor before there were schedules
