@@ -117,9 +117,7 @@ class Ramp(_Points):
         if index + 1 == len(self.points):
             return first
         end, last = self.points[index + 1]
-        share = (step - start) / (end - start)
-        # a mixture, not first + share * (last - first): between equal values this is that value to the bit
-        return first * (1.0 - share) + last * share if first != last else first
+        return first + (last - first) * (step - start) / (end - start)
 
     def describe(self) -> str:
         """``1 at step 0, to 2 at step 10``."""
@@ -171,7 +169,7 @@ class WhenReached:
         if not self.metric or self.metric.startswith(("time/", "verify/")):
             raise ConfigError(
                 f"WhenReached.metric={self.metric!r}: seconds and counts of the pool differ between two runs of one seed, so "
-                "that none could be resumed exactly; use another metric of a step (reward/mean, length/truncated) or of an evaluation"
+                "that none could be resumed exactly; use another metric of a step, such as reward/mean, or of an evaluation"
             )
 
     @property

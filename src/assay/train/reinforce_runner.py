@@ -105,13 +105,14 @@ class ReinforceRunner(BaseRunner):
         return {**self.curriculum.metrics(), **self.guidance.metrics()}
 
     def state_dict(self) -> dict[str, Any]:
-        """JSON-able state of curriculum, guidance, replay and scorer."""
+        """JSON-able state of curriculum, guidance, replay, scorer and schedules."""
         own = {
             "curriculum": self.curriculum.state_dict(),
             "guidance": self.guidance.state_dict(),
             "replay": self.replay.state_dict() if self.replay is not None else None,
         }
-        return {"practice": own, "scorer": self.scorer.state_dict(), "schedules": self.schedules.state_dict()}
+        scheduled = {"schedules": self.schedules.state_dict()} if self.schedules.specs else {}
+        return {"practice": own, "scorer": self.scorer.state_dict(), **scheduled}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores `state_dict`."""
@@ -122,4 +123,4 @@ class ReinforceRunner(BaseRunner):
             self.replay.load_state_dict(own["replay"])
         if "scorer" in state:  # not in checkpoints of before there were scorers
             self.scorer.load_state_dict(state["scorer"])
-        self.schedules.load_state_dict(state.get("schedules", {}))  # nor before there were schedules
+        self.schedules.load_state_dict(state.get("schedules", {}))
